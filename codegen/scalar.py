@@ -1,0 +1,269 @@
+"""Scalar expressions: what a kernel computes at one point of its index space.
+
+An `Expr` is a node of a DAG over the closed list of primitives in `PRIMITIVES`. Every dtype-generic
+elementwise op of the graph (exp, floor_divide, gcd, ...) is expanded into primitives by
+`codegen.math`; a target implements the primitives and nothing else. Expressions know nothing of
+vectors: an emitter evaluates a DAG at one point or at a vector of points alike.
+
+Python operators build nodes; a Python number takes the dtype of the other operand:
+
+    y = select(x < 0, -x, x) * 2.0
+
+Values of dtype bool are one bit. Integers wrap. Floats are IEEE 754, no node is inexact beyond its
+own rounding, and no emitter may reassociate or contract what stands here: write `fma` where one is
+wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.types import BOOL
+
+DType = np.dtype[Any]
+
+# name -> (arity, what it does). `T` is the operand dtype; results have dtype T unless it says else.
+PRIMITIVES: dict[str, tuple[int, str]] = {
+    "const": (0, "attr: a Python int, float or bool"),
+    "add": (2, "integer or float"),
+    "sub": (2, "integer or float"),
+    "mul": (2, "integer or float"),
+    "div": (2, "float division; integer division truncates, and its divisor is never 0"),
+    "rem": (2, "integer remainder with the dividend's sign; divisor never 0"),
+    "mulhi": (2, "upper half of the double-width product, unsigned integers"),
+    "neg": (1, "float only: flips the sign bit"),
+    "fma": (3, "float: a * b + c with one rounding"),
+    "sqrt": (1, "float, correctly rounded"),
+    "abs": (1, "float: clears the sign bit; signed integer: wraps at the minimum"),
+    "floor": (1, "float"),
+    "ceil": (1, "float"),
+    "trunc": (1, "float"),
+    "rint": (1, "float, ties to even"),
+    "copysign": (2, "float: magnitude of the first, sign of the second"),
+    "min": (2, "integer; float: `b if b < a else a`, so a NaN in `a` stays, one in `b` is dropped"),
+    "max": (2, "integer; float: `b if b > a else a`, so a NaN in `a` stays, one in `b` is dropped"),
+    "scale2": (2, "float a, int32 n: a * 2**n with one rounding, for any n in -2200..2200"),
+    "and": (2, "bool or integer"),
+    "or": (2, "bool or integer"),
+    "xor": (2, "bool or integer"),
+    "not": (1, "bool or integer"),
+    "shl": (2, "integer; the amount is in 0..bits-1"),
+    "lshr": (2, "integer; the amount is in 0..bits-1"),
+    "ashr": (2, "integer; the amount is in 0..bits-1"),
+    "ctlz": (1, "integer: leading zeros; of 0: the width"),
+    "cttz": (1, "integer: trailing zeros; of 0: the width"),
+    "ctpop": (1, "integer: bits set"),
+    "eq": (2, "-> bool; float: ordered"),
+    "ne": (2, "-> bool; float: unordered, so NaN != NaN"),
+    "lt": (2, "-> bool; float: ordered; signedness by dtype"),
+    "le": (2, "-> bool"),
+    "gt": (2, "-> bool"),
+    "ge": (2, "-> bool"),
+    "select": (3, "bool c, T a, T b -> a where c else b"),
+    "convert": (1, "attr: dtype. C's conversion; float to integer of a value that does not fit, and "
+                   "of NaN, gives what the machine gives on x86-64 in NumPy"),
+    "bitcast": (1, "attr: dtype of the same size"),
+    "table": (1, "attr: tuple of numbers and a dtype; integer operand indexes it, in range"),
+    "var": (0, "attr: a name. A parameter of `loop`, or a value that the kernel emitter binds"),
+    "load": (0, "attr: a memory access of the kernel IR; emitted by the kernel emitter"),
+    "index": (0, "attr: an index expression of the kernel IR, int64; emitted by the kernel emitter"),
+    "loop": (-1, "see `loop`; its values are read through `result`"),
+    "result": (1, "attr: position. One of the values of a `loop`"),
+}
+
+
+class Expr:
+    """One node. Immutable; compared by identity (emitters number equal nodes as one value)."""
+
+    __slots__ = ("op", "args", "dtype", "attr")
+    __array_ufunc__ = None  # NumPy scalars on the left defer to our reflected operators
+
+    def __init__(self, op: str, args: tuple[Expr, ...], dtype: DType, attr: Any = None) -> None:
+        self.op = op
+        self.args = args
+        self.dtype = dtype
+        self.attr = attr
+
+    def __repr__(self) -> str:
+        inner = ", ".join(map(repr, self.args)) if self.args else repr(self.attr)
+        return f"{self.op}({inner})"
+
+    def __add__(self, other: Any) -> Expr:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return binary("div", other, self)
+
+    def __and__(self, other: Any) -> Expr:
+        return binary("and", self, other)
+
+    def __or__(self, other: Any) -> Expr:
+        return binary("or", self, other)
+
+    def __xor__(self, other: Any) -> Expr:
+        return binary("xor", self, other)
+
+    def __invert__(self) -> Expr:
+        return Expr("not", (self,), self.dtype)
+
+    def __neg__(self) -> Expr:
+        if self.dtype.kind == "f":
+            return Expr("neg", (self,), self.dtype)
+        return binary("sub", 0, self)
+
+    def __abs__(self) -> Expr:
+        return Expr("abs", (self,), self.dtype)
+
+    def __lt__(self, other: Any) -> Expr:
+        return compare("lt", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return compare("le", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return compare("ge", self, other)
+
+    def __lshift__(self, other: Any) -> Expr:
+        return binary("shl", self, other)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a scalar expression has no value while code is generated; use select()")
+
+
+def const(value: Any, dtype: DType) -> Expr:
+    """A constant of `dtype`; `value` is a Python or NumPy number."""
+    scalar = np.asarray(value).astype(dtype) if not isinstance(value, int) else wrap(value, dtype)
+    return Expr("const", (), dtype, scalar.item() if hasattr(scalar, "item") else scalar)
+
+
+def wrap(value: int, dtype: DType) -> Any:
+    """A Python int as a constant of `dtype`, wrapped to its width if it is an integer dtype."""
+    if dtype.kind in "iu":
+        bits = dtype.itemsize * 8
+        value &= (1 << bits) - 1
+        return value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value
+    return dtype.type(value).item()
+
+
+def _coerce(a: Any, b: Any) -> tuple[Expr, Expr]:
+    if not isinstance(a, Expr):
+        a = const(a, b.dtype)
+    if not isinstance(b, Expr):
+        b = const(b, a.dtype)
+    if a.dtype != b.dtype:
+        raise TypeError(f"operands of dtype {a.dtype} and {b.dtype}; convert one of them")
+    return a, b
+
+
+def binary(op: str, a: Any, b: Any) -> Expr:
+    a, b = _coerce(a, b)
+    return Expr(op, (a, b), a.dtype)
+
+
+def compare(op: str, a: Any, b: Any) -> Expr:
+    """op is one of eq, ne, lt, le, gt, ge."""
+    return Expr(op, _coerce(a, b), BOOL)
+
+
+def eq(a: Any, b: Any) -> Expr:
+    return compare("eq", a, b)
+
+
+def ne(a: Any, b: Any) -> Expr:
+    return compare("ne", a, b)
+
+
+def select(condition: Expr, a: Any, b: Any) -> Expr:
+    a, b = _coerce(a, b)
+    return Expr("select", (condition, a, b), a.dtype)
+
+
+def fma(a: Any, b: Any, c: Any) -> Expr:
+    """a * b + c with one rounding; at least one of the three is an Expr."""
+    dtype = next(x.dtype for x in (a, b, c) if isinstance(x, Expr))
+    args = tuple(x if isinstance(x, Expr) else const(x, dtype) for x in (a, b, c))
+    return Expr("fma", args, dtype)
+
+
+def unary(op: str, a: Expr) -> Expr:
+    """op is a unary primitive that keeps the dtype: sqrt, floor, ceil, trunc, rint, ctlz, ..."""
+    return Expr(op, (a,), a.dtype)
+
+
+def convert(a: Expr, dtype: DType) -> Expr:
+    return a if a.dtype == dtype else Expr("convert", (a,), dtype)
+
+
+def bitcast(a: Expr, dtype: DType) -> Expr:
+    return a if a.dtype == dtype else Expr("bitcast", (a,), dtype)
+
+
+def scale2(a: Expr, n: Expr) -> Expr:
+    """a * 2**n, n an int32 expression."""
+    return Expr("scale2", (a, n), a.dtype)
+
+
+def table(values: Sequence[Any], dtype: DType, index: Expr) -> Expr:
+    """values[index]: a lookup in a constant table; the index must be in range."""
+    return Expr("table", (index,), dtype, tuple(values))
+
+
+def var(name: Any, dtype: DType) -> Expr:
+    """A free variable, bound by `loop` or by the emitter. Equal names are the same variable."""
+    return Expr("var", (), dtype, name)
+
+
+class Unique:
+    """A name that equals only itself, for loop variables."""
+
+    __slots__ = ("hint",)
+
+    def __init__(self, hint: str) -> None:
+        self.hint = hint
+
+    def __repr__(self) -> str:
+        return self.hint
+
+
+def loop(
+    init: Sequence[Expr],
+    condition: Callable[..., Expr],
+    body: Callable[..., Sequence[Expr]],
+) -> list[Expr]:
+    """`while condition(*values): values = body(*values)`, each point with its own trip count.
+
+    A vector emitter runs the body while any lane's condition holds, and keeps the values of lanes that
+    have finished. So a loop that runs at most once is a branch that is skipped when no lane needs it.
+    `condition` and `body` may read enclosing expressions.
+    """
+    params = tuple(var(Unique(f"carry{i}"), e.dtype) for i, e in enumerate(init))
+    test = condition(*params)
+    new = tuple(body(*params))
+    if len(new) != len(params) or any(a.dtype != b.dtype for a, b in zip(new, params, strict=True)):
+        raise TypeError("the loop's body must give back one value per carry, of the same dtypes")
+    node = Expr("loop", tuple(init), BOOL, (params, test, new))
+    return [Expr("result", (node,), p.dtype, i) for i, p in enumerate(params)]

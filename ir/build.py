@@ -1,0 +1,122 @@
+"""Building graphs: `Builder` appends ops to a graph and infers their types.
+
+    b = Builder(Graph("f"))
+    x = b.graph.add_param(TensorType((8,), F32), "x")
+    y = b.mul(x, b.exp(x))
+    b.graph.outputs = [y]
+
+`b.<op name>(*operands, **attrs)` adds that op. Operands of elementwise ops must have equal shapes:
+`b.broadcast_to` and `b.full_like` make that short. Derivative rules are written with a Builder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .graph import Graph, Op, SourceLine, Value
+from .opdef import OPS, GraphError, OpDef
+from .types import TensorType
+
+
+class Builder:
+    """Appends ops to `graph`; `loc` is the source line that new ops carry."""
+
+    def __init__(self, graph: Graph, loc: SourceLine | None = None) -> None:
+        self.graph = graph
+        self.loc = loc
+
+    def add(
+        self,
+        definition: OpDef,
+        operands: Sequence[Value],
+        attrs: dict[str, Any] | None = None,
+        regions: Sequence[Graph] = (),
+    ) -> Op:
+        """Append one op and return it; its results carry the inferred types."""
+        attrs = attrs or {}
+        op = Op(definition, tuple(operands), attrs, tuple(regions), self.loc)
+        types = [v.type for v in operands]
+        try:
+            if definition.regions:
+                inferred = definition.infer(*types, regions=op.regions, **attrs)
+            else:
+                inferred = definition.infer(*types, **attrs)
+        except GraphError as error:
+            raise GraphError(f"{definition.name}: {error}") from None
+        if not isinstance(inferred, tuple):
+            inferred = (inferred,)
+        op.results = tuple(Value(t, op, i) for i, t in enumerate(inferred))
+        self.graph.ops.append(op)
+        self.appended(op)
+        return op
+
+    def appended(self, op: Op) -> None:
+        """Called after each op: a subclass that evaluates while building overrides this."""
+
+    def op(self, name: str, *operands: Value, regions: Sequence[Graph] = (), **attrs: Any) -> Any:
+        """Append the op called `name`; returns its result, or a tuple if it has several."""
+        op = self.add(OPS[name], operands, attrs, regions)
+        return op.results[0] if len(op.results) == 1 else op.results
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in OPS:
+            raise AttributeError(f"there is no op {name!r}")
+        return lambda *operands, **attrs: self.op(name, *operands, **attrs)
+
+    @contextmanager
+    def at(self, loc: SourceLine | None) -> Iterator[None]:
+        """Ops built inside carry `loc`."""
+        previous, self.loc = self.loc, loc
+        try:
+            yield
+        finally:
+            self.loc = previous
+
+    # Short forms that derivative rules and the tracer share.
+
+    def const(self, value: Any, dtype: Any = None) -> Value:
+        """A constant from an array or scalar. The array is copied, so that it cannot change."""
+        array = np.array(value, dtype=dtype, copy=True)
+        array.setflags(write=False)
+        return self.op("constant", value=array)
+
+    def full(self, shape: Sequence[int], value: Any, dtype: Any) -> Value:
+        scalar = self.const(value, dtype)
+        return scalar if len(shape) == 0 else self.broadcast(scalar, shape=tuple(shape), dims=())
+
+    def full_like(self, x: Value, value: Any) -> Value:
+        return self.full(x.shape, value, x.dtype)
+
+    def zeros(self, type: TensorType) -> Value:
+        return self.full(type.shape, 0, type.dtype)
+
+    def broadcast_to(self, x: Value, shape: Sequence[int]) -> Value:
+        """NumPy's broadcast: trailing dims aligned, size-1 dims stretched. No-op if equal."""
+        shape = tuple(shape)
+        if x.shape == shape:
+            return x
+        lead = len(shape) - len(x.shape)
+        kept = [i for i, n in enumerate(x.shape) if n == shape[lead + i]]
+        if len(kept) != len(x.shape):
+            x = self.reshape(x, shape=tuple(x.shape[i] for i in kept))
+        return self.broadcast(x, shape=shape, dims=tuple(lead + i for i in kept))
+
+    def inline(self, graph: Graph, arguments: Sequence[Value]) -> list[Value]:
+        """Append a copy of `graph` applied to `arguments`; returns its outputs here."""
+        env: dict[Value, Value] = dict(zip(graph.params, arguments, strict=True))
+        for op in graph.ops:
+            self.copy(op, env)
+        return [env[v] for v in graph.outputs]
+
+    def copy(self, op: Op, env: dict[Value, Value]) -> Op:
+        """Append a copy of `op` with operands looked up in `env`, and record its results there."""
+        with self.at(op.loc):
+            new = self.add(op.definition, [env[v] for v in op.operands], op.attrs, op.regions)
+        for old, value in zip(op.results, new.results, strict=True):
+            value.name = old.name
+            env[old] = value
+        return new

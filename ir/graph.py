@@ -1,0 +1,153 @@
+"""The graph: a list of ops in SSA form over typed values.
+
+    graph f(%x: f32[8]) -> f32[8] {
+      %y = mul %x, %x  : f32[8]
+      return %y
+    }
+
+A `Value` is a graph parameter or one result of an op. An `Op` names its definition (`OpDef`: type rule,
+reference, derivatives), its operands, its attributes (plain hashable Python data, or a read-only
+ndarray for `constant`), its regions (graphs of their own, for structured control flow) and the
+user's source line. Regions capture nothing: what they read comes in through their parameters.
+
+Graphs are built by appending (see `build.Builder`) and never edited in place; a pass makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .types import TensorType, Type
+
+if TYPE_CHECKING:
+    from .opdef import OpDef
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """Where in the user's program an op came from."""
+
+    file: str
+    line: int
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Value:
+    """A graph parameter (`op is None`, `index` is its position) or result `index` of `op`."""
+
+    __slots__ = ("type", "op", "index", "name")
+
+    def __init__(self, type: Type, op: Op | None, index: int, name: str = "") -> None:
+        self.type = type
+        self.op = op
+        self.index = index
+        self.name = name  # a hint for the printer; not part of the meaning
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.tensor.dtype
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type, known to be a tensor's. Raises TypeError for a token."""
+        if not isinstance(self.type, TensorType):
+            raise TypeError("a token has no shape or dtype")
+        return self.type
+
+    def __repr__(self) -> str:
+        origin = f"param {self.index}" if self.op is None else f"{self.op.name}.{self.index}"
+        return f"<Value {self.name or origin}: {self.type}>"
+
+
+class Op:
+    """One operation: definition, operands, attributes, regions, results, source line."""
+
+    __slots__ = ("definition", "operands", "attrs", "regions", "results", "loc")
+
+    def __init__(
+        self,
+        definition: OpDef,
+        operands: tuple[Value, ...],
+        attrs: dict[str, Any],
+        regions: tuple[Graph, ...] = (),
+        loc: SourceLine | None = None,
+    ) -> None:
+        self.definition = definition
+        self.operands = operands
+        self.attrs = attrs
+        self.regions = regions
+        self.results: tuple[Value, ...] = ()
+        self.loc = loc
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def result(self) -> Value:
+        """The only result."""
+        (value,) = self.results
+        return value
+
+    def __repr__(self) -> str:
+        return f"<Op {self.name} {[str(v.type) for v in self.operands]} {self.attrs}>"
+
+
+class Graph:
+    """Parameters, ops in execution order, and outputs."""
+
+    __slots__ = ("name", "params", "ops", "outputs")
+
+    def __init__(self, name: str = "main") -> None:
+        self.name = name
+        self.params: list[Value] = []
+        self.ops: list[Op] = []
+        self.outputs: list[Value] = []
+
+    def add_param(self, type: Type, name: str = "") -> Value:
+        value = Value(type, None, len(self.params), name)
+        self.params.append(value)
+        return value
+
+    @property
+    def input_types(self) -> list[Type]:
+        return [v.type for v in self.params]
+
+    @property
+    def output_types(self) -> list[Type]:
+        return [v.type for v in self.outputs]
+
+    def values(self) -> Iterator[Value]:
+        """Every value defined in this graph, parameters first, regions not entered."""
+        yield from self.params
+        for op in self.ops:
+            yield from op.results
+
+    def walk(self) -> Iterator[Op]:
+        """Every op, regions included, each op before the ops of its regions."""
+        for op in self.ops:
+            yield op
+            for region in op.regions:
+                yield from region.walk()
+
+    def users(self) -> dict[Value, list[Op]]:
+        """For each value the ops that read it (once per op); outputs are not counted as users."""
+        table: dict[Value, list[Op]] = {v: [] for v in self.values()}
+        for op in self.ops:
+            for operand in dict.fromkeys(op.operands):
+                table[operand].append(op)
+        return table
+
+    def __str__(self) -> str:
+        from .text import print_graph
+
+        return print_graph(self)

@@ -1,0 +1,63 @@
+"""What an op is: one record per op, from which everything else is derived or checked.
+
+`OpDef` holds everything about an op that is not code generation: type rule, NumPy reference,
+derivatives, batching. Families fill in the shared rules (see `elementwise`, `linear`, ... in the
+`ops_*` modules). `OPS` is the registry; tests walk it and fail on a record that is incomplete.
+
+Rules are plain functions:
+
+- `infer(*types, **attrs)` gives the result type (or a tuple of types). Operand types come as
+  `TensorType`; a structured op also gets `regions=`. It raises `GraphError` on wrong operands.
+- `reference(*arrays, **attrs)` computes the op with NumPy. It defines the meaning. It returns an
+  array of exactly the inferred dtype and shape (a tuple for several results), and may return a view.
+- `jvp(b, op, tangents)` gives one tangent per result, or None for zero. `tangents` has one entry per
+  operand, None standing for zero. `b` is a `Builder`; `op` lives in the graph that `b` appends to.
+- `vjp(b, op, cotangents, wanted)` gives one cotangent per operand (None for zero, or where
+  `wanted[i]` is false). `cotangents` has one entry per result, None standing for zero.
+- `batch(b, op, operands, axes)` gives `(results, result_axes)`: filled in with vmap.
+
+Integer and bool values carry no derivative: rules are never asked for their tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class GraphError(Exception):
+    """An op was given operands or attributes that its type rule refuses.
+
+    Raised while building a graph. The tracer checks what users write first and raises TypeError or
+    ValueError with their line, so a user who meets this one has met a bug in jitney.
+    """
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OpDef:
+    """One op. See the module's docstring for the rules' signatures."""
+
+    name: str
+    family: str  # elementwise | linear | reduction | opaque | structured | effect | source
+    infer: Callable[..., Any]
+    reference: Callable[..., Any]
+    jvp: Callable[..., Any] | None = None
+    vjp: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
+    dtypes: str = "biuf"  # NumPy kind codes accepted for the operands: the tests sample from these
+    attrs: tuple[str, ...] = ()  # names of the attributes, in printing order
+    regions: int = 0
+    effect: bool = False  # takes a token as its last operand and gives one as its last result
+    doc: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)  # a family's own data, e.g. partials
+
+
+OPS: dict[str, OpDef] = {}
+
+
+def register(definition: OpDef) -> OpDef:
+    if definition.name in OPS:
+        raise ValueError(f"op {definition.name!r} is defined twice")
+    OPS[definition.name] = definition
+    return definition
