@@ -1,0 +1,77 @@
+"""A compiled graph before it is machine code: LLVM text and what the runtime must know to call it.
+
+The text defines `i32 @entry(ptr %args)`. `args` is a block of pointers:
+
+    [one per input, one per output, the arena, the status block]
+
+The arena is scratch memory of `arena_bytes`, 64-byte aligned (null if `arena_bytes` is 0). The status
+block is eight i64. The entry returns 0, or k >= 1 to say that error site k (`errors[k - 1]`) was met;
+then it has written to the status block what the message needs: for an index error the index and the
+size of its axis.
+
+Outputs are fresh C-contiguous arrays that overlap no input. Inputs have exactly the types and strides
+that the module declares and are aligned to their item size; they may overlap each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.graph import SourceLine
+from ..ir.types import TensorType
+
+STATUS_WORDS = 8
+
+
+@dataclass(frozen=True)
+class ErrorSite:
+    """One place in native code that may fail: which exception to raise, for which user's line.
+
+    `kind` is "index" (IndexError), "assert" (AssertionError) or "value" (ValueError).
+    """
+
+    kind: str
+    message: str
+    loc: SourceLine | None = None
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """What `explain` says about one kernel. `ops` are the names of the graph ops fused into it."""
+
+    name: str
+    ops: tuple[str, ...]
+    extents: tuple[int, ...] = ()
+    bytes_read: int = 0
+    bytes_written: int = 0
+    flops: int = 0
+    parallel: bool = False
+    note: str = ""
+    locs: tuple[SourceLine, ...] = ()
+
+
+@dataclass
+class NativeModule:
+    """LLVM text (without `target` lines, which the runtime prepends) and its calling data."""
+
+    text: str
+    entry: str
+    inputs: list[TensorType]
+    input_strides: list[tuple[int, ...]]  # in elements, one tuple per input
+    outputs: list[TensorType]
+    arena_bytes: int = 0
+    imports: set[str] = field(default_factory=set)  # runtime and libc symbols the text declares
+    errors: list[ErrorSite] = field(default_factory=list)
+    kernels: list[KernelReport] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)  # compile timings and the like
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """C-contiguous strides in elements."""
+    strides = []
+    step = 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
