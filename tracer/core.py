@@ -2,17 +2,17 @@
 
 A `Trace` is one tracing in progress. A `Tracer` stands for an array in it and appends ops to the
 trace's graph. Arrays are mutable in NumPy and values are not in the graph: a tracer refers to a
-`Storage`, a cell that holds the current value, directly or through a chain of views. Writing through
-a view computes a new value for the storage, and every other view of it reads the new one.
+`Storage`, a cell that holds the current value, directly or through a chain of views. Writing
+through a view computes a new value for the storage, and every other view of it reads the new one.
 
     with tracing(Trace(Graph("f"))) as trace:
         x = trace.parameter(TensorType((8,), F32))
         y = emit("mul", as_value(x), as_value(x))      # a Tracer
 
 Traces nest: a loop body or a function to be differentiated is traced as a sub-trace. A value of an
-enclosing trace that is used inside becomes a hidden parameter of the inner graph (`Trace.captures`).
-An *eager* trace computes every op with its NumPy reference as it is appended, so Python may branch on
-its values.
+enclosing trace that is used inside becomes a hidden parameter of the inner graph (`captures`).
+An *eager* trace computes every op with its NumPy reference as it is appended, so Python may branch
+on its values.
 
 The surface of a Tracer (operators, methods, NumPy's protocols) is attached by the modules that
 implement it, see `method`.
@@ -213,7 +213,7 @@ class ViewStep:
 class Tracer:
     """Stands for an array while a function is traced.
 
-    `weak` is None, or "b", "i", "f" for a Python bool, int, float (it promotes as one under NEP 50).
+    `weak` is None, or "b", "i", "f" for a Python bool, int, float (it promotes as one, NEP 50).
     `scalar` tells a NumPy scalar (immutable, what a reduction to 0-d gives) from a 0-d array.
     """
 

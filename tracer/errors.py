@@ -1,9 +1,9 @@
 """What a user can do wrong, one class per kind, and how each is said.
 
 Every class also is the built-in exception that plain NumPy code would have met, so `except
-TypeError` keeps working. Messages are composed by `complain`: what happened, the user's line with its
-source text, the operands with shapes and dtypes, and in the last line, the one to read, where it is
-and what to write instead.
+TypeError` keeps working. Messages are composed by `complain`: what happened, the user's line with
+its source text, the operands with shapes and dtypes, and in the last line, the one to read, where
+it is and what to write instead.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def complain(
 
 
 def describe(operand: Any) -> str:
-    """Type, dtype and shape of what the user passed: `traced f32[3,4]`, `ndarray f64[2]`, `str 'a'`."""
+    """Type, dtype and shape of a value: `traced f32[3,4]`, `ndarray f64[2]`, `str 'a'`."""
     from ..ir.types import is_supported, type_of
     from .core import Tracer
 

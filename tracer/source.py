@@ -1,4 +1,4 @@
-"""The user's line: the innermost stack frame that is not jitney's, NumPy's or a helper library's."""
+"""The user's line: the innermost stack frame that is no library's (jitney, NumPy, ...)."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def read_only(x: Tracer) -> Tracer:
 
 
 def reshape(x: Tracer, shape: Sequence[int]) -> Tracer:
-    """`x.reshape(shape)`, sizes checked and -1 resolved: a view where NumPy gives one, or a copy."""
+    """`x.reshape(shape)`, sizes checked, -1 resolved: a view where NumPy gives one, or a copy."""
     shape = tuple(shape)
     strides = reshaped_strides(x.shape, x.element_strides, shape)
     if strides is None or x.scalar:
@@ -241,7 +241,8 @@ def broadcast_to(x: Tracer, shape: Sequence[int]) -> Tracer:
     """`np.broadcast_to(x, shape)`: a read-only view."""
     shape = tuple(shape)
     lead = len(shape) - x.ndim
-    kept = (s if n == m else 0 for n, m, s in zip(x.shape, shape[lead:], x.element_strides))
+    axes = zip(x.shape, shape[lead:], x.element_strides, strict=True)
+    kept = (s if n == m else 0 for n, m, s in axes)
     return view(
         x,
         lambda b, v: b.broadcast_to(v, shape),

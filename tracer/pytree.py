@@ -1,0 +1,129 @@
+"""Pytrees: nested containers of arrays, through optree.
+
+Dicts (every kind of the standard library), lists, tuples, namedtuples, deques and None are
+containers; so are dataclasses (on first sight) and whatever `register_pytree` was told. Everything
+else is a leaf.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import optree
+
+NAMESPACE = "jitney"
+TreeDef = optree.PyTreeSpec
+_registered: set[type] = set()  # by the user's own call
+_seen: set[type] = set()  # dataclasses that were registered on first sight
+
+C = TypeVar("C", bound=type)
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+    """Leaves from left to right (dicts by sorted key) and the structure, which is hashable."""
+    leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
+    if any(_is_new_dataclass(leaf) for leaf in leaves):
+        for leaf in leaves:
+            if _is_new_dataclass(leaf):
+                _register_dataclass(type(leaf), ())
+                _seen.add(type(leaf))
+        return flatten(tree)
+    return leaves, definition
+
+
+def unflatten(definition: TreeDef, leaves: Iterable[Any]) -> Any:
+    return optree.tree_unflatten(definition, leaves)
+
+
+def leaf_names(tree: Any, root: str = "") -> list[str]:
+    """A Python expression for each leaf, in the order of `flatten`: `params['w'][0]`."""
+    flatten(tree)  # registers dataclasses
+    accessors = optree.tree_accessors(tree, namespace=NAMESPACE)
+    return [accessor.codify(root) for accessor in accessors]
+
+
+def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """Apply `function` leaf by leaf to trees of one structure."""
+    leaves, definition = flatten(tree)
+    others = [definition.flatten_up_to(other) for other in rest]
+    return unflatten(definition, map(function, leaves, *others))
+
+
+def register_pytree(
+    cls: C,
+    flatten_function: Callable[[Any], tuple[Sequence[Any], Any]] | None = None,
+    unflatten_function: Callable[[Any, Sequence[Any]], Any] | None = None,
+    *,
+    static_fields: Sequence[str] = (),
+) -> C:
+    """Make instances of `cls` containers, so that their arrays are traced.
+
+    For a dataclass the functions may be left out: each field is a child, but for `static_fields`,
+    which must be hashable and are part of the structure. Otherwise `flatten_function(obj)` gives
+    `(children, static)` with a hashable `static`, and `unflatten_function(static, children)` makes
+    the object again (do not check the children there: they may be tracers). Returns `cls`, and so
+    works as a class decorator.
+
+        @jt.register_pytree
+        @dataclass
+        class Layer:
+            w: np.ndarray
+            b: np.ndarray
+    """
+    if cls in _registered:
+        raise ValueError(f"{cls.__qualname__} is already registered as a pytree")
+    if cls in _seen:
+        optree.unregister_pytree_node(cls, namespace=NAMESPACE)
+        _seen.discard(cls)
+    if flatten_function is None or unflatten_function is None:
+        if not dataclasses.is_dataclass(cls):
+            raise TypeError(
+                f"{cls.__qualname__} is no dataclass: register_pytree needs flatten_function and "
+                "unflatten_function"
+            )
+        _register_dataclass(cls, static_fields)
+    else:
+        optree.register_pytree_node(cls, flatten_function, unflatten_function, namespace=NAMESPACE)
+    _registered.add(cls)
+    return cls
+
+
+def is_registered(cls: type) -> bool:
+    """Whether the user registered `cls` (a dataclass met on the way does not count)."""
+    return cls in _registered
+
+
+def _is_new_dataclass(leaf: Any) -> bool:
+    cls = type(leaf)
+    return dataclasses.is_dataclass(cls) and cls not in _seen and cls not in _registered
+
+
+def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
+    names = [f.name for f in dataclasses.fields(cls)]
+    unknown = set(static_fields) - set(names)
+    if unknown:
+        raise ValueError(f"{cls.__qualname__} has no field {sorted(unknown)[0]!r}")
+    children = tuple(n for n in names if n not in static_fields)
+    static = tuple(n for n in names if n in static_fields)
+
+    def flatten_dataclass(obj: Any) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
+        values = tuple(getattr(obj, n) for n in children)
+        return values, tuple(getattr(obj, n) for n in static), children
+
+    def unflatten_dataclass(metadata: Any, values: Iterable[Any]) -> Any:
+        obj = object.__new__(cls)
+        for name, value in zip(children, values, strict=True):
+            object.__setattr__(obj, name, value)
+        for name, value in zip(static, metadata, strict=True):
+            object.__setattr__(obj, name, value)
+        return obj
+
+    optree.register_pytree_node(
+        cls,
+        flatten_dataclass,
+        unflatten_dataclass,
+        path_entry_type=optree.GetAttrEntry,
+        namespace=NAMESPACE,
+    )

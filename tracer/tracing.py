@@ -1,0 +1,349 @@
+"""`trace_function`: call a function with tracers and get its graph.
+
+Used by jit (an outermost trace), by the transformations (eager or nested traces) and by control
+flow (the regions of cond and while).
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Graph, Op, Value
+from ..ir.opdef import OPS
+from ..ir.types import TensorType, type_of
+from . import errors, pytree
+from .core import (
+    Array,
+    Capture,
+    Trace,
+    Tracer,
+    as_value,
+    current_trace,
+    refuse,
+    tracing,
+    weak_kind,
+)
+from .errors import complain
+
+_FOLD_BYTES = 4096  # larger arrays stay hidden parameters: native code need not hold their data
+_IMMUTABLE = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    np.generic,
+    np.dtype,
+    enum.Enum,
+    type,
+    FunctionType,
+    ModuleType,
+    range,
+    slice,
+    type(Ellipsis),
+    type(NotImplemented),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What the trace knows of one traced leaf of the arguments. `strides` count elements."""
+
+    type: TensorType
+    weak: str | None = None
+    scalar: bool = False
+    writeable: bool = True
+    strides: tuple[int, ...] | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A leaf that is handed to the function as it is."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A leaf that is the same array object as an earlier leaf."""
+
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One leaf of what the function returned.
+
+    `output` is an index into the graph's outputs; or `argument` is a graph parameter that is
+    returned itself, through `views` (functions of ndarrays) if it is a view of it; or the leaf is
+    `static`, no array at all.
+    """
+
+    output: int | None = None
+    argument: int | None = None
+    views: tuple[Callable[[Array], Array], ...] = ()
+    static: Any = None
+    weak: str | None = None
+    scalar: bool = False
+
+
+@dataclass
+class Traced:
+    """A traced function.
+
+    `graph.params` are the traced leaves in order, then one per entry of `captures`. `graph.outputs`
+    are the array results, then the final values of the `mutated` parameters (indices).
+    """
+
+    graph: Graph
+    out_tree: pytree.TreeDef
+    results: list[Result]
+    captures: list[Capture]
+    mutated: list[int] = field(default_factory=list)
+
+    @property
+    def weak(self) -> list[str | None]:
+        """Weak kinds of the array results, in the order of the graph's outputs."""
+        count = len(self.graph.outputs) - len(self.mutated)
+        kinds: list[str | None] = [None] * count
+        for result in self.results:
+            if result.output is not None:
+                kinds[result.output] = result.weak
+        return kinds
+
+
+def trace_function(
+    function: Callable[..., Any],
+    specs: Sequence[Spec | Static | Same],
+    tree: pytree.TreeDef,
+    *,
+    what: str = "jit",
+    eager: bool = False,
+    concrete: Sequence[Array] | None = None,
+    name: str | None = None,
+    values_only: bool = True,
+) -> Traced:
+    """Call `function` with tracers for its leaves and return what it did.
+
+    `tree` unflattens the leaves to `(args, kwargs)`; `specs` tells what each leaf is. An eager
+    trace needs `concrete`, the values of the traced leaves. With `values_only` every leaf of the
+    result becomes an output of the graph; without it (as jit wants) arguments that are returned as
+    they came, and results that are no arrays, do not.
+    """
+    name = name or getattr(function, "__name__", what)
+    trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what)
+    with tracing(trace):
+        leaves = _parameters(trace, specs, concrete)
+        args, kwargs = pytree.unflatten(tree, leaves)
+        out = function(*args, **kwargs)
+        _refuse_lazy(out, function, what)
+        out_leaves, out_tree = pytree.flatten(out)
+        outputs = _Outputs(trace, values_only)
+        results = [outputs.add(leaf) for leaf in out_leaves]
+        mutated = _mutated(leaves)
+        trace.graph.outputs = outputs.values + [tracer._storage.value for tracer in mutated]
+        parameters = [tracer._storage.parameter for tracer in mutated]
+    del out, out_leaves, outputs, args, kwargs, leaves
+    if trace.parent is None and not eager:
+        _settle_captures(trace)
+    if not values_only:
+        results = [_result_is_capture(trace, result) for result in results]
+    return Traced(
+        trace.graph, out_tree, results, trace.captures, [p for p in parameters if p is not None]
+    )
+
+
+def _parameters(
+    trace: Trace, specs: Sequence[Spec | Static | Same], concrete: Sequence[Array] | None
+) -> list[Any]:
+    leaves: list[Any] = []
+    values = iter(concrete or ())
+    for spec in specs:
+        if isinstance(spec, Spec):
+            leaves.append(
+                trace.parameter(
+                    spec.type,
+                    spec.name,
+                    weak=spec.weak,
+                    scalar=spec.scalar,
+                    writeable=spec.writeable,
+                    strides=spec.strides,
+                    concrete=next(values) if trace.eager else None,
+                )
+            )
+        else:
+            leaves.append(spec.value if isinstance(spec, Static) else leaves[spec.leaf])
+    return leaves
+
+
+def _mutated(leaves: Sequence[Any]) -> list[Tracer]:
+    found = {
+        id(x._storage): x for x in leaves if isinstance(x, Tracer) and x._storage.version
+    }
+    return list(found.values())
+
+
+def _refuse_lazy(out: Any, function: Callable[..., Any], what: str) -> None:
+    if inspect.isgenerator(out) or inspect.isasyncgen(out) or inspect.iscoroutine(out):
+        if not inspect.isasyncgen(out):
+            out.close()
+        name = getattr(function, "__qualname__", "the function")
+        complain(
+            errors.TransformError,
+            f"{name} is a generator or coroutine: its body has not run when the call returns, so "
+            f"{what} has nothing to trace",
+            "return a list or a tuple of arrays from a plain function.",
+        )
+
+
+class _Outputs:
+    """Collects the leaves of a result as outputs of the graph; equal tracers share one output."""
+
+    def __init__(self, trace: Trace, values_only: bool) -> None:
+        self.trace = trace
+        self.values_only = values_only
+        self.values: list[Value] = []
+        self._known: dict[int, Result] = {}
+        self._kept: list[Any] = []  # keeps ids unique
+
+    def add(self, leaf: Any) -> Result:
+        known = self._known.get(id(leaf))
+        if known is None:
+            known = self._known[id(leaf)] = self._result(leaf)
+            self._kept.append(leaf)
+        return known
+
+    def _result(self, leaf: Any) -> Result:
+        if isinstance(leaf, Tracer):
+            if not self.values_only and leaf._storage.trace is self.trace:
+                result = _argument_itself(leaf)
+                if result is not None:
+                    return result
+            return self._output(as_value(leaf), leaf.weak, leaf.scalar)
+        if self.values_only:
+            weak = weak_kind(leaf)
+            return self._output(as_value(leaf), weak, not isinstance(leaf, np.ndarray))
+        if isinstance(leaf, np.ndarray):
+            return self._output(as_value(leaf), None, False)
+        if isinstance(leaf, _IMMUTABLE):
+            return Result(static=leaf)
+        return refuse(
+            leaf,
+            f"a result of type {type(leaf).__name__}",
+            "return arrays and numbers, or teach jitney the type with jt.register_pytree",
+        )
+
+    def _output(self, value: Value, weak: str | None, scalar: bool) -> Result:
+        self.values.append(value)
+        return Result(output=len(self.values) - 1, weak=weak, scalar=scalar)
+
+
+def _argument_itself(x: Tracer) -> Result | None:
+    """How to return `x` if it is an argument or a view of one that NumPy can make, else None."""
+    parameter = x._storage.parameter
+    if parameter is None:
+        return None
+    steps = []
+    view = x._view
+    while view is not None:
+        if view.numpy is None:
+            return None
+        steps.append(view.numpy)
+        view = view.base._view
+    return Result(
+        argument=parameter, views=tuple(reversed(steps)), weak=x.weak, scalar=x.scalar
+    )
+
+
+def _result_is_capture(trace: Trace, result: Result) -> Result:
+    """A captured array that is returned unchanged is returned itself."""
+    if result.output is None or result.scalar:
+        return result
+    value = trace.graph.outputs[result.output]
+    if value.op is None and any(value is capture.param for capture in trace.captures):
+        return Result(argument=value.index)
+    return result
+
+
+# Captured arrays that nobody else can reach were made by the traced function itself (np.arange(n),
+# np.array([1, 2])). Nobody can change them later, so they are constants. Arrays that the user's
+# code changed while it was traced are constants too: each use has seen its own state.
+
+
+def _references(capture: Capture) -> int:
+    return sys.getrefcount(capture.outer)
+
+
+def _base_references(array: Array) -> int:
+    return sys.getrefcount(array.base)
+
+
+_ALONE = _references(Capture(np.empty(1), None))  # type: ignore[arg-type]
+_BASE_ALONE = _base_references(np.empty(1)[:])
+
+
+def _settle_captures(trace: Trace) -> None:
+    uses: dict[int, int] = {}
+    for capture in trace.captures:
+        uses[id(capture.outer)] = uses.get(id(capture.outer), 0) + 1
+    kept: list[Capture] = []
+    constants: list[Op] = []
+    for capture in trace.captures:
+        array, snapshot = capture.outer, capture.snapshot
+        assert isinstance(array, np.ndarray) and snapshot is not None
+        count = uses[id(array)]
+        changed = count > 1 or snapshot.tobytes() != array.tobytes()
+        private = _references(capture) == _ALONE + count - 1 and (
+            array.base is None
+            or (type(array.base) is np.ndarray and _base_references(array) == _BASE_ALONE)
+        )
+        ops = _constant_ops(capture.param, snapshot) if changed or private else None
+        if ops is None and changed:
+            capture.outer = snapshot
+        if ops is None:
+            kept.append(capture)
+        else:
+            constants += ops
+        capture.snapshot = None
+    explicit = len(trace.graph.params) - len(trace.captures)
+    trace.graph.params[explicit:] = [capture.param for capture in kept]
+    for index, value in enumerate(trace.graph.params):
+        value.index = index
+    trace.graph.ops[:0] = constants
+    trace.captures = kept
+
+
+def _constant_ops(value: Value, array: Array) -> list[Op] | None:
+    """Ops whose last result is `value`, now a constant; None if it is too large for the code."""
+    if array.size > 1 and _is_uniform(array):
+        scalar = _constant(array.reshape(-1)[:1].reshape(()))
+        scalar.results = (Value(type_of(scalar.attrs["value"]), scalar, 0),)
+        attrs = {"shape": value.shape, "dims": ()}
+        ops = [scalar, Op(OPS["broadcast"], scalar.results, attrs)]
+    elif array.nbytes <= _FOLD_BYTES:
+        ops = [_constant(np.ascontiguousarray(array).reshape(array.shape))]
+    else:
+        return None
+    value.op, value.index = ops[-1], 0
+    ops[-1].results = (value,)
+    return ops
+
+
+def _constant(array: Array) -> Op:
+    array = array.copy()
+    array.setflags(write=False)
+    return Op(OPS["constant"], (), {"value": array})
+
+
+def _is_uniform(array: Array) -> bool:
+    flat = array.reshape(-1).view(f"V{array.itemsize}")
+    return bool((flat == flat[0]).all())
