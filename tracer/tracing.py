@@ -23,6 +23,7 @@ from . import errors, pytree
 from .core import (
     Array,
     Capture,
+    EagerBuilder,
     Trace,
     Tracer,
     as_value,
@@ -101,7 +102,8 @@ class Traced:
     """A traced function.
 
     `graph.params` are the traced leaves in order, then one per entry of `captures`. `graph.outputs`
-    are the array results, then the final values of the `mutated` parameters (indices).
+    are the array results, then the final values of the `mutated` parameters (indices). `arrays` holds
+    the ndarray of every value of an eager trace.
     """
 
     graph: Graph
@@ -109,6 +111,7 @@ class Traced:
     results: list[Result]
     captures: list[Capture]
     mutated: list[int] = field(default_factory=list)
+    arrays: dict[Value, Array] | None = None
 
     @property
     def weak(self) -> list[str | None]:
@@ -158,7 +161,12 @@ def trace_function(
     if not values_only:
         results = [_result_is_capture(trace, result) for result in results]
     return Traced(
-        trace.graph, out_tree, results, trace.captures, [p for p in parameters if p is not None]
+        trace.graph,
+        out_tree,
+        results,
+        trace.captures,
+        [p for p in parameters if p is not None],
+        trace.builder.arrays if isinstance(trace.builder, EagerBuilder) else None,
     )
 
 
