@@ -29,7 +29,7 @@ class Builder:
         self.graph = graph
         self.loc = loc
 
-    def add(
+    def append(
         self,
         definition: OpDef,
         operands: Sequence[Value],
@@ -59,7 +59,7 @@ class Builder:
 
     def op(self, name: str, *operands: Value, regions: Sequence[Graph] = (), **attrs: Any) -> Any:
         """Append the op called `name`; returns its result, or a tuple if it has several."""
-        op = self.add(OPS[name], operands, attrs, regions)
+        op = self.append(OPS[name], operands, attrs, regions)
         return op.results[0] if len(op.results) == 1 else op.results
 
     def __getattr__(self, name: str) -> Any:
@@ -115,7 +115,7 @@ class Builder:
     def copy(self, op: Op, env: dict[Value, Value]) -> Op:
         """Append a copy of `op` with operands looked up in `env`, and record its results there."""
         with self.at(op.loc):
-            new = self.add(op.definition, [env[v] for v in op.operands], op.attrs, op.regions)
+            new = self.append(op.definition, [env[v] for v in op.operands], op.attrs, op.regions)
         for old, value in zip(op.results, new.results, strict=True):
             value.name = old.name
             env[old] = value

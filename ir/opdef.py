@@ -34,6 +34,13 @@ class GraphError(Exception):
     """
 
 
+class DerivativeError(TypeError):
+    """A derivative was asked for that does not exist. A user's error: it names their line.
+
+    Rules raise it with the reason alone; `ir.autodiff` adds the op and the source line.
+    """
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class OpDef:
     """One op. See the module's docstring for the rules' signatures."""
