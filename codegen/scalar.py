@@ -17,7 +17,7 @@ wanted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,8 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
     "copysign": (2, "float: magnitude of the first, sign of the second"),
     "min": (2, "integer; float: `b if b < a else a`, so a NaN in `a` stays, one in `b` is dropped"),
     "max": (2, "integer; float: `b if b > a else a`, so a NaN in `a` stays, one in `b` is dropped"),
-    "scale2": (2, "float a, int32 n: a * 2**n with one rounding, for any n in -2200..2200"),
+    "scale2": (2, "float a, int32 n: a * 2**n with one rounding, for any n in -2200..2200. attr True: "
+                  "0.25 <= |a| <= 4 and |n| <= 1100, or the result does not matter"),
     "and": (2, "bool or integer"),
     "or": (2, "bool or integer"),
     "xor": (2, "bool or integer"),
@@ -63,29 +64,47 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
     "gt": (2, "-> bool"),
     "ge": (2, "-> bool"),
     "select": (3, "bool c, T a, T b -> a where c else b"),
-    "convert": (1, "attr: dtype. C's conversion; float to integer of a value that does not fit, and "
-                   "of NaN, gives what the machine gives on x86-64 in NumPy"),
-    "bitcast": (1, "attr: dtype of the same size"),
-    "table": (1, "attr: tuple of numbers and a dtype; integer operand indexes it, in range"),
+    "convert": (1, "C's conversion. Float to integer of a value that does not fit, and of NaN, gives "
+                   "what NumPy gives for arrays on x86-64; attr True: the value is known to fit"),
+    "bitcast": (1, "the same bits as another dtype of the same size"),
+    "table": (1, "attr: tuple of numbers; integer operand indexes it, in range"),
     "var": (0, "attr: a name. A parameter of `loop`, or a value that the kernel emitter binds"),
     "load": (0, "attr: a memory access of the kernel IR; emitted by the kernel emitter"),
     "index": (0, "attr: an index expression of the kernel IR, int64; emitted by the kernel emitter"),
-    "loop": (-1, "see `loop`; its values are read through `result`"),
+    "loop": (-1, "attr: a LoopBody; operands are the initial values, values are read by `result`"),
     "result": (1, "attr: position. One of the values of a `loop`"),
 }
 
 
-class Expr:
-    """One node. Immutable; compared by identity (emitters number equal nodes as one value)."""
+NOTHING: frozenset[Any] = frozenset()
 
-    __slots__ = ("op", "args", "dtype", "attr")
+
+class Expr:
+    """One node. Immutable; compared by identity (emitters number equal nodes as one value).
+
+    `free` holds the names of the loop variables that the value depends on: what has none of a loop's
+    is invariant in that loop.
+    """
+
+    __slots__ = ("op", "args", "dtype", "attr", "free")
     __array_ufunc__ = None  # NumPy scalars on the left defer to our reflected operators
 
-    def __init__(self, op: str, args: tuple[Expr, ...], dtype: DType, attr: Any = None) -> None:
+    def __init__(
+        self,
+        op: str,
+        args: tuple[Expr, ...],
+        dtype: DType,
+        attr: Any = None,
+        free: frozenset[Any] = NOTHING,
+    ) -> None:
+        for a in args:
+            if a.free is not free:
+                free = free | a.free if free else a.free
         self.op = op
         self.args = args
         self.dtype = dtype
         self.attr = attr
+        self.free = free
 
     def __repr__(self) -> str:
         inner = ", ".join(map(repr, self.args)) if self.args else repr(self.attr)
@@ -218,13 +237,18 @@ def convert(a: Expr, dtype: DType) -> Expr:
     return a if a.dtype == dtype else Expr("convert", (a,), dtype)
 
 
+def convert_fitting(a: Expr, dtype: DType) -> Expr:
+    """Conversion of a float that is known to fit the integer dtype: cheaper than `convert`."""
+    return Expr("convert", (a,), dtype, True)
+
+
 def bitcast(a: Expr, dtype: DType) -> Expr:
     return a if a.dtype == dtype else Expr("bitcast", (a,), dtype)
 
 
-def scale2(a: Expr, n: Expr) -> Expr:
-    """a * 2**n, n an int32 expression."""
-    return Expr("scale2", (a, n), a.dtype)
+def scale2(a: Expr, n: Expr, *, near_one: bool = False) -> Expr:
+    """a * 2**n, n an int32 expression. `near_one` promises 0.25 <= |a| <= 4 and |n| <= 1100."""
+    return Expr("scale2", (a, n), a.dtype, True if near_one else None)
 
 
 def table(values: Sequence[Any], dtype: DType, index: Expr) -> Expr:
@@ -234,7 +258,7 @@ def table(values: Sequence[Any], dtype: DType, index: Expr) -> Expr:
 
 def var(name: Any, dtype: DType) -> Expr:
     """A free variable, bound by `loop` or by the emitter. Equal names are the same variable."""
-    return Expr("var", (), dtype, name)
+    return Expr("var", (), dtype, name, frozenset((name,)) if isinstance(name, Unique) else NOTHING)
 
 
 class Unique:
@@ -249,21 +273,34 @@ class Unique:
         return self.hint
 
 
+class LoopBody(NamedTuple):
+    """What a `loop` node repeats: `params` are the variables that `test` and `new` read."""
+
+    params: tuple[Expr, ...]
+    test: Expr
+    new: tuple[Expr, ...]
+    rare: bool
+
+
 def loop(
     init: Sequence[Expr],
     condition: Callable[..., Expr],
     body: Callable[..., Sequence[Expr]],
+    *,
+    rare: bool = False,
 ) -> list[Expr]:
     """`while condition(*values): values = body(*values)`, each point with its own trip count.
 
     A vector emitter runs the body while any lane's condition holds, and keeps the values of lanes that
     have finished. So a loop that runs at most once is a branch that is skipped when no lane needs it.
-    `condition` and `body` may read enclosing expressions.
+    `condition` and `body` may read enclosing expressions. `rare` says that the body seldom runs: it
+    is kept out of the way, and nothing of it is computed ahead of the loop.
     """
     params = tuple(var(Unique(f"carry{i}"), e.dtype) for i, e in enumerate(init))
     test = condition(*params)
     new = tuple(body(*params))
     if len(new) != len(params) or any(a.dtype != b.dtype for a, b in zip(new, params, strict=True)):
         raise TypeError("the loop's body must give back one value per carry, of the same dtypes")
-    node = Expr("loop", tuple(init), BOOL, (params, test, new))
+    inside = test.free.union(*(e.free for e in new)) - {p.attr for p in params}
+    node = Expr("loop", tuple(init), BOOL, LoopBody(params, test, new, rare), inside)
     return [Expr("result", (node,), p.dtype, i) for i, p in enumerate(params)]

@@ -1,0 +1,399 @@
+"""Expressions to LLVM IR text, one value or one explicit vector of values at a time.
+
+    e = ScalarEmitter(target, lines, width=16)
+    e.bind("x", "%x0", uniform=False)
+    y = e.emit(exp(var("x", F32)))            # the name of a <16 x float>; instructions went to `lines`
+
+A value whose inputs are the same in all lanes (constants, uniform loads, bound uniform variables) is
+*uniform*: it is computed once, as a scalar, and spread over the lanes only where it meets one that
+varies. Equal instructions are emitted once. A `loop` opens basic blocks: `block` is the label of the
+block that is being filled, and values emitted inside a loop are forgotten after it.
+
+A kernel emitter subclasses this: `emit_leaf` emits the nodes that are not primitives (loads, indices).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, MutableSet, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, NamedTuple, Protocol
+
+from ..scalar import DType, Expr, LoopBody
+from .instructions import BOOL, INSTRUCTIONS, SCALAR_TYPES, constant, number, type_text
+
+
+class TargetLike(Protocol):
+    """What scalar code needs to know about the machine."""
+
+    @property
+    def vector_bits(self) -> int: ...
+
+    @property
+    def features(self) -> str: ...
+
+
+class Operand(NamedTuple):
+    """An emitted value: its text, a scalar's if `uniform` and else a vector's of the full width."""
+
+    text: str
+    uniform: bool
+
+
+class ScalarEmitter:
+    """Emits expressions at one width (1: plain scalars) into `lines`.
+
+    `names` numbers the values and labels of the whole function; `declarations` collects `declare`
+    lines; `definitions` maps the body of each module-level constant to its name (`name = body`).
+    All three may be shared by several emitters.
+    """
+
+    def __init__(
+        self,
+        target: TargetLike,
+        lines: list[str],
+        width: int,
+        names: Iterator[int] | None = None,
+        declarations: MutableSet[str] | None = None,
+        definitions: MutableMapping[str, str] | None = None,
+        block: str = "entry",
+    ) -> None:
+        self.target = target
+        self.lines = lines
+        self.width = width
+        self.names = count() if names is None else names
+        self.declarations: MutableSet[str] = set() if declarations is None else declarations
+        self.definitions: MutableMapping[str, str] = {} if definitions is None else definitions
+        self.block = block
+        features = target.features.split(",")
+        self.has_scalef = "+avx512f" in features and "+avx512vl" in features
+        self.signatures: dict[Any, tuple[str, str]] = {}
+        self._memo: dict[Expr, Operand] = {}
+        self._numbered: dict[str, str] = {}  # instruction -> name of its value
+        self._bound: dict[Any, Operand] = {}
+        self._results: dict[Expr, list[Operand]] = {}
+        self._memo_log: list[Expr] = []
+        self._numbered_log: list[str] = []
+
+    # What the rest of the compiler calls.
+
+    def emit(self, expr: Expr) -> str:
+        """The value of `expr` at full width: a name, or a constant's text."""
+        operand = self.operand(expr)
+        return self.spread(operand, expr.dtype)
+
+    def emit_many(self, exprs: Sequence[Expr]) -> list[str]:
+        return [self.emit(e) for e in exprs]
+
+    def type(self, dtype: DType) -> str:
+        """The LLVM type of what `emit` gives for an expression of `dtype`."""
+        return type_text(dtype, self.width)
+
+    def bind(self, what: Any, text: str, *, uniform: bool | None = None) -> None:
+        """Give a value to the variable called `what`, or to the expression `what`, in this scope.
+
+        `uniform` values are scalars. By default a value is uniform if the width is 1.
+        """
+        operand = Operand(text, self.width == 1 if uniform is None else uniform)
+        if isinstance(what, Expr) and what.op != "var":
+            self._remember(what, operand)
+        else:
+            self._bound[what.attr if isinstance(what, Expr) else what] = operand
+
+    def emit_leaf(self, expr: Expr) -> Operand:
+        """Emit a node that is not a primitive (`load`, `index`, ...); its operands are emitted."""
+        raise TypeError(f"this emitter gives no value to {expr!r}")
+
+    def leaf_is_uniform(self, expr: Expr) -> bool:
+        """Whether a leaf that depends on loop variables is uniform if its operands are."""
+        return self.width == 1
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Values emitted inside are forgotten at the end: for blocks that do not dominate the rest."""
+        memo, numbered = len(self._memo_log), len(self._numbered_log)
+        try:
+            yield
+        finally:
+            while len(self._memo_log) > memo:
+                del self._memo[self._memo_log.pop()]
+            while len(self._numbered_log) > numbered:
+                del self._numbered[self._numbered_log.pop()]
+
+    # What instructions are written with.
+
+    def value_of(self, instruction: str) -> str:
+        """The name of an instruction's value; an instruction that is in scope is not repeated."""
+        name = self._numbered.get(instruction)
+        if name is None:
+            name = f"%v{next(self.names)}"
+            self.lines.append(f"  {name} = {instruction}")
+            self._numbered[instruction] = name
+            self._numbered_log.append(instruction)
+        return name
+
+    def fresh(self, instruction: str) -> str:
+        """Like `value_of` for what may give another value each time, such as a load."""
+        name = f"%v{next(self.names)}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def define(self, prefix: str, body: str) -> str:
+        """The name of a module-level constant or metadata node (`prefix` is `@something` or `!`)."""
+        return self.definitions.setdefault(body, f"{prefix}{len(self.definitions)}")
+
+    def new_label(self, hint: str) -> str:
+        return f"{hint}{next(self.names)}"
+
+    def start_block(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def spread(self, operand: Operand, dtype: DType) -> str:
+        """The operand at full width."""
+        text, uniform = operand
+        if not uniform or self.width == 1:
+            return text
+        if text[0] != "%":
+            return f"splat ({SCALAR_TYPES[dtype]} {text})"
+        ty = type_text(dtype, self.width)
+        first = self.value_of(f"insertelement {ty} poison, {SCALAR_TYPES[dtype]} {text}, i64 0")
+        zeros = f"<{self.width} x i32> zeroinitializer"
+        return self.value_of(f"shufflevector {ty} {first}, {ty} poison, {zeros}")
+
+    def load(self, dtype: DType, pointer: str, lanes: int, align: int = 0, mask: str = "") -> str:
+        """Load `lanes` adjacent elements; under a mask, lanes that are off read as zero."""
+        memory = _memory_type(dtype, lanes)
+        align = align or dtype.itemsize
+        if mask:
+            symbol = f"@llvm.masked.load.{_memory_suffix(dtype, lanes)}.p0"
+            bits = type_text(BOOL, lanes)
+            self.declarations.add(f"declare {memory} {symbol}(ptr, {bits}, {memory})")
+            text = self.fresh(
+                f"call {memory} {symbol}(ptr align {align} {pointer}, {bits} {mask}, "
+                f"{memory} zeroinitializer)"
+            )
+        else:
+            text = self.fresh(f"load {memory}, ptr {pointer}, align {align}")
+        if dtype == BOOL:
+            zero = "0" if lanes == 1 else "zeroinitializer"
+            return self.value_of(f"icmp ne {memory} {text}, {zero}")
+        return text
+
+    def store(
+        self, dtype: DType, text: str, pointer: str, lanes: int, align: int = 0, mask: str = ""
+    ) -> None:
+        """Store `lanes` adjacent elements, those of the mask if there is one."""
+        memory = _memory_type(dtype, lanes)
+        align = align or dtype.itemsize
+        if dtype == BOOL:
+            text = self.value_of(f"zext {type_text(BOOL, lanes)} {text} to {memory}")
+        if mask:
+            symbol = f"@llvm.masked.store.{_memory_suffix(dtype, lanes)}.p0"
+            bits = type_text(BOOL, lanes)
+            self.declarations.add(f"declare void {symbol}({memory}, ptr, {bits})")
+            self.lines.append(
+                f"  call void {symbol}({memory} {text}, ptr align {align} {pointer}, {bits} {mask})"
+            )
+        else:
+            self.lines.append(f"  store {memory} {text}, ptr {pointer}, align {align}")
+
+    # The walk.
+
+    def operand(self, root: Expr) -> Operand:
+        """The value of `root`, as a scalar if it is uniform. Operands before users, no recursion."""
+        memo = self._memo
+        found = memo.get(root)
+        if found is not None:
+            return found
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in memo:
+                stack.pop()
+                continue
+            missing = [a for a in node.args if a not in memo]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            self._remember(node, self._emit_node(node))
+        return memo[root]
+
+    def _remember(self, node: Expr, operand: Operand) -> None:
+        self._memo[node] = operand
+        self._memo_log.append(node)
+
+    def _emit_node(self, node: Expr) -> Operand:
+        instruction = INSTRUCTIONS.get(node.op)
+        if instruction is not None:
+            memo = self._memo
+            operands = [memo[a] for a in node.args]
+            for operand in operands:
+                if not operand.uniform:
+                    texts = [
+                        self.spread(o, a.dtype) if o.uniform else o.text
+                        for o, a in zip(operands, node.args, strict=True)
+                    ]
+                    return Operand(instruction(self, node, self.width, *texts), False)
+            return Operand(instruction(self, node, 1, *[o.text for o in operands]), True)
+        if node.op == "const":
+            return Operand(number(node.attr, node.dtype), True)
+        if node.op == "var":
+            if node.attr not in self._bound:
+                raise TypeError(f"the variable {node.attr!r} has no value here")
+            return self._bound[node.attr]
+        if node.op == "result":
+            return self._results[node.args[0]][node.attr]
+        if node.op == "loop":
+            self._results[node] = self._emit_loop(node, node.attr)
+            return Operand("", True)
+        return self.emit_leaf(node)
+
+    def _emit_loop(self, node: Expr, body: LoopBody) -> list[Operand]:
+        """head: carries, test; body: new values, kept back in lanes that are done; exit."""
+        if not body.rare:
+            for invariant in self._invariants(body):
+                self.operand(invariant)
+        varying = self._varying_carries(node, body)
+        masked = not self._is_uniform(body.test, varying)
+        carries: list[tuple[str, str, str]] = []  # name, type, initial value
+        for param, init in zip(body.params, node.args, strict=True):
+            operand = self._memo[init]
+            uniform = param not in varying
+            text = operand.text if uniform else self.spread(operand, param.dtype)
+            ty = type_text(param.dtype, 1 if uniform else self.width)
+            name = f"%v{next(self.names)}"
+            carries.append((name, ty, text))
+            self._bound[param.attr] = Operand(name, uniform)
+        head, inside, leave = (self.new_label(hint) for hint in ("loop", "body", "done"))
+        before = self.block
+        self.lines.append(f"  br label %{head}")
+        self.start_block(head)
+        phis_at = len(self.lines)  # the phis go here, once the last block of the body is known
+        with self.scope():
+            test = self.operand(body.test)
+            going = self._any_lane(test)
+            weights = ""
+            if body.rare:
+                weights = ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
+            self.lines.append(f"  br i1 {going}, label %{inside}, label %{leave}{weights}")
+            test_text = self.spread(test, BOOL) if masked else ""
+            self.start_block(inside)
+            back: list[str] = []
+            for param, new, (name, ty, _) in zip(body.params, body.new, carries, strict=True):
+                value = self.operand(new)
+                text = value.text if param not in varying else self.spread(value, param.dtype)
+                if masked and text != name:
+                    text = self.value_of(
+                        f"select {type_text(BOOL, self.width)} {test_text}, {ty} {text}, {ty} {name}"
+                    )
+                back.append(text)
+            after = self.block
+            self.lines.append(f"  br label %{head}")
+        self.lines[phis_at:phis_at] = [
+            f"  {name} = phi {ty} [ {init}, %{before} ], [ {new}, %{after} ]"
+            for (name, ty, init), new in zip(carries, back, strict=True)
+        ]
+        self.start_block(leave)
+        for param in body.params:
+            del self._bound[param.attr]
+        return [
+            Operand(name, param not in varying)
+            for (name, _, _), param in zip(carries, body.params, strict=True)
+        ]
+
+    def _any_lane(self, test: Operand) -> str:
+        if test.uniform:
+            return test.text
+        word = self.value_of(f"bitcast {type_text(BOOL, self.width)} {test.text} to i{self.width}")
+        return self.value_of(f"icmp ne i{self.width} {word}, 0")
+
+    def _inner_nodes(self, body: LoopBody) -> list[Expr]:
+        """The nodes of a loop's body that depend on variables without a value yet, operands first."""
+        order: list[Expr] = []
+        seen: set[Expr] = set()
+        stack = [(e, False) for e in (*body.new, body.test)]
+        while stack:
+            node, done = stack.pop()
+            if done:
+                order.append(node)
+            elif node not in seen and not node.free <= self._bound.keys():
+                seen.add(node)
+                stack.append((node, True))
+                stack += [(a, False) for a in _inputs(node)]
+        return order
+
+    def _invariants(self, body: LoopBody) -> list[Expr]:
+        """The largest expressions in the body that can be computed before the loop."""
+        found: dict[Expr, None] = {}
+        for node in (*self._inner_nodes(body), Expr("roots", (*body.new, body.test), BOOL)):
+            for a in _inputs(node):
+                if a.free <= self._bound.keys() and a.op != "const":
+                    found[a] = None
+        return list(found)
+
+    def _varying_carries(self, node: Expr, body: LoopBody) -> set[Expr]:
+        """The carries that differ between lanes: all of them if the test does."""
+        if self.width == 1:
+            return set()
+        varying = {
+            p for p, i in zip(body.params, node.args, strict=True) if not self._memo[i].uniform
+        }
+        while True:
+            if not self._is_uniform(body.test, varying):
+                return set(body.params)
+            more = {
+                p
+                for p, new in zip(body.params, body.new, strict=True)
+                if p not in varying and not self._is_uniform(new, varying)
+            }
+            if not more:
+                return varying
+            varying |= more
+
+    def _is_uniform(self, root: Expr, varying: set[Expr]) -> bool:
+        """Whether `root` will be uniform if the loop variables in `varying` are not."""
+        names = {p.attr for p in varying}
+        seen: set[Expr] = set()
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            known = self._memo.get(node)
+            if node.op == "var":
+                known = self._bound.get(node.attr)
+                if node.attr in names:
+                    return False
+            elif node.op not in _PURE and known is None:
+                if node.free <= self._bound.keys():
+                    known = self.operand(node)
+                elif not self.leaf_is_uniform(node):
+                    return False
+            if known is None or node.op == "loop":
+                stack += _inputs(node)
+            elif not known.uniform:
+                return False
+        return True
+
+
+_PURE = INSTRUCTIONS.keys() | {"const", "var", "result", "loop"}
+
+
+def _inputs(node: Expr) -> tuple[Expr, ...]:
+    """Operands, and for a loop what its body reads too."""
+    if node.op == "loop":
+        return (*node.args, node.attr.test, *node.attr.new)
+    return node.args
+
+
+def _memory_type(dtype: DType, lanes: int) -> str:
+    scalar = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def _memory_suffix(dtype: DType, lanes: int) -> str:
+    name = "i8" if dtype == BOOL else f"{'f' if dtype.kind == 'f' else 'i'}{dtype.itemsize * 8}"
+    return f"v{lanes}{name}"

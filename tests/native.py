@@ -1,0 +1,111 @@
+"""Compile functions of scalar expressions to array functions, to test them without a compiler on top.
+
+    f = native(lambda x, y: hypot(x, y), [F32, F32], width=16)
+    f(x, y)                                   # arrays of one length; every lane and tail is scalar code
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitney.codegen.llvm.scalars import ScalarEmitter, type_text
+from jitney.codegen.scalar import DType, Expr, var
+from jitney.codegen.target import Target
+from jitney.runtime.engine import Engine, host_engine, host_target
+
+AVX2 = "+sse2,+sse4.1,+sse4.2,+avx,+avx2,+fma,+bmi,+bmi2,+lzcnt,+popcnt,+f16c,+movbe"
+
+
+def avx2_target() -> Target:
+    """The host as if it had no AVX-512."""
+    host = host_target()
+    return dataclasses.replace(host, cpu="haswell", features=AVX2, vector_bits=256)
+
+
+def has_avx2() -> bool:
+    return host_target().has("avx2") and host_target().has("fma")
+
+
+def natural_width(dtypes: Sequence[DType], target: Target | None = None) -> int:
+    target = target or host_target()
+    return target.lanes(max(4, *(d.itemsize for d in dtypes)))
+
+
+def array_function_text(
+    function: Callable[..., Expr],
+    dtypes: Sequence[DType],
+    width: int,
+    target: Target,
+    uniform: Sequence[int] = (),
+) -> tuple[str, DType]:
+    """LLVM text of `void f(ptr out, ptr in..., i64 n)`, which takes `width` elements at a time and
+    ignores what is left over. The operands at the positions `uniform` are read once."""
+    params = [var(f"x{k}", d) for k, d in enumerate(dtypes)]
+    result = function(*params)
+    lines: list[str] = []
+    e = ScalarEmitter(target, lines, width, block="loop")
+    arguments = ", ".join(f"ptr %p{k}" for k in range(len(dtypes)))
+    head = [f"define void @f(ptr %out, {arguments}, i64 %n) {{", "entry:"]
+    for k, d in enumerate(dtypes):
+        if k in uniform:
+            e.bind(f"x{k}", e.load(d, f"%p{k}", 1), uniform=True)
+    head += [*lines, "  br label %loop", "loop:"]
+    lines.clear()
+    for k, d in enumerate(dtypes):
+        if k not in uniform:
+            place = e.fresh(f"getelementptr {_memory(d)}, ptr %p{k}, i64 %i")
+            e.bind(f"x{k}", e.load(d, place, width))
+    text = e.emit(result)
+    place = e.fresh(f"getelementptr {_memory(result.dtype)}, ptr %out, i64 %i")
+    e.store(result.dtype, text, place, width)
+    lines += [
+        f"  %next = add i64 %i, {width}",
+        "  %more = icmp slt i64 %next, %n",
+        "  br i1 %more, label %loop, label %end",
+        "end:",
+        "  ret void",
+        "}",
+    ]
+    phi = f"  %i = phi i64 [ 0, %entry ], [ %next, %{e.block} ]"
+    module = [*sorted(e.declarations), *(f"{n} = {body}" for body, n in e.definitions.items())]
+    return "\n".join([*module, *head, phi, *lines, ""]), result.dtype
+
+
+def _memory(dtype: DType) -> str:
+    return "i8" if dtype.kind == "b" else type_text(dtype, 1)
+
+
+def native(
+    function: Callable[..., Expr],
+    dtypes: Sequence[DType],
+    width: int | None = None,
+    target: Target | None = None,
+    uniform: Sequence[int] = (),
+) -> Callable[..., np.ndarray[Any, Any]]:
+    """`function`, compiled; arrays are padded to whole vectors with copies of their last element."""
+    width = natural_width(dtypes, target) if width is None else width
+    text, dtype = array_function_text(function, dtypes, width, target or host_target(), uniform)
+    engine = host_engine() if target is None else Engine(target)
+    library = engine.link(engine.emit_object(text), ["f"], {})
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (1 + len(dtypes)), ctypes.c_int64)
+    entry = prototype(library.address("f"))
+
+    def call(*arrays: Any) -> np.ndarray[Any, Any]:
+        flat = [np.asarray(a, d).reshape(-1) for a, d in zip(arrays, dtypes, strict=True)]
+        n = max(a.size for a in flat)
+        size = -(-n // width) * width
+        padded = [np.concatenate([a, np.repeat(a[-1:], size - a.size)]) for a in flat]
+        out = np.empty(size, dtype)
+        if size:
+            entry(out.ctypes.data, *(a.ctypes.data for a in padded), size)
+        return out[:n]
+
+    call.library = library  # type: ignore[attr-defined]  # keeps the code loaded
+    call.text = text  # type: ignore[attr-defined]
+    call.entry = entry  # type: ignore[attr-defined]
+    return call
