@@ -1,0 +1,245 @@
+"""LLVM behind one small door: LLVM text in, machine code in this process out.
+
+    engine = host_engine()
+    obj = engine.emit_object(text)              # verified, compiled; plain bytes, good for a cache
+    library = engine.link(obj, ["entry"], {"jitney_parallel_for": address})
+    library.address("entry")                    # valid while `library` is alive
+
+Everything here may be called from several threads. llvmlite is imported on first use. Text is
+compiled as it stands: code generation emits IR that is already optimised, so no LLVM pass runs.
+
+LLVM takes the process down on IR that breaks its rules, so every module is verified first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import platform
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from ..codegen.target import Target
+
+_lock = threading.RLock()  # around every use of llvmlite, which is also what fork() waits for
+_linkers: list[Any] = []  # never disposed of: libraries, and code on other threads, outlive engines
+
+
+class NativeError(RuntimeError):
+    """LLVM refused a module, or linking failed: a bug in jitney, or an unsupported machine."""
+
+
+@lru_cache(maxsize=1)
+def _llvm() -> Any:
+    """llvmlite's binding, imported and with the native target set up."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED") and not getattr(
+        sys, "_is_gil_enabled", lambda: True
+    )():
+        raise RuntimeError(
+            "jitney compiles on CPython with the GIL only: llvmlite's bindings have not been "
+            "shown safe without it. Start Python with PYTHON_GIL=1, or use a standard build."
+        )
+    import llvmlite.binding as llvm
+
+    with _lock:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    # A child forked while another thread holds llvmlite's lock would wait for it for ever.
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+        )
+    return llvm
+
+
+def detected_vector_bits(triple: str, features: str) -> int:
+    """The widest vectors worth using, from LLVM's feature string."""
+    on = set(features.split(","))
+    if "x86_64" in triple:
+        if {"+avx512f", "+avx512vl", "+avx512dq", "+avx512bw"} <= on:
+            return 512
+        return 256 if {"+avx2", "+fma"} <= on else 128
+    return 128
+
+
+@lru_cache(maxsize=1)
+def host_target() -> Target:
+    """The CPU that this process runs on, with what the runtime found there."""
+    from . import blas
+
+    llvm = _llvm()
+    with _lock:
+        triple = llvm.get_process_triple()
+        cpu = llvm.get_host_cpu_name()
+        features = llvm.get_host_cpu_features().flatten()
+    found = blas.find_blas()
+    return Target(
+        triple=triple,
+        cpu=cpu,
+        features=features,
+        vector_bits=detected_vector_bits(triple, features),
+        blas_int_bits=found.int_bits if found else 0,
+    )
+
+
+class Library:
+    """Linked machine code. The addresses are valid, and the code stays loaded, while this lives."""
+
+    def __init__(self, tracker: Any, name: str, exports: Iterable[str], nbytes: int) -> None:
+        self._tracker = tracker
+        self._addresses = {symbol: tracker[symbol] for symbol in exports}
+        self.name = name
+        self.nbytes = nbytes  # size of the object file
+
+    def address(self, symbol: str) -> int:
+        return self._addresses[symbol]
+
+    def keep(self) -> Library:
+        """Never unload: for code that runs on threads, or is called by objects, we do not track."""
+        self._tracker.detach()
+        return self
+
+
+class Engine:
+    """Compiles for one `Target`, and links into this process if that is the host's."""
+
+    _names = itertools.count()
+
+    def __init__(self, target: Target) -> None:
+        llvm = _llvm()
+        self.target = target
+        with _lock:
+            try:
+                self._machine = self._create_machine()
+            except RuntimeError as error:
+                raise NativeError(f"LLVM does not know the target {target.triple}: {error}") from None
+            layout = str(self._machine.target_data)
+        self._header = f'target datalayout = "{layout}"\ntarget triple = "{target.triple}"\n'
+        self._jit: Any = None
+        self._llvm = llvm
+
+    def _create_machine(self) -> Any:
+        llvm = _llvm()
+        return llvm.Target.from_triple(self.target.triple).create_target_machine(
+            cpu=self.target.cpu,
+            features=self.target.features,
+            opt=2,
+            reloc="pic",
+            codemodel="jitdefault",
+            jit=True,
+        )
+
+    def _parse(self, text: str) -> Any:
+        try:
+            module = self._llvm.parse_assembly(self._header + text)
+            module.verify()
+        except RuntimeError as error:
+            raise NativeError(f"LLVM refuses the module: {str(error).strip()}") from None
+        return module
+
+    def verify(self, text: str) -> None:
+        """Raise NativeError if `text` is not a valid module."""
+        with _lock:
+            self._parse(text).close()
+
+    def emit_object(self, text: str) -> bytes:
+        """The object file of a module."""
+        with _lock:
+            module = self._parse(text)
+            try:
+                return bytes(self._machine.emit_object(module))
+            finally:
+                module.close()
+
+    def asm(self, text: str) -> str:
+        """The assembly of a module."""
+        with _lock:
+            module = self._parse(text)
+            try:
+                return str(self._machine.emit_assembly(module))
+            finally:
+                module.close()
+
+    def link(
+        self, obj: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
+    ) -> Library:
+        """Load an object file into this process.
+
+        `imports` gives addresses of symbols that the object refers to; others (libc, libm) are
+        found in the process by name. A symbol that is nowhere is a NativeError.
+        """
+        exports = list(exports)
+        with _lock:
+            if self._jit is None:
+                # It consumes its machine. LLVM names missing symbols on stderr only.
+                self._jit = self._llvm.create_lljit_compiler(self._create_machine())
+                _linkers.append(self._jit)
+            builder = self._llvm.JITLibraryBuilder().add_object_img(obj).add_current_process()
+            for symbol, address in (imports or {}).items():
+                builder.import_symbol(symbol, address)
+            for symbol in exports:
+                builder.export_symbol(symbol)
+            name = f"jitney{next(self._names)}"
+            try:
+                tracker = builder.link(self._jit, name)
+            except RuntimeError as error:
+                raise NativeError(f"cannot link native code: {str(error).strip()}") from None
+        return Library(tracker, name, exports, len(obj))
+
+    def load(
+        self, text: str, exports: Iterable[str], imports: Mapping[str, int] | None = None
+    ) -> Library:
+        """`emit_object` (through the object cache) and `link`."""
+        from .cache import object_cache
+
+        cache = object_cache()
+        key = cache.key(text, self.target)
+        obj = cache.get(key)
+        if obj is not None:
+            try:
+                return self.link(obj, exports, imports)
+            except NativeError:  # not an object file after all: build it again
+                cache.discard(key)
+        obj = self.emit_object(text)
+        library = self.link(obj, exports, imports)
+        cache.put(key, obj)
+        return library
+
+
+@lru_cache(maxsize=8)
+def engine_for(target: Target) -> Engine:
+    """The engine of a target; for targets other than the host's only `asm` and objects make sense."""
+    llvm = _llvm()
+    if target.triple != llvm.get_process_triple():
+        with _lock:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+    return Engine(target)
+
+
+@lru_cache(maxsize=1)
+def host_engine() -> Engine:
+    return engine_for(host_target())
+
+
+def llvm_versions() -> tuple[str, str]:
+    """Versions of llvmlite and of the LLVM inside it."""
+    import llvmlite
+
+    return llvmlite.__version__, ".".join(map(str, _llvm().llvm_version_info))
+
+
+def cpu_description() -> str:
+    """The CPU's own name where the system tells it, else the architecture."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
