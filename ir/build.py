@@ -28,6 +28,7 @@ class Builder:
     def __init__(self, graph: Graph, loc: SourceLine | None = None) -> None:
         self.graph = graph
         self.loc = loc
+        self.supports: dict[Value, Value | None] = {}  # masks of tangents; see ops/masks.py
 
     def append(
         self,

@@ -1,0 +1,56 @@
+"""The interpreter: runs a graph with NumPy, op by op. It is the law that compiled code is held to.
+
+    evaluate(graph, [x, y])  ->  [result, ...]
+
+Tensors are ndarrays of exactly the declared type, tokens are None. Results may be views of
+inputs or of each other, and may be read-only. A failed check raises IndexError (gather, scatter) or
+AssertionError (assert).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .graph import Graph, Op, Value
+from .types import TensorType, type_of
+
+
+def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
+    """The outputs of `graph` for these parameters."""
+    if len(arrays) != len(graph.params):
+        raise TypeError(f"{graph.name} takes {len(graph.params)} arrays, got {len(arrays)}")
+    env: dict[Value, Any] = {}
+    for param, given in zip(graph.params, arrays, strict=True):
+        array = np.asarray(given) if isinstance(param.type, TensorType) else given
+        if isinstance(param.type, TensorType) and type_of(array) != param.type:
+            raise TypeError(f"parameter {param!r} got {type_of(array)}")
+        env[param] = array
+    last_use = _last_uses(graph)
+    for op in graph.ops:
+        results = evaluate_op(op, [env[v] for v in op.operands])
+        env.update(zip(op.results, results, strict=True))
+        for v in last_use.get(op, ()):
+            env.pop(v, None)  # memory follows what is alive, as in compiled code
+    return [env[v] for v in graph.outputs]
+
+
+def evaluate_op(op: Op, operands: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of one op, of exactly the types that were inferred for it."""
+    regions = {"regions": op.regions} if op.regions else {}
+    with np.errstate(all="ignore"):
+        results = op.definition.reference(*operands, **regions, **op.attrs)
+    return results if isinstance(results, tuple) else (results,)
+
+
+def _last_uses(graph: Graph) -> dict[Op, list[Value]]:
+    """For each op the values that nothing reads after it."""
+    last = {v: op for op in graph.ops for v in op.operands}
+    for v in graph.outputs:
+        last.pop(v, None)
+    dead: dict[Op, list[Value]] = {}
+    for v, op in last.items():
+        dead.setdefault(op, []).append(v)
+    return dead

@@ -1,0 +1,22 @@
+"""The ops: one record each, and everything about an op that is not code generation stands in it.
+
+Importing this package fills `opdef.OPS`. Families (`families.py`) carry the rules that many ops
+share; `masks.py` says how a branch that was not taken contributes exactly nothing to a gradient.
+What does not live here: expansions into scalar primitives (`codegen.math`), what users call
+(`tracer.functions`), and ops that are short compositions of these (mean, logsumexp, clip, ...).
+"""
+
+from . import (  # noqa: F401  (imported for their registrations)
+    binary,
+    bitwise,
+    contraction,
+    effects,
+    indexing,
+    movement,
+    reductions,
+    scans,
+    sorting,
+    sources,
+    structured,
+    unary,
+)

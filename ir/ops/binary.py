@@ -1,0 +1,238 @@
+"""Elementwise arithmetic and comparisons of two operands of one dtype.
+
+Conventions where a derivative does not exist:
+
+- maximum, minimum, fmax, fmin at a tie: half to each side (JAX).
+- pow: d/dy is 0 where x == 0 and y >= 0; d/dx is 0 where y == 0 (JAX).
+- remainder and fmod: d/dx is 1 and d/dy is minus the integer quotient, jumps included.
+- hypot at (0, 0): 0, a subgradient, so that norms built on it are safe. arctan2 there: NaN (JAX).
+- copysign: d/dx is the product of both signs, 0 at x == 0; d/dy is 0.
+- nextafter: d/dx is 1, d/dy is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .families import ANY, IDENTITY, INTEGER, NUMBER, Array, elementwise
+from .term import Term, where
+
+_TWO = ("T", "T")
+_APART = ((-2.0, -0.2), (0.2, 2.0))  # samples that never meet
+_POSITIVE = ((0.3, 2.0), (0.3, 2.0))
+
+
+def _pow(x: Array, y: Array) -> Any:
+    """NumPy refuses negative integer exponents; here they give the exact quotient cut to an int.
+
+    So only 1 and -1 keep a value and all else, 0 included, gives 0. The tracer checks before.
+    """
+    if x.dtype.kind != "i":
+        return np.power(x, y)
+    negative = y < 0
+    odd = (y & 1).astype(bool)
+    unit = np.where(x == 1, 1, np.where(x == -1, np.where(odd, -1, 1), 0)).astype(x.dtype)
+    return np.where(negative, unit, np.power(x, np.where(negative, 0, y).astype(y.dtype)))
+
+
+def _nonzero_quotient(t: Term, x: Term, z: Term) -> Term:
+    """t * x / z, and 0 where z is 0."""
+    return where(z.eq(0), 0, t * (x / z))
+
+
+# Arithmetic. Partials are (t, z, x, y) -> t * dz/dx and t * dz/dy.
+elementwise("add", np.add, [IDENTITY, IDENTITY], kinds=NUMBER, operands=_TWO)
+elementwise("sub", np.subtract, [IDENTITY, lambda t, z, x, y: -t], kinds=NUMBER, operands=_TWO)
+elementwise(
+    "mul",
+    np.multiply,
+    [lambda t, z, x, y: t * y, lambda t, z, x, y: t * x],
+    kinds=NUMBER,
+    operands=_TWO,
+)
+elementwise(
+    "div",
+    np.true_divide,
+    [lambda t, z, x, y: t / y, lambda t, z, x, y: -(t * (z / y))],
+    operands=_TWO,
+    domain=((-2.0, 2.0), (0.3, 2.0)),
+)
+elementwise(
+    "floor_divide",
+    np.floor_divide,
+    [None, None],
+    kinds=NUMBER,
+    operands=_TWO,
+    domain=((0.1, 0.4), (0.5, 0.9)),
+    doc="rounds towards minus infinity; an integer divided by 0 gives 0",
+)
+elementwise(
+    "remainder",
+    np.remainder,
+    [IDENTITY, lambda t, z, x, y: -(t * x.floor_divide(y))],
+    kinds=NUMBER,
+    operands=_TWO,
+    domain=((1.1, 1.4), (0.5, 0.54)),
+    doc="has the sign of the divisor; an integer modulo 0 gives 0",
+)
+elementwise(
+    "fmod",
+    np.fmod,
+    [IDENTITY, lambda t, z, x, y: -(t * (x / y).trunc())],
+    kinds=NUMBER,
+    operands=_TWO,
+    domain=((-1.4, -1.1), (0.5, 0.54)),
+    doc="has the sign of the dividend; an integer modulo 0 gives 0",
+)
+
+
+def _power_by_base(t: Term, z: Term, x: Term, y: Term) -> Term:
+    return where(y.eq(0), 0, t * (y * x ** (y - 1)))
+
+
+def _power_by_exponent(t: Term, z: Term, x: Term, y: Term) -> Term:
+    flat = x.eq(0) & (y >= 0)
+    return where(flat, 0, t * (z * where(flat, 1, x).log()))
+
+
+elementwise(
+    "pow",
+    _pow,
+    [_power_by_base, _power_by_exponent],
+    kinds=NUMBER,
+    operands=_TWO,
+    domain=((0.2, 2.0), (-2.0, 2.0)),
+    doc=_pow.__doc__ or "",
+)
+
+# Maxima and minima. maximum and minimum propagate NaN; fmax and fmin drop it.
+
+
+def _winner(wins: Term, ties: Term, t: Term) -> Term:
+    return where(wins, where(ties, t * 0.5, t), 0)
+
+
+elementwise(
+    "maximum",
+    np.maximum,
+    [
+        lambda t, z, x, y: _winner(x >= y, x.eq(y), t),
+        lambda t, z, x, y: _winner(y >= x, x.eq(y), t),
+    ],
+    kinds=NUMBER,
+    operands=_TWO,
+    domain=_APART,
+)
+elementwise(
+    "minimum",
+    np.minimum,
+    [
+        lambda t, z, x, y: _winner(x <= y, x.eq(y), t),
+        lambda t, z, x, y: _winner(y <= x, x.eq(y), t),
+    ],
+    kinds=NUMBER,
+    operands=_TWO,
+    domain=_APART,
+)
+elementwise(
+    "fmax",
+    np.fmax,
+    [
+        lambda t, z, x, y: _winner((x >= y) | y.isnan(), x.eq(y), t),
+        lambda t, z, x, y: _winner((y >= x) | x.isnan(), x.eq(y), t),
+    ],
+    kinds=NUMBER,
+    operands=_TWO,
+    domain=_APART,
+)
+elementwise(
+    "fmin",
+    np.fmin,
+    [
+        lambda t, z, x, y: _winner((x <= y) | y.isnan(), x.eq(y), t),
+        lambda t, z, x, y: _winner((y <= x) | x.isnan(), x.eq(y), t),
+    ],
+    kinds=NUMBER,
+    operands=_TWO,
+    domain=_APART,
+)
+
+# Floats only. h = hypot(x, y) divides twice where x*x + y*y would overflow.
+
+
+def _by_radius(t: Term, x: Term, y: Term) -> Term:
+    h = x.hypot(y)
+    return t * ((y / h) / h)
+
+
+elementwise(
+    "arctan2",
+    np.arctan2,
+    [lambda t, z, x, y: _by_radius(t, x, y), lambda t, z, x, y: -_by_radius(t, y, x)],
+    operands=_TWO,
+    domain=_POSITIVE,
+)
+elementwise(
+    "hypot",
+    np.hypot,
+    [lambda t, z, x, y: _nonzero_quotient(t, x, z), lambda t, z, x, y: _nonzero_quotient(t, y, z)],
+    operands=_TWO,
+)
+elementwise(
+    "copysign",
+    np.copysign,
+    [lambda t, z, x, y: t * where(y.signbit(), -x.sign(), x.sign()), None],
+    operands=_TWO,
+    domain=_APART,
+)
+elementwise("nextafter", np.nextafter, [IDENTITY, None], operands=_TWO)
+
+
+def _share(t: Term, z: Term, x: Term, exp: str) -> Term:
+    """t * exp(x - z), with exp(0) where both are the same infinity."""
+    return t * getattr(where(x.eq(z), 0, x - z), exp)()
+
+
+elementwise(
+    "logaddexp",
+    np.logaddexp,
+    [lambda t, z, x, y: _share(t, z, x, "exp"), lambda t, z, x, y: _share(t, z, y, "exp")],
+    operands=_TWO,
+)
+elementwise(
+    "logaddexp2",
+    np.logaddexp2,
+    [lambda t, z, x, y: _share(t, z, x, "exp2"), lambda t, z, x, y: _share(t, z, y, "exp2")],
+    operands=_TWO,
+)
+elementwise(
+    "heaviside",
+    np.heaviside,
+    [None, lambda t, z, x, y: where(x.eq(0), t, 0)],
+    operands=_TWO,
+    domain=_APART,
+)
+elementwise(
+    "ldexp",
+    np.ldexp,
+    [lambda t, z, x, n: t.ldexp(n), None],
+    operands=("T", "i32"),
+    doc="x * 2**n with one rounding",
+)
+
+# Integers only.
+elementwise("gcd", np.gcd, kinds=INTEGER, operands=_TWO)
+elementwise("lcm", np.lcm, kinds=INTEGER, operands=_TWO)
+
+# Comparisons.
+for _name, _ufunc in {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}.items():
+    elementwise(_name, _ufunc, kinds=ANY, operands=_TWO, result="bool")

@@ -1,0 +1,296 @@
+"""Families of ops: the rules that a record need not spell out because its family implies them.
+
+- `elementwise`: partials give jvp and vjp. An elementwise Jacobian is diagonal, so one rule,
+  "the tangent times the local derivative", serves both directions.
+- `linear`: linear in some operands jointly. jvp applies the op to tangents; vjp calls `transpose`.
+- `opaque`: an op that spells out its own rules.
+
+Every record carries what a generic test needs: `extra["examples"]` are operands and attributes that
+the type rule accepts, `extra["domain"]` bounds the float samples to where the op is smooth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..build import Builder
+from ..graph import Op, Value
+from ..opdef import GraphError, OpDef, register
+from ..types import DTYPE_NAMES, TensorType, is_float
+from .masks import product
+from .term import Term
+
+Array = np.ndarray[Any, Any]
+DType = np.dtype[Any]
+Partial = Callable[..., Term]
+
+FLOAT = "f"
+NUMBER = "iuf"
+INTEGER = "iu"
+BITS = "biu"
+ANY = "biuf"
+
+
+class _Identity:
+    """The partial of an operand that passes through unchanged: the tangent itself."""
+
+    def __call__(self, t: Term, z: Term, *operands: Term) -> Term:
+        return t
+
+
+IDENTITY = _Identity()
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One operand of an example. `dtype` "T" stands for the dtype that the test is at.
+
+    Integer operands with `below` are sampled from 0..below-1. Float operands with `distinct` take
+    values that differ from each other, so that ties do not blur a derivative.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "T"
+    below: int | None = None
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Operands and attributes that an op accepts, for the tests that walk all ops."""
+
+    args: tuple[Arg, ...]
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+
+def examples(*shapes: Sequence[int], **attrs: Any) -> tuple[Example, ...]:
+    """One example whose operands have `shapes` and the dtype under test."""
+    return (Example(tuple(Arg(tuple(s)) for s in shapes), attrs),)
+
+
+def check_kind(type: TensorType, kinds: str) -> None:
+    if not isinstance(type, TensorType):
+        raise GraphError(f"an operand is a {type}, not a tensor")
+    if type.dtype.kind not in kinds:
+        names = [n for n, d in DTYPE_NAMES.items() if d.kind in kinds]
+        raise GraphError(f"operand of type {type}; accepted dtypes are {', '.join(names)}")
+
+
+def check_dtype(type: TensorType, dtype: str, what: str) -> None:
+    if not isinstance(type, TensorType) or type.dtype != DTYPE_NAMES[dtype]:
+        raise GraphError(f"{what} has type {type}; it must be {dtype}")
+
+
+def check_arity(types: Sequence[Any], count: int) -> None:
+    if len(types) != count:
+        raise GraphError(f"takes {count} operands, got {len(types)}")
+
+
+def check_axes(axes: Any, rank: int) -> tuple[int, ...]:
+    """`axes` as given: a tuple of increasing ints in 0..rank-1."""
+    if not isinstance(axes, tuple) or list(axes) != sorted(set(axes)):
+        raise GraphError(f"axes={axes!r} is not a tuple of increasing axes")
+    if any(not 0 <= a < rank for a in axes):
+        raise GraphError(f"axes={axes} out of range for rank {rank}")
+    return axes
+
+
+def check_axis(axis: int, rank: int) -> int:
+    if not 0 <= axis < rank:
+        raise GraphError(f"axis={axis} out of range for rank {rank}")
+    return axis
+
+
+def check_same(types: Sequence[TensorType], dtypes_too: bool = True) -> None:
+    """All shapes equal, and all dtypes."""
+    first = types[0]
+    for other in types[1:]:
+        if other.shape != first.shape:
+            raise GraphError(f"operand shapes {first} and {other} differ; broadcast one of them")
+        if dtypes_too and other.dtype != first.dtype:
+            raise GraphError(f"operand dtypes {first} and {other} differ; convert one of them")
+
+
+def is_wanted(type: Any) -> bool:
+    return isinstance(type, TensorType) and is_float(type.dtype)
+
+
+def elementwise(
+    name: str,
+    reference: Callable[..., Any],
+    partials: Sequence[Partial | None] | None = None,
+    *,
+    kinds: str = FLOAT,
+    operands: Sequence[str] = ("T",),
+    result: str = "T",
+    infer: Callable[..., TensorType] | None = None,
+    attrs: tuple[str, ...] = (),
+    samples: dict[str, Any] | None = None,
+    domain: tuple[float, float] | Sequence[tuple[float, float]] = (-2.0, 2.0),
+    doc: str = "",
+) -> OpDef:
+    """Define an op that works on each element by itself.
+
+    `operands` and `result` name dtypes, "T" being the common dtype of the operands so marked, of a
+    kind in `kinds`. All operands have one shape.
+
+    `partials` has one entry per operand: `None` (derivative zero), or a function of Terms
+    `(t, z, *operands) -> Term` that gives the tangent `t` times the local derivative, `z` being the
+    result. It must be linear in `t`. An op without float operands or result has no partials.
+    """
+
+    def infer_types(*types: TensorType, **_: Any) -> TensorType:
+        check_arity(types, len(operands))
+        for type, wanted in zip(types, operands, strict=True):
+            if wanted == "T":
+                check_kind(type, kinds)
+            else:
+                check_dtype(type, wanted, "an operand")
+        check_same([t for t, wanted in zip(types, operands, strict=True) if wanted == "T"])
+        check_same(types, dtypes_too=False)
+        if result == "T":
+            return types[list(operands).index("T")]
+        return types[0].with_dtype(DTYPE_NAMES[result])
+
+    def evaluate(*arrays: Array, **given: Any) -> Array:
+        return np.asarray(reference(*arrays, **given))
+
+    def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+        total: Value | None = None
+        for i, t in enumerate(tangents):
+            part = None if t is None else _apply(b, op, i, t)
+            if part is not None:
+                total = part if total is None else b.op("add", total, part)
+        return [total]
+
+    def vjp(
+        b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    ) -> list[Value | None]:
+        (ct,) = cotangents
+        return [
+            _apply(b, op, i, ct) if want and ct is not None else None
+            for i, want in enumerate(wanted)
+        ]
+
+    def _apply(b: Builder, op: Op, i: int, t: Value) -> Value | None:
+        assert partials is not None
+        partial = partials[i]
+        if partial is None or partial is IDENTITY:
+            return t if partial is IDENTITY else None
+        return product(b, t, partial, op.result, op.operands)
+
+    shapes = ((2, 3), (), (0, 2))
+    return register(
+        OpDef(
+            name,
+            "elementwise",
+            infer or infer_types,
+            evaluate,
+            jvp if partials is not None else None,
+            vjp if partials is not None else None,
+            dtypes=kinds,
+            attrs=attrs,
+            doc=doc,
+            extra={
+                "partials": partials,
+                "domain": domain,
+                "examples": tuple(
+                    Example(tuple(Arg(shape, d) for d in operands), dict(samples or {}))
+                    for shape in shapes
+                ),
+            },
+        )
+    )
+
+
+def linear(
+    name: str,
+    infer: Callable[..., TensorType],
+    reference: Callable[..., Any],
+    transpose: Callable[[Builder, Op, Value, int], Value],
+    *,
+    linear_in: tuple[int, ...] | None = None,
+    kinds: str = ANY,
+    attrs: tuple[str, ...] = (),
+    examples: tuple[Example, ...] = (),
+    doc: str = "",
+) -> OpDef:
+    """Define an op that is linear, jointly, in the operands `linear_in` (None: in all of them).
+
+    `transpose(b, op, ct, i)` gives the cotangent of operand `i`, one of `linear_in`.
+    """
+
+    def evaluate(*arrays: Array, **given: Any) -> Array:
+        return np.asarray(reference(*arrays, **given))
+
+    def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+        varying = range(len(op.operands)) if linear_in is None else linear_in
+        operands = list(op.operands)
+        for i in varying:
+            t = tangents[i]
+            operands[i] = b.zeros(operands[i].tensor) if t is None else t
+        return [b.op(op.name, *operands, **op.attrs)]
+
+    def vjp(
+        b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    ) -> list[Value | None]:
+        (ct,) = cotangents
+        if ct is None:
+            return [None] * len(op.operands)
+        return [
+            transpose(b, op, ct, i) if want and (linear_in is None or i in linear_in) else None
+            for i, want in enumerate(wanted)
+        ]
+
+    return register(
+        OpDef(
+            name,
+            "linear",
+            infer,
+            evaluate,
+            jvp,
+            vjp,
+            dtypes=kinds,
+            attrs=attrs,
+            doc=doc,
+            extra={"linear_in": linear_in, "transpose": transpose, "examples": examples},
+        )
+    )
+
+
+def opaque(
+    name: str,
+    infer: Callable[..., Any],
+    reference: Callable[..., Any],
+    *,
+    family: str = "opaque",
+    jvp: Callable[..., Any] | None = None,
+    vjp: Callable[..., Any] | None = None,
+    kinds: str = ANY,
+    attrs: tuple[str, ...] = (),
+    examples: tuple[Example, ...] = (),
+    doc: str = "",
+) -> OpDef:
+    """Define an op that brings its own rules."""
+
+    def evaluate(*arrays: Array, **given: Any) -> Array:
+        return np.asarray(reference(*arrays, **given))
+
+    return register(
+        OpDef(
+            name,
+            family,
+            infer,
+            evaluate,
+            jvp,
+            vjp,
+            dtypes=kinds,
+            attrs=attrs,
+            doc=doc,
+            extra={"examples": examples},
+        )
+    )

@@ -1,0 +1,338 @@
+"""Indexing with arrays: gather, scatter, and windows whose place is known at run time.
+
+`gather(x, *idx; axes)` indexes the axes `axes` of x with as many int64 arrays of one shape B:
+
+    result[b..., rest...] = x[idx_0[b...] at axes[0], idx_1[b...] at axes[1], rest...]
+
+`scatter(x, u, *idx; axes)` writes u of that shape back into a copy of x.
+
+mode="check" counts negative indices from the end and raises IndexError when out of range;
+mode="clip" clamps. Where scatter meets an index twice, "set" keeps the last, and "add", "multiply",
+"min", "max" combine all with x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..build import Builder
+from ..graph import Op, Value
+from ..opdef import GraphError
+from ..types import I64, TensorType
+from .families import (
+    ANY,
+    Arg,
+    Array,
+    Example,
+    check_axes,
+    check_dtype,
+    check_kind,
+    linear,
+    opaque,
+)
+
+Ints = tuple[int, ...]
+MODES = ("check", "clip")
+COMBINES = {
+    "set": None,
+    "add": np.add,
+    "multiply": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+def _indexed(x: TensorType, indices: Sequence[TensorType], axes: Ints, mode: str) -> TensorType:
+    """The type that indexing x gives; checks everything that gather and scatter share."""
+    check_kind(x, ANY)
+    check_axes(axes, x.rank)
+    if not indices or len(indices) != len(axes):
+        raise GraphError(f"{len(indices)} index arrays for axes={axes}")
+    if mode not in MODES:
+        raise GraphError(f"mode={mode!r} is not one of {MODES}")
+    for index in indices:
+        check_dtype(index, "i64", "an index")
+        if index.shape != indices[0].shape:
+            raise GraphError(f"index shapes {indices[0]} and {index} differ")
+    if mode == "clip" and indices[0].size and any(x.shape[a] == 0 for a in axes):
+        raise GraphError(f"cannot index an axis of size 0 of {x}")
+    rest = tuple(n for d, n in enumerate(x.shape) if d not in axes)
+    return x.with_shape(indices[0].shape + rest)
+
+
+def _places(x: Array, indices: Sequence[Array], axes: Ints, mode: str) -> tuple[Array, ...]:
+    """The indices, checked or clamped, as non-negative positions."""
+    places = []
+    for index, axis in zip(indices, axes, strict=True):
+        n = x.shape[axis]
+        if mode == "clip":
+            places.append(np.clip(index, 0, n - 1))
+            continue
+        wrong = index[(index < -n) | (index >= n)]
+        if wrong.size:
+            raise IndexError(f"index {wrong.flat[0]} is out of bounds for axis of size {n}")
+        places.append(np.where(index < 0, index + n, index))
+    return tuple(places)
+
+
+# gather
+
+
+def _infer_gather(x: TensorType, *indices: TensorType, axes: Ints, mode: str) -> TensorType:
+    return _indexed(x, indices, axes, mode)
+
+
+def _gather(x: Array, *indices: Array, axes: Ints, mode: str) -> Array:
+    return np.moveaxis(x, axes, range(len(axes)))[_places(x, indices, axes, mode)]
+
+
+def _transpose_gather(b: Builder, op: Op, ct: Value, i: int) -> Value:
+    x, *indices = op.operands
+    return b.op("scatter", b.zeros(x.tensor), ct, *indices, combine="add", **op.attrs)
+
+
+linear(
+    "gather",
+    _infer_gather,
+    _gather,
+    _transpose_gather,
+    linear_in=(0,),
+    attrs=("axes", "mode"),
+    examples=(
+        Example((Arg((4, 3)), Arg((5,), "i64", 4)), {"axes": (0,), "mode": "check"}),
+        Example(
+            (Arg((4, 3, 5)), Arg((2, 2), "i64", 9), Arg((2, 2), "i64", 4)),
+            {"axes": (0, 2), "mode": "clip"},
+        ),
+        Example((Arg((4, 3)), Arg((), "i64", 3)), {"axes": (1,), "mode": "check"}),
+    ),
+    doc="elements of x at the places that index arrays name",
+)
+
+# scatter
+
+
+def _infer_scatter(
+    x: TensorType, u: TensorType, *indices: TensorType, axes: Ints, mode: str, combine: str
+) -> TensorType:
+    wanted = _indexed(x, indices, axes, mode)
+    if u != wanted:
+        raise GraphError(f"the update for {x} has type {u}; the indices ask for {wanted}")
+    if combine not in COMBINES:
+        raise GraphError(f"combine={combine!r} is not one of {tuple(COMBINES)}")
+    if combine != "set" and x.dtype.kind == "b":
+        raise GraphError(f"combine={combine!r} does not work on {x}")
+    return x
+
+
+def _scatter(x: Array, u: Array, *indices: Array, axes: Ints, mode: str, combine: str) -> Array:
+    out = x.copy()
+    view = np.moveaxis(out, axes, range(len(axes)))
+    places = _places(x, indices, axes, mode)
+    ufunc = COMBINES[combine]
+    if ufunc is None:
+        view[places] = u
+    else:
+        ufunc.at(view, places, u)
+    return out
+
+
+def _last_writes(b: Builder, op: Op) -> Value:
+    """A mask like u: which elements of u are still there after a "set"."""
+    x, u, *indices = op.operands
+    axes, mode = op.attrs["axes"], op.attrs["mode"]
+    shape = indices[0].shape
+    flat = b.op("iota", shape=(indices[0].tensor.size,), dtype=I64, axis=0)
+    ids = b.op("reshape", flat, shape=shape)
+    board = b.full(tuple(x.shape[a] for a in axes), -1, I64)
+    places = {"axes": tuple(range(len(axes))), "mode": mode}
+    board = b.op("scatter", board, ids, *indices, combine="set", **places)
+    alive = b.op("eq", b.op("gather", board, *indices, **places), ids)
+    return b.op("broadcast", alive, shape=u.shape, dims=tuple(range(len(shape))))
+
+
+def _ties(b: Builder, op: Op) -> tuple[Value, Value, Value]:
+    """For "min" and "max": 1.0 where x, and where u, is the result; and the count of both."""
+    x, u, *indices = op.operands
+    z = op.result
+    places = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
+    from_x = b.op("convert", b.op("eq", x, z), dtype=x.dtype)
+    from_u = b.op("eq", u, b.op("gather", z, *indices, **places))
+    from_u = b.op("convert", from_u, dtype=u.dtype)
+    count = b.op("scatter", from_x, from_u, *indices, combine="add", **places)
+    return from_x, from_u, count
+
+
+def _factors(b: Builder, op: Op) -> tuple[Value, Value]:
+    """For "multiply": the product of u at each place of x, and for each element of u that of the
+    others at its place. Right with zeros in u; second derivatives are those of the branch taken.
+    """
+    x, u, *indices = op.operands
+    places = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
+    one = b.full_like(x, 1)
+    all_of = b.op("scatter", one, u, *indices, combine="multiply", **places)
+    is_zero = b.op("eq", u, b.full_like(u, 0))
+    safe = b.op("select", is_zero, b.full_like(u, 1), u)
+    nonzero = b.op("scatter", one, safe, *indices, combine="multiply", **places)
+    zeros = b.op("convert", is_zero, dtype=u.dtype)
+    count = b.op("scatter", b.full_like(x, 0), zeros, *indices, combine="add", **places)
+    others_zero = b.op("sub", b.op("gather", count, *indices, **places), zeros)
+    rest = b.op("div", b.op("gather", nonzero, *indices, **places), safe)
+    none_zero = b.op("eq", others_zero, b.full_like(u, 0))
+    return all_of, b.op("select", none_zero, rest, b.full_like(u, 0))
+
+
+def _jvp_scatter(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+    x, u, *indices = op.operands
+    tx = b.zeros(x.tensor) if tangents[0] is None else tangents[0]
+    tu = b.zeros(u.tensor) if tangents[1] is None else tangents[1]
+    combine = op.attrs["combine"]
+    places = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
+    if combine in ("set", "add"):
+        return [b.op("scatter", tx, tu, *indices, **op.attrs)]
+    if combine == "multiply":
+        product, others = _factors(b, op)
+        tx = b.op("mul", tx, product)
+        tu = b.op("mul", b.op("mul", tu, others), b.op("gather", x, *indices, **places))
+        return [b.op("scatter", tx, tu, *indices, combine="add", **places)]
+    from_x, from_u, count = _ties(b, op)
+    tx, tu = b.op("mul", tx, from_x), b.op("mul", tu, from_u)
+    return [b.op("div", b.op("scatter", tx, tu, *indices, combine="add", **places), count)]
+
+
+def _vjp_scatter(
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+) -> list[Value | None]:
+    (ct,) = cotangents
+    x, u, *indices = op.operands
+    grads: list[Value | None] = [None] * len(op.operands)
+    if ct is None:
+        return grads
+    combine = op.attrs["combine"]
+    places = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
+    if combine == "set":
+        if wanted[0]:
+            grads[0] = b.op("scatter", ct, b.zeros(u.tensor), *indices, **op.attrs)
+        if wanted[1]:
+            seen = b.op("gather", ct, *indices, **places)
+            grads[1] = b.op("select", _last_writes(b, op), seen, b.full_like(seen, 0))
+        return grads
+    if combine == "add":
+        factor_x = factor_u = None
+    elif combine == "multiply":
+        factor_x, others = _factors(b, op)
+        factor_u = b.op("mul", others, b.op("gather", x, *indices, **places))
+    else:
+        factor_x, factor_u, count = _ties(b, op)
+        ct = b.op("div", ct, count)
+    if wanted[0]:
+        grads[0] = ct if factor_x is None else b.op("mul", ct, factor_x)
+    if wanted[1]:
+        seen = b.op("gather", ct, *indices, **places)
+        grads[1] = seen if factor_u is None else b.op("mul", seen, factor_u)
+    return grads
+
+
+def _scatter_examples() -> tuple[Example, ...]:
+    rows = (Arg((4, 2), distinct=True), Arg((5, 2), distinct=True), Arg((5,), "i64", 4))
+    points = (Arg((4, 2)), Arg((3,)), Arg((3,), "i64", 9), Arg((3,), "i64", 2))
+    by_row = [Example(rows, {"axes": (0,), "mode": "check", "combine": c}) for c in COMBINES]
+    return (*by_row, Example(points, {"axes": (0, 1), "mode": "clip", "combine": "set"}))
+
+
+opaque(
+    "scatter",
+    _infer_scatter,
+    _scatter,
+    jvp=_jvp_scatter,
+    vjp=_vjp_scatter,
+    attrs=("axes", "mode", "combine"),
+    examples=_scatter_examples(),
+    doc="a copy of x with u combined into the places that index arrays name",
+)
+
+# dynamic_slice and dynamic_update_slice
+
+
+def _check_starts(x: TensorType, starts: Sequence[TensorType], sizes: Ints) -> None:
+    if len(starts) != x.rank or len(sizes) != x.rank:
+        raise GraphError(f"{len(starts)} starts and sizes={sizes} for {x}")
+    for start in starts:
+        check_dtype(start, "i64", "a start")
+        if start.shape != ():
+            raise GraphError(f"a start has type {start}; it must be 0-d")
+    if any(not 0 <= k <= n for k, n in zip(sizes, x.shape, strict=True)):
+        raise GraphError(f"a window of {sizes} does not fit into {x}")
+
+
+def _window(x: Array, starts: Sequence[Array], sizes: Ints) -> tuple[slice, ...]:
+    clamped = [min(max(int(a), 0), n - k) for a, n, k in zip(starts, x.shape, sizes, strict=True)]
+    return tuple(slice(a, a + k) for a, k in zip(clamped, sizes, strict=True))
+
+
+def _infer_dynamic_slice(x: TensorType, *starts: TensorType, sizes: Ints) -> TensorType:
+    check_kind(x, ANY)
+    _check_starts(x, starts, sizes)
+    return x.with_shape(sizes)
+
+
+linear(
+    "dynamic_slice",
+    _infer_dynamic_slice,
+    lambda x, *starts, sizes: x[_window(x, starts, sizes)],
+    lambda b, op, ct, i: b.op(
+        "dynamic_update_slice", b.zeros(op.operands[0].tensor), ct, *op.operands[1:]
+    ),
+    linear_in=(0,),
+    attrs=("sizes",),
+    examples=(
+        Example((Arg((5, 4)), Arg((), "i64", 9), Arg((), "i64", 2)), {"sizes": (2, 3)}),
+        Example((Arg(()),), {"sizes": ()}),
+    ),
+    doc="the window at `starts`, which are clamped so that it fits",
+)
+
+
+def _infer_dynamic_update_slice(x: TensorType, u: TensorType, *starts: TensorType) -> TensorType:
+    check_kind(x, ANY)
+    check_kind(u, ANY)
+    if u.dtype != x.dtype:
+        raise GraphError(f"cannot write {u} into {x}: dtypes differ")
+    _check_starts(x, starts, u.shape)
+    return x
+
+
+def _dynamic_update_slice(x: Array, u: Array, *starts: Array) -> Array:
+    out = x.copy()
+    out[_window(x, starts, u.shape)] = u
+    return out
+
+
+def _transpose_dynamic_update_slice(b: Builder, op: Op, ct: Value, i: int) -> Value:
+    _, u, *starts = op.operands
+    if i == 0:
+        return b.op("dynamic_update_slice", ct, b.zeros(u.tensor), *starts)
+    return b.op("dynamic_slice", ct, *starts, sizes=u.shape)
+
+
+linear(
+    "dynamic_update_slice",
+    _infer_dynamic_update_slice,
+    _dynamic_update_slice,
+    _transpose_dynamic_update_slice,
+    linear_in=(0, 1),
+    examples=(Example((Arg((5, 4)), Arg((2, 3)), Arg((), "i64", 9), Arg((), "i64", 2))),),
+    doc="a copy of x with u written at `starts`, which are clamped so that it fits",
+)
+
+
+def take_along(b: Builder, x: Value, index: Value, axis: int) -> Value:
+    """NumPy's take_along_axis for an int64 `index` of x's shape with entries in range."""
+    indices: list[Any] = [
+        index if d == axis else b.op("iota", shape=index.shape, dtype=I64, axis=d)
+        for d in range(len(x.shape))
+    ]
+    return b.op("gather", x, *indices, axes=tuple(range(len(x.shape))), mode="clip")

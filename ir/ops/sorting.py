@@ -1,0 +1,66 @@
+"""Sorting along one axis, ascending, NaN last, always stably (`stable` records what was asked)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..build import Builder
+from ..graph import Op, Value
+from ..types import I64, TensorType
+from .families import ANY, Arg, Example, check_axis, check_kind, opaque
+from .indexing import take_along
+
+
+def _infer_sort(x: TensorType, *, axis: int, stable: bool) -> TensorType:
+    check_kind(x, ANY)
+    check_axis(axis, x.rank)
+    return x
+
+
+def _infer_argsort(x: TensorType, *, axis: int, stable: bool) -> TensorType:
+    return _infer_sort(x, axis=axis, stable=stable).with_dtype(I64)
+
+
+def _jvp_sort(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+    (t,) = tangents
+    if t is None or t.tensor.size == 0:
+        return [t]
+    order = b.op("argsort", op.operands[0], **op.attrs)
+    return [take_along(b, t, order, op.attrs["axis"])]
+
+
+def _vjp_sort(
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+) -> list[Value | None]:
+    """The sorted places go back by the inverse permutation, which sorts the permutation."""
+    (ct,) = cotangents
+    if ct is None or not wanted[0] or ct.tensor.size == 0:
+        return [ct]
+    order = b.op("argsort", op.operands[0], **op.attrs)
+    inverse = b.op("argsort", order, **op.attrs)
+    return [take_along(b, ct, inverse, op.attrs["axis"])]
+
+
+_EXAMPLES = tuple(
+    Example((Arg(shape, distinct=True),), {"axis": axis, "stable": True})
+    for shape, axis in (((3, 4), 1), ((4, 2), 0), ((6,), 0), ((2, 0), 1))
+)
+
+opaque(
+    "sort",
+    _infer_sort,
+    lambda x, *, axis, stable: np.sort(x, axis, kind="stable"),
+    jvp=_jvp_sort,
+    vjp=_vjp_sort,
+    attrs=("axis", "stable"),
+    examples=_EXAMPLES,
+)
+opaque(
+    "argsort",
+    _infer_argsort,
+    lambda x, *, axis, stable: np.argsort(x, axis, kind="stable"),
+    attrs=("axis", "stable"),
+    examples=_EXAMPLES,
+)

@@ -1,0 +1,219 @@
+"""Elementwise ops of one operand, and `select` and `convert`.
+
+Conventions where a derivative does not exist, all as in JAX: abs and sign give 0 at 0; floor, ceil,
+trunc, rint and sign are flat; sqrt at 0 gives inf, so `sqrt(x * x)` gives NaN there (`abs`, `hypot`
+or a `where` do not).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..build import Builder
+from ..graph import Op, Value
+from ..opdef import GraphError, OpDef, register
+from ..types import BOOL, TensorType, is_float, is_supported
+from .families import (
+    ANY,
+    BITS,
+    IDENTITY,
+    NUMBER,
+    Arg,
+    Array,
+    DType,
+    Example,
+    check_dtype,
+    check_kind,
+    check_same,
+    elementwise,
+)
+from .term import where
+
+_LN2 = math.log(2.0)
+_LN10 = math.log(10.0)
+_TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
+
+
+def _erf(x: Array) -> Array:
+    flat = [math.erf(v) for v in x.astype(np.float64).ravel().tolist()]
+    return np.array(flat, np.float64).astype(x.dtype).reshape(x.shape)
+
+
+# Exponentials and logarithms. Partials are (t, z, x) -> t * dz/dx.
+elementwise("exp", np.exp, [lambda t, z, x: t * z])
+elementwise("exp2", np.exp2, [lambda t, z, x: t * (z * _LN2)])
+elementwise("expm1", np.expm1, [lambda t, z, x: t * (z + 1)])
+elementwise("log", np.log, [lambda t, z, x: t / x], domain=(0.1, 4))
+elementwise("log2", np.log2, [lambda t, z, x: t / (x * _LN2)], domain=(0.1, 4))
+elementwise("log10", np.log10, [lambda t, z, x: t / (x * _LN10)], domain=(0.1, 4))
+elementwise("log1p", np.log1p, [lambda t, z, x: t / (x + 1)], domain=(-0.9, 4))
+
+# Roots.
+elementwise("sqrt", np.sqrt, [lambda t, z, x: t * 0.5 / z], domain=(0.1, 4))
+elementwise("cbrt", np.cbrt, [lambda t, z, x: t / (z * z * 3)], domain=(0.1, 4))
+
+# Circular functions. (1 - x) * (1 + x) keeps the digits that 1 - x*x loses near 1.
+elementwise("sin", np.sin, [lambda t, z, x: t * x.cos()])
+elementwise("cos", np.cos, [lambda t, z, x: -(t * x.sin())])
+elementwise("tan", np.tan, [lambda t, z, x: t * (z * z + 1)], domain=(-1.2, 1.2))
+elementwise("arcsin", np.arcsin, [lambda t, z, x: t / _cosine(x)], domain=(-0.9, 0.9))
+elementwise("arccos", np.arccos, [lambda t, z, x: -(t / _cosine(x))], domain=(-0.9, 0.9))
+elementwise("arctan", np.arctan, [lambda t, z, x: t / (x * x + 1)])
+
+# Hyperbolic functions.
+elementwise("sinh", np.sinh, [lambda t, z, x: t * x.cosh()])
+elementwise("cosh", np.cosh, [lambda t, z, x: t * x.sinh()])
+elementwise("tanh", np.tanh, [lambda t, z, x: t * ((1 - z) * (1 + z))])
+elementwise("arcsinh", np.arcsinh, [lambda t, z, x: t / x.hypot(1)])
+elementwise(
+    "arccosh",
+    np.arccosh,
+    [lambda t, z, x: t / ((x - 1).sqrt() * (x + 1).sqrt())],
+    domain=(1.2, 4),
+)
+elementwise("arctanh", np.arctanh, [lambda t, z, x: t / ((1 - x) * (1 + x))], domain=(-0.9, 0.9))
+
+elementwise(
+    "erf",
+    _erf,
+    [lambda t, z, x: t * ((-(x * x)).exp() * _TWO_OVER_ROOT_PI)],
+    doc="the error function; NumPy has none, the reference is the C library's in float64",
+)
+
+# Rounding: flat wherever it is smooth.
+elementwise("floor", np.floor, [None], domain=(0.1, 0.9))
+elementwise("ceil", np.ceil, [None], domain=(0.1, 0.9))
+elementwise("trunc", np.trunc, [None], domain=(0.1, 0.9))
+elementwise("rint", np.rint, [None], domain=(0.6, 0.9), doc="ties to even")
+
+# The parts of a float: x = frexp_fraction(x) * 2**frexp_exponent(x), 0.5 <= |fraction| < 1.
+elementwise(
+    "frexp_fraction",
+    lambda x: np.frexp(x)[0],
+    [lambda t, z, x: t.ldexp(-x.frexp_exponent())],
+    domain=(0.6, 0.9),
+)
+elementwise("frexp_exponent", lambda x: np.frexp(x)[1].astype(np.int32), result="i32")
+
+# Any number. abs and neg of the smallest signed integer wrap, as do unsigned negatives.
+elementwise("neg", np.negative, [lambda t, z, x: -t], kinds=NUMBER)
+elementwise("abs", np.absolute, [lambda t, z, x: t * x.sign()], kinds=NUMBER, domain=(0.1, 2))
+elementwise("sign", np.sign, [None], kinds=NUMBER, domain=(0.1, 2))
+elementwise("invert", np.invert, kinds=BITS)
+elementwise("stop_gradient", lambda x: x, [None], kinds=ANY, doc="identity; derivative zero")
+
+# Predicates of floats.
+elementwise("isnan", np.isnan, result="bool")
+elementwise("isinf", np.isinf, result="bool")
+elementwise("isfinite", np.isfinite, result="bool")
+elementwise("signbit", np.signbit, result="bool")
+
+
+def _cosine(x: Any) -> Any:
+    return ((1 - x) * (1 + x)).sqrt()
+
+
+# select: each side's derivative is masked; see masks.py for what the mask does further on.
+
+
+def _infer_select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
+    check_dtype(condition, "bool", "the condition")
+    check_kind(x, ANY)
+    check_kind(y, ANY)
+    check_same([x, y])
+    check_same([x, condition], dtypes_too=False)
+    return x
+
+
+def _jvp_select(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+    condition = op.operands[0]
+    sides = [b.zeros(op.result.tensor) if t is None else t for t in tangents[1:]]
+    return [b.op("select", condition, *sides)]
+
+
+def _vjp_select(
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+) -> list[Value | None]:
+    condition = op.operands[0]
+    (ct,) = cotangents
+    if ct is None:
+        return [None, None, None]
+    zero = b.full_like(ct, 0)
+    return [
+        None,
+        b.op("select", condition, ct, zero) if wanted[1] else None,
+        b.op("select", condition, zero, ct) if wanted[2] else None,
+    ]
+
+
+register(
+    OpDef(
+        "select",
+        "elementwise",
+        _infer_select,
+        lambda c, x, y: np.asarray(np.where(c, x, y)),
+        _jvp_select,
+        _vjp_select,
+        dtypes=ANY,
+        doc="x where the condition holds, y elsewhere",
+        extra={
+            "partials": (
+                None,
+                lambda t, z, c, x, y: where(c, t, 0),
+                lambda t, z, c, x, y: where(c, 0, t),
+            ),
+            "domain": (-2.0, 2.0),
+            "examples": (Example((Arg((2, 3), "bool"), Arg((2, 3)), Arg((2, 3)))),),
+        },
+    )
+)
+
+
+def _infer_convert(x: TensorType, *, dtype: DType) -> TensorType:
+    check_kind(x, ANY)
+    if not is_supported(np.dtype(dtype)):
+        raise GraphError(f"dtype={dtype} is not a dtype that graphs know")
+    return x.with_dtype(np.dtype(dtype))
+
+
+def _jvp_convert(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+    (t,) = tangents
+    if t is None or not is_float(op.result.dtype):
+        return [None]
+    return [b.op("convert", t, dtype=op.result.dtype)]
+
+
+def _vjp_convert(
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+) -> list[Value | None]:
+    (ct,) = cotangents
+    if ct is None or not wanted[0]:
+        return [None]
+    return [b.op("convert", ct, dtype=op.operands[0].dtype)]
+
+
+register(
+    OpDef(
+        "convert",
+        "elementwise",
+        _infer_convert,
+        lambda x, *, dtype: x.astype(dtype),
+        _jvp_convert,
+        _vjp_convert,
+        dtypes=ANY,
+        attrs=("dtype",),
+        doc="NumPy's astype",
+        extra={
+            "partials": (IDENTITY,),
+            "domain": (-2.0, 2.0),
+            "examples": tuple(
+                Example((Arg((2, 3)),), {"dtype": d})
+                for d in (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int16), BOOL)
+            ),
+        },
+    )
+)
