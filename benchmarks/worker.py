@@ -1,0 +1,137 @@
+"""One framework in one process, which prepares a row and then times calls of it on request.
+
+Frameworks have thread pools that would disturb each other within one process; so each has a process
+of its own, and the parent lets only one of them run at a time.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import time
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+from .rows import ROWS, Array
+
+BLOCK_SECONDS = 3e-4  # shorter calls are timed in blocks of this length
+
+
+class Worker:
+    """The parent's handle. If the framework is missing, `version` is None and `reason` says why."""
+
+    def __init__(self, framework: str, cpus: int | None) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.framework = framework
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, framework, cpus), daemon=True)
+        self._process.start()
+        theirs.close()
+        reply = self._receive()
+        self.version: str | None = reply.get("version")
+        self.reason: str = reply.get("reason", "")
+
+    def prepare(self, row: str, quick: bool, reference: list[Array]) -> dict[str, Any]:
+        """Compile, check, warm up. Replies with `first` (seconds) and `error`, or with `reason`."""
+        return self._ask("prepare", row, quick, reference)
+
+    def time(self, budget: float) -> list[float]:
+        """Seconds per call, for about `budget` seconds."""
+        samples: list[float] = self._ask("time", budget)["samples"]
+        return samples
+
+    def close(self) -> None:
+        self._connection.close()
+        self._process.join(5)
+
+    def _ask(self, *message: Any) -> dict[str, Any]:
+        try:
+            self._connection.send(message)
+        except OSError:
+            return {"reason": "the process has died"}
+        return self._receive()
+
+    def _receive(self) -> dict[str, Any]:
+        try:
+            reply: dict[str, Any] = self._connection.recv()
+        except (EOFError, OSError):
+            return {"reason": "the process has died"}
+        return reply
+
+
+def serve(connection: Connection, framework: str, cpus: int | None) -> None:
+    """The child's side: answer requests until the parent closes the pipe."""
+    if cpus is not None:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cpus])
+    try:
+        from .frameworks import load
+
+        module = load(framework)
+    except ImportError as error:
+        connection.send({"reason": f"not installed ({error})"})
+        return
+    connection.send({"version": module.version()})
+    call: Any = None
+    while True:
+        try:
+            command, *arguments = connection.recv()
+        except EOFError:
+            return
+        try:
+            if command == "prepare":
+                call = None  # let go of the previous row's arrays first
+                gc.collect()
+                reply, call = prepare(module, *arguments)
+            else:
+                reply = {"samples": samples(call, *arguments)}
+        except Exception as error:
+            traceback.print_exc()
+            reply = {"reason": f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"}
+        connection.send(reply)
+
+
+def prepare(module: Any, row: str, quick: bool, reference: list[Array]) -> tuple[Any, Any]:
+    if row not in module.ROWS:
+        return {"reason": "not written for this framework"}, None
+    definition = ROWS[row]
+    function, arguments = module.prepare(row, definition.inputs(quick))
+    wait = module.wait
+
+    def call() -> Any:
+        return wait(function(*arguments))
+
+    start = time.perf_counter()
+    result = call()
+    first = time.perf_counter() - start
+    error = definition.error(result, reference)
+    del result
+    call()
+    call()
+    return {"first": first, "error": error}, call
+
+
+def samples(call: Any, budget: float) -> list[float]:
+    clock = time.perf_counter
+    start = clock()
+    call()
+    repeat = max(1, min(1000, int(BLOCK_SECONDS / max(clock() - start, 1e-7))))
+    collected: list[float] = []
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        end = clock() + budget
+        while True:
+            start = clock()
+            for _ in range(repeat):
+                result = call()
+            stop = clock()
+            collected.append((stop - start) / repeat)
+            if stop > end:
+                break
+        del result
+    finally:
+        if enabled:
+            gc.enable()
+    return collected
