@@ -10,9 +10,9 @@ Both are graph to graph, and drive the `jvp` and `vjp` rules of the op definitio
                                              return %y, %1
 
 Only *active* ops are differentiated: those on a path of float values from a `wrt` parameter to a
-float output. Integers and bools carry no derivative, so a path through them is cut. `None` stands for
-a zero derivative all the way, and becomes an array only where an output needs one. What comes out is
-a plain graph, so derivatives of derivatives need nothing more.
+float output. Integers and bools carry no derivative, so a path through them is cut. `None` stands
+for a zero derivative all the way, and becomes an array only where an output needs one. What comes
+out is a plain graph, so derivatives of derivatives need nothing more.
 
 The forward ops and values are shared with the input graph (both are immutable); each op of the
 derivative carries the source line of the op that it belongs to.
@@ -36,8 +36,8 @@ def is_differentiable(type: Type) -> bool:
 def jvp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
     """Forward mode.
 
-    Takes `graph`'s parameters, then one tangent per parameter in `wrt` (float parameters, each once).
-    Gives `graph`'s outputs, then one tangent per float output.
+    Takes `graph`'s parameters, then one tangent per parameter in `wrt` (float parameters, each
+    once). Gives `graph`'s outputs, then one tangent per float output.
     """
     new = _extend(graph, "jvp")
     tangents: dict[Value, Value] = {}
@@ -64,8 +64,8 @@ def jvp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
 def vjp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
     """Reverse mode.
 
-    Takes `graph`'s parameters, then one cotangent per float output. Gives `graph`'s outputs, then one
-    cotangent per parameter in `wrt` (float parameters, each once).
+    Takes `graph`'s parameters, then one cotangent per float output. Gives `graph`'s outputs, then
+    one cotangent per parameter in `wrt` (float parameters, each once).
     """
     new = _extend(graph, "vjp")
     new.ops = list(graph.ops)

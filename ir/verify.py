@@ -1,13 +1,13 @@
 """The verifier: what every graph must satisfy, checked between passes in tests and on request.
 
 - SSA: each value is defined once, before it is read; outputs are defined.
-- Types: each op's results have the types that its definition infers, parameters know their position.
+- Types: each op's results have the types that its definition infers; parameters know their place.
 - Attributes: exactly those that the definition names (or fewer, where `infer` has defaults).
 - Constants are read-only arrays.
 - Regions capture nothing and agree with their op's operands (the op's `infer` checks signatures).
 - Effects: an effectful op takes a token last and gives one last; each token is used at most once.
 
-A graph that fails was built by a faulty pass or rule, so the message says where: op, position, line.
+A graph that fails was built by a faulty pass or rule; the message says where: op, position, line.
 """
 
 from __future__ import annotations
@@ -71,9 +71,8 @@ def _problem(op: Op, defined: set[Value], spent: set[Value]) -> str | None:
         problem = _attribute_problem(value)
         if problem is not None:
             return f"attribute {name!r}: {problem}"
-    if definition.effect and not (
-        op.operands and op.operands[-1].type == TOKEN and op.results and op.results[-1].type == TOKEN
-    ):
+    ends = [values[-1].type if values else None for values in (op.operands, op.results)]
+    if definition.effect and ends != [TOKEN, TOKEN]:
         return "an effectful op takes a token as its last operand and gives one as its last result"
     return _result_problem(op, defined)
 
