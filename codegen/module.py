@@ -64,6 +64,8 @@ class NativeModule:
     imports: set[str] = field(default_factory=set)  # runtime and libc symbols the text declares
     errors: list[ErrorSite] = field(default_factory=list)
     kernels: list[KernelReport] = field(default_factory=list)
+    # Scalar operations per call, None if unknown (loops): short calls keep the GIL.
+    work: int | None = None
     notes: dict[str, Any] = field(default_factory=dict)  # compile timings and the like
 
 

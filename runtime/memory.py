@@ -1,0 +1,62 @@
+"""Memory of a call: scratch for intermediate results, and the output arrays.
+
+Scratch comes from one block per thread, which the next call on that thread finds again. Big outputs come
+from a recycling pool (see `recycling`), small ones from NumPy.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+ALIGNMENT = 64
+_KEEP_LIMIT = 64 << 20  # a thread keeps a scratch block up to this size between calls
+_PAGE = 4096
+POOLED_BYTES = 1 << 20  # outputs of this size and more are recycled
+
+
+class Scratch:
+    """A block of `nbytes` scratch memory at `address`, 64-byte aligned."""
+
+    __slots__ = ("address", "nbytes", "_owner")
+
+    def __init__(self, nbytes: int) -> None:
+        self._owner: Any = empty((nbytes + ALIGNMENT,), _BYTE)
+        start = self._owner.__array_interface__["data"][0]
+        self.address = start + (-start % ALIGNMENT)
+        self.nbytes = nbytes
+
+
+class _Kept(threading.local):
+    block: Scratch | None = None
+
+
+_kept = _Kept()
+_BYTE = np.dtype(np.uint8)
+
+
+def take_scratch(nbytes: int) -> Scratch:
+    """A block of at least `nbytes`, for the caller alone until `give_scratch`.
+
+    Calls may nest on one thread (native code may call Python, which calls native code): the inner one
+    gets a block of its own.
+    """
+    block = _kept.block
+    if block is not None and block.nbytes >= nbytes:
+        _kept.block = None
+        return block
+    return Scratch(max(_PAGE, -(-nbytes // _PAGE) * _PAGE))
+
+
+def give_scratch(block: Scratch) -> None:
+    """Give a block back; the larger of this one and the one kept stays with the thread."""
+    kept = _kept.block
+    if block.nbytes <= _KEEP_LIMIT and (kept is None or kept.nbytes < block.nbytes):
+        _kept.block = block
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An uninitialised C-contiguous array that owns its memory."""
+    return np.empty(shape, dtype)
