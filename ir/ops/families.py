@@ -65,6 +65,7 @@ class Example:
 
     args: tuple[Arg, ...]
     attrs: dict[str, Any] = field(default_factory=dict)
+    kinds: str = "biuf"  # dtypes that go with these attributes, if the op accepts them
 
 
 def examples(*shapes: Sequence[int], **attrs: Any) -> tuple[Example, ...]:

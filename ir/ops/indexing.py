@@ -24,6 +24,7 @@ from ..opdef import GraphError
 from ..types import I64, TensorType
 from .families import (
     ANY,
+    NUMBER,
     Arg,
     Array,
     Example,
@@ -239,7 +240,10 @@ def _vjp_scatter(
 def _scatter_examples() -> tuple[Example, ...]:
     rows = (Arg((4, 2), distinct=True), Arg((5, 2), distinct=True), Arg((5,), "i64", 4))
     points = (Arg((4, 2)), Arg((3,)), Arg((3,), "i64", 9), Arg((3,), "i64", 2))
-    by_row = [Example(rows, {"axes": (0,), "mode": "check", "combine": c}) for c in COMBINES]
+    by_row = [
+        Example(rows, {"axes": (0,), "mode": "check", "combine": c}, ANY if c == "set" else NUMBER)
+        for c in COMBINES
+    ]
     return (*by_row, Example(points, {"axes": (0, 1), "mode": "clip", "combine": "set"}))
 
 

@@ -71,7 +71,7 @@ def _jvp_cond(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Valu
     for branch in branches:
         del branch.outputs[:count]  # the branch's own results are known already
     given = [tangents[i + 1] for i in wrt]
-    out = _results(b.add(op.definition, [*op.operands, *given], {}, branches))  # type: ignore[list-item]
+    out = _results(b.append(op.definition, [*op.operands, *given], {}, branches))  # type: ignore[list-item]
     return [out.pop(0) if is_wanted(v.type) else None for v in op.results]
 
 
@@ -88,7 +88,7 @@ def _vjp_cond(
         del branch.outputs[:count]
     floats = [(ct, v) for ct, v in zip(cotangents, op.results, strict=True) if is_wanted(v.type)]
     cts = instantiated(b, [ct for ct, _ in floats], [v for _, v in floats])
-    out = _results(b.add(op.definition, [*op.operands, *cts], {}, branches))
+    out = _results(b.append(op.definition, [*op.operands, *cts], {}, branches))
     grads: list[Value | None] = [None] * len(op.operands)
     for i, grad in zip(wrt, out, strict=True):
         grads[i + 1] = grad
@@ -172,7 +172,7 @@ def _jvp_while(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Val
         *op.operands[consts:],
         *given,
     ]
-    loop = b.add(op.definition, operands, {"consts": consts + len(fixed)}, [new_test, new_body])
+    loop = b.append(op.definition, operands, {"consts": consts + len(fixed)}, [new_test, new_body])
     out = list(loop.results[len(op.results) :])
     return [out.pop(0) if is_wanted(v.type) else None for v in op.results]
 

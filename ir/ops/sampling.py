@@ -1,0 +1,90 @@
+"""Sample operands for an op, read off its record: what tests and fuzzers that walk `OPS` start from.
+
+for definition in OPS.values():
+    for case in cases(definition):
+        arrays = case.sample(rng)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..build import Builder
+from ..graph import Graph
+from ..opdef import OpDef
+from ..types import DTYPE_NAMES, type_of
+from .families import Arg, Array, DType, Example
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One op at one dtype with operands of given shapes."""
+
+    definition: OpDef
+    example: Example
+    dtype: DType
+
+    def __str__(self) -> str:
+        operands = ",".join(f"{a.dtype}{list(a.shape)}" for a in self.example.args)
+        return f"{self.definition.name}({operands}) at {self.dtype}"
+
+    def sample(self, rng: np.random.Generator, wild: bool = False) -> list[Array]:
+        """Operands from the op's domain; `wild` ones add NaN, infinities, extremes and zeros."""
+        return [self._operand(i, arg, rng, wild) for i, arg in enumerate(self.example.args)]
+
+    def graph(self) -> Graph:
+        """The op alone, its operands as parameters."""
+        graph = Graph(self.definition.name)
+        rng = np.random.default_rng(0)
+        params = [graph.add_param(type_of(a)) for a in self.sample(rng)]
+        op = Builder(graph).append(self.definition, params, dict(self.example.attrs))
+        graph.outputs = list(op.results)
+        return graph
+
+    def _operand(self, i: int, arg: Arg, rng: np.random.Generator, wild: bool) -> Array:
+        dtype = self.dtype if arg.dtype == "T" else DTYPE_NAMES[arg.dtype]
+        count = int(np.prod(arg.shape))
+        if dtype.kind == "b":
+            flat = rng.integers(0, 2, count).astype(bool)
+        elif arg.below is not None:
+            flat = rng.integers(0, arg.below, count)
+        elif dtype.kind in "iu":
+            flat = rng.integers(0 if dtype.kind == "u" else -9, 10, count)
+        else:
+            flat = self._floats(i, arg, count, rng)
+        flat = flat.astype(dtype)
+        if wild and arg.below is None and dtype.kind != "b":
+            special = _specials(dtype)
+            chosen = rng.integers(0, 3, count) > 0
+            flat = np.where(chosen, rng.choice(special, count), flat)
+        return flat.reshape(arg.shape)
+
+    def _floats(self, i: int, arg: Arg, count: int, rng: np.random.Generator) -> Array:
+        domain: Any = self.definition.extra.get("domain", (-2.0, 2.0))
+        low, high = domain if np.ndim(domain) == 1 else domain[i]
+        if arg.distinct:  # apart within the operand, and from the other operands
+            return rng.permutation(np.linspace(low, high, count) + 0.013 * i)
+        return rng.uniform(low, high, count)
+
+
+def cases(definition: OpDef) -> Iterator[Case]:
+    """Every example at every dtype that the op accepts."""
+    for example in definition.extra["examples"]:
+        for dtype in DTYPE_NAMES.values():
+            if dtype.kind in definition.dtypes and dtype.kind in example.kinds:
+                yield Case(definition, example, dtype)
+            if not any(a.dtype == "T" for a in example.args):
+                break
+
+
+def _specials(dtype: DType) -> Array:
+    if dtype.kind != "f":
+        info = np.iinfo(dtype)
+        return np.array([info.min, info.max, 0, 1, info.min + 1, info.max - 1, 7], dtype)
+    f = np.finfo(dtype)
+    values = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, f.max, f.min, f.tiny, f.eps]
+    return np.array([*values, float(f.smallest_subnormal), 2.5, -1.5, 1e5], dtype)
