@@ -1,1 +1,16 @@
-"""."""
+"""Native code in this process: compiling, linking, caching, calling, memory and threads.
+
+    compile       graph -> Executable, through the caches
+    executable    Executable: `run(arrays)`, errors of native code as Python exceptions
+    invoke        the emitted function that checks arguments and enters native code
+    engine        LLVM: text -> object file -> addresses
+    cache         executables in memory, object files on disk
+    memory        scratch and output arrays;  recycling: the pool that big outputs come from
+    pool          the thread pool behind `jitney_parallel_for`
+    blas          NumPy's own BLAS by address
+    layout        where NumPy keeps an array's fields
+    info          what `python -m jitney info` prints
+
+Nothing here knows how kernels are written (`codegen`) or what a user's function is (`tracer`).
+Importing this package imports none of the modules, and llvmlite only with the first compilation.
+"""

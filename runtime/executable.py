@@ -17,7 +17,7 @@ import numpy as np
 
 from ..codegen.module import STATUS_WORDS, ErrorSite, KernelReport, NativeModule
 from ..codegen.target import Target
-from ..ir.types import TensorType
+from ..ir.types import DTYPE_NAMES, TensorType
 from . import memory
 from .engine import Engine, Library, engine_for, host_target
 from .invoke import (
@@ -167,19 +167,21 @@ _empty = np.empty
 def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
     """The exception of an error site, with the values that native code left in the status block.
 
-    A message may refer to them: "{0}" is the first status word, "{1}" the second. The last line names
-    the user's own line.
+    The last line names the user's own line.
     """
     message = site.message
-    if site.kind == "index":
-        message = message or "index {0} is out of bounds for axis with size {1}"
-        for k, value in enumerate(status):
-            message = message.replace(f"{{{k}}}", str(value))
+    dtypes = site.values or (("i64", "i64") if site.kind == "index" else ())
+    if dtypes:
+        words = np.array(status, np.int64)
+        values = [
+            words[k : k + 1].view(DTYPE_NAMES[name])[0].item() for k, name in enumerate(dtypes)
+        ]
+        message = message.format(*values)
     if site.loc is not None:
-        where = f"{site.loc.file}:{site.loc.line}"
+        where = f"at {site.loc.file}:{site.loc.line}"
         if site.loc.function:
             where += f", in {site.loc.function}"
-        message = f"{message}\n  at {where}" if message else f"at {where}"
+        message = f"{message}\n  {where}" if message else where
     return _EXCEPTIONS[site.kind](message)
 
 

@@ -29,7 +29,7 @@ from ..ir.types import DTYPE_NAMES, TensorType, dtype_name
 from .layout import ALIGNED, NdarrayLayout, ndarray_layout
 
 ANY_STRIDE = -(1 << 63)  # in a plan: this axis has at most one element, its stride says nothing
-REPORTED_WORDS = 4  # how many status words come back with an error
+REPORTED_WORDS = STATUS_WORDS  # status words that come back with an error
 
 # PyObject *jitney_invoke(plan, arrays, outputs, scratch)
 Invoke = Callable[[int, Any, Any, int], Any]

@@ -27,7 +27,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -286,11 +285,20 @@ define void @reset() nounwind {{
 """
 
 
+def supported(triple: str = "") -> bool:
+    """Whether there is a pool for a target triple (default: this machine's)."""
+    if not triple:
+        from .engine import host_target
+
+        triple = host_target().triple
+    return "linux" in triple and triple.partition("-")[0] in _FUTEX_CALL
+
+
 def pool_ir(target: Target) -> str:
     """LLVM text of the pool for `target`: the real one on Linux, an inline loop elsewhere."""
-    machine = target.triple.partition("-")[0]
-    if machine not in _FUTEX_CALL or "linux" not in target.triple:
+    if not supported(target.triple):
         return _INLINE_IR
+    machine = target.triple.partition("-")[0]
     faults = sum(1 << (signal - 1) for signal in _FAULTS)
     masks = [~faults] + [-1] * 15
     block_signals = "\n".join(
@@ -386,7 +394,7 @@ class ThreadPool:
         from .engine import host_engine, host_target
 
         text = pool_ir(host_target())
-        self.parallel = text is not _INLINE_IR
+        self.parallel = supported()
         exports = ["jitney_parallel_for"]
         if self.parallel:
             exports += ["reset", "limit", "started", "forks", "joins", "inlines"]
@@ -456,7 +464,7 @@ def get_threads() -> int:
     """How many threads a kernel may use, the caller included."""
     if _pool is not None:
         return _pool.threads
-    if sys.platform != "linux":
+    if not supported():
         return 1
     return default_threads() if _asked is None else _asked
 

@@ -1,0 +1,123 @@
+"""From a graph to an Executable: optimise, generate code, link, and remember.
+
+    executable = compile(graph)
+    outputs = executable.run(arrays)
+
+The same graph (ops, types, attributes, source lines; not the names of its values) with the same
+options gives the same Executable while the in-memory cache holds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..codegen.target import Target
+from ..ir.graph import Graph, Value
+from .cache import LRUCache
+from .engine import host_target
+from .executable import Executable
+
+Strides = Sequence[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What may differ between two compilations of one graph.
+
+    fastmath:   allow answers to differ from NumPy's by more than rounding
+    target:     the CPU to compile for; None is this one, and the only one whose code can run here
+    """
+
+    fastmath: bool = False
+    target: Target | None = None
+
+
+_executables: LRUCache[Executable] = LRUCache(1024)
+
+
+def compile(
+    graph: Graph, options: CompileOptions | None = None, input_strides: Strides | None = None
+) -> Executable:
+    """The executable of `graph`. `input_strides` are in elements; None means C-contiguous inputs."""
+    options = options or CompileOptions()
+    target = options.target or host_target()
+    strides = None if input_strides is None else tuple(map(tuple, input_strides))
+    key = (graph_key(graph), strides, target, options.fastmath)
+    return _executables.get_or_make(key, lambda: _compile(graph, target, strides, options))
+
+
+def _compile(
+    graph: Graph, target: Target, strides: tuple[tuple[int, ...], ...] | None, options: CompileOptions
+) -> Executable:
+    from ..codegen.compile import compile_graph
+    from ..ir.passes import optimise
+
+    start = time.perf_counter()
+    graph = optimise(graph)
+    optimised = time.perf_counter()
+    module = compile_graph(graph, target, strides, fastmath=options.fastmath)
+    generated = time.perf_counter()
+    executable = Executable(module, target)
+    executable.timings["optimise"] = optimised - start
+    executable.timings["codegen"] = generated - optimised
+    return executable
+
+
+def clear_memory_cache() -> None:
+    """Forget all executables; those in use elsewhere stay valid."""
+    _executables.clear()
+
+
+def cached_executables() -> int:
+    return len(_executables)
+
+
+def graph_key(graph: Graph) -> str:
+    """A hash of everything about `graph` that its code and its error messages depend on."""
+    digest = hashlib.sha256()
+
+    def put(*parts: Any) -> None:
+        for part in parts:
+            data = part if isinstance(part, bytes) else str(part).encode()
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+
+    def attribute(value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            put("array", value.dtype.str, value.shape, value.tobytes())
+        elif isinstance(value, (tuple, list)):
+            put("(", len(value))
+            for item in value:
+                attribute(item)
+        else:  # repr tells -0.0 from 0.0 and 1 from 1.0 and True
+            put(type(value).__name__, repr(value))
+
+    def visit(graph: Graph) -> None:
+        number: dict[Value, int] = {}
+        for value in graph.params:
+            number[value] = len(number)
+            put(value.type)
+        put("ops", len(graph.ops))
+        for op in graph.ops:
+            put(op.name, *(number[v] for v in op.operands), "attrs", len(op.attrs))
+            for name in sorted(op.attrs):
+                put(name)
+                attribute(op.attrs[name])
+            put(op.loc or "", op.loc.function if op.loc else "", "results")
+            for value in op.results:
+                number[value] = len(number)
+                put(value.type)
+            put("regions", len(op.regions))
+            for region in op.regions:
+                visit(region)
+        put("outputs", *(number[v] for v in graph.outputs))
+
+    put(graph.name)
+    visit(graph)
+    return digest.hexdigest()

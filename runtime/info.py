@@ -1,0 +1,155 @@
+"""What `python -m jitney info` tells: the machine and the installation as jitney sees them.
+
+`facts()` is the data, `describe()` the text. Neither fails: what cannot be found out is said so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from typing import Any
+
+# The features that decide about generated code, of the hundred that LLVM lists.
+_NOTABLE = (
+    "sse4.2",
+    "avx",
+    "f16c",
+    "fma",
+    "avx2",
+    "avx512f",
+    "avx512dq",
+    "avx512bw",
+    "avx512vl",
+    "avx512vnni",
+    "avx512bf16",
+    "avx512fp16",
+    "amx-tile",
+    "neon",
+    "sve",
+    "sve2",
+    "bf16",
+)
+
+
+def facts() -> dict[str, str]:
+    """Facts by name, in printing order."""
+    found: dict[str, str] = {}
+    for section in (_versions, _cpu, _threads, _blas, _arrays, _cache, _cuda):
+        try:
+            found.update(section())
+        except Exception as error:  # a broken installation is when this page is needed most
+            found[section.__name__.strip("_")] = f"unavailable ({type(error).__name__}: {error})"
+    return found
+
+
+def describe() -> str:
+    """The facts as lines of text."""
+    table = facts()
+    width = max(map(len, table))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in table.items())
+
+
+def _versions() -> dict[str, str]:
+    import numpy as np
+
+    from .. import __version__
+    from .engine import llvm_versions
+
+    llvmlite, llvm = llvm_versions()
+    return {
+        "jitney": __version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "platform": platform.platform(),
+        "numpy": np.__version__,
+        "llvmlite": f"{llvmlite} (LLVM {llvm})",
+    }
+
+
+def _cpu() -> dict[str, str]:
+    from .engine import cpu_description, host_target
+
+    target = host_target()
+    notable = [name for name in _NOTABLE if target.has(name)]
+    return {
+        "cpu": f"{cpu_description()} ({target.cpu})",
+        "features": " ".join(notable) or "none that matter",
+        "vectors": f"{target.vector_bits} bits ({target.lanes(4)} x f32, {target.lanes(8)} x f64)",
+    }
+
+
+def _threads() -> dict[str, str]:
+    from .pool import get_threads, supported
+
+    threads = get_threads()
+    return {"threads": str(threads) if supported() else "1 (no thread pool for this system)"}
+
+
+def _blas() -> dict[str, str]:
+    from .blas import find_blas
+
+    blas = find_blas()
+    if blas is None:
+        return {"blas": "none found behind NumPy: generated kernels"}
+    return {"blas": f"{blas.description} ({blas.spelling}, {blas.int_bits}-bit integers)"}
+
+
+def _arrays() -> dict[str, str]:
+    from .layout import ndarray_layout
+    from .recycling import recycler
+
+    pool = recycler()
+    return {
+        "calls": "native" if ndarray_layout() else "through Python (unknown ndarray layout)",
+        "outputs": (
+            f"recycled, up to {_size(pool.limit)}"
+            if pool.enabled
+            else f"from NumPy ({pool.reason})"
+        ),
+    }
+
+
+def _cache() -> dict[str, str]:
+    from .cache import object_cache
+
+    cache = object_cache()
+    if not cache.enabled:
+        return {"cache": f"memory only: {cache.reason}"}
+    entries, size = cache.size()
+    return {"cache": f"{cache.directory} ({entries} entries, {_size(size)})"}
+
+
+def _cuda() -> dict[str, str]:
+    return {"cuda": cuda_driver()}
+
+
+def cuda_driver() -> str:
+    """The CUDA driver's version and the number of its devices, or why there is none."""
+    name = {"win32": "nvcuda.dll"}.get(sys.platform, "libcuda.so.1")
+    try:
+        driver = ctypes.CDLL(name)
+    except OSError:
+        return "no driver"
+    version, count = ctypes.c_int(), ctypes.c_int()
+    try:
+        if driver.cuDriverGetVersion(ctypes.byref(version)):
+            return "a driver that does not answer"
+        text = f"driver {version.value // 1000}.{version.value % 1000 // 10}"
+        error = driver.cuInit(0)
+        if error:
+            return f"{text}, no usable device (error {error})"
+        if driver.cuDeviceGetCount(ctypes.byref(count)):
+            return text
+    except (AttributeError, OSError) as error:
+        return f"a driver that cannot be used ({error})"
+    devices = "device" if count.value == 1 else "devices"
+    return f"{text}, {count.value} {devices}"
+
+
+def _size(nbytes: Any) -> str:
+    size = float(nbytes)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
