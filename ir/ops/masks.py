@@ -11,6 +11,7 @@ the local derivative it would be 0 * inf = NaN at x = 0. The exact rule, for bot
       support(-a), support(convert a) =  support(a)
       support(movement or gather(a))  =  the same movement of support(a)
       support(pad, concat, update)    =  the same op on the supports of its parts
+      support(scatter-add(a, u))      =  where support(a) or a place that support(u) goes to
       support(sum(a, axes))           =  any(support(a), axes)
       anything else                   :  unknown, nothing is masked
 
@@ -29,6 +30,7 @@ from collections.abc import Callable, Sequence
 
 from ..build import Builder
 from ..graph import Op, Value
+from ..types import I32
 from .term import Term
 
 
@@ -94,6 +96,8 @@ def _parts(v: Value) -> Sequence[Value]:
         return op.operands[:1]
     if op.name in _SUMS or op.name == "concat":
         return op.operands
+    if op.name == "scatter" and op.attrs["combine"] == "add":
+        return op.operands[:2]
     return op.operands[: _JOINS.get(op.name, 0)]
 
 
@@ -118,6 +122,10 @@ def _combine(b: Builder, v: Value) -> Value | None:
     if op.name == "sum":
         return b.op("any", masks[0], **op.attrs)
     joined = [_known(b, p, m) for p, m in zip(parts, masks, strict=True)]
+    if op.name == "scatter":  # counts, because bools do not add
+        joined = [b.op("convert", m, dtype=I32) for m in joined]
+        counts = b.op("scatter", *joined, *op.operands[2:], **op.attrs)
+        return b.op("ne", counts, b.full_like(counts, 0))
     return b.op(op.name, *joined, *op.operands[len(parts) :], **op.attrs)
 
 

@@ -1,4 +1,4 @@
-"""Sample operands for an op, read off its record: what tests and fuzzers that walk `OPS` start from.
+"""Sample operands for an op, read off its record: where tests and fuzzers over `OPS` start.
 
 for definition in OPS.values():
     for case in cases(definition):
