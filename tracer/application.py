@@ -1,0 +1,224 @@
+"""One application of a function to arguments, kept open so that derivatives can be appended to it.
+
+`apply` traces the function and puts its ops where they belong:
+
+- outside of tracing the function runs eagerly, and `Application` holds the ndarray of every value;
+- inside an eager trace it runs eagerly too, and its ops are appended to that trace;
+- inside any other trace its ops are appended as they are.
+
+A derivative graph (`ir.autodiff`) shares the ops and values of the graph it was made from, so only
+the ops that it adds are run or appended: the forward computation is never done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Graph, Op, Value
+from ..ir.types import TOKEN, is_float, is_supported, type_of
+from . import errors, pytree
+from .core import (
+    Array,
+    Trace,
+    Tracer,
+    as_value,
+    concrete,
+    current_trace,
+    weak_kind,
+    wrap,
+)
+from .errors import complain
+from .tracing import Result, Spec, Static, Traced, trace_function
+
+Leaf = Array | Value  # an ndarray outside of tracing, a value of the enclosing trace inside
+
+
+class _Env(dict[Value, Leaf]):
+    """Values known by now; what is missing is asked of `resolve` once."""
+
+    def __init__(self, resolve: Callable[[Value], Leaf]) -> None:
+        super().__init__()
+        self._resolve = resolve
+
+    def __missing__(self, value: Value) -> Leaf:
+        found = self[value] = self._resolve(value)
+        return found
+
+
+class Application:
+    """A traced call. `owner` is the trace that it is part of, or None outside of tracing."""
+
+    def __init__(self, traced: Traced, owner: Trace | None, env: dict[Value, Leaf]) -> None:
+        self.traced = traced
+        self.owner = owner
+        self._env = env
+
+    @property
+    def graph(self) -> Graph:
+        return self.traced.graph
+
+    @property
+    def results(self) -> list[Result]:
+        return self.traced.results
+
+    def output(self, result: Result) -> Value:
+        assert result.output is not None
+        return self.graph.outputs[result.output]
+
+    def over(self, results: Iterable[Result]) -> Graph:
+        """The graph with nothing but these results as outputs, ready to be differentiated."""
+        graph = Graph(self.graph.name)
+        graph.params = self.graph.params
+        graph.ops = self.graph.ops
+        graph.outputs = [self.output(result) for result in results]
+        return graph
+
+    def read(self, values: Sequence[Value]) -> list[Leaf]:
+        """What `values` of the graph are here."""
+        return [self._resolve(v) for v in values]
+
+    def extend(self, ops: Iterable[Op], known: dict[Value, Leaf]) -> _Env:
+        """Run (or append to the current trace) ops over values of this application and `known`."""
+        env = _Env(self._resolve)
+        env.update(known)
+        append(ops, env)
+        return env
+
+    def keep_only(self, ops: Iterable[Op], outputs: Iterable[Value]) -> None:
+        """Forget every value but those that `ops` and `outputs` read."""
+        needed = {v for op in ops for v in op.operands}.union(outputs)
+        self._env = {v: x for v, x in self._env.items() if v in needed}
+
+    def _resolve(self, value: Value) -> Leaf:
+        found = self._env[value]
+        here, owner = current_trace(), self.owner
+        if here is owner:
+            return found
+        if owner is None:
+            return as_value(found)  # an array of an earlier eager run, used in a trace
+        assert isinstance(found, Value)
+        if here is not None and not owner.done and owner.encloses(here):
+            return here.lift(found, owner)
+        complain(
+            errors.LeakedTracerError,
+            f"this function belongs to a call of {owner.what} ({owner.graph.name}) that has ended",
+            "call what jt.vjp returns inside the function that called jt.vjp.",
+        )
+
+
+def append(ops: Iterable[Op], env: Any) -> None:
+    """Append copies of `ops` to the current trace, or outside of tracing run them.
+
+    Effects join the trace's own thread of order tokens.
+    """
+    trace = current_trace()
+    if trace is not None:
+        for op in ops:
+            if op.name == "create_token" and trace.token is not None:
+                env[op.result] = trace.token
+                continue
+            new = trace.builder.copy(op, env)
+            if new.results and new.results[-1].type is TOKEN:
+                trace.token = new.results[-1]
+        return
+    from ..ir.interpreter import evaluate_op
+
+    for op in ops:
+        results = evaluate_op(op, [env[v] for v in op.operands])
+        env.update(zip(op.results, results, strict=True))
+
+
+def apply(
+    function: Callable[..., Any],
+    leaves: Sequence[Any],
+    tree: pytree.TreeDef,
+    traced: Sequence[bool],
+    *,
+    what: str,
+    copy: bool = False,
+) -> Application:
+    """Trace `function(*args, **kwargs)` here; `tree` unflattens `leaves` to `(args, kwargs)`.
+
+    The leaves marked in `traced` become the parameters, in order; the others reach the function as
+    they are. With `copy`, arrays are copied first, for derivatives that are computed after the
+    caller has moved on.
+    """
+    here = current_trace()
+    eager = here is None or here.eager
+    specs: list[Spec | Static] = []
+    outer: list[Leaf] = []
+    for leaf, chosen in zip(leaves, traced, strict=True):
+        if chosen:
+            outer.append(_outer(leaf, here, copy))
+            specs.append(spec_of(leaf))
+        else:
+            specs.append(Static(leaf))
+    result = trace_function(
+        function,
+        specs,
+        tree,
+        what=what,
+        eager=eager,
+        concrete=[x if isinstance(x, np.ndarray) else concrete(x) for x in outer]
+        if eager
+        else None,
+    )
+    if here is None:
+        assert result.arrays is not None
+        return Application(result, None, dict(result.arrays))
+    env: dict[Value, Leaf] = dict(zip(result.graph.params, outer, strict=False))
+    env.update((capture.param, capture.outer) for capture in result.captures)
+    append(result.graph.ops, env)
+    return Application(result, here, env)
+
+
+def _outer(leaf: Any, here: Trace | None, copy: bool) -> Leaf:
+    if here is not None or isinstance(leaf, Tracer):
+        return as_value(leaf)
+    array = np.asarray(leaf)
+    return array.copy() if copy and array is leaf else array
+
+
+def spec_of(leaf: Any) -> Spec:
+    """How a leaf (tracer, array or scalar) looks inside of a nested trace."""
+    if isinstance(leaf, Tracer):
+        writeable = leaf.scalar or leaf.writeable
+        return Spec(leaf.type, leaf.weak, leaf.scalar, writeable, leaf.element_strides)
+    if not isinstance(leaf, np.ndarray):
+        return Spec(type_of(np.asarray(leaf)), weak_kind(leaf), scalar=True)
+    strides = None
+    if not leaf.flags.c_contiguous:
+        strides = tuple(s // leaf.itemsize for s in leaf.strides)
+    return Spec(type_of(leaf), None, False, leaf.flags.writeable, strides)
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf is an array that code may assign into: a tracer or a plain ndarray."""
+    return isinstance(leaf, Tracer) or (type(leaf) is np.ndarray and is_supported(leaf.dtype))
+
+
+def is_float_leaf(leaf: Any) -> bool:
+    """Whether a leaf is a float array, tracer or scalar of a dtype that has derivatives."""
+    if isinstance(leaf, Tracer):
+        return is_float(leaf.dtype)
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return is_supported(leaf.dtype) and is_float(leaf.dtype)
+    return type(leaf) is float
+
+
+def present(leaf: Leaf, weak: str | None, scalar: bool, *, fresh: bool = False) -> Any:
+    """A result as the caller sees it: a tracer inside a trace, outside what NumPy would return.
+
+    Outside, 0-d results are NumPy scalars, or Python's if weak. An array is copied unless it is
+    `fresh` (nobody else holds it) and an ordinary array that owns its memory.
+    """
+    if isinstance(leaf, Value):
+        return wrap(leaf, weak, scalar=scalar)
+    if not leaf.shape:
+        return leaf.item() if weak else leaf[()]
+    if fresh and leaf.flags.owndata and leaf.flags.writeable:
+        return leaf
+    return leaf.copy()

@@ -1,0 +1,107 @@
+"""The branches of `cond` and `switch` as regions of one op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..ir.graph import Value
+from . import errors, pytree
+from .application import is_array, spec_of
+from .core import Tracer, as_value, require_trace, wrap
+from .errors import complain
+from .regions import Out, Region, common_type, show_tree, trace_region, union
+from .source import user_line
+from .tracing import Static
+
+
+def branch_region(
+    what: str,
+    index: Value,
+    branches: Sequence[Callable[..., Any]],
+    names: Sequence[str],
+    operands: tuple[Any, ...],
+) -> Any:
+    """Append a `cond` op that runs branch number `index`, an i32 value, on the operands."""
+    leaves, tree = pytree.flatten((operands, {}))
+    arrays = [leaf for leaf in leaves if is_array(leaf)]
+    specs = [spec_of(leaf) if is_array(leaf) else Static(leaf) for leaf in leaves]
+    given = [as_value(leaf) for leaf in arrays]
+    regions = [
+        trace_region(branch, specs, tree, f"{name} of {what}")
+        for branch, name in zip(branches, names, strict=True)
+    ]
+    out_tree = _common_tree(what, regions, names)
+    outs = _common_types(what, regions, names)
+    mutated = sorted({p for region in regions for p in region.mutated})
+    targets = [_assignable(arrays[p], arrays, what) for p in mutated]
+
+    captured = union(regions)
+    types = [out.type for out in outs] + [given[p].tensor for p in mutated]
+    graphs = []
+    for region in regions:
+        params = region.traced.graph.params
+        final = [region.mutated.get(p, params[p]) for p in mutated]
+        graphs.append(region.close(captured, [*region.values, *final], types))
+    builder = require_trace().builder
+    with builder.at(user_line()):
+        results = builder.op("cond", index, *given, *captured, regions=graphs)
+    results = results if isinstance(results, tuple) else (results,)
+    for target, value in zip(targets, results[len(outs) :], strict=True):
+        target.assign(value)
+    wrapped = [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, outs, strict=False)]
+    return pytree.unflatten(out_tree, wrapped)
+
+
+def _common_tree(what: str, regions: Sequence[Region], names: Sequence[str]) -> pytree.TreeDef:
+    for region, name in zip(regions, names, strict=True):
+        if region.tree != regions[0].tree:
+            complain(
+                errors.CarryError,
+                f"the branches of {what} return different structures:\n"
+                f"  {names[0]}: {show_tree(regions[0].tree)}\n  {name}: {show_tree(region.tree)}",
+                "return the same containers with the same keys from every branch.",
+            )
+    return regions[0].tree
+
+
+def _common_types(what: str, regions: Sequence[Region], names: Sequence[str]) -> list[Out]:
+    tree = regions[0].tree
+    found = []
+    for i, outs in enumerate(zip(*(region.outs for region in regions), strict=True)):
+        common = common_type(outs)
+        if common is None:
+            leaf = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "result")[i]
+            shown = "\n".join(
+                f"  {name}: {out}{region.made_at(i)}"
+                for name, out, region in zip(names, outs, regions, strict=True)
+            )
+            complain(
+                errors.CarryError,
+                f"the branches of {what} return different types for {leaf}:\n{shown}",
+                "make shapes and dtypes equal in every branch, with np.broadcast_to, reshape or "
+                ".astype.",
+            )
+        found.append(common)
+    return found
+
+
+def _assignable(operand: Any, operands: Sequence[Any], what: str) -> Tracer:
+    """The operand, into which a branch assigns, if that assignment can reach the caller's array."""
+    if not isinstance(operand, Tracer):
+        complain(
+            errors.OuterMutationError,
+            f"a branch of {what} assigns to an operand that is a NumPy array; NumPy cannot hold "
+            "the traced result",
+            "make the array with jt.zeros or jt.asarray, or assign to a copy in the branch.",
+            operands={"operand": operand},
+        )
+    shared = [x for x in operands if isinstance(x, Tracer) and x._storage is operand._storage]
+    if len(shared) > 1:
+        complain(
+            errors.OuterMutationError,
+            f"a branch of {what} assigns to an operand that shares memory with another operand",
+            "pass the array once and take its views inside of the branch, or pass copies.",
+            operands={"operand": operand},
+        )
+    return operand

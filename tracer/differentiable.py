@@ -1,0 +1,193 @@
+"""What may be differentiated: the checks of arguments, results, tangents and cotangents.
+
+Each raises an error that names the leaf or the result, its dtype and shape, and the remedy.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..ir.types import is_float
+from . import errors, pytree
+from .application import Application, Leaf, is_float_leaf
+from .core import Tracer, as_value, check_array, current_trace, refuse
+from .errors import complain, describe
+from .tracing import Result
+
+Function = Callable[..., Any]
+
+
+def tangent_leaves(
+    tree: Any, definition: pytree.TreeDef, types: Sequence[Any], what: str, whose: str
+) -> list[Leaf]:
+    """The leaves of a tangent or cotangent, checked; those of integer leaves (None) left out."""
+    try:
+        leaves = definition.flatten_up_to(tree)
+    except ValueError:
+        complain(
+            errors.TransformError,
+            f"the {what} must have the structure of the {whose}, {definition}, not "
+            f"{pytree.flatten(tree)[1]}",
+            f"give one array for each array of the {whose}, in the same containers.",
+        )
+    found: list[Leaf] = []
+    for leaf, type in zip(leaves, types, strict=True):
+        if not is_float(type.dtype):
+            if leaf is not None:
+                complain(
+                    errors.TransformError,
+                    f"a {whose} of type {type} has no derivative, and so takes no {what}",
+                    "write None there.",
+                    operands={what: leaf},
+                )
+            continue
+        if isinstance(leaf, (bool, int, float)) and not type.shape:
+            leaf = type.dtype.type(leaf)
+        if not isinstance(leaf, (Tracer, np.ndarray, np.generic)):
+            complain(
+                errors.TransformError,
+                f"the {what} of a {whose} of type {type} must be an array like it",
+                f"give an array of shape {type.shape} and dtype {type.dtype}.",
+                operands={what: leaf},
+            )
+        if leaf.shape != type.shape:
+            complain(
+                errors.ShapeError,
+                f"the {what} has shape {leaf.shape}, and the {whose} has shape {type.shape}",
+                f"give a {what} of shape {type.shape}.",
+                operands={what: leaf},
+            )
+        if leaf.dtype != type.dtype:
+            complain(
+                errors.DTypeError,
+                f"the {what} has dtype {leaf.dtype}, and the {whose} has dtype {type.dtype}",
+                f"convert it: {what}.astype({str(type.dtype)!r}).",
+                operands={what: leaf},
+            )
+        inside = current_trace() is not None or isinstance(leaf, Tracer)
+        found.append(as_value(leaf) if inside else np.asarray(leaf))
+    return found
+
+
+def scalar_loss(
+    application: Application, tree: pytree.TreeDef, results: Sequence[Result], fun: Function
+) -> Result:
+    """The one result that grad differentiates, checked to be a float scalar."""
+    if tree.num_leaves != 1 or tree.num_nodes != 1:
+        shown = pytree.unflatten(tree, ["*"] * len(results))
+        complain(
+            errors.TransformError,
+            f"grad needs a function that returns one scalar; {function_name(fun)} returned "
+            f"{show(shown)}",
+            "return the loss alone; for (loss, extra results) write jt.grad(f, has_aux=True); for "
+            "several results use jt.vjp or jt.jacrev.",
+        )
+    value = application.output(results[0])
+    if value.shape:
+        complain(
+            errors.TransformError,
+            f"grad needs a function that returns a scalar; {function_name(fun)} returned "
+            f"{value.type}, an array of shape {value.shape}",
+            "reduce it to a scalar with np.sum or np.mean, or use jt.jacrev for the Jacobian, or "
+            "jt.vjp for a product with it.",
+        )
+    if not is_float(value.dtype):
+        complain(
+            errors.DTypeError,
+            f"grad needs a function that returns a float; {function_name(fun)} returned a scalar "
+            f"of dtype {value.dtype}",
+            "only float32 and float64 results have derivatives: argmax, comparisons and "
+            "conversions to integers have none.",
+        )
+    return results[0]
+
+
+def check_float_leaves(positions: Sequence[int], args: Sequence[Any], fun: Function) -> list[int]:
+    """`positions`, made non-negative, of arguments whose leaves all are float32 or float64."""
+    chosen = []
+    for position in positions:
+        if not -len(args) <= position < len(args):
+            complain(
+                errors.TransformError,
+                f"argnums={position}, but {function_name(fun)} was called with {len(args)} "
+                "positional arguments",
+                "pass the argument that is differentiated by position.",
+            )
+        chosen.append(position % len(args))
+    for position in chosen:
+        for i, leaf in enumerate(pytree.flatten(args[position])[0]):
+            if not is_float_leaf(leaf):
+                name = pytree.leaf_names(args[position], parameter_name(fun, position))[i]
+                _refuse_leaf(leaf, name)
+    return chosen
+
+
+def _refuse_leaf(leaf: Any, name: str) -> NoReturn:
+    if isinstance(leaf, np.ndarray):
+        check_array(leaf)
+    if isinstance(leaf, (bool, np.bool_)) or getattr(leaf, "dtype", None) == np.bool_:
+        remedy = "differentiate with respect to a float argument; argnums= chooses which."
+    elif isinstance(leaf, (int, Tracer, np.ndarray, np.generic)):
+        written = f"{leaf}.0" if isinstance(leaf, int) else f"{name}.astype(np.float64)"
+        remedy = f"pass {written}, or choose another argument with argnums=."
+    else:
+        refuse(leaf, f"{name}, a {type(leaf).__name__}, as an argument of grad")
+    dtype = leaf.dtype if hasattr(leaf, "dtype") else type(leaf).__name__
+    complain(
+        errors.DTypeError,
+        f"grad needs float arguments; {name} is {dtype}, and only float32 and float64 values "
+        "have derivatives",
+        remedy,
+        operands={name: leaf},
+    )
+
+
+def check_leaves(leaves: Sequence[Any], what: str) -> None:
+    """Every primal of vjp and jvp must be an array or a number."""
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray):
+            check_array(leaf)
+        elif not isinstance(leaf, (Tracer, np.generic, bool, int, float)):
+            refuse(leaf, f"a {type(leaf).__name__} as an argument of {what}")
+
+
+def normal_positions(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    """`argnums` as a tuple."""
+    positions = (argnums,) if isinstance(argnums, int) else argnums
+    if not isinstance(positions, (tuple, list)) or not all(type(p) is int for p in positions):
+        raise TypeError(f"argnums must be an int or a tuple of ints, not {argnums!r}")
+    return tuple(positions)
+
+
+def check_callable(fun: Any, what: str) -> None:
+    if not callable(fun):
+        complain(
+            errors.TransformError,
+            f"jt.{what} takes a callable: a function to differentiate, not {describe(fun)}",
+            f"write jt.{what}(f), with f and not f(x).",
+        )
+
+
+def function_name(fun: Function) -> str:
+    return getattr(fun, "__qualname__", None) or type(fun).__name__
+
+
+def parameter_name(fun: Function, position: int) -> str:
+    try:
+        names = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return f"args[{position}]"
+    if position < len(names) and names[position].kind not in (
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+    ):
+        return names[position].name
+    return f"args[{position}]"
+
+
+def show(out: Any) -> str:
+    return "None" if out is None else f"a {type(out).__name__}, {out!r:.60}"

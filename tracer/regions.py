@@ -1,0 +1,144 @@
+"""Functions traced as regions of structured ops: the branches of cond, the test and body of while.
+
+A region captures nothing: whatever its function closes over (arrays, values of enclosing traces)
+comes in through extra operands, shared by all regions of one op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir.build import Builder
+from ..ir.graph import Graph, Value
+from ..ir.types import TensorType
+from . import pytree
+from .core import WEAK_DTYPES
+from .tracing import Spec, Static, Traced, trace_function
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """One leaf of what a region takes or returns: its type, and how it promotes (see `Tracer`)."""
+
+    type: TensorType
+    weak: str | None
+    scalar: bool
+
+    def __str__(self) -> str:
+        kind = {"b": "bool", "i": "int", "f": "float"}
+        return f"a Python {kind[self.weak]}" if self.weak else str(self.type)
+
+
+def fits(weak: str, dtype: np.dtype[Any]) -> bool:
+    """Whether a Python scalar of that kind becomes `dtype` when it meets an array of `dtype`."""
+    return dtype.kind in {"b": "b", "i": "iuf", "f": "f"}[weak]
+
+
+def common_type(outs: Sequence[Out]) -> Out | None:
+    """The type that all of `outs` can take without a change of an array's dtype, or None.
+
+    Python scalars take the dtype of the arrays among them; an int among floats becomes a float.
+    """
+    if len({out.type.shape for out in outs}) > 1:
+        return None
+    scalar = any(out.scalar for out in outs)
+    strong = {out.type for out in outs if out.weak is None}
+    kinds = {out.weak for out in outs if out.weak is not None}
+    if not strong:
+        weak = "f" if kinds == {"i", "f"} else kinds.pop() if len(kinds) == 1 else None
+        return None if weak is None else Out(TensorType((), WEAK_DTYPES[weak]), weak, True)
+    if len(strong) > 1:
+        return None
+    (type,) = strong
+    return Out(type, None, scalar) if all(fits(kind, type.dtype) for kind in kinds) else None
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def show_tree(tree: pytree.TreeDef) -> str:
+    """A structure as Python would print it, with `*` for each array: `{'a': *, 'b': (*, *)}`."""
+    return repr(pytree.unflatten(tree, [_Star()] * tree.num_leaves))
+
+
+class Region:
+    """A traced function, not yet closed over its captures."""
+
+    def __init__(self, traced: Traced) -> None:
+        self.traced = traced
+        self.tree = traced.out_tree
+        graph = traced.graph
+        results = [graph.outputs[r.output] for r in traced.results if r.output is not None]
+        self.values = results
+        self.outs = [
+            Out(v.tensor, r.weak, r.scalar) for v, r in zip(results, traced.results, strict=True)
+        ]
+        count = len(graph.outputs) - len(traced.mutated)
+        self.mutated = dict(zip(traced.mutated, graph.outputs[count:], strict=True))
+
+    @property
+    def captured(self) -> list[Value]:
+        """The values of the enclosing trace that the function closes over."""
+        found = [capture.outer for capture in self.traced.captures]
+        assert all(isinstance(v, Value) for v in found), "a region lives inside a trace"
+        return found  # type: ignore[return-value]
+
+    def close(
+        self,
+        captured: Sequence[Value],
+        outputs: Sequence[Value],
+        types: Sequence[TensorType],
+        *,
+        captures_first: bool = False,
+    ) -> Graph:
+        """The region's graph with one parameter per value of `captured` after (or before) its own.
+
+        Gives `outputs`, values of the region, converted to `types`.
+        """
+        inner = self.traced.graph
+        explicit = inner.params[: len(inner.params) - len(self.traced.captures)]
+        graph = Graph(inner.name)
+
+        def own() -> list[Value]:
+            return [graph.add_param(v.type, v.name) for v in explicit]
+
+        params = [] if captures_first else own()
+        lifted = {v: graph.add_param(v.type, v.name) for v in captured}
+        params = own() if captures_first else params
+        builder = Builder(graph)
+        env = dict(zip(explicit, params, strict=True))
+        env.update((c.param, lifted[c.outer]) for c in self.traced.captures)  # type: ignore[index]
+        for op in inner.ops:
+            builder.copy(op, env)
+        found = [env[v] for v in outputs]
+        graph.outputs = [
+            v if v.dtype == t.dtype else builder.convert(v, dtype=t.dtype)
+            for v, t in zip(found, types, strict=True)
+        ]
+        return graph
+
+    def made_at(self, index: int) -> str:
+        """`, made at file:line` for result `index`, or nothing where that is not known."""
+        op = self.values[index].op
+        return f", made at {op.loc}" if op is not None and op.loc else ""
+
+
+def trace_region(
+    function: Callable[..., Any],
+    specs: Sequence[Spec | Static],
+    tree: pytree.TreeDef,
+    what: str,
+) -> Region:
+    """Trace `function` as a region of the current trace. `what` names it in error messages."""
+    return Region(trace_function(function, specs, tree, what=what))
+
+
+def union(regions: Sequence[Region]) -> list[Value]:
+    """What the regions close over, each value once."""
+    return list(dict.fromkeys(v for region in regions for v in region.captured))

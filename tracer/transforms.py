@@ -1,0 +1,350 @@
+"""Derivatives as users call them: `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`.
+
+Outside of jit the function runs eagerly, on values: Python may branch on them, print them and stop
+in a debugger. Inside it becomes part of what is traced. Both use the same derivative graph.
+
+Rules that hold for all of them:
+
+- float32 and float64 leaves have derivatives, of the same dtype. Integer and bool leaves have none:
+  `grad` refuses them, and for `vjp` and `jvp` None stands where their derivative would be.
+- Arrays and outer tracers that the function closes over are constants of its differentiation.
+- In-place assignment inside of the function is differentiated, also to its array arguments: the
+  derivative is with respect to the argument's value at entry. The assignment stays inside: unlike a
+  plain call, a differentiated call does not change the caller's array.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.autodiff import jvp_graph, vjp_graph
+from ..ir.graph import Graph, Value
+from ..ir.opdef import DerivativeError
+from ..ir.types import is_float, type_of
+from . import errors, pytree
+from .application import (
+    Application,
+    Leaf,
+    apply,
+    is_array,
+    is_float_leaf,
+    present,
+)
+from .core import Tracer, as_value, current_trace, emit, weak_kind
+from .differentiable import (
+    Function,
+    check_callable,
+    check_float_leaves,
+    check_leaves,
+    function_name,
+    normal_positions,
+    scalar_loss,
+    show,
+    tangent_leaves,
+)
+from .errors import complain
+from .tracing import Result
+
+
+def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """The gradient of a scalar function.
+
+    `grad(f)(*args, **kwargs)` has the structure of the argument `argnums` (a tuple of such for a
+    tuple of positions), with an array like it in place of each float leaf. With `has_aux` the
+    function returns `(value, aux)` and the gradient `(gradient, aux)`.
+
+    >>> grad(lambda x: x**3)(2.0)
+    12.0
+    """
+    both = value_and_grad(fun, argnums, has_aux)
+
+    @_named("grad", fun)
+    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_fun
+
+
+def value_and_grad(
+    fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Function:
+    """Like `grad`, but the function returned gives `(value, gradient)`, computed together.
+
+    With `has_aux` it gives `((value, aux), gradient)`.
+    """
+    check_callable(fun, "grad")
+    positions = normal_positions(argnums)
+
+    @_named("value_and_grad", fun)
+    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+        chosen = check_float_leaves(positions, args, fun)
+        leaves, tree = pytree.flatten((args, kwargs))
+        spans = _spans(args)
+        differentiated = [i for p in chosen for i in range(*spans[p])]
+        traced = [is_array(leaf) for leaf in leaves]
+        for i in differentiated:
+            traced[i] = True
+        aux = _Aux() if has_aux else None
+        application = apply(aux.split(fun) if aux else fun, leaves, tree, traced, what="grad")
+        out_tree, results = _out_tree(application, aux)
+        loss = scalar_loss(application, out_tree, results, fun)
+        wrt = [sum(traced[:i]) for i in differentiated]
+        backward = _derivative(vjp_graph, application.over([loss]), wrt)
+        seed = {backward.params[-1]: _ones(application.output(loss))}
+        env = application.extend(backward.ops[len(application.graph.ops) :], seed)
+        found = iter(
+            _present_gradients(
+                [env[v] for v in backward.outputs[1:]], [leaves[i] for i in differentiated]
+            )
+        )
+        gradients = tuple(pytree.tree_map(lambda _: next(found), args[p]) for p in chosen)
+        value = _present_results(application, [loss])[0]
+        if has_aux:
+            value = (value, _present_aux(application, aux, 1))
+        return value, gradients[0] if isinstance(argnums, int) else gradients
+
+    return value_and_grad_fun
+
+
+def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """`fun(*primals)` and the function that pulls a cotangent of the result back to the primals.
+
+        out, vjp_fn = jt.vjp(f, x, y)
+        ct_x, ct_y = vjp_fn(ct)             # ct has out's structure, shapes and dtypes
+
+    `vjp_fn` may be called many times. With `has_aux`, `fun` returns `(out, aux)` and the result is
+    `(out, vjp_fn, aux)`. The primals' values are kept: changing the arrays later changes nothing.
+    """
+    check_callable(fun, "vjp")
+    leaves, in_tree = pytree.flatten(primals)
+    check_leaves(leaves, "vjp")
+    floats = [is_float_leaf(leaf) for leaf in leaves]
+    application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "vjp", copy=True)
+    wrt = _float_parameters(leaves)
+    out_tree, results = _out_tree(application, aux)
+    pulled = [r for r in results if is_float(application.output(r).dtype)]
+    backward = _derivative(vjp_graph, application.over(pulled), wrt)
+    out = pytree.unflatten(out_tree, _present_results(application, results))
+    side = _present_aux(application, aux, len(results))
+
+    ops = backward.ops[len(application.graph.ops) :]
+    gradients = backward.outputs[len(pulled) :]
+    seeds = backward.params[len(application.graph.params) :]
+    types = [application.output(r).tensor for r in results]
+    float_leaves = [leaf for leaf, chosen in zip(leaves, floats, strict=True) if chosen]
+    application.keep_only(ops, gradients)
+
+    def vjp_fn(cotangent: Any) -> tuple[Any, ...]:
+        cotangents = tangent_leaves(cotangent, out_tree, types, "cotangent", "result")
+        env = application.extend(ops, dict(zip(seeds, cotangents, strict=True)))
+        found = iter(_present_gradients([env[v] for v in gradients], float_leaves, fresh=False))
+        return pytree.unflatten(in_tree, [next(found) if chosen else None for chosen in floats])
+
+    return (out, vjp_fn, side) if has_aux else (out, vjp_fn)
+
+
+def jvp(
+    fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """`fun(*primals)` and its directional derivative along `tangents`: `(out, tangent_out)`.
+
+    `tangents` has the structure, shapes and dtypes of `primals`. With `has_aux`, `fun` returns
+    `(out, aux)` and the result is `(out, tangent_out, aux)`.
+
+    >>> jvp(lambda x: x**3, (2.0,), (1.0,))
+    (8.0, 12.0)
+    """
+    check_callable(fun, "jvp")
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            complain(
+                errors.TransformError,
+                f"jvp takes its {name} as a tuple, one entry per argument",
+                "write jt.jvp(f, (x,), (t,)) for a function of one argument.",
+                operands={name: given},
+            )
+    if len(primals) != len(tangents):
+        complain(
+            errors.TransformError,
+            f"jvp was given {len(primals)} primals and {len(tangents)} tangents",
+            "give one tangent, of the same structure, for each primal.",
+        )
+    primals = tuple(primals)
+    leaves, in_tree = pytree.flatten(primals)
+    check_leaves(leaves, "jvp")
+    types = [
+        leaf.type if isinstance(leaf, Tracer) else type_of(np.asarray(leaf)) for leaf in leaves
+    ]
+    given = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
+    application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "jvp")
+    wrt = _float_parameters(leaves)
+    out_tree, results = _out_tree(application, aux)
+    pushed = [r for r in results if is_float(application.output(r).dtype)]
+    forward = _derivative(jvp_graph, application.over(pushed), wrt)
+    done = set(application.graph.ops)
+    seeds = forward.params[len(application.graph.params) :]
+    env = application.extend(
+        [op for op in forward.ops if op not in done], dict(zip(seeds, given, strict=True))
+    )
+    found = iter(env[v] for v in forward.outputs[len(pushed) :])
+    flowing = {id(r) for r in pushed}
+    tangent_out = pytree.unflatten(
+        out_tree,
+        [present(next(found), r.weak, r.scalar) if id(r) in flowing else None for r in results],
+    )
+    out = pytree.unflatten(out_tree, _present_results(application, results))
+    side = _present_aux(application, aux, len(results))
+    return (out, tangent_out, side) if has_aux else (out, tangent_out)
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x`, a tree of arrays, as a constant of every differentiation."""
+    return pytree.tree_map(
+        lambda leaf: (
+            emit("stop_gradient", as_value(leaf), weak=leaf.weak)
+            if isinstance(leaf, Tracer) and is_float(leaf.dtype)
+            else leaf
+        ),
+        x,
+    )
+
+
+class _Aux:
+    """Takes `(value, aux)` apart: leaves of aux that are no arrays pass by the trace."""
+
+    def __init__(self) -> None:
+        self.tree: pytree.TreeDef | None = None
+        self.value_tree: pytree.TreeDef | None = None
+        self.leaves: list[Any] = []
+        self.traced: list[bool] = []
+
+    def split(self, fun: Function) -> Function:
+        @functools.wraps(fun)
+        def flat(*args: Any, **kwargs: Any) -> Any:
+            out = fun(*args, **kwargs)
+            if not isinstance(out, tuple) or len(out) != 2:
+                complain(
+                    errors.TransformError,
+                    f"with has_aux=True the function returns a pair (value, aux), not {show(out)}",
+                    f"return (value, aux) from {function_name(fun)}, or leave has_aux out.",
+                )
+            values, self.value_tree = pytree.flatten(out[0])
+            self.leaves, self.tree = pytree.flatten(out[1])
+            self.traced = [is_array(leaf) for leaf in self.leaves]
+            arrays = [x for x, t in zip(self.leaves, self.traced, strict=True) if t]
+            self.leaves = [None if t else x for x, t in zip(self.leaves, self.traced, strict=True)]
+            return [*values, *arrays]
+
+        return flat
+
+    def join(self, arrays: Sequence[Any]) -> Any:
+        found = iter(arrays)
+        assert self.tree is not None
+        leaves = zip(self.leaves, self.traced, strict=True)
+        return pytree.unflatten(self.tree, [next(found) if t else x for x, t in leaves])
+
+
+def _out_tree(application: Application, aux: _Aux | None) -> tuple[pytree.TreeDef, list[Result]]:
+    """The structure of the differentiated result, and its leaves."""
+    if aux is None:
+        return application.traced.out_tree, application.results
+    assert aux.value_tree is not None
+    return aux.value_tree, application.results[: aux.value_tree.num_leaves]
+
+
+def _derivative(
+    transform: Callable[[Graph, Sequence[int]], Graph], graph: Graph, wrt: Sequence[int]
+) -> Graph:
+    try:
+        return transform(graph, wrt)
+    except DerivativeError as error:
+        complain(
+            errors.TransformError,
+            f"this program cannot be differentiated: {error}",
+            "jt.stop_gradient(x) makes x a constant, where that is what you mean.",
+            cause=error,
+        )
+
+
+def _spans(args: Sequence[Any]) -> list[tuple[int, int]]:
+    """For each positional argument, where its leaves stand among those of `(args, kwargs)`."""
+    spans, start = [], 0
+    for arg in args:
+        stop = start + len(pytree.flatten(arg)[0])
+        spans.append((start, stop))
+        start = stop
+    return spans
+
+
+def _apply_to_primals(
+    fun: Function,
+    primals: tuple[Any, ...],
+    leaves: Sequence[Any],
+    has_aux: bool,
+    what: str,
+    copy: bool = False,
+) -> tuple[Application, _Aux | None]:
+    aux = _Aux() if has_aux else None
+    tree = pytree.flatten((primals, {}))[1]
+    traced = [_is_traced(leaf) for leaf in leaves]
+    function = aux.split(fun) if aux else fun
+    return apply(function, leaves, tree, traced, what=what, copy=copy), aux
+
+
+def _is_traced(leaf: Any) -> bool:
+    """Whether vjp and jvp trace a leaf: floats and arrays; a Python int stays what it is."""
+    return is_array(leaf) or is_float_leaf(leaf)
+
+
+def _float_parameters(leaves: Sequence[Any]) -> list[int]:
+    """The parameters with derivatives, among those of the traced leaves."""
+    traced = [leaf for leaf in leaves if _is_traced(leaf)]
+    return [i for i, leaf in enumerate(traced) if is_float_leaf(leaf)]
+
+
+def _ones(value: Value) -> Leaf:
+    one = value.dtype.type(1)
+    return np.asarray(one) if current_trace() is None else as_value(one)
+
+
+def _present_results(application: Application, results: Sequence[Result]) -> list[Any]:
+    leaves = application.read([application.output(r) for r in results])
+    return [present(x, r.weak, r.scalar) for x, r in zip(leaves, results, strict=True)]
+
+
+def _present_aux(application: Application, aux: _Aux | None, start: int) -> Any:
+    """aux, whose arrays stand at `start` of the results; None if there is none."""
+    if aux is None:
+        return None
+    return aux.join(_present_results(application, application.results[start:]))
+
+
+def _present_gradients(
+    gradients: Sequence[Leaf], primals: Sequence[Any], fresh: bool = True
+) -> list[Any]:
+    """Gradients as the caller sees them: each like its primal, sharing memory with nothing."""
+    kept = {id(x) for x in primals}
+    found = []
+    for gradient, primal in zip(gradients, primals, strict=True):
+        scalar = primal.scalar if isinstance(primal, Tracer) else not np.ndim(primal)
+        private = fresh and id(gradient) not in kept
+        found.append(present(gradient, weak_kind(primal), scalar, fresh=private))
+        kept.add(id(gradient))
+    return found
+
+
+def _named(what: str, fun: Function) -> Callable[[Function], Function]:
+    """Like functools.wraps, with the transformation in the name."""
+
+    def decorate(wrapper: Function) -> Function:
+        wrapper = functools.wraps(fun)(wrapper)
+        wrapper.__name__ = f"{what}({function_name(fun)})"
+        wrapper.__qualname__ = wrapper.__name__
+        return wrapper
+
+    return decorate
