@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..autodiff import jvp_graph, vjp_graph
 from ..build import Builder
 from ..graph import Graph, Op, Value
 
@@ -26,8 +27,6 @@ def composed_rules(compose: Callable[..., Value]) -> tuple[Rule, Rule]:
         return graph
 
     def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
-        from ..autodiff import jvp_graph
-
         (t,) = tangents
         if t is None:
             return [None]
@@ -36,8 +35,6 @@ def composed_rules(compose: Callable[..., Value]) -> tuple[Rule, Rule]:
     def vjp(
         b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
     ) -> list[Value | None]:
-        from ..autodiff import vjp_graph
-
         (ct,) = cotangents
         if ct is None or not wanted[0]:
             return [None]

@@ -20,7 +20,7 @@ import numpy as np
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError, OpDef, register
-from ..types import DTYPE_NAMES, TensorType, is_float
+from ..types import DTYPE_NAMES, TensorType
 from .masks import product
 from .term import Term
 
@@ -114,10 +114,6 @@ def check_same(types: Sequence[TensorType], dtypes_too: bool = True) -> None:
             raise GraphError(f"operand shapes {first} and {other} differ; broadcast one of them")
         if dtypes_too and other.dtype != first.dtype:
             raise GraphError(f"operand dtypes {first} and {other} differ; convert one of them")
-
-
-def is_wanted(type: Any) -> bool:
-    return isinstance(type, TensorType) and is_float(type.dtype)
 
 
 def elementwise(

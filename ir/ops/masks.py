@@ -119,9 +119,9 @@ def _combine(b: Builder, v: Value) -> Value | None:
         return None
     if op.name in _SAME:
         return masks[0]
-    if op.name == "sum":
-        return b.op("any", masks[0], **op.attrs)
     joined = [_known(b, p, m) for p, m in zip(parts, masks, strict=True)]
+    if op.name == "sum":
+        return b.op("any", *joined, **op.attrs)
     if op.name == "scatter":  # counts, because bools do not add
         joined = [b.op("convert", m, dtype=I32) for m in joined]
         counts = b.op("scatter", *joined, *op.operands[2:], **op.attrs)

@@ -6,6 +6,7 @@ first occurrence, and the first NaN if there is one. Reductions of bool are `any
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ from .families import (
     ANY,
     NUMBER,
     Arg,
-    Array,
     Example,
     check_axes,
     check_axis,
@@ -83,15 +83,12 @@ linear(
 def _multiply_tree(b: Builder, x: Value, *, axes: Ints) -> Value:
     kept = tuple(d for d in range(len(x.shape)) if d not in axes)
     outer = tuple(x.shape[d] for d in kept)
-    n = 1
-    for d in axes:
-        n *= x.shape[d]
+    n = math.prod(x.shape[d] for d in axes)
     flat = b.op("reshape", b.op("transpose", x, perm=(*axes, *kept)), shape=(n, *outer))
 
     def rows(v: Value, start: int, stop: int) -> Value:
         k = len(outer)
-        region = {"start": (start, *(0,) * k), "stop": (stop, *outer), "step": (1,) * (k + 1)}
-        return b.op("slice", v, **region)
+        return b.slice(v, start=(start, *(0,) * k), stop=(stop, *outer), step=(1,) * (k + 1))
 
     while n > 1:
         half = n // 2
@@ -171,7 +168,7 @@ _extremum("min", np.min)
 def _undifferentiated(
     name: str,
     infer: Callable[..., TensorType],
-    reference: Callable[..., Array],
+    reference: Callable[..., Any],
     kinds: str,
     attr: str,
     *samples: Example,

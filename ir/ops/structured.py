@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..autodiff import is_differentiable, jvp_graph, vjp_graph
 from ..build import Builder
 from ..graph import Graph, Op, Value
+from ..interpreter import evaluate
 from ..opdef import GraphError, OpDef, register
 from ..types import TensorType, Type
 from .composed import instantiated
-from .families import check_dtype, is_wanted
+from .families import check_dtype
 
 
 def _listed(types: Sequence[Type]) -> str:
@@ -52,51 +54,43 @@ def _infer_cond(index: TensorType, *types: Type, regions: tuple[Graph, ...]) -> 
 
 
 def _cond(index: Any, *arrays: Any, regions: tuple[Graph, ...]) -> tuple[Any, ...]:
-    from ..interpreter import evaluate
-
     return tuple(evaluate(regions[min(max(int(index), 0), len(regions) - 1)], arrays))
 
 
 def _float_params(op: Op, wanted: Sequence[bool]) -> list[int]:
     """Which parameters of the branches to differentiate; operand 0 of `op` is the index."""
-    return [i for i, v in enumerate(op.operands[1:]) if wanted[i + 1] and is_wanted(v.type)]
+    return [i for i, v in enumerate(op.operands[1:]) if wanted[i + 1] and is_differentiable(v.type)]
 
 
 def _jvp_cond(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
-    from ..autodiff import jvp_graph
-
     wrt = _float_params(op, [t is not None for t in tangents])
     branches = [jvp_graph(region, wrt) for region in op.regions]
     count = len(op.results)
     for branch in branches:
         del branch.outputs[:count]  # the branch's own results are known already
-    given = [tangents[i + 1] for i in wrt]
-    out = _results(b.append(op.definition, [*op.operands, *given], {}, branches))  # type: ignore[list-item]
-    return [out.pop(0) if is_wanted(v.type) else None for v in op.results]
+    given = [t for t in (tangents[i + 1] for i in wrt) if t is not None]
+    out = list(b.append(op.definition, [*op.operands, *given], {}, branches).results)
+    return [out.pop(0) if is_differentiable(v.type) else None for v in op.results]
 
 
 def _vjp_cond(
     b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
 ) -> list[Value | None]:
     """Each branch's forward part is computed again inside its backward branch."""
-    from ..autodiff import vjp_graph
-
     wrt = _float_params(op, wanted)
     branches = [vjp_graph(region, wrt) for region in op.regions]
     count = len(op.results)
     for branch in branches:
         del branch.outputs[:count]
-    floats = [(ct, v) for ct, v in zip(cotangents, op.results, strict=True) if is_wanted(v.type)]
+    floats = [
+        (ct, v) for ct, v in zip(cotangents, op.results, strict=True) if is_differentiable(v.type)
+    ]
     cts = instantiated(b, [ct for ct, _ in floats], [v for _, v in floats])
-    out = _results(b.append(op.definition, [*op.operands, *cts], {}, branches))
+    new = b.append(op.definition, [*op.operands, *cts], {}, branches)
     grads: list[Value | None] = [None] * len(op.operands)
-    for i, grad in zip(wrt, out, strict=True):
+    for i, grad in zip(wrt, new.results, strict=True):
         grads[i + 1] = grad
     return grads
-
-
-def _results(op: Op) -> list[Value]:
-    return list(op.results)
 
 
 register(
@@ -133,8 +127,6 @@ def _infer_while(*types: Type, consts: int, regions: tuple[Graph, ...]) -> tuple
 
 
 def _while(*arrays: Any, consts: int, regions: tuple[Graph, ...]) -> tuple[Any, ...]:
-    from ..interpreter import evaluate
-
     test, body = regions
     fixed, carry = arrays[:consts], list(arrays[consts:])
     while evaluate(test, [*fixed, *carry])[0]:
@@ -144,12 +136,10 @@ def _while(*arrays: Any, consts: int, regions: tuple[Graph, ...]) -> tuple[Any, 
 
 def _jvp_while(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
     """The same loop over the carry and the tangents of its floats, side by side."""
-    from ..autodiff import jvp_graph
-
     consts = op.attrs["consts"]
     test, body = op.regions
     fixed = [i for i in range(consts) if tangents[i] is not None]
-    moving = [i for i in range(consts, len(op.operands)) if is_wanted(op.operands[i].type)]
+    moving = [i for i in range(consts, len(op.operands)) if is_differentiable(op.operands[i].type)]
     push = jvp_graph(body, fixed + moving)  # consts, carry, d_fixed, d_moving -> carry', d_moving'
     count = len(body.params)
 
@@ -174,7 +164,7 @@ def _jvp_while(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Val
     ]
     loop = b.append(op.definition, operands, {"consts": consts + len(fixed)}, [new_test, new_body])
     out = list(loop.results[len(op.results) :])
-    return [out.pop(0) if is_wanted(v.type) else None for v in op.results]
+    return [out.pop(0) if is_differentiable(v.type) else None for v in op.results]
 
 
 register(
