@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jitney.ir.autodiff import is_differentiable, jvp_graph, vjp_graph
 from jitney.ir.build import Builder
@@ -337,6 +340,54 @@ def test_where_equals_double_where_twice(name: str) -> None:
     assert np.isfinite(want[0]).all()
     np.testing.assert_allclose(got[0], want[0], rtol=1e-13)
     np.testing.assert_allclose(got[1], want[0], rtol=1e-13)
+
+
+# Expressions of x as trees: "x", (op, tree), (op, tree, tree), ("where", threshold, tree, tree).
+UNARY = "sqrt log exp neg sin abs arcsin log1p cbrt".split()
+BINARY = "add sub mul div pow maximum hypot".split()
+TREES = st.recursive(
+    st.just("x"),
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(UNARY), inner),
+        st.tuples(st.sampled_from(BINARY), inner, inner),
+        st.tuples(st.just("where"), st.sampled_from([-1.5, -0.1, 0.0, 0.3]), inner, inner),
+    ),
+    max_leaves=8,
+)
+POINTS = np.array([-2.0, -1.0, -0.5, 0.0, 0.2, 1.0, 3.0])
+
+
+def grow(tree: Any, x: Term, at: float | None) -> Term:
+    """The tree over x; with `at`, x's value, each `where` is resolved to the branch it takes."""
+    if tree == "x":
+        return x
+    if tree[0] == "where":
+        _, threshold, yes, no = tree
+        if at is not None:
+            return grow(yes if at > threshold else no, x, at)
+        return where(x > threshold, grow(yes, x, at), grow(no, x, at))
+    first, *rest = (grow(t, x, at) for t in tree[1:])
+    return getattr(first, tree[0])(*rest)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TREES)
+def test_branches_not_taken_contribute_nothing(tree: Any) -> None:
+    """The gradient through any nest of wheres is that of the branches taken, element by element."""
+
+    def gradients(at: float | None, x: Array) -> list[Array]:
+        graph = build(lambda x: grow(tree, x, at), x)
+        reverse = evaluate(vjp_graph(graph, [0]), [x, np.ones_like(x)])[1]
+        forward = evaluate(jvp_graph(graph, [0]), [x, np.ones_like(x)])[1]
+        return [reverse, forward]
+
+    got = gradients(None, POINTS)
+    want = np.transpose([gradients(float(p), p) for p in POINTS])
+    # Zero times the infinite slope of a branch that *is* taken is NaN in any order of operations,
+    # inf in some: compare where the branches taken are smooth, which is what the rule is about.
+    smooth = np.isfinite(want).all(0)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g[smooth], w[smooth], rtol=1e-9, atol=1e-12)
 
 
 def test_mask_through_broadcast_and_slices() -> None:
