@@ -38,6 +38,19 @@ class Builder:
         regions: Sequence[Graph] = (),
     ) -> Op:
         """Append one op and return it; its results carry the inferred types."""
+        op = self.make(definition, operands, attrs, regions)
+        self.graph.ops.append(op)
+        self.appended(op)
+        return op
+
+    def make(
+        self,
+        definition: OpDef,
+        operands: Sequence[Value],
+        attrs: dict[str, Any] | None = None,
+        regions: Sequence[Graph] = (),
+    ) -> Op:
+        """The op that `append` would append."""
         attrs = attrs or {}
         op = Op(definition, tuple(operands), attrs, tuple(regions), self.loc)
         types = [v.type for v in operands]
@@ -51,8 +64,6 @@ class Builder:
         if not isinstance(inferred, tuple):
             inferred = (inferred,)
         op.results = tuple(Value(t, op, i) for i, t in enumerate(inferred))
-        self.graph.ops.append(op)
-        self.appended(op)
         return op
 
     def appended(self, op: Op) -> None:

@@ -1,0 +1,54 @@
+"""The passes: functions from graph to graph, run in the order of `PIPELINE`.
+
+A pass gives back a new graph that shares what it did not change, or its argument if it changed
+nothing. It never edits. Its docstring shows before and after, which is also its first test.
+
+What does not live here: derivatives (`ir.autodiff`), and anything that knows kernels or machines.
+The rules of `simplify` stand in `algebra`, `movement`, `reductions`, `fold` and `control`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..graph import Graph
+from .cse import eliminate_common_subexpressions
+from .dead import eliminate_dead_code
+from .fold import fold_constants
+from .hash import canonical_key
+from .simplify import simplify, simplify_fast
+
+__all__ = [
+    "PIPELINE",
+    "canonical_key",
+    "eliminate_common_subexpressions",
+    "eliminate_dead_code",
+    "fold_constants",
+    "optimise",
+    "simplify",
+    "simplify_fast",
+]
+
+Pass = Callable[[Graph], Graph]
+
+PIPELINE: tuple[Pass, ...] = (
+    eliminate_dead_code,
+    eliminate_common_subexpressions,
+    simplify,  # folds constants, too
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
+)
+
+
+def optimise(graph: Graph, *, verify: bool = False, fastmath: bool = False) -> Graph:
+    """Run the pipeline. `verify` checks the graph after each pass; `fastmath` admits the rules that
+    are not exact."""
+    for run in PIPELINE:
+        if fastmath and run is simplify:
+            run = simplify_fast
+        graph = run(graph)
+        if verify:
+            from ..verify import verify as check
+
+            check(graph)
+    return graph

@@ -1,0 +1,144 @@
+"""Algebraic rules written as one line of text: `pattern("mul(x, 1) -> x")`.
+
+    rule    = call "->" term
+    term    = call | literal | name
+    call    = op "(" pattern, ... ")"            ops without attributes
+    name    = a variable, in the pattern optionally with a kind: x:int (signed or not), x:signed,
+              x:uint, x:float, x:bool; a name that occurs twice must be the same value
+    literal = 0, -1, 0.5, -0.0, true, false      a constant all of whose elements equal it
+
+Literals are exact: `0` does not match -0.0, and numbers do not match bools. In the replacement a
+literal has the type of the whole result. Operands of commutative ops match in both orders.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..graph import Op, Value
+from .rewrite import UNIFORM, Replacement, Rewriter, Rule, uniform
+
+COMMUTATIVE = frozenset(
+    "add mul maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor eq ne".split()
+)
+_KINDS = {"": "biuf", "int": "iu", "signed": "i", "uint": "u", "float": "f", "bool": "b"}
+_WORD = re.compile(r"\s*(->|[(),:]|[a-z_]\w*|-?\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    name: str
+    kinds: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    value: bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    op: str
+    args: tuple[_Term, ...]
+
+
+_Term = _Name | _Literal | _Call
+
+
+def pattern(text: str) -> list[Rule]:
+    """The rules that `text` stands for: one for each order of commutative operands."""
+    words = _WORD.findall(text)
+    if "".join(words) != text.replace(" ", ""):
+        raise ValueError(f"not a rule: {text!r}")
+    words.reverse()
+    left = _term(words)
+    if not isinstance(left, _Call) or words.pop() != "->":
+        raise ValueError(f"not a rule: {text!r}")
+    right = _term(words)
+    if words:
+        raise ValueError(f"not a rule: {text!r}")
+    return [_rule(order, right) for order in dict.fromkeys(_orders(left))]
+
+
+def _term(words: list[str]) -> _Term:
+    word = words.pop()
+    if word in ("true", "false"):
+        return _Literal(word == "true")
+    if word[0] in "-0123456789":
+        return _Literal(float(word) if "." in word else int(word))
+    if words and words[-1] == "(":
+        words.pop()
+        args = [_term(words)]
+        while words.pop() == ",":
+            args.append(_term(words))
+        return _Call(word, tuple(args))
+    if words and words[-1] == ":":
+        words.pop()
+        return _Name(word, _KINDS[words.pop()])
+    return _Name(word, _KINDS[""])
+
+
+def _orders(term: Any) -> Iterator[Any]:
+    if not isinstance(term, _Call):
+        yield term
+        return
+    for args in itertools.product(*(list(_orders(a)) for a in term.args)):
+        yield _Call(term.op, args)
+        if term.op in COMMUTATIVE:
+            yield _Call(term.op, (args[1], args[0]))
+
+
+def _rule(left: _Call, right: _Term) -> Rule:
+    anchor = None
+    for i, arg in enumerate(left.args):
+        if not isinstance(arg, _Name):
+            anchor = (i, arg.op if isinstance(arg, _Call) else UNIFORM)
+            break
+
+    def apply(b: Rewriter, op: Op) -> Replacement:
+        names: dict[str, Value] = {}
+        if not all(_matches(p, v, names) for p, v in zip(left.args, op.operands, strict=True)):
+            return None
+        return _build(b, right, op, names)
+
+    return Rule(left.op, anchor, apply)
+
+
+def _matches(term: _Term, value: Value, names: dict[str, Value]) -> bool:
+    if isinstance(term, _Name):
+        if term.name in names:
+            return names[term.name] is value
+        if value.dtype.kind not in term.kinds:
+            return False
+        names[term.name] = value
+        return True
+    if isinstance(term, _Literal):
+        return _equals(uniform(value), term.value)
+    op = value.op
+    if op is None or op.definition.name != term.op:
+        return False
+    return all(_matches(p, v, names) for p, v in zip(term.args, op.operands, strict=True))
+
+
+def _equals(element: Any, literal: bool | int | float) -> bool:
+    """Whether a constant's element is the literal, to the sign of zero."""
+    if element is None or (element.dtype.kind == "b") != isinstance(literal, bool):
+        return False
+    if isinstance(literal, float) and element.dtype.kind != "f":
+        return False
+    same_sign = math.copysign(1.0, element) == math.copysign(1.0, literal)
+    return bool(element == literal) and same_sign
+
+
+def _build(b: Rewriter, term: _Term, op: Op, names: dict[str, Value]) -> Value:
+    if isinstance(term, _Name):
+        return names[term.name]
+    if isinstance(term, _Literal):
+        return b.full_like(op.results[0], term.value)
+    value: Value = b.op(term.op, *(_build(b, arg, op, names) for arg in term.args))
+    return value

@@ -1,0 +1,188 @@
+"""The rewriting engine: applies rules to each op of a graph, in one walk in execution order.
+
+A `Rule` looks at one op whose operands are already rewritten, and gives the values that stand for
+its results, or None. It builds with a `Rewriter`, whose every new op is offered to the rules in
+turn, so one walk is enough for rules that feed each other. Each rule must lead to something
+smaller or more canonical, never back.
+
+A rule is filed under the op's name and, where it looks through an operand, under the producer of
+that operand (its *anchor*), so an op only meets the rules that have a chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..build import Builder
+from ..graph import Graph, Op, Value
+from ..opdef import OPS, OpDef
+from .regions import with_operands
+
+Replacement = Value | Sequence[Value] | None
+UNIFORM = "uniform"  # the anchor of an operand all of whose elements are one known constant
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`apply(b, op)` is tried on ops called `op`, or of that family if it reads `family:name`.
+
+    `anchor` is (operand position, name of the op that produces it, or UNIFORM), or None.
+    """
+
+    op: str
+    anchor: tuple[int, str] | None
+    apply: Callable[[Rewriter, Op], Replacement]
+
+
+def on(op: str, apply: Callable[[Rewriter, Op], Replacement], *, of: str = "", at: int = 0) -> Rule:
+    """A rule written as a function; `of` names the producer that operand `at` must have."""
+    return Rule(op, (at, of) if of else None, apply)
+
+
+class RuleTable:
+    """Rules, filed by op and anchor. `table[name]` is (rules without anchor, rules by anchor)."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.by_op: dict[str, tuple[list[Rule], dict[tuple[int, str], list[Rule]]]] = {}
+        for rule in rules:
+            for name in _expand(rule.op):
+                plain, anchored = self.by_op.setdefault(name, ([], {}))
+                if rule.anchor is None:
+                    plain.append(rule)
+                else:
+                    anchored.setdefault(rule.anchor, []).append(rule)
+
+
+def _expand(name: str) -> list[str]:
+    if not name.startswith("family:"):
+        if name not in OPS:
+            raise KeyError(f"a rule for an op that does not exist: {name!r}")
+        return [name]
+    family = name.removeprefix("family:")
+    return [n for n, d in OPS.items() if d.family == family]
+
+
+def rewrite(graph: Graph, table: RuleTable) -> Graph:
+    """`graph` with the rules applied everywhere, regions included; itself if none applied."""
+    b = Rewriter(Graph(graph.name), table)
+    b.graph.params = list(graph.params)
+    for op in graph.ops:
+        b.visit(op)
+    if not b.env and all(a is b for a, b in zip(graph.ops, b.graph.ops, strict=True)):
+        return graph
+    b.graph.outputs = [b.env.get(v, v) for v in graph.outputs]
+    return b.graph
+
+
+class Rewriter(Builder):
+    """A Builder whose new ops are simplified by the rules before they are appended."""
+
+    def __init__(self, graph: Graph, table: RuleTable) -> None:
+        super().__init__(graph)
+        self.table = table
+        self.env: dict[Value, Value] = {}  # values of the input graph that were replaced
+
+    def visit(self, op: Op) -> None:
+        """Take over one op of the input graph, rewritten."""
+        new = op
+        env = self.env
+        if env and not env.keys().isdisjoint(op.operands):
+            new = with_operands(op, tuple([env.get(v, v) for v in op.operands]), op.regions)
+        if op.regions:
+            regions = tuple(rewrite(region, self.table) for region in op.regions)
+            if any(a is not b for a, b in zip(regions, op.regions, strict=True)):
+                new = with_operands(op, new.operands, regions)
+        self.loc = op.loc
+        before = len(self.graph.ops)
+        for old, value in zip(op.results, self.settle(new), strict=True):
+            if value is not old:
+                env[old] = value
+                built_here = len(self.graph.ops) > before and value.op is self.graph.ops[-1]
+                if old.name and built_here and not value.name:
+                    value.name = old.name
+
+    def settle(self, op: Op) -> Sequence[Value]:
+        """The values that stand for op's results: by a rule, or else by appending it."""
+        found = self._apply_rules(op)
+        if found is None:
+            self.graph.ops.append(op)
+            return op.results
+        values = (found,) if isinstance(found, Value) else found
+        for old, value in zip(op.results, values, strict=True):
+            assert old.type == value.type, f"a rule for {op!r} changed its type to {value.type}"
+        return values
+
+    def _apply_rules(self, op: Op) -> Replacement:
+        rules = self.table.by_op.get(op.definition.name)
+        if rules is None:
+            return None
+        plain, anchored = rules
+        if anchored:
+            for i, operand in enumerate(op.operands):
+                producer = operand.op
+                if producer is None:
+                    continue
+                name = producer.definition.name
+                for rule in anchored.get((i, name), ()):
+                    found = rule.apply(self, op)
+                    if found is not None:
+                        return found
+                if (name == "constant" or name == "broadcast") and (i, UNIFORM) in anchored:
+                    if uniform(operand) is None:
+                        continue
+                    for rule in anchored[i, UNIFORM]:
+                        found = rule.apply(self, op)
+                        if found is not None:
+                            return found
+        for rule in plain:
+            found = rule.apply(self, op)
+            if found is not None:
+                return found
+        return None
+
+    def op(self, name: str, *operands: Value, regions: Sequence[Graph] = (), **attrs: Any) -> Any:
+        results = self.settle(self.make(OPS[name], operands, attrs, regions))
+        return results[0] if len(results) == 1 else results
+
+    def append(
+        self,
+        definition: OpDef,
+        operands: Sequence[Value],
+        attrs: dict[str, Any] | None = None,
+        regions: Sequence[Graph] = (),
+    ) -> Op:
+        raise TypeError("a rule builds with b.op(...), which may give back an existing value")
+
+    def copy(self, op: Op, env: dict[Value, Value]) -> Op:
+        """Append a simplified copy of `op`, and record what stands for its results in `env`."""
+        new = with_operands(op, tuple([env[v] for v in op.operands]), op.regions)
+        with self.at(op.loc):
+            env.update(zip(op.results, self.settle(new), strict=True))
+        return new
+
+
+# What rules ask about values.
+
+
+def producer(value: Value, name: str) -> Op | None:
+    """The op that produces `value`, if it is called `name`."""
+    op = value.op
+    return op if op is not None and op.definition.name == name else None
+
+
+def constant(value: Value) -> Any:
+    """The array of a `constant`, or None."""
+    op = value.op
+    return op.attrs["value"] if op is not None and op.definition.name == "constant" else None
+
+
+def uniform(value: Value) -> Any:
+    """The one element (a NumPy scalar) that a constant value holds everywhere, or None."""
+    op = value.op
+    while op is not None and op.definition.name == "broadcast":
+        op = op.operands[0].op
+    if op is None or op.definition.name != "constant" or op.attrs["value"].size != 1:
+        return None
+    return op.attrs["value"].reshape(())[()]

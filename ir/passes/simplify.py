@@ -1,0 +1,49 @@
+"""Algebraic simplification: all rules in one walk."""
+
+from __future__ import annotations
+
+import functools
+
+from ..graph import Graph
+from .algebra import ALGEBRA, INEXACT
+from .control import CONTROL
+from .fold import FOLDING
+from .movement import MOVEMENT
+from .reductions import REDUCTIONS
+from .rewrite import RuleTable, rewrite
+
+
+def simplify(graph: Graph) -> Graph:
+    """Apply the exact rules of algebra, movement, reductions, constants and control flow.
+
+        graph f(%x: f32[8]) -> f32[8] {          graph f(%x: f32[8]) -> f32[8] {
+          %a = neg %x : f32[8]                     %a = neg %x : f32[8]
+          %y = neg %a : f32[8]              ->     %z = exp %x : f32[8]
+          %z = exp %y : f32[8]                     return %z
+          return %z                              }
+        }
+
+    What became unused stays, for dead code elimination to drop.
+    """
+    return rewrite(graph, _exact())
+
+
+def simplify_fast(graph: Graph) -> Graph:
+    """`simplify`, and the rules that are not exact: for `fastmath` only.
+
+        graph f(%x: f32[]) -> f32[] {            graph f(%x: f32[]) -> f32[] {
+          %a = sub %x, %x : f32[]           ->     %a = constant value={0.0} : f32[]
+          return %a                                return %a
+        }                                        }
+    """
+    return rewrite(graph, _all())
+
+
+@functools.cache
+def _exact() -> RuleTable:
+    return RuleTable([*ALGEBRA, *MOVEMENT, *REDUCTIONS, *FOLDING, *CONTROL])
+
+
+@functools.cache
+def _all() -> RuleTable:
+    return RuleTable([*ALGEBRA, *INEXACT, *MOVEMENT, *REDUCTIONS, *FOLDING, *CONTROL])
