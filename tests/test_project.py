@@ -152,10 +152,7 @@ def test_import_leaves_the_heavy_libraries_alone():
 
 def test_import_is_fast():
     """Processor time of `import jitney` on top of NumPy's: the promise is 0.3 s for all of it."""
-    code = (
-        "import time; start = time.process_time(); import jitney; "
-        "print(time.process_time() - start)"
-    )
+    code = "import time; start = time.process_time(); import jitney; print(time.process_time() - start)"
     assert min(float(run_python(code)) for _ in range(3)) < 0.3
 
 
@@ -186,6 +183,27 @@ def test_ci_runs_the_commands_of_the_readme():
     assert "python -m pip install '.[demo]' && python -m jitney" in readme
     command = "python -m pip install -e '.[test]' && python -m pytest"
     assert command in readme and command in ci
+
+
+def test_documented_settings_are_the_ones_that_are_read():
+    """The README's table of environment variables, both ways."""
+    documented = set(re.findall(r"^\| `(JITNEY_\w+)", (ROOT / "README.md").read_text(), re.M))
+    read = set()
+    for path in package_modules():
+        read |= set(re.findall(r"environ\S*[(\[]\"(JITNEY_\w+)\"", path.read_text()))
+    assert documented == read
+
+
+def test_info_describes_the_machine():
+    done = subprocess.run(
+        [sys.executable, "-m", "jitney", "info"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT / "tests",
+    )
+    assert done.returncode == 0, done.stderr
+    for words in (jitney.__version__, "llvmlite", "numpy", "cpu", "vector", "threads", "cache"):
+        assert words in done.stdout.lower(), words
 
 
 def test_python_m_jitney_helps():
