@@ -163,7 +163,7 @@ def test_modules_are_small_and_have_docstrings():
             continue
         assert ast.get_docstring(ast.parse(text)), f"{path.relative_to(ROOT)} has no docstring"
         lines = text.count("\n")
-        assert lines <= 600, f"{path.relative_to(ROOT)} has {lines} lines; split it by idea"
+        assert lines <= 800, f"{path.relative_to(ROOT)} has {lines} lines; split it by idea"
 
 
 def test_license_and_changelog():
