@@ -4,13 +4,14 @@ The text defines `i32 @entry(ptr %args)`. `args` is a block of pointers:
 
     [one per input, one per output, the arena, the status block]
 
-The arena is scratch memory of `arena_bytes`, 64-byte aligned (null if `arena_bytes` is 0). The status
-block is eight i64. The entry returns 0, or k >= 1 to say that error site k (`errors[k - 1]`) was met;
-then it has written to the status block what the message needs: for an index error the index and the
-size of its axis.
+The arena is scratch memory of `arena_bytes`, 64-byte aligned (null if `arena_bytes` is 0). The
+status block is eight i64. The entry returns 0, or k >= 1 to say that error site k (`errors[k -
+1]`) was met; then it has written to the status block what the message needs: for an index error
+the index and the size of its axis.
 
-Outputs are fresh C-contiguous arrays that overlap no input. Inputs have exactly the types and strides
-that the module declares and are aligned to their item size; they may overlap each other.
+Outputs are fresh C-contiguous arrays that overlap no input. Inputs have exactly the types and
+strides that the module declares and are aligned to their item size; they may overlap each
+other.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ STATUS_WORDS = 8
 class ErrorSite:
     """One place in native code that may fail: which exception to raise, for which user's line.
 
-    `kind` is "index" (IndexError), "assert" (AssertionError) or "value" (ValueError). The message is a
-    format of the status words if there are `values`: their short dtype names, in order ("f32": the
-    low 32 bits of the word are a float32). Index errors have two words without saying so.
+    `kind` is "index" (IndexError), "assert" (AssertionError) or "value" (ValueError). The message
+    is a format of the status words if there are `values`: their short dtype names, in order ("f32":
+    the low 32 bits of the word are a float32). Index errors have two words without saying so.
     """
 
     kind: str

@@ -45,8 +45,11 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
     "copysign": (2, "float: magnitude of the first, sign of the second"),
     "min": (2, "integer; float: `b if b < a else a`, so a NaN in `a` stays, one in `b` is dropped"),
     "max": (2, "integer; float: `b if b > a else a`, so a NaN in `a` stays, one in `b` is dropped"),
-    "scale2": (2, "float a, int32 n: a * 2**n with one rounding, for any n in -2200..2200. attr True: "
-                  "0.25 <= |a| <= 4 and |n| <= 1100, or the result does not matter"),
+    "scale2": (
+        2,
+        "float a, int32 n: a * 2**n with one rounding, for any n in -2200..2200. attr True: "
+        "0.25 <= |a| <= 4 and |n| <= 1100, or the result does not matter",
+    ),
     "and": (2, "bool or integer"),
     "or": (2, "bool or integer"),
     "xor": (2, "bool or integer"),
@@ -64,13 +67,19 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
     "gt": (2, "-> bool"),
     "ge": (2, "-> bool"),
     "select": (3, "bool c, T a, T b -> a where c else b"),
-    "convert": (1, "C's conversion. Float to integer of a value that does not fit, and of NaN, gives "
-                   "what NumPy gives for arrays on x86-64; attr True: the value is known to fit"),
+    "convert": (
+        1,
+        "C's conversion. Float to integer of a value that does not fit, and of NaN, gives "
+        "what NumPy gives for arrays on x86-64; attr True: the value is known to fit",
+    ),
     "bitcast": (1, "the same bits as another dtype of the same size"),
     "table": (1, "attr: tuple of numbers; integer operand indexes it, in range"),
     "var": (0, "attr: a name. A parameter of `loop`, or a value that the kernel emitter binds"),
     "load": (0, "attr: a memory access of the kernel IR; emitted by the kernel emitter"),
-    "index": (0, "attr: an index expression of the kernel IR, int64; emitted by the kernel emitter"),
+    "index": (
+        0,
+        "attr: an index expression of the kernel IR, int64; emitted by the kernel emitter",
+    ),
     "loop": (-1, "attr: a LoopBody; operands are the initial values, values are read by `result`"),
     "result": (1, "attr: position. One of the values of a `loop`"),
 }

@@ -1,0 +1,109 @@
+"""From a graph to a native module: lower, fuse, plan memory, emit.
+
+    module = compile_graph(graph, target)
+
+The graph comes verified and optimised. What it means is defined by `ir.interpreter`; every step here
+must keep that meaning, up to the rounding of reductions and contractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.graph import Graph
+from ..ir.types import TensorType
+from .index import contiguous_strides
+from .kernel import Array, Kernel, Loop, Matmul, steps_within
+from .llvm.entry import EntryEmitter
+from .lower import Context, lower
+from .memory import plan
+from .module import KernelReport, NativeModule
+from .schedule import Schedule, bytes_moved
+from .target import Target
+
+ENTRY = "jitney_entry"
+
+
+def compile_graph(
+    graph: Graph,
+    target: Target,
+    input_strides: Sequence[tuple[int, ...]] | None = None,
+    fastmath: bool = False,
+) -> NativeModule:
+    """Native code for `graph` on `target`.
+
+    `input_strides` gives the layout of each input, in elements; None means C-contiguous. Tokens among
+    parameters and outputs take no part in the call.
+    """
+    types = [v.tensor for v in graph.params if isinstance(v.type, TensorType)]
+    strides = [tuple(s) for s in input_strides or [contiguous_strides(t.shape) for t in types]]
+    given = iter(zip(types, strides, strict=True))
+    inputs: list[Array | None] = []
+    for v in graph.params:
+        if not isinstance(v.type, TensorType):
+            inputs.append(None)
+            continue
+        type_, steps = next(given)
+        position = sum(a is not None for a in inputs)
+        inputs.append(Array(type_.shape, type_.dtype, "input", strides=steps, position=position))
+    outputs: list[Array | None] = []
+    for v in graph.outputs:
+        tensor = isinstance(v.type, TensorType)
+        position = sum(a is not None for a in outputs)
+        outputs.append(Array(v.shape, v.dtype, "output", position=position) if tensor else None)
+    context = Context(use_blas=target.blas_int_bits != 0)
+    program, _ = lower(graph, inputs, outputs, context)
+    arena = plan(program)
+    here = [a for a in inputs if a is not None]
+    there = [a for a in outputs if a is not None]
+    entry = EntryEmitter(target, here, there, ENTRY)
+    text = entry.module(program)
+    steps = steps_within(program)
+    flops = sum(p.flops for _, p, _ in entry.schedules)
+    unknown = any(isinstance(s, Loop) for s in steps)
+    flops += sum(2 * s.batch * s.m * s.n * s.k for s in steps if isinstance(s, Matmul))
+    return NativeModule(
+        text=text,
+        entry=ENTRY,
+        inputs=types,
+        input_strides=strides,
+        outputs=[v.tensor for v in graph.outputs if isinstance(v.type, TensorType)],
+        arena_bytes=arena,
+        imports=entry.imports,
+        errors=context.errors,
+        kernels=[_report(k, p, name) for k, p, name in entry.schedules]
+        + [_library_report(s) for s in steps if isinstance(s, Matmul)],
+        work=None if unknown else flops,
+    )
+
+
+def _report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
+    read, written = bytes_moved(kernel)
+    ops = [op for s in kernel.stages for op in reversed(s.ops)]
+    locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
+    last = "outer" if plan.mode == "outer" else "inner"
+    return KernelReport(
+        name=name,
+        ops=tuple(ops),
+        extents=kernel.extents,
+        bytes_read=read,
+        bytes_written=written,
+        flops=plan.flops,
+        parallel=plan.parallel,
+        note=f"{len(kernel.nests)} nests, {plan.width} lanes over the {last} loop",
+        locs=tuple(locs),
+    )
+
+
+def _library_report(step: Matmul) -> KernelReport:
+    size = step.c.dtype.itemsize
+    return KernelReport(
+        name="gemm",
+        ops=("dot",),
+        extents=(step.batch, step.m, step.n, step.k),
+        bytes_read=size * step.batch * (step.m * step.k + step.k * step.n),
+        bytes_written=size * step.batch * step.m * step.n,
+        flops=2 * step.batch * step.m * step.n * step.k,
+        note="BLAS",
+        locs=(step.loc,) if step.loc is not None else (),
+    )

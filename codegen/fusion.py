@@ -1,0 +1,331 @@
+"""Fusion: stages that share loops become one kernel.
+
+Stages arrive in execution order. Each joins an earlier kernel if its loops fit and everything that it
+reads from that kernel is at hand there, otherwise it opens a kernel of its own. Two shapes of kernel
+come out:
+
+- a *map* kernel: all stages run over the same index space and read each other only at the same point,
+  so intermediate values stay in registers;
+- a *row* kernel: stages share the outer loops; at one outer point ("row") nests of inner loops follow
+  one another, so a row stays in cache between them (softmax, layernorm), and a value needed only
+  within the row lives in a register or a row buffer.
+
+The order of effects is kept: a stage goes no earlier than the last writer of what it reads, and the
+last reader or writer of what it writes. Only the last few kernels are looked at, so the pass is linear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .index import Index, linear, of_var
+from .kernel import (
+    Array,
+    Branch,
+    Check,
+    Copy,
+    Kernel,
+    Loop,
+    Matmul,
+    Nest,
+    Sort,
+    Stage,
+    steps_within,
+)
+
+WINDOW = 12  # kernels looked back at
+MAX_STAGES = 48
+MAX_COST = 1500
+ROW_BYTES = 1 << 17  # a row's values should stay in the nearer caches
+SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A kernel in the making. `flexible`: a map kernel, whose loops may still be split into rows."""
+
+    extents: tuple[int, ...]
+    nests: list[Nest]
+    flexible: bool
+    mode: str  # which loop is vectorised: "inner", "outer", or "" while both would do
+    closed: bool = False
+    ordered: bool = False
+    made: dict[Array, Stage] = field(default_factory=dict)
+    cost: int = 0
+    count: int = 0
+
+
+def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
+    """Group the stages of `items` into kernels; other steps stay in order. `keep` is read outside."""
+    steps: list[Any] = []
+    written: dict[Array, int] = {}
+    read: dict[Array, int] = {}
+    for item in items:
+        if isinstance(item, Stage):
+            position = _place(steps, item, written, read)
+            for access in item.reads:
+                read[access.array] = max(read.get(access.array, -1), position)
+            written[item.array] = max(written.get(item.array, -1), position)
+        else:
+            steps.append(item)
+            reads, writes = touched(item)
+            for array in reads:
+                read[array] = len(steps) - 1
+            for array in writes:
+                written[array] = len(steps) - 1
+    kept = set(keep)
+    readers = _readers(steps)
+    return [_finish(s, kept, readers) if isinstance(s, Group) else s for s in steps]
+
+
+def _place(
+    steps: list[Any], stage: Stage, written: dict[Array, int], read: dict[Array, int]
+) -> int:
+    """Join the stage to the best group or append a new one; returns its position in `steps`."""
+    earliest = max((written.get(a.array, -1) for a in stage.reads), default=-1)
+    earliest = max(earliest, read.get(stage.array, -1), written.get(stage.array, -1))
+    last = len(steps) - 1
+    candidates = [earliest] if earliest >= 0 else []
+    candidates += range(last, max(earliest, last - WINDOW), -1)
+    for position in candidates:
+        group = steps[position]
+        if isinstance(group, Group) and _join(group, stage):
+            return position
+    steps.append(_open(stage))
+    return len(steps) - 1
+
+
+def _open(stage: Stage) -> Group:
+    mapping = stage.action == "store"
+    outer = 0 if stage.action == "update" else stage.kept
+    extents = stage.extents[:outer]
+    group = Group(extents, [Nest([stage], outer)], mapping, "")
+    if stage.action == "reduce":
+        group.mode = vector_mode(stage, outer)
+    elif not mapping:
+        group.mode = vector_mode(stage, outer) if stage.action == "scan" else "inner"
+        group.closed = True
+        group.ordered = stage.action == "update"
+    _add(group, stage)
+    return group
+
+
+def _add(group: Group, stage: Stage) -> None:
+    group.made[stage.array] = stage
+    group.cost += stage.cost
+    group.count += 1
+
+
+def _join(group: Group, stage: Stage) -> bool:
+    """Try to make `stage` part of `group`."""
+    if group.closed or stage.action not in ("store", "reduce"):
+        return False
+    if group.count >= MAX_STAGES or group.cost + stage.cost > MAX_COST:
+        return False
+    if stage.array in group.made and stage.whole:
+        return False
+    if any(not a.index and a.array.shape for a in stage.reads):
+        return False  # an ordering dependence
+    return _join_map(group, stage) or _join_row(group, stage)
+
+
+def _join_map(group: Group, stage: Stage) -> bool:
+    if not group.flexible or stage.action != "store" or stage.extents != group.extents:
+        return False
+    own = tuple(of_var(v) for v in stage.dims)
+    for access in stage.reads:
+        maker = group.made.get(access.array)
+        if maker is not None and not (maker.whole and access.index == own):
+            return False
+    group.nests[0].stages.append(stage)
+    _add(group, stage)
+    return True
+
+
+def _join_row(group: Group, stage: Stage) -> bool:
+    """Make `stage` a part of each row, in an existing nest or one of its own."""
+    outer = len(group.extents) if not group.flexible else stage.kept
+    if group.flexible and (stage.action != "reduce" or len(group.extents) < outer):
+        return False
+    if stage.action == "reduce" and stage.kept != outer:
+        return False
+    if len(stage.dims) < outer or stage.extents[:outer] != group.extents[:outer]:
+        return False
+    if not _row_fits(group, stage, outer):
+        return False
+    own = tuple(of_var(v) for v in stage.dims)
+    depends = False
+    for access in stage.reads:
+        maker = group.made.get(access.array)
+        if maker is None:
+            continue
+        depends = True
+        if not maker.whole or access.index[:outer] != own[:outer] or maker.kept < outer:
+            return False
+    mode = group.mode
+    inner = len(stage.dims) > outer
+    if stage.action == "reduce":
+        wanted = vector_mode(stage, outer)
+        if mode and wanted != mode:
+            return False
+        if group.flexible and wanted == "outer" and len(group.extents) > outer:
+            return False
+        mode = wanted
+    elif inner:
+        if mode == "outer":
+            return False
+        mode = "inner"
+    if not depends and not _shares_reads(group, stage):
+        return False
+    if group.flexible:
+        group.nests[0].outer = outer
+        group.extents = group.extents[:outer]
+        group.flexible = False
+    group.mode = mode
+    nest = group.nests[-1]
+    if _fits_nest(nest, stage, group, outer, own):
+        nest.stages.append(stage)
+    else:
+        group.nests.append(Nest([stage], outer))
+    _add(group, stage)
+    return True
+
+
+def _shares_reads(group: Group, stage: Stage) -> bool:
+    """Whether the stage reads an array that the group reads: a sibling over the same data."""
+    if math.prod(group.extents) == 1:
+        return True
+    arrays = {a.array for nest in group.nests for s in nest.stages for a in s.reads}
+    return any(a.array in arrays and a.array.size > 1 for a in stage.reads)
+
+
+def _row_fits(group: Group, stage: Stage, outer: int) -> bool:
+    """Rows must be small enough to stay in cache, and enough of them to share among cores."""
+    rows = math.prod(stage.extents[:outer])
+    work = math.prod(stage.extents[outer:])
+    largest = max([work, *(math.prod(n.extents) for n in group.nests)])
+    if group.flexible:
+        largest = max(work, math.prod(group.extents[outer:]))
+    if rows * largest <= SERIAL_WORK:
+        return True
+    return rows >= 16 and largest * stage.array.dtype.itemsize <= ROW_BYTES
+
+
+def _fits_nest(nest: Nest, stage: Stage, group: Group, outer: int, own: tuple[Index, ...]) -> bool:
+    """Whether the stage can run in the body of the nest's loops."""
+    if nest.extents != stage.extents[outer:]:
+        return False
+    here = {s.array: s for s in nest.stages}
+    for access in stage.reads:
+        maker = here.get(access.array)
+        if maker is None:
+            continue
+        if maker.action != "store" or access.index != own:
+            if not nest.extents and maker.action == "store" and access.index == own:
+                continue
+            return False
+    return True
+
+
+def vector_mode(stage: Stage, outer: int) -> str:
+    """The loop whose neighbouring points lie side by side in memory: "inner" or "outer"."""
+    inner_vars = [v for v in stage.dims[outer:] if v.extent > 1]
+    outer_vars = [v for v in stage.dims[:outer] if v.extent > 1]
+    if not inner_vars:
+        return "outer" if outer_vars else "inner"
+    if not outer_vars or stage.action == "update":
+        return "inner"
+    along_inner, along_outer = inner_vars[-1], outer_vars[-1]
+    score = 0
+    for access in stage.reads:
+        if len(access.index) != len(access.array.shape):
+            continue
+        flat = linear(access.index, access.array.strides)
+        score += _stride_score(flat, along_inner) - _stride_score(flat, along_outer)
+    total_inner = math.prod(v.extent for v in inner_vars)
+    if stage.action == "scan":
+        return "outer" if score < 0 else "inner"
+    if total_inner < 8 and along_outer.extent >= 2 * total_inner:
+        return "outer"
+    return "inner" if score >= 0 else "outer"
+
+
+def _stride_score(flat: Index, var: Any) -> int:
+    """How well a loop over `var` suits an access: unit stride best, unmoving well, strided badly."""
+    if not flat.is_affine_in(var):
+        return -2
+    stride = abs(flat.coeff(var))
+    return 2 if stride == 1 else 0 if stride == 0 else -2
+
+
+# What steps touch, and which arrays stay inside a kernel.
+
+
+def touched(step: Any) -> tuple[list[Array], list[Array]]:
+    """Arrays that a step reads and writes, those of its inner programs included."""
+    if isinstance(step, Kernel):
+        return [a.array for s in step.stages for a in s.reads], [s.array for s in step.stages]
+    if isinstance(step, Group):
+        stages = [s for nest in step.nests for s in nest.stages]
+        return [a.array for s in stages for a in s.reads], [s.array for s in stages]
+    if isinstance(step, Matmul):
+        return [step.a, step.b], [step.c]
+    if isinstance(step, Sort):
+        return [step.source], [step.target, step.scratch]
+    if isinstance(step, Copy):
+        return [step.source], [step.target]
+    if isinstance(step, Check):
+        return [step.flag, *step.values], []
+    reads: list[Array] = []
+    writes: list[Array] = []
+    if isinstance(step, Branch):
+        reads.append(step.index)
+        programs = step.branches
+    else:
+        assert isinstance(step, Loop)
+        _touch_loop(step, reads, writes)
+        programs = [step.test, step.body]
+    for program in programs:
+        for inner in steps_within(program):
+            if isinstance(inner, (Branch, Loop)):
+                if isinstance(inner, Branch):
+                    reads.append(inner.index)
+                else:
+                    _touch_loop(inner, reads, writes)
+                continue
+            r, w = touched(inner)
+            reads += r
+            writes += w
+    return reads, writes
+
+
+def _touch_loop(loop: Loop, reads: list[Array], writes: list[Array]) -> None:
+    reads.append(loop.flag)
+    for c in loop.carries:
+        reads.append(c.init)
+        writes += [c.now, c.next, c.result, c.spare]
+
+
+def _readers(steps: list[Any]) -> dict[Array, set[int]]:
+    readers: dict[Array, set[int]] = {}
+    for position, step in enumerate(steps):
+        for array in touched(step)[0]:
+            readers.setdefault(array, set()).add(position)
+    return readers
+
+
+def _finish(group: Group, keep: set[Array], readers: dict[Array, set[int]]) -> Kernel:
+    """The finished kernel, with the arrays found that nothing outside of it reads."""
+    kernel = Kernel(group.extents, group.nests, ordered=group.ordered)
+    stages = kernel.stages
+    for stage in stages:
+        array = stage.array
+        if array.kind != "temp" or array in keep or not stage.whole:
+            continue
+        here = sum(1 for s in stages for a in s.reads if a.array is array) > 0
+        if len(readers.get(array, ())) == 1 and here:
+            kernel.local.add(array)
+    return kernel

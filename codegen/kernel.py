@@ -1,0 +1,278 @@
+"""The loop IR: kernels as loop nests over index spaces, with scalar expressions inside.
+
+    Program   a list of steps over arrays: kernels, library calls, branches, loops
+    Kernel    outer loops shared by everything in it, and a list of nests run in order at each outer point
+    Nest      inner loops shared by a list of stages
+    Stage     what one materialised value needs: a value to store or to reduce at each point
+
+A kernel for `softmax` over rows has one outer loop (the rows) and three nests over the columns: a
+maximum, an exponential that is stored and summed, a division. A kernel for a chain of elementwise ops
+has only outer loops. Nothing here knows LLVM, vectors or threads: `schedule` decides those, and each
+target has an emitter of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import SourceLine
+from .index import Index, Var, contiguous_strides, of_var
+from .scalar import Expr
+
+DType = np.dtype[Any]
+
+
+class Array:
+    """Memory for one value: an input, an output, a constant, or a temporary.
+
+    `strides` are in elements. `offset` (bytes into the arena) is set by the memory plan for the kind
+    "temp". `data` holds a constant's contents.
+    """
+
+    __slots__ = ("shape", "dtype", "kind", "strides", "name", "position", "offset", "data")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        kind: str = "temp",
+        *,
+        strides: tuple[int, ...] | None = None,
+        position: int = -1,
+        name: str = "",
+        data: np.ndarray[Any, Any] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.kind = kind  # input | output | const | temp | slot (a loop carry: the pointer changes)
+        self.strides = contiguous_strides(shape) if strides is None else strides
+        self.position = position
+        self.name = name
+        self.offset = -1
+        self.data = data
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def contiguous(self) -> bool:
+        return self.strides == contiguous_strides(self.shape) or self.size <= 1
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name or hex(id(self))} {self.dtype}{list(self.shape)}>"
+
+
+class Access:
+    """A position in an array: one index per dimension."""
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Array, index: tuple[Index, ...]) -> None:
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"{self.array!r}{list(self.index)}"
+
+
+class Bound:
+    """A bounds check: the operand must lie in -size..size-1; gives it normalised to 0..size-1.
+
+    `clip` clamps silently instead (the user asked for it by name). Otherwise error site `site` is
+    reported when the kernel is done and element 0 is read in the place of the wrong one.
+    """
+
+    __slots__ = ("size", "site", "clip")
+
+    def __init__(self, size: int, site: int, clip: bool) -> None:
+        self.size = size
+        self.site = site
+        self.clip = clip
+
+
+@dataclass(slots=True, eq=False)
+class Stage:
+    """At each point of `dims`, compute `value` and do `action` with it.
+
+    action "store": write it to `array[index]`.
+    action "reduce": combine over the last `len(dims) - kept` dims by `op`, then write to `array`
+        at the kept dims. `op` is sum, prod, max, min, any, all, argmax or argmin.
+    action "scan": as reduce, over the last dim, writing each running value to `array[index]`.
+    action "update": read-modify-write `array[index]` with `op` (set, add, multiply, min, max), in order.
+    """
+
+    array: Array
+    dims: tuple[Var, ...]
+    value: Expr
+    action: str = "store"
+    op: str = ""
+    kept: int = -1
+    index: tuple[Index, ...] = ()
+    reads: list[Access] = field(default_factory=list)
+    ops: list[str] = field(default_factory=list)
+    loc: SourceLine | None = None
+    cost: int = 0
+    dynamic: tuple[int, int] | None = None  # (chunk length, total): see `split_reduction`
+    whole: bool = True  # writes every element of `array`
+
+    def __post_init__(self) -> None:
+        if self.kept < 0:
+            self.kept = len(self.dims)
+        if not self.index and self.action in ("store", "reduce"):
+            self.index = tuple(of_var(v) for v in self.dims[: self.kept])
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return tuple(v.extent for v in self.dims)
+
+
+@dataclass(slots=True, eq=False)
+class Nest:
+    """Stages that share their inner loops; `dims` are the inner variables of the first stage."""
+
+    stages: list[Stage]
+    outer: int
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return self.stages[0].extents[self.outer :]
+
+
+@dataclass(slots=True, eq=False)
+class Kernel:
+    """Outer loops over `extents`, and the nests run at each outer point."""
+
+    extents: tuple[int, ...]
+    nests: list[Nest]
+    name: str = ""
+    local: set[Array] = field(default_factory=set)  # arrays that live only inside one outer point
+    ordered: bool = False  # outer points must run one after the other
+
+    @property
+    def stages(self) -> list[Stage]:
+        return [s for nest in self.nests for s in nest.stages]
+
+
+# Steps of a program beside kernels.
+
+
+@dataclass(slots=True, eq=False)
+class Matmul:
+    """c[b, m, n] = a[b, m, k] @ b[b, k, n]; each operand an array with explicit strides."""
+
+    a: Array
+    b: Array
+    c: Array
+    batch: int
+    m: int
+    n: int
+    k: int
+    a_strides: tuple[int, int, int]  # batch, m, k
+    b_strides: tuple[int, int, int]  # batch, k, n
+    a_offset: int = 0
+    b_offset: int = 0
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Sort:
+    """Sort `source` along its last axis into `target`; `indices` asks for the permutation."""
+
+    source: Array
+    target: Array
+    scratch: Array
+    indices: bool
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """Run one of `branches`, chosen by the int32 in `index` (clamped into range)."""
+
+    index: Array
+    branches: list[Program]
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Carry:
+    """One value that a loop carries. `now` and `next` are slot arrays: they name a pointer.
+
+    The loop starts with `init` copied to `result`, where `now` points; the body writes `next`, which
+    points to `spare`; then the two pointers trade places, unless the body works in place (`swap` is
+    false). In the end the value is copied to `result` if it is not there.
+    """
+
+    init: Array
+    now: Array
+    next: Array
+    swap: bool
+    result: Array
+    spare: Array
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """`while test: body`. `test` is a program that writes `flag`."""
+
+    carries: list[Carry]
+    test: Program
+    flag: Array
+    body: Program
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Check:
+    """Stop with error site `site` unless `flag` is true; `values` (0-d) go into its message."""
+
+    flag: Array
+    site: int
+    values: list[Array] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """Copy a whole contiguous array (of equal size in bytes)."""
+
+    source: Array
+    target: Array
+
+
+Step = Kernel | Matmul | Sort | Branch | Loop | Check | Copy
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """Steps in execution order."""
+
+    steps: list[Any] = field(default_factory=list)
+
+
+def steps_within(program: Program) -> Sequence[Any]:
+    """Every step, those of branches and loop bodies included."""
+    found: list[Any] = []
+    for step in program.steps:
+        found.append(step)
+        inner = (
+            step.branches
+            if isinstance(step, Branch)
+            else [step.test, step.body]
+            if isinstance(step, Loop)
+            else []
+        )
+        for sub in inner:
+            found.extend(steps_within(sub))
+    return found

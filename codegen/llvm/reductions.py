@@ -1,0 +1,213 @@
+"""Reductions inside a kernel: how accumulators start, take in a value, and come together at the end.
+
+An accumulator has one slot per lane. Where lanes are separate results (a reduction over an axis that
+is not vectorised) the slots are the results; otherwise they are folded by halves, in a fixed order, so
+that a sum does not depend on anything but the shape and the target's vector width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...ir.types import I64
+from ..index import Var, linear, of_var
+from ..kernel import Stage
+from ..math import EXPANSIONS
+from ..pointwise import index_value
+from ..scalar import DType, Expr, Unique, convert, eq, fma, ne, select, var
+from .instructions import constant, type_text
+from .scalars import Operand, ScalarEmitter
+
+if TYPE_CHECKING:
+    from .kernels import KernelEmitter
+
+
+class Carried(NamedTuple):
+    """A value that a loop carries: an operand and its LLVM type."""
+
+    text: str
+    uniform: bool
+    type: str
+
+
+def apply(
+    e: ScalarEmitter,
+    function: Callable[..., Sequence[Expr]],
+    operands: Sequence[Operand | Carried],
+    dtypes: Sequence[DType],
+) -> list[Operand]:
+    """`function` of values that are already emitted; it gives several expressions."""
+    names = [Unique("value") for _ in operands]
+    for name, operand in zip(names, operands, strict=True):
+        e.bind(name, operand.text, uniform=operand.uniform)
+    exprs = function(*(var(n, d) for n, d in zip(names, dtypes, strict=True)))
+    results = [e.operand(x) for x in exprs]
+    for name in names:
+        del e._bound[name]
+    return results
+
+
+class Reduction:
+    """A fold of one value per point. Subclasses say what is carried and how two carries combine."""
+
+    def __init__(self, e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
+        self.e = e
+        self.stage = stage
+        self.vector = vector  # accumulators are vectors
+        self.lanewise = lanewise  # each lane is a result of its own
+        self.dtypes: list[DType] = []
+        self.starts: list[float | int | bool] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.dtypes)
+
+    def merge(self, *carries: Expr) -> list[Expr]:
+        """The fold of two carries, given one after the other."""
+        raise NotImplementedError
+
+    def take(self, *carry: Expr) -> list[Expr]:
+        """The fold of a carry and the stage's value at this point."""
+        raise NotImplementedError
+
+    def initial(self) -> list[Carried]:
+        lanes = self.e.width if self.vector else 1
+        return [
+            Carried(constant(s, d, lanes), not self.vector, type_text(d, lanes))
+            for s, d in zip(self.starts, self.dtypes, strict=True)
+        ]
+
+    def combine(self, old: Sequence[Carried]) -> list[Carried]:
+        e = self.e
+        new = apply(e, self.take, old, self.dtypes)
+        out = []
+        for before, after, dtype in zip(old, new, self.dtypes, strict=True):
+            text = e.spread(after, dtype) if self.vector else after.text
+            if self.vector and e.mask and not self.lanewise:
+                bits = f"<{e.width} x i1>"
+                text = e.value_of(
+                    f"select {bits} {e.mask}, {before.type} {text}, {before.type} {before.text}"
+                )
+            out.append(Carried(text, before.uniform, before.type))
+        return out
+
+    def finish(self, ends: Sequence[Carried]) -> Operand:
+        """The result: one per lane, or the lanes folded together."""
+        if not self.vector:
+            return self.result(Operand(ends[-1].text, True))
+        if self.lanewise:
+            return self.result(Operand(ends[-1].text, False))
+        texts, width = [c.text for c in ends], self.e.width
+        while width > 1:
+            texts = self._halve(texts, width)
+            width //= 2
+        return self.result(Operand(texts[-1], True))
+
+    def result(self, operand: Operand) -> Operand:
+        return operand
+
+    def _halve(self, texts: Sequence[str], width: int) -> list[str]:
+        """Fold the upper half of the lanes onto the lower half."""
+        e, half = self.e, width // 2
+        sub = ScalarEmitter(
+            e.target, e.lines, half, e.names, e.declarations, e.definitions, e.block
+        )
+        parts: list[Operand] = []
+        for start in (0, half):
+            for text, dtype in zip(texts, self.dtypes, strict=True):
+                ty = type_text(dtype, width)
+                if half == 1:
+                    part = e.value_of(f"extractelement {ty} {text}, i64 {start}")
+                else:
+                    lanes = ", ".join(f"i32 {k}" for k in range(start, start + half))
+                    part = e.value_of(
+                        f"shufflevector {ty} {text}, {ty} poison, <{half} x i32> <{lanes}>"
+                    )
+                parts.append(Operand(part, half == 1))
+        merged = apply(sub, self.merge, parts, [*self.dtypes, *self.dtypes])
+        e.block = sub.block
+        return [sub.spread(m, d) for m, d in zip(merged, self.dtypes, strict=True)]
+
+
+class Fold(Reduction):
+    """sum, prod, max, min, any, all: one accumulator of the result's dtype."""
+
+    def __init__(self, e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
+        super().__init__(e, stage, vector, lanewise)
+        self.dtypes = [stage.array.dtype]
+        self.starts = [identity(stage.op, stage.array.dtype)]
+        self.function = EXPANSIONS[_FOLDS[stage.op]]
+
+    def merge(self, *carries: Expr) -> list[Expr]:
+        return [self.function(*carries)]
+
+    def take(self, *carry: Expr) -> list[Expr]:
+        value = self.stage.value
+        if value.op == "mul" and value.dtype.kind == "f" and "dot" in self.stage.ops:
+            return [fma(*value.args, carry[0])]
+        return [self.function(carry[0], value)]
+
+
+class ArgFold(Reduction):
+    """argmax, argmin: the best value so far and its index; NaN beats all, the first of equals wins."""
+
+    def __init__(
+        self, e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
+    ) -> None:
+        super().__init__(e, stage, vector, lanewise)
+        value = stage.value
+        self.value = convert(value, np.dtype(np.uint8)) if value.dtype.kind == "b" else value
+        shape = tuple(v.extent for v in dims)
+        strides = [int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape))]
+        self.index = index_value(linear([of_var(v) for v in dims], strides))
+        self.dtypes = [self.value.dtype, I64]
+        self.starts = [0, -1]  # an index of -1: nothing seen yet
+
+    def take(self, *carry: Expr) -> list[Expr]:
+        return self.merge(*carry, self.value, self.index)
+
+    def merge(self, *carries: Expr) -> list[Expr]:
+        best, at, value, index = carries
+        better = value > best if self.stage.op == "argmax" else value < best
+        same = eq(value, best)
+        if value.dtype.kind == "f":
+            nan, best_nan = ne(value, value), ne(best, best)
+            better = (better | nan) & ~best_nan
+            same = same | (nan & best_nan)
+        take = (at < 0) | better | (same & (index < at))
+        take = take & (index >= 0)
+        return [select(take, value, best), select(take, index, at)]
+
+
+def reduction(
+    e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
+) -> Reduction:
+    """The fold that a stage asks for; `dims` are its inner loops."""
+    if stage.op in ("argmax", "argmin"):
+        return ArgFold(e, stage, vector, lanewise, dims)
+    return Fold(e, stage, vector, lanewise)
+
+
+_FOLDS = {
+    "sum": "add",
+    "prod": "mul",
+    "max": "maximum",
+    "min": "minimum",
+    "any": "bitwise_or",
+    "all": "bitwise_and",
+}
+
+
+def identity(op: str, dtype: DType) -> float | int | bool:
+    """What leaves a fold unchanged."""
+    if op in ("sum", "prod"):
+        return 0 if op == "sum" else 1
+    if op in ("any", "all"):
+        return op == "all"
+    if dtype.kind == "f":
+        return -np.inf if op == "max" else np.inf
+    info = np.iinfo(dtype)
+    return int(info.min if op == "max" else info.max)

@@ -1,0 +1,266 @@
+"""Values as functions of an index: how an op that is not materialised is computed at one point.
+
+`Pointwise.at(value, index, mask)` gives the scalar expression of one element. Elementwise ops expand
+through `codegen.math`; movement ops change the index; a materialised value is a load. `mask` is the
+condition under which the element is really wanted (inside a pad): loads are guarded by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Op, Value
+from ..ir.types import BOOL, I64
+from .index import ZERO, Data, Index, delinearise, linear
+from .index import contiguous_strides as strides_of
+from .kernel import Access, Array, Bound
+from .math import EXPANSIONS
+from .scalar import Expr, binary, compare, const, convert, select
+
+IndexTuple = tuple[Index, ...]
+
+
+def load(access: Access, mask: Expr | None) -> Expr:
+    return Expr("load", (mask,) if mask is not None else (), access.array.dtype, access)
+
+
+def index_value(index: Index) -> Expr:
+    """An index as an int64 value."""
+    if not index.terms:
+        return const(index.const, I64)
+    return Expr("index", (), I64, index)
+
+
+def as_index(expr: Expr, lo: int, hi: int) -> Index:
+    """An int64 value as an index known to lie in lo..hi."""
+    if expr.op == "index":
+        return expr.attr
+    if expr.op == "const":
+        return Index(int(expr.attr))
+    return Index(0, {Data(expr, lo, hi): 1})
+
+
+class Pointwise:
+    """Expressions for the elements of values, within one stage.
+
+    `arrays` maps materialised values to their memory. `reads` collects every access that was built,
+    which is what fusion looks at. `site` makes an error site for a bounds check.
+    """
+
+    def __init__(self, arrays: dict[Value, Array], site: Callable[[str, str, Op], int]) -> None:
+        self.arrays = arrays
+        self.site = site
+        self.reads: list[Access] = []
+        self.ops: dict[Op, None] = {}
+        self.memo: dict[tuple[Value, IndexTuple, int], Expr] = {}
+        self.loads: dict[tuple[int, IndexTuple, int], Expr] = {}
+        self.masks: list[Expr] = []  # kept alive: memo keys hold their ids
+        self.cost = 0
+
+    def at(self, value: Value, index: IndexTuple, mask: Expr | None = None) -> Expr:
+        key = (value, index, id(mask))
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self._build(value, index, mask)
+        return found
+
+    def _build(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr:
+        array = self.arrays.get(value)
+        if array is not None:
+            return self.load(array, index, mask)
+        op = value.op
+        assert op is not None, "a parameter that has no array"
+        self.ops[op] = None
+        rule = _RULES.get(op.name)
+        if rule is not None:
+            return rule(self, op, index, mask)
+        self.cost += _COST.get(op.name, 8 if op.name in _COSTLY else 1)
+        operands = [self.at(v, index, mask) for v in op.operands]
+        return EXPANSIONS[op.name](*operands, **op.attrs)
+
+    def load(self, array: Array, index: IndexTuple, mask: Expr | None) -> Expr:
+        if array.size == 0:  # only under a mask that is never true
+            return const(0, array.dtype)
+        key = (id(array), index, id(mask))
+        found = self.loads.get(key)
+        if found is None:
+            access = Access(array, index)
+            self.reads.append(access)
+            found = self.loads[key] = load(access, mask)
+        return found
+
+
+_COST = {"convert": 0, "neg": 1, "select": 1, "div": 4, "sqrt": 4, "stop_gradient": 0}
+_COSTLY = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
+    "arccosh arctanh erf pow arctan2 hypot logaddexp logaddexp2 floor_divide remainder fmod gcd lcm "
+    "nextafter".split()
+)
+EXPENSIVE = 4  # cost from which a value used several times is computed once and kept
+
+
+def op_cost(op: Op) -> int:
+    """Rough work per element of a pointwise op, in simple instructions; movement is free."""
+    if op.name in _RULES:
+        return 1 if op.name in ("gather", "dynamic_slice", "pad") else 0
+    return _COST.get(op.name, 8 if op.name in _COSTLY else 1)
+
+
+# The movement ops: each turns the index of a result into the index of its operand.
+
+
+def _constant(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    value: np.ndarray[Any, Any] = op.attrs["value"]
+    return const(value.reshape(-1)[0].item(), value.dtype)
+
+
+def _iota(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    return EXPANSIONS["convert"](index_value(index[op.attrs["axis"]]), dtype=op.result.dtype)
+
+
+def _stop_gradient(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    return p.at(op.operands[0], index, mask)
+
+
+def reshaped(index: IndexTuple, shape: tuple[int, ...], source: tuple[int, ...]) -> IndexTuple:
+    """The position in `source` of element `index` of its reshape to `shape`."""
+    wanted = [n for n in source if n != 1]
+    if wanted == [n for n in shape if n != 1]:  # only dims of size 1 come and go
+        kept = iter(i for i, n in zip(index, shape, strict=True) if n != 1)
+        return tuple(next(kept) if n != 1 else ZERO for n in source)
+    return delinearise(linear(index, strides_of(shape)), source)
+
+
+def _reshape(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    source = op.operands[0]
+    return p.at(source, reshaped(index, op.result.shape, source.shape), mask)
+
+
+def _transpose(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    new: list[Index] = [ZERO] * len(index)
+    for out_axis, in_axis in enumerate(op.attrs["perm"]):
+        new[in_axis] = index[out_axis]
+    return p.at(op.operands[0], tuple(new), mask)
+
+
+def _broadcast(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    return p.at(op.operands[0], tuple(index[d] for d in op.attrs["dims"]), mask)
+
+
+def _slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    start, step = op.attrs["start"], op.attrs["step"]
+    new = tuple(i * s + a for i, a, s in zip(index, start, step, strict=True))
+    return p.at(op.operands[0], new, mask)
+
+
+def _flip(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    axes, shape = op.attrs["axes"], op.result.shape
+    new = tuple(-i + (shape[d] - 1) if d in axes else i for d, i in enumerate(index))
+    return p.at(op.operands[0], new, mask)
+
+
+def _pad(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    """In range: the operand's element, loaded under the mask; elsewhere the padding value."""
+    source, filler = op.operands
+    low, interior = op.attrs["low"], op.attrs["interior"]
+    fill = p.at(filler, (), mask)
+    if 0 in source.shape:
+        return fill
+    inside: Expr | None = None
+    new: list[Index] = []
+    for i, n, before, gap in zip(index, source.shape, low, interior, strict=True):
+        j = i - before
+        lo, hi = j.range()
+        last = (n - 1) * (gap + 1)
+        if lo < 0:
+            inside = _and(inside, compare("ge", index_value(j), 0))
+        if hi > last:
+            inside = _and(inside, compare("le", index_value(j), last))
+        if gap:
+            inside = _and(inside, compare("eq", index_value(j % (gap + 1)), 0))
+            j = j // (gap + 1)
+        new.append(j)
+    if inside is None:
+        return p.at(source, tuple(new), mask)
+    guard = inside if mask is None else inside & mask
+    p.masks.append(guard)
+    return select(inside, p.at(source, tuple(new), guard), fill)
+
+
+def _and(a: Expr | None, b: Expr) -> Expr:
+    return b if a is None else a & b
+
+
+def checked(p: Pointwise, op: Op, raw: Expr, size: int, mode: str, mask: Expr | None) -> Index:
+    """An index that a program computed, negative ones counted from the end, checked or clamped."""
+    wide = EXPANSIONS["convert"](raw, dtype=I64)
+    if wide.op == "const" and -size <= wide.attr < size:
+        return Index(wide.attr % size)
+    clip = mode == "clip"
+    site = 0 if clip else p.site("index", "index {0} is out of bounds for axis of size {1}", op)
+    args = (wide,) if mask is None else (wide, mask)
+    bounded = Expr("bounded", args, I64, Bound(size, site, clip))
+    return as_index(bounded, 0, max(size - 1, 0))
+
+
+def _gather(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    source, *indices = op.operands
+    return p.at(source, gathered(p, op, source, indices, index, mask), mask)
+
+
+def gathered(
+    p: Pointwise, op: Op, source: Value, indices: list[Value], index: IndexTuple, mask: Expr | None
+) -> IndexTuple:
+    """The position in `source` that element `index` of a gather reads (or of a scatter writes)."""
+    axes = op.attrs["axes"]
+    batch = len(indices[0].shape)
+    rest = iter(index[batch:])
+    at_axis = {
+        axis: checked(
+            p, op, p.at(v, index[:batch], mask), source.shape[axis], op.attrs["mode"], mask
+        )
+        for axis, v in zip(axes, indices, strict=True)
+    }
+    return tuple(at_axis[d] if d in at_axis else next(rest) for d in range(len(source.shape)))
+
+
+def window_starts(
+    p: Pointwise, starts: tuple[Value, ...], shape: tuple[int, ...], sizes: tuple[int, ...]
+) -> IndexTuple:
+    """Start positions clamped so that a window of `sizes` fits into `shape`."""
+    clamped = []
+    for v, n, size in zip(starts, shape, sizes, strict=True):
+        room = n - size
+        raw = convert(p.at(v, (), None), I64)
+        clamped.append(as_index(binary("min", binary("max", raw, 0), room), 0, room))
+    return tuple(clamped)
+
+
+def _dynamic_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    source, *starts = op.operands
+    at = window_starts(p, tuple(starts), source.shape, op.attrs["sizes"])
+    return p.at(source, tuple(i + s for i, s in zip(index, at, strict=True)), mask)
+
+
+_RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
+    "constant": _constant,
+    "iota": _iota,
+    "stop_gradient": _stop_gradient,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+    "slice": _slice,
+    "flip": _flip,
+    "pad": _pad,
+    "gather": _gather,
+    "dynamic_slice": _dynamic_slice,
+}
+
+INLINE = frozenset(_RULES) | frozenset(EXPANSIONS)
+
+
+def as_bool(expr: Expr) -> Expr:
+    return expr if expr.dtype == BOOL else compare("ne", expr, 0)

@@ -1,0 +1,283 @@
+"""Schedules: how the loops of a kernel run on a CPU.
+
+Decides, per kernel: which loops are walked as one (collapsed), which loop is vectorised and at what
+width, and how the work is cut for the thread pool. The kernel itself is not changed: a schedule gives
+new loop variables and maps the kernel's variables to indices over them.
+
+Two modes:
+
+- "outer": the last outer loop is vectorised, and everything at an outer point is done in each lane
+  (elementwise kernels; reductions over an axis that is not contiguous).
+- "inner": outer points are walked one by one, and each nest vectorises its own last loop (row
+  programs, reductions over contiguous axes).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .fusion import vector_mode
+from .index import Data, Div, Index, Var, linear, of_var
+from .kernel import Access, Kernel, Nest, Stage
+from .scalar import Expr
+from .target import Target
+
+PARALLEL_NS = 20_000.0  # estimated time from which a kernel is shared among threads
+CHUNK_NS = 8_000.0  # the least that one chunk of a shared kernel should take
+
+
+@dataclass(slots=True)
+class Loops:
+    """Loop variables to walk, outermost first, and what the kernel's variables are in terms of them."""
+
+    vars: tuple[Var, ...]
+    env: dict[Var, Index]
+
+
+@dataclass(slots=True)
+class Schedule:
+    mode: str
+    width: int
+    outer: Loops
+    inner: list[Loops] = field(default_factory=list)  # one per nest
+    parallel: bool = False
+    split_last: bool = (
+        False  # "outer" mode: threads share the vectorised loop, not the ones before it
+    )
+    grain: int = 1
+    nodes: int = 0
+    flops: int = 0
+
+    @property
+    def range(self) -> int:
+        """The length of what threads share."""
+        extents = [v.extent for v in self.outer.vars]
+        if self.mode == "outer":
+            return extents[-1] if self.split_last else math.prod(extents[:-1])
+        return math.prod(extents)
+
+
+def schedule(kernel: Kernel, target: Target) -> Schedule:
+    mode = _mode(kernel)
+    nodes = sum(_size(s.value) for s in kernel.stages)
+    outer_env, outer_vars = _rename(kernel)
+    flats = [f.substitute(outer_env) for s in kernel.stages for f in _indices(s)]
+    loops = collapse(outer_vars, flats)
+    env = {v: i.substitute(loops.env) for v, i in outer_env.items()}
+    outer = Loops(loops.vars or (Var("one", 1),), env)
+    inner = [_inner(nest, len(kernel.extents)) for nest in kernel.nests]
+    result = Schedule(mode, 1, outer, inner, nodes=nodes)
+    result.width = _width(kernel, result, target, nodes)
+    _share(kernel, result)
+    return result
+
+
+def _mode(kernel: Kernel) -> str:
+    if all(not nest.extents for nest in kernel.nests):
+        return "outer"
+    modes = {
+        vector_mode(s, nest.outer)
+        for nest in kernel.nests
+        for s in nest.stages
+        if len(s.dims) > nest.outer
+    }
+    return "outer" if modes == {"outer"} else "inner"
+
+
+def _rename(kernel: Kernel) -> tuple[dict[Var, Index], list[Var]]:
+    """One variable per outer loop, standing for the stages' own."""
+    fresh = [Var(f"o{d}", n) for d, n in enumerate(kernel.extents)]
+    env = {
+        own: of_var(new)
+        for stage in kernel.stages
+        for own, new in zip(stage.dims, fresh, strict=False)
+    }
+    return env, fresh
+
+
+def _inner(nest: Nest, outer: int) -> Loops:
+    fresh = [Var(f"n{d}", n) for d, n in enumerate(nest.extents)]
+    env = {
+        own: of_var(new)
+        for stage in nest.stages
+        for own, new in zip(stage.dims[outer:], fresh, strict=True)
+    }
+    flats = [f.substitute(env) for s in nest.stages for f in _indices(s)]
+    if any(
+        s.action in ("update", "scan") or s.dynamic or s.op.startswith("arg") for s in nest.stages
+    ):
+        kept = tuple(fresh)
+        return Loops(kept, env)
+    loops = collapse(fresh, flats)
+    return Loops(loops.vars, {v: i.substitute(loops.env) for v, i in env.items()})
+
+
+def collapse(variables: Sequence[Var], flats: Iterable[Index]) -> Loops:
+    """Merge neighbouring loops that every index walks as if they were one.
+
+    before: for i in 0..a: for j in 0..b: x[b*i + j]      after: for q in 0..a*b: x[q]
+    """
+    flats = list(flats)
+    env: dict[Var, Index] = {}
+    done: list[Var] = []
+    pending = [v for v in variables if v.extent != 1]
+    env.update({v: Index() for v in variables if v.extent == 1})
+    while pending:
+        last = pending.pop()
+        while pending and all(_walks_as_one(f, pending[-1], last) for f in flats):
+            before = pending.pop()
+            merged = Var(before.name, before.extent * last.extent)
+            q = of_var(merged)
+            step = {before: q // last.extent, last: q % last.extent}
+            flats = [f.substitute(step) for f in flats]
+            env = {v: i.substitute(step) for v, i in env.items()} | step
+            last = merged
+        done.append(last)
+    for v in variables:
+        env.setdefault(v, of_var(v))
+    return Loops(tuple(reversed(done)), env)
+
+
+def _walks_as_one(flat: Index, before: Var, last: Var) -> bool:
+    if not (flat.is_affine_in(before) and flat.is_affine_in(last)):
+        return False
+    return flat.coeff(before) == flat.coeff(last) * last.extent
+
+
+def _indices(stage: Stage) -> Iterator[Index]:
+    """Every index that the stage uses, memory accesses as element offsets."""
+    if stage.index:
+        yield linear(stage.index, stage.array.strides)
+    seen: set[Expr] = set()
+    pending = [stage.value]
+    extra: list[Index] = list(stage.index)
+    while pending or extra:
+        while extra:
+            for atom in extra.pop().terms:
+                if isinstance(atom, Data):
+                    pending.append(atom.expr)
+                elif isinstance(atom, Div):
+                    extra.append(atom.index)
+        if not pending:
+            break
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        pending += node.args
+        if node.op == "load":
+            access: Access = node.attr
+            yield linear(access.index, access.array.strides)
+            extra += access.index
+        elif node.op == "index":
+            yield node.attr
+            extra.append(node.attr)
+
+
+def _size(expr: Expr) -> int:
+    """Nodes of a DAG, loops counted with their bodies."""
+    seen: set[Expr] = set()
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        pending += node.args
+    return sum(1 for n in seen if n.op not in ("const", "load", "var", "index", "result"))
+
+
+def _width(kernel: Kernel, plan: Schedule, target: Target, nodes: int) -> int:
+    """Lanes: a vector register of the widest float (else integer) type, times an unroll factor."""
+    if kernel.ordered and not _vector_update(kernel):
+        return 1
+    if plan.mode == "inner" and any(s.action == "scan" for s in kernel.stages):
+        return 1
+    dtypes = [s.array.dtype for s in kernel.stages]
+    dtypes += [a.array.dtype for s in kernel.stages for a in s.reads]
+    floats = [d.itemsize for d in dtypes if d.kind == "f"]
+    others = [d.itemsize for d in dtypes if d.kind in "iu"]
+    lanes = target.lanes(max(floats or others or [1]))
+    loopy = any(_has_loop(s.value) for s in kernel.stages)
+    reducing = any(s.action == "reduce" for s in kernel.stages)
+    unroll = 1 if loopy or nodes > 48 else 4 if reducing and nodes <= 12 else 2
+    if any(s.op.startswith("arg") for s in kernel.stages):
+        unroll = min(unroll, 2)
+    width = lanes * unroll
+    if plan.mode == "outer":
+        longest = plan.outer.vars[-1].extent
+    else:
+        longest = max((v.vars[-1].extent for v in plan.inner if v.vars), default=1)
+    while width >= 2 * longest and width > 1:
+        width //= 2
+    return width
+
+
+def _vector_update(kernel: Kernel) -> bool:
+    """Whether the update's last loop runs over adjacent elements, so that its order is free."""
+    (stage,) = kernel.stages
+    if len(stage.dims) == stage.kept:
+        return False
+    flat = linear(stage.index, stage.array.strides)
+    last = stage.dims[-1]
+    return flat.is_affine_in(last) and abs(flat.coeff(last)) == 1
+
+
+def _has_loop(expr: Expr) -> bool:
+    seen: set[Expr] = set()
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op == "loop" and not getattr(node.attr, "rare", False):
+            return True
+        pending += node.args
+    return False
+
+
+def _share(kernel: Kernel, plan: Schedule) -> None:
+    """Cut the outer loops for the thread pool."""
+    extents = [v.extent for v in plan.outer.vars]
+    if plan.mode == "outer":
+        before = math.prod(extents[:-1])
+        plan.split_last = len(extents) == 1 or (before < 16 and extents[-1] >= 64 * plan.width)
+    points = math.prod(kernel.extents)
+    nanoseconds = 0.0
+    for nest in kernel.nests:
+        n = points * math.prod(nest.extents)
+        speedup = max(plan.width, 1)
+        for stage in nest.stages:
+            size = _size(stage.value)
+            traffic = sum(a.array.dtype.itemsize for a in stage.reads)
+            nanoseconds += n * (0.03 * traffic + (1.0 + size) * 0.8 / min(speedup, 16))
+            plan.flops += n * size
+    length = plan.range
+    if kernel.ordered or nanoseconds < PARALLEL_NS or length < 2:
+        plan.grain = max(length, 1)
+        return
+    plan.parallel = True
+    chunks = int(max(2, min(nanoseconds / CHUNK_NS, 64)))
+    unit = plan.width if plan.mode == "outer" and plan.split_last else 1
+    grain = -(-length // chunks)
+    plan.grain = -(-grain // unit) * unit
+
+
+def bytes_moved(kernel: Kernel) -> tuple[int, int]:
+    """Bytes of distinct arrays that a kernel must read and write, row-local ones excluded."""
+    reads = {a.array for s in kernel.stages for a in s.reads}
+    writes = {s.array for s in kernel.stages}
+    points = lambda array: array.nbytes if array.strides or array.size == 1 else array.nbytes  # noqa: E731
+    read = sum(points(a) for a in reads - writes)
+    written = sum(a.nbytes for a in writes if a not in kernel.local)
+    return read, written
+
+
+def natural_dtype(kernel: Kernel) -> np.dtype[np.generic]:
+    """The dtype that a kernel mostly computes with, for reports."""
+    return kernel.stages[-1].array.dtype
