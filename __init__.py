@@ -1,3 +1,100 @@
-"""jitney: an array compiler for NumPy functions."""
+"""jitney: an array compiler for NumPy functions.
+
+    import jitney as jt
+
+    @jt.jit
+    def softmax(x):
+        e = jt.exp(x - jt.max(x, axis=1, keepdims=True))
+        return e / jt.sum(e, axis=1, keepdims=True)
+
+This is the public face and nothing else. Names are looked up on first use, so that `import jitney`
+costs next to nothing: `_HOMES` says where each transformation lives, and whatever else NumPy programs
+call (`jt.sin`, `jt.linalg.norm`, ...) comes from the table of array functions.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .ir.text import parse_graph as parse_graph
+    from .tracer import errors as errors
+    from .tracer import tree as tree
+    from .tracer.check_grads import check_grads as check_grads
+    from .tracer.control import cond as cond
+    from .tracer.control import fori_loop as fori_loop
+    from .tracer.control import switch as switch
+    from .tracer.control import while_loop as while_loop
+    from .tracer.jit import jit as jit
+    from .tracer.pytree import register_pytree as register_pytree
+    from .tracer.shapes import ShapeDtype as ShapeDtype
+    from .tracer.transforms import grad as grad
+    from .tracer.transforms import jvp as jvp
+    from .tracer.transforms import stop_gradient as stop_gradient
+    from .tracer.transforms import value_and_grad as value_and_grad
+    from .tracer.transforms import vjp as vjp
+
+_HOMES = {
+    "ShapeDtype": "tracer.shapes",
+    "check_grads": "tracer.check_grads",
+    "cond": "tracer.control",
+    "fori_loop": "tracer.control",
+    "grad": "tracer.transforms",
+    "jit": "tracer.jit",
+    "jvp": "tracer.transforms",
+    "parse_graph": "ir.text",
+    "register_pytree": "tracer.pytree",
+    "stop_gradient": "tracer.transforms",
+    "switch": "tracer.control",
+    "value_and_grad": "tracer.transforms",
+    "vjp": "tracer.transforms",
+    "while_loop": "tracer.control",
+}
+_MODULES = {"errors": "tracer.errors", "tree": "tracer.tree"}
+_FROM_NUMPY = (
+    *("pi", "e", "inf", "nan", "newaxis"),
+    *("bool", "bool_", "int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64", "float32", "float64"),
+    *("finfo", "iinfo"),
+)
+
+
+def _array_functions() -> dict[str, Any]:
+    import_module(".tracer.functions", __name__)
+    return import_module(".tracer.functions.table", __name__).public_names()
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in _FROM_NUMPY:
+        value = getattr(import_module("numpy"), name)
+    elif name in _MODULES:
+        value = import_module(f".{_MODULES[name]}", __name__)
+    elif name in _HOMES:
+        import_module(".tracer.functions", __name__)  # gives tracers their operators
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    else:
+        functions = _array_functions()
+        if name not in functions:
+            raise AttributeError(f"jitney has no {name!r}{_nearest(name, functions)}")
+        for key, function in functions.items():
+            globals().setdefault(key, function)
+        return functions[name]
+    globals()[name] = value
+    return value
+
+
+def _nearest(name: str, functions: dict[str, Any]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*functions, *_HOMES], n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def __dir__() -> list[str]:
+    names = {*_HOMES, *_MODULES, *_FROM_NUMPY, *_array_functions(), "__version__", "__doc__"}
+    return sorted(names)

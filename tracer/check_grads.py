@@ -1,0 +1,148 @@
+"""`check_grads`: derivatives against central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import errors, pytree
+from .application import is_float_leaf
+from .core import Tracer
+from .differentiable import check_callable
+from .errors import complain
+from .transforms import jvp, vjp
+
+# The step balances rounding (eps_machine / step) against truncation (step**2): its cube root.
+_STEP = {"float32": 5e-3, "float64": 6e-6}
+_TOLERANCE = {"float32": 5e-3, "float64": 1e-5}
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 1,
+    modes: Sequence[str] = ("fwd", "rev"),
+    *,
+    eps: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Raise AssertionError unless `f`'s derivatives at `args` agree with central differences.
+
+    In mode "fwd" the directional derivative of `jt.jvp` is compared, in mode "rev" the product of
+    `jt.vjp` with a cotangent, along one random direction (the same in each run). `order=2` checks
+    the derivatives of these derivatives too. The step `eps` and the tolerances default to what
+    the lowest precision among the float arguments allows. Integer leaves stay as they are.
+    """
+    check_callable(f, "check_grads")
+    unknown = set(modes) - {"fwd", "rev"}
+    if unknown or not modes:
+        raise ValueError(f"modes are 'fwd' and 'rev', not {sorted(unknown) or list(modes)}")
+    if order < 1:
+        raise ValueError(f"order must be at least 1, not {order}")
+    args = tuple(args)
+    leaves = pytree.flatten(args)[0]
+    for leaf in leaves:
+        if isinstance(leaf, Tracer):
+            complain(
+                errors.TransformError,
+                "check_grads compares numbers, and under jit there are none yet",
+                "call jt.check_grads outside of the compiled function.",
+                operands={"x": leaf},
+            )
+    floats = [leaf for leaf in leaves if is_float_leaf(leaf)]
+    dtype = min((np.asarray(x).dtype for x in floats), key=lambda d: d.itemsize, default=None)
+    if dtype is None:
+        raise TypeError("check_grads needs a float argument: integers have no derivative")
+    eps = _STEP[dtype.name] if eps is None else eps
+    rtol = _TOLERANCE[dtype.name] if rtol is None else rtol
+    atol = _TOLERANCE[dtype.name] if atol is None else atol
+    _check(f, args, order, tuple(modes), eps, rtol, atol, np.random.default_rng(0))
+
+
+def _check(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    order: int,
+    modes: tuple[str, ...],
+    eps: float,
+    rtol: float,
+    atol: float,
+    rng: np.random.Generator,
+) -> None:
+    tangents = _random_like(args, rng)
+    numerical = _central_difference(f, args, tangents, eps)
+    if "fwd" in modes:
+        out_tangent = jvp(f, args, tangents)[1]
+        _compare("forward mode (jvp)", out_tangent, numerical, rtol, atol)
+    if "rev" in modes:
+        out, vjp_fn = vjp(f, *args)
+        cotangent = _random_like(out, rng)
+        found = _inner(vjp_fn(cotangent), tangents)
+        _compare("reverse mode (vjp)", found, _inner(cotangent, numerical), rtol, atol)
+    if order == 1:
+        return
+    if "fwd" in modes:
+        _check(
+            lambda *x: _floats_only(jvp(f, x, tangents)[1]),
+            args, order - 1, modes, eps, rtol, atol, rng,
+        )  # fmt: skip
+    if "rev" in modes:
+        _check(
+            lambda *x: _floats_only(vjp(f, *x)[1](cotangent)),
+            args, order - 1, modes, eps, rtol, atol, rng,
+        )  # fmt: skip
+
+
+def _random_like(tree: Any, rng: np.random.Generator) -> Any:
+    """A direction: normal numbers for float leaves, None for the others."""
+
+    def sample(leaf: Any) -> Any:
+        if not is_float_leaf(leaf):
+            return None
+        array = np.asarray(leaf)
+        sampled = rng.normal(size=array.shape).astype(array.dtype)
+        return sampled if isinstance(leaf, np.ndarray) else sampled[()]
+
+    return pytree.tree_map(sample, tree)
+
+
+def _floats_only(tree: Any) -> list[Any]:
+    return [leaf for leaf in pytree.flatten(tree)[0] if leaf is not None]
+
+
+def _central_difference(f: Callable[..., Any], args: Any, tangents: Any, eps: float) -> Any:
+    """`(f(x + eps t) - f(x - eps t)) / (2 eps)` for the float leaves of the result."""
+
+    def moved(by: float) -> list[Any]:
+        def step(x: Any, t: Any) -> Any:
+            if t is None:
+                return x.copy() if isinstance(x, np.ndarray) else x
+            return (x + t * by).astype(x.dtype) if hasattr(x, "dtype") else float(x + t * by)
+
+        return pytree.flatten(f(*pytree.tree_map(step, args, tangents)))[0]
+
+    high, low = moved(eps), moved(-eps)
+    return [
+        (np.asarray(h, np.float64) - np.asarray(l, np.float64)) / (2 * eps)
+        for h, l in zip(high, low, strict=True)  # noqa: E741
+        if is_float_leaf(h)
+    ]
+
+
+def _inner(a: Any, b: Any) -> np.float64:
+    pairs = zip(_floats_only(a), _floats_only(b), strict=True)
+    return np.float64(sum(np.sum(np.asarray(x, np.float64) * y) for x, y in pairs))
+
+
+def _compare(what: str, found: Any, expected: Any, rtol: float, atol: float) -> None:
+    for x, y in zip(_floats_only(found), _floats_only(expected), strict=True):
+        np.testing.assert_allclose(
+            np.asarray(x, np.float64),
+            y,
+            rtol=rtol,
+            atol=atol,
+            err_msg=f"{what} disagrees with central differences",
+        )
