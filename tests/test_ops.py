@@ -195,9 +195,7 @@ def test_nan_in_maxima() -> None:
     np.testing.assert_array_equal(run("max", data, axes=(1,)), [nan, 4])
     assert run("argmax", data, axis=1).tolist() == [1, 1]
     assert run("argmin", data, axis=1).tolist() == [1, 0]
-    np.testing.assert_array_equal(
-        run("cummax", data, axis=1, reverse=False), [[3, nan, nan], [1, 4, 4]]
-    )
+    np.testing.assert_array_equal(run("cummax", data, axis=1, reverse=False), [[3, nan, nan], [1, 4, 4]])
     np.testing.assert_array_equal(run("sort", data, axis=1, stable=True)[0], [3, 5, nan])
 
 
@@ -350,84 +348,6 @@ def test_type_rules_refuse(name: str, types: tuple, attrs: dict, words: list[str
     assert message.startswith(f"{name}: ")
     for word in words:
         assert word in message
-
-
-# Structured ops and effects.
-
-
-def counting(step: int) -> tuple[Graph, Graph]:
-    """while i < limit: i, x = i + step, x * 2"""
-    types = [TensorType((), I64), TensorType((), I64), TensorType((), F64)]
-    test, body = Graph("test"), Graph("body")
-    limit, i, _ = (test.add_param(t) for t in types)
-    test.outputs = [Builder(test).op("lt", i, limit)]
-    _, i, x = (body.add_param(t) for t in types)
-    b = Builder(body)
-    body.outputs = [b.op("add", i, b.const(step, I64)), b.op("mul", x, b.full_like(x, 2))]
-    return test, body
-
-
-@pytest.mark.parametrize("limit, trips", [(0, 0), (1, 1), (7, 7)])
-def test_while(limit: int, trips: int) -> None:
-    graph = Graph("f")
-    params = [
-        graph.add_param(t) for t in (TensorType((), I64), TensorType((), I64), TensorType((), F64))
-    ]
-    op = Builder(graph).append(OPS["while"], params, {"consts": 1}, counting(1))
-    graph.outputs = list(op.results)
-    i, x = evaluate(graph, [np.int64(limit), np.int64(0), np.float64(1)])
-    assert (i, x) == (trips, 2.0**trips)
-
-
-def test_while_refuses_a_changing_carry() -> None:
-    test, body = counting(1)
-    body.outputs = body.outputs[::-1]
-    graph = Graph("f")
-    params = [graph.add_param(v.type) for v in body.params]
-    with pytest.raises(GraphError, match=r"\(f64\[\], i64\[\]\).*\(i64\[\], f64\[\]\)"):
-        Builder(graph).append(OPS["while"], params, {"consts": 1}, (test, body))
-
-
-def branches(*factors: float) -> list[Graph]:
-    graphs = []
-    for factor in factors:
-        graph = Graph("branch")
-        x = graph.add_param(TensorType((2,), F64))
-        b = Builder(graph)
-        graph.outputs = [b.op("mul", x, b.full_like(x, factor))]
-        graphs.append(graph)
-    return graphs
-
-
-@pytest.mark.parametrize("index, factor", [(-3, 10), (0, 10), (1, 20), (2, 30), (9, 30)])
-def test_cond_clamps_its_index(index: int, factor: float) -> None:
-    graph = Graph("f")
-    k, x = graph.add_param(TensorType((), I32)), graph.add_param(TensorType((2,), F64))
-    op = Builder(graph).append(OPS["cond"], [k, x], {}, branches(10, 20, 30))
-    graph.outputs = list(op.results)
-    (y,) = evaluate(graph, [np.int32(index), np.array([1.0, 2.0])])
-    assert y.tolist() == [factor, 2 * factor]
-
-
-def test_cond_refuses_branches_that_differ() -> None:
-    first, second = branches(1, 2)
-    second.outputs = second.outputs * 2
-    graph = Graph("f")
-    k, x = graph.add_param(TensorType((), I32)), graph.add_param(TensorType((2,), F64))
-    with pytest.raises(GraphError, match=r"branch 1 gives \(f64\[2\], f64\[2\]\)"):
-        Builder(graph).append(OPS["cond"], [k, x], {}, [first, second])
-
-
-def test_assert() -> None:
-    graph = Graph("f")
-    ok, n = graph.add_param(TensorType((), BOOL)), graph.add_param(TensorType((), I64))
-    b = Builder(graph)
-    token = b.op("assert", ok, n, b.op("create_token"), message="n is {0}")
-    b.op("assert", ok, token, message="plain {text}")
-    evaluate(graph, [np.True_, np.int64(3)])
-    with pytest.raises(AssertionError, match="^n is 3$"):
-        evaluate(graph, [np.False_, np.int64(3)])
-    assert "token" in refused("assert", TensorType((), BOOL), message="m")
 
 
 def test_interpreter_checks_what_it_is_given() -> None:
