@@ -33,9 +33,7 @@ Pass = Callable[[Graph], Graph]
 
 PIPELINE: tuple[Pass, ...] = (
     eliminate_dead_code,
-    eliminate_common_subexpressions,
-    simplify,  # folds constants, too
-    eliminate_common_subexpressions,
+    simplify,  # folds constants and merges common subexpressions in the same walk
     eliminate_dead_code,
 )
 

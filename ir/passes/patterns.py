@@ -14,14 +14,13 @@ literal has the type of the whole result. Operands of commutative ops match in b
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..graph import Op, Value
-from .rewrite import UNIFORM, Replacement, Rewriter, Rule, uniform
+from .rewrite import SAME, Replacement, Rewriter, Rule, literal_key, uniform
 
 COMMUTATIVE = frozenset(
     "add mul maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor eq ne".split()
@@ -94,45 +93,40 @@ def _orders(term: Any) -> Iterator[Any]:
 
 
 def _rule(left: _Call, right: _Term) -> Rule:
-    anchor = None
-    for i, arg in enumerate(left.args):
-        if not isinstance(arg, _Name):
-            anchor = (i, arg.op if isinstance(arg, _Call) else UNIFORM)
-            break
-
     def apply(b: Rewriter, op: Op) -> Replacement:
         names: dict[str, Value] = {}
-        if not all(_matches(p, v, names) for p, v in zip(left.args, op.operands, strict=True)):
-            return None
+        for part, value in zip(left.args, op.operands, strict=True):
+            if not _matches(part, value, names):
+                return None
         return _build(b, right, op, names)
 
-    return Rule(left.op, anchor, apply)
+    return Rule(left.op, _anchor(left), apply)
+
+
+def _anchor(call: _Call) -> tuple[int, Hashable] | None:
+    for i, arg in enumerate(call.args):
+        if isinstance(arg, _Call):
+            return (i, arg.op)
+        if isinstance(arg, _Literal):
+            return (i, literal_key(arg.value))
+    names = [arg.name for arg in call.args if isinstance(arg, _Name)]
+    return (0, SAME) if len(names) == 2 and names[0] == names[1] else None
 
 
 def _matches(term: _Term, value: Value, names: dict[str, Value]) -> bool:
     if isinstance(term, _Name):
-        if term.name in names:
-            return names[term.name] is value
-        if value.dtype.kind not in term.kinds:
-            return False
-        names[term.name] = value
-        return True
+        bound = names.setdefault(term.name, value)
+        return bound is value and value.dtype.kind in term.kinds
     if isinstance(term, _Literal):
-        return _equals(uniform(value), term.value)
+        element = uniform(value)
+        return element is not None and literal_key(element.item()) == literal_key(term.value)
     op = value.op
     if op is None or op.definition.name != term.op:
         return False
-    return all(_matches(p, v, names) for p, v in zip(term.args, op.operands, strict=True))
-
-
-def _equals(element: Any, literal: bool | int | float) -> bool:
-    """Whether a constant's element is the literal, to the sign of zero."""
-    if element is None or (element.dtype.kind == "b") != isinstance(literal, bool):
-        return False
-    if isinstance(literal, float) and element.dtype.kind != "f":
-        return False
-    same_sign = math.copysign(1.0, element) == math.copysign(1.0, literal)
-    return bool(element == literal) and same_sign
+    for part, operand in zip(term.args, op.operands, strict=True):
+        if not _matches(part, operand, names):
+            return False
+    return True
 
 
 def _build(b: Rewriter, term: _Term, op: Op, names: dict[str, Value]) -> Value:

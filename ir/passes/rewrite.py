@@ -5,34 +5,49 @@ its results, or None. It builds with a `Rewriter`, whose every new op is offered
 turn, so one walk is enough for rules that feed each other. Each rule must lead to something
 smaller or more canonical, never back.
 
-A rule is filed under the op's name and, where it looks through an operand, under the producer of
-that operand (its *anchor*), so an op only meets the rules that have a chance.
+A rule is filed under the op's name and, where it looks through an operand, under what it must find
+there (its *anchor*), so an op only meets the rules that have a chance.
+
+What no rule replaces is numbered: an op that was already computed from the same values is not
+appended again. So an empty table of rules is common subexpression elimination.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..opdef import OPS, OpDef
+from ..types import TOKEN
+from .dead import has_effect
+from .hash import attributes_key, canonical_key
 from .regions import with_operands
 
 Replacement = Value | Sequence[Value] | None
-UNIFORM = "uniform"  # the anchor of an operand all of whose elements are one known constant
+
+# Anchors beside names of ops:
+UNIFORM = "uniform"  # all elements of the operand are one known constant (see `literal_key`, too)
+SAME = "same"  # operands 0 and 1 are the same value
+
+# a op b and b op a are the same to the bit (not maximum: NumPy's choice among -0.0 and 0.0, and
+# among NaNs, depends on the order).
+_COMMUTATIVE = frozenset("add mul bitwise_and bitwise_or bitwise_xor eq ne gcd lcm".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """`apply(b, op)` is tried on ops called `op`, or of that family if it reads `family:name`.
 
-    `anchor` is (operand position, name of the op that produces it, or UNIFORM), or None.
+    `anchor` is (operand position, what is there), or None: the name of the op that produces the
+    operand, UNIFORM or SAME, or the `literal_key` of its one element.
     """
 
     op: str
-    anchor: tuple[int, str] | None
+    anchor: tuple[int, Hashable] | None
     apply: Callable[[Rewriter, Op], Replacement]
 
 
@@ -45,7 +60,7 @@ class RuleTable:
     """Rules, filed by op and anchor. `table[name]` is (rules without anchor, rules by anchor)."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.by_op: dict[str, tuple[list[Rule], dict[tuple[int, str], list[Rule]]]] = {}
+        self.by_op: dict[str, tuple[list[Rule], dict[tuple[int, Hashable], list[Rule]]]] = {}
         for rule in rules:
             for name in _expand(rule.op):
                 plain, anchored = self.by_op.setdefault(name, ([], {}))
@@ -83,6 +98,7 @@ class Rewriter(Builder):
         super().__init__(graph)
         self.table = table
         self.env: dict[Value, Value] = {}  # values of the input graph that were replaced
+        self.seen: dict[Hashable, Op] = {}  # the ops appended so far, by what they compute
 
     def visit(self, op: Op) -> None:
         """Take over one op of the input graph, rewritten."""
@@ -107,8 +123,11 @@ class Rewriter(Builder):
         """The values that stand for op's results: by a rule, or else by appending it."""
         found = self._apply_rules(op)
         if found is None:
-            self.graph.ops.append(op)
-            return op.results
+            key = _key(op)
+            first = op if key is None else self.seen.setdefault(key, op)
+            if first is op:
+                self.graph.ops.append(op)
+            return first.results
         values = (found,) if isinstance(found, Value) else found
         for old, value in zip(op.results, values, strict=True):
             assert old.type == value.type, f"a rule for {op!r} changed its type to {value.type}"
@@ -120,22 +139,11 @@ class Rewriter(Builder):
             return None
         plain, anchored = rules
         if anchored:
-            for i, operand in enumerate(op.operands):
-                producer = operand.op
-                if producer is None:
-                    continue
-                name = producer.definition.name
-                for rule in anchored.get((i, name), ()):
+            for anchor in _anchors(op):
+                for rule in anchored.get(anchor, ()):
                     found = rule.apply(self, op)
                     if found is not None:
                         return found
-                if (name == "constant" or name == "broadcast") and (i, UNIFORM) in anchored:
-                    if uniform(operand) is None:
-                        continue
-                    for rule in anchored[i, UNIFORM]:
-                        found = rule.apply(self, op)
-                        if found is not None:
-                            return found
         for rule in plain:
             found = rule.apply(self, op)
             if found is not None:
@@ -161,6 +169,47 @@ class Rewriter(Builder):
         with self.at(op.loc):
             env.update(zip(op.results, self.settle(new), strict=True))
         return new
+
+
+def _anchors(op: Op) -> list[tuple[int, Hashable]]:
+    """What rules can hold on to in `op`'s operands."""
+    operands = op.operands
+    anchors: list[tuple[int, Hashable]] = []
+    for i, operand in enumerate(operands):
+        if operand.op is not None:
+            name = operand.op.definition.name
+            anchors.append((i, name))
+            if name == "constant" or name == "broadcast":
+                element = uniform(operand)
+                if element is not None:
+                    anchors += [(i, literal_key(element.item())), (i, UNIFORM)]
+    if len(operands) == 2 and operands[0] is operands[1]:
+        anchors.append((0, SAME))
+    return anchors
+
+
+def literal_key(element: bool | int | float) -> Hashable:
+    """Equal for two elements only if they are the same number; bools and -0.0 are on their own."""
+    if isinstance(element, bool):
+        return ("bool", element)
+    return ("zero", -1) if element == 0 and math.copysign(1.0, element) < 0 else element
+
+
+def _key(op: Op) -> Hashable:
+    """Ops with equal keys compute the same; None if `op` is to be left alone."""
+    name = op.definition.name
+    operands: Any = op.operands
+    if len(operands) == 2 and name in _COMMUTATIVE and id(operands[0]) > id(operands[1]):
+        operands = (operands[1], operands[0])
+    if not op.regions and not op.definition.effect:
+        if op.attrs:
+            return (name, operands, attributes_key(op))
+        if operands:
+            return (name, operands)
+    if has_effect(op) or any(v.type == TOKEN for v in op.results):
+        return None
+    regions = tuple([canonical_key(region) for region in op.regions])
+    return (name, operands, attributes_key(op), regions)
 
 
 # What rules ask about values.

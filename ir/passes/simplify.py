@@ -1,4 +1,4 @@
-"""Algebraic simplification: all rules in one walk."""
+"""Algebraic simplification: all rules in one walk, which also merges common subexpressions."""
 
 from __future__ import annotations
 
