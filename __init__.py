@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from .tracer.control import fori_loop as fori_loop
     from .tracer.control import switch as switch
     from .tracer.control import while_loop as while_loop
+    from .tracer.jacobians import hessian as hessian
+    from .tracer.jacobians import jacfwd as jacfwd
+    from .tracer.jacobians import jacrev as jacrev
     from .tracer.jit import jit as jit
     from .tracer.pytree import register_pytree as register_pytree
     from .tracer.shapes import ShapeDtype as ShapeDtype
@@ -43,6 +46,9 @@ _HOMES = {
     "cond": "tracer.control",
     "fori_loop": "tracer.control",
     "grad": "tracer.transforms",
+    "hessian": "tracer.jacobians",
+    "jacfwd": "tracer.jacobians",
+    "jacrev": "tracer.jacobians",
     "jit": "tracer.jit",
     "jvp": "tracer.transforms",
     "parse_graph": "ir.text",

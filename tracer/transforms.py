@@ -62,7 +62,7 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False)
     """
     both = value_and_grad(fun, argnums, has_aux)
 
-    @_named("grad", fun)
+    @named("grad", fun)
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -70,9 +70,7 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False)
     return grad_fun
 
 
-def value_and_grad(
-    fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
-) -> Function:
+def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """Like `grad`, but the function returned gives `(value, gradient)`, computed together.
 
     With `has_aux` it gives `((value, aux), gradient)`.
@@ -80,7 +78,7 @@ def value_and_grad(
     check_callable(fun, "grad")
     positions = normal_positions(argnums)
 
-    @_named("value_and_grad", fun)
+    @named("value_and_grad", fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
         chosen = check_float_leaves(positions, args, fun)
         leaves, tree = pytree.flatten((args, kwargs))
@@ -177,9 +175,7 @@ def jvp(
     primals = tuple(primals)
     leaves, in_tree = pytree.flatten(primals)
     check_leaves(leaves, "jvp")
-    types = [
-        leaf.type if isinstance(leaf, Tracer) else type_of(np.asarray(leaf)) for leaf in leaves
-    ]
+    types = [leaf.type if isinstance(leaf, Tracer) else type_of(np.asarray(leaf)) for leaf in leaves]
     given = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
     application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "jvp")
     wrt = _float_parameters(leaves)
@@ -338,7 +334,7 @@ def _present_gradients(
     return found
 
 
-def _named(what: str, fun: Function) -> Callable[[Function], Function]:
+def named(what: str, fun: Function) -> Callable[[Function], Function]:
     """Like functools.wraps, with the transformation in the name."""
 
     def decorate(wrapper: Function) -> Function:
