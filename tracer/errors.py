@@ -98,6 +98,10 @@ class TransformError(JitneyError, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
 
 
+class ImpureFunctionError(JitneyError, ValueError):
+    """A function whose trace depends on more than its arguments: random numbers, changing state."""
+
+
 def complain(
     kind: type[JitneyError],
     what: str,
