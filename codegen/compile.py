@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ..ir.graph import Graph
 from ..ir.types import TensorType
+from . import lower_contraction, lower_control, lower_sorting, lower_updates  # noqa: F401
 from .index import contiguous_strides
 from .kernel import Array, Kernel, Loop, Matmul, steps_within
 from .llvm.entry import EntryEmitter

@@ -40,6 +40,7 @@ WINDOW = 12  # kernels looked back at
 MAX_STAGES = 48
 MAX_COST = 1500
 ROW_BYTES = 1 << 17  # a row's values should stay in the nearer caches
+STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
 SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
 
 
@@ -81,9 +82,7 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     return [_finish(s, kept, readers) if isinstance(s, Group) else s for s in steps]
 
 
-def _place(
-    steps: list[Any], stage: Stage, written: dict[Array, int], read: dict[Array, int]
-) -> int:
+def _place(steps: list[Any], stage: Stage, written: dict[Array, int], read: dict[Array, int]) -> int:
     """Join the stage to the best group or append a new one; returns its position in `steps`."""
     earliest = max((written.get(a.array, -1) for a in stage.reads), default=-1)
     earliest = max(earliest, read.get(stage.array, -1), written.get(stage.array, -1))
@@ -121,14 +120,12 @@ def _add(group: Group, stage: Stage) -> None:
 
 def _join(group: Group, stage: Stage) -> bool:
     """Try to make `stage` part of `group`."""
-    if group.closed or stage.action not in ("store", "reduce"):
+    if group.closed or stage.ordered or stage.action not in ("store", "reduce"):
         return False
     if group.count >= MAX_STAGES or group.cost + stage.cost > MAX_COST:
         return False
     if stage.array in group.made and stage.whole:
         return False
-    if any(not a.index and a.array.shape for a in stage.reads):
-        return False  # an ordering dependence
     return _join_map(group, stage) or _join_row(group, stage)
 
 
@@ -241,8 +238,6 @@ def vector_mode(stage: Stage, outer: int) -> str:
     along_inner, along_outer = inner_vars[-1], outer_vars[-1]
     score = 0
     for access in stage.reads:
-        if len(access.index) != len(access.array.shape):
-            continue
         flat = linear(access.index, access.array.strides)
         score += _stride_score(flat, along_inner) - _stride_score(flat, along_outer)
     total_inner = math.prod(v.extent for v in inner_vars)
@@ -320,12 +315,19 @@ def _readers(steps: list[Any]) -> dict[Array, set[int]]:
 def _finish(group: Group, keep: set[Array], readers: dict[Array, set[int]]) -> Kernel:
     """The finished kernel, with the arrays found that nothing outside of it reads."""
     kernel = Kernel(group.extents, group.nests, ordered=group.ordered)
-    stages = kernel.stages
-    for stage in stages:
-        array = stage.array
-        if array.kind != "temp" or array in keep or not stage.whole:
-            continue
-        here = sum(1 for s in stages for a in s.reads if a.array is array) > 0
-        if len(readers.get(array, ())) == 1 and here:
+    outer = len(group.extents)
+    buffered = 0
+    read_here = {a.array for s in kernel.stages for a in s.reads}
+    for nest in kernel.nests:
+        for stage in nest.stages:
+            array = stage.array
+            if array.kind != "temp" or array in keep or not stage.whole:
+                continue
+            if len(readers.get(array, ())) != 1 or array not in read_here:
+                continue
+            if len(array.shape) > outer:
+                buffered += math.prod(array.shape[outer:]) * array.dtype.itemsize
+                if buffered > STACK_BYTES:
+                    continue
             kernel.local.add(array)
     return kernel

@@ -53,14 +53,18 @@ class Mod(Div):
 
 
 class Data:
-    """An integer computed by the program: a scalar expression of dtype int64 in lo..hi."""
+    """An integer computed by the program: a scalar expression of dtype int64 in lo..hi.
 
-    __slots__ = ("expr", "lo", "hi")
+    `vars` are the loop variables that it was built with.
+    """
 
-    def __init__(self, expr: Any, lo: int, hi: int) -> None:
+    __slots__ = ("expr", "lo", "hi", "vars")
+
+    def __init__(self, expr: Any, lo: int, hi: int, vars: frozenset[Var]) -> None:
         self.expr = expr
         self.lo = lo
         self.hi = hi
+        self.vars = vars
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Data) and other.expr is self.expr
@@ -215,17 +219,17 @@ def depends_on(atom: Atom, var: Var) -> bool:
         return atom is var
     if isinstance(atom, Div):
         return any(depends_on(a, var) for a in atom.index.terms)
-    return True  # data: unknown, so yes
+    return var in atom.vars
 
 
 def variables(index: Index) -> set[Var]:
-    """Every loop variable in `index`, under divisions too (those inside data are not seen)."""
+    """Every loop variable in `index`, those under divisions and inside data too."""
     found: set[Var] = set()
     for atom in index.terms:
         if isinstance(atom, Var):
             found.add(atom)
-        elif isinstance(atom, Div):
-            found |= variables(atom.index)
+        else:
+            found |= variables(atom.index) if isinstance(atom, Div) else atom.vars
     return found
 
 

@@ -126,6 +126,7 @@ class Stage:
     cost: int = 0
     dynamic: tuple[int, int] | None = None  # (chunk length, total): see `split_reduction`
     whole: bool = True  # writes every element of `array`
+    ordered: bool = False  # overwrites what an earlier stage wrote: joins no kernel
 
     def __post_init__(self) -> None:
         if self.kept < 0:

@@ -22,35 +22,16 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
-from ..ir.types import BOOL, dtype_name
+from ..ir.types import TensorType, dtype_name
 from .fusion import fuse
-from .index import Index, Var, delinearise, linear, of_var
-from .kernel import (
-    Access,
-    Array,
-    Branch,
-    Carry,
-    Check,
-    Loop,
-    Matmul,
-    Program,
-    Sort,
-    Stage,
-)
+from .index import Index, Var, delinearise, of_var
+from .kernel import Array, Program, Stage
 from .module import ErrorSite
-from .pointwise import (
-    EXPENSIVE,
-    INLINE,
-    Pointwise,
-    gathered,
-    op_cost,
-    window_starts,
-)
+from .pointwise import EXPENSIVE, INLINE, Pointwise, op_cost
 from .scalar import Expr, const
 
 MAX_INLINE = 64  # ops inlined into one expression before it is cut
 CHUNK = 1 << 14  # elements that one partial result of a split reduction covers, at the least
-SMALL_MATMUL = 1 << 12  # multiply-adds up to which a contraction is a plain reduction
 REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"))
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
 
@@ -140,14 +121,14 @@ class Lowering:
             elif op.name in SCANS:
                 self._scan(op)
             else:
-                _LOWERINGS[op.name](self, op)
+                LOWERINGS[op.name](self, op)
 
     def finish(self) -> list[Array | None]:
         """Put every output into its target."""
         placed: list[Array | None] = []
         used: set[Array] = set()
         for value, target, stays in zip(self.graph.outputs, self.targets, self.stay, strict=True):
-            if not _is_tensor(value):
+            if not is_tensor(value):
                 placed.append(None)
                 continue
             here = self.materialise(value)
@@ -156,7 +137,7 @@ class Lowering:
                 placed.append(here)
                 continue
             if target is not None and (here is not target or target in used):
-                self._copy(here, target)
+                self.copy(here, target)
                 here = target
             used.add(here)
             placed.append(here)
@@ -200,7 +181,7 @@ class Lowering:
         stage.cost += p.cost
         self.items.append(stage)
 
-    def _copy(self, source: Array, target: Array) -> None:
+    def copy(self, source: Array, target: Array) -> None:
         dims = variables(source.shape)
         p = self.point()
         self.emit(p, Stage(target, dims, p.load(source, indices(dims), None), ops=["copy"]))
@@ -344,398 +325,19 @@ def indices(dims: Sequence[Var]) -> tuple[Index, ...]:
 
 IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
 
-
-# Ops that write part of an array, or write it in pieces.
-
-
-def _lower_concat(low: Lowering, op: Op) -> None:
-    array = low.array_for(op.result)
-    axis, start = op.attrs["axis"], 0
-    for operand in op.operands:
-        dims = variables(operand.shape)
-        p = low.point()
-        expr = p.at(operand, indices(dims))
-        at = list(indices(dims))
-        at[axis] = at[axis] + start
-        low.emit(
-            p, Stage(array, dims, expr, index=tuple(at), ops=["concat"], loc=op.loc, whole=False)
-        )
-        start += operand.shape[axis]
-    low.arrays[op.result] = array
+Rule = Callable[[Lowering, Op], None]
+LOWERINGS: dict[str, Rule] = {}  # ops that are neither pointwise nor reductions; see `lower_*`
 
 
-def _lower_update_slice(low: Lowering, op: Op) -> None:
-    base, update = op.operands
-    start, step = op.attrs["start"], op.attrs["step"]
-    array = _updatable(low, op, base)
-    in_place = low.arrays.get(base) is array
-    if not in_place:
-        if all(s == 1 for s in step):
-            for lo, extents in complement(base.shape, start, update.shape):
-                _copy_box(low, op, base, array, lo, extents)
-        else:
-            _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
-    dims = variables(update.shape)
-    p = low.point()
-    expr = p.at(update, indices(dims))
-    at = tuple(i * s + a for i, s, a in zip(indices(dims), step, start, strict=True))
-    stage = Stage(array, dims, expr, index=at, ops=["update_slice"], loc=op.loc, whole=False)
-    if in_place or any(s != 1 for s in step):
-        stage.reads.append(Access(array, ()))  # comes after what was written there before
-    low.emit(p, stage)
-    low.arrays[op.result] = array
+def lowering(*names: str) -> Callable[[Rule], Rule]:
+    """Make the decorated function the lowering of the ops called `names`."""
+
+    def register(rule: Rule) -> Rule:
+        LOWERINGS.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register
 
 
-def _copy_box(
-    low: Lowering,
-    op: Op,
-    source: Value,
-    array: Array,
-    lo: tuple[int, ...],
-    extents: tuple[int, ...],
-) -> None:
-    dims = variables(extents)
-    at = tuple(i + a for i, a in zip(indices(dims), lo, strict=True))
-    p = low.point()
-    expr = p.at(source, at)
-    low.emit(p, Stage(array, dims, expr, index=at, ops=["copy"], loc=op.loc, whole=False))
-
-
-def complement(
-    shape: tuple[int, ...], start: tuple[int, ...], size: tuple[int, ...]
-) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Boxes (low corner, extents) that tile `shape` without the box of `size` at `start`."""
-    boxes = []
-    for d in range(len(shape)):
-        below, above = start[d], shape[d] - start[d] - size[d]
-        for lo, extent in ((0, below), (start[d] + size[d], above)):
-            box = (*size[:d], extent, *shape[d + 1 :])
-            if extent and 0 not in box:
-                boxes.append(((*start[:d], lo, *(0 for _ in shape[d + 1 :])), box))
-    return boxes
-
-
-def _lower_dynamic_update_slice(low: Lowering, op: Op) -> None:
-    base, update, *starts = op.operands
-    array = _updatable(low, op, base)
-    if low.arrays.get(base) is not array:
-        _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
-    dims = variables(update.shape)
-    p = low.point()
-    expr = p.at(update, indices(dims))
-    corner = window_starts(p, tuple(starts), base.shape, update.shape)
-    at = tuple(i + s for i, s in zip(indices(dims), corner, strict=True))
-    stage = Stage(
-        array, dims, expr, index=at, ops=["dynamic_update_slice"], loc=op.loc, whole=False
-    )
-    stage.reads.append(Access(array, ()))
-    low.emit(p, stage)
-    low.arrays[op.result] = array
-
-
-def _lower_scatter(low: Lowering, op: Op) -> None:
-    base, update, *where = op.operands
-    array = _updatable(low, op, base)
-    if low.arrays.get(base) is not array:
-        _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
-    dims = variables(update.shape)
-    p = low.point()
-    expr = p.at(update, indices(dims))
-    at = gathered(p, op, base, where, indices(dims), None)
-    combine = op.attrs["combine"]
-    stage = Stage(
-        array,
-        dims,
-        expr,
-        "update",
-        combine,
-        len(where[0].shape),
-        at,
-        ops=["scatter"],
-        loc=op.loc,
-        whole=False,
-    )
-    stage.reads.append(Access(array, ()))
-    low.emit(p, stage)
-    low.arrays[op.result] = array
-
-
-def _updatable(low: Lowering, op: Op, base: Value) -> Array:
-    """The array that an update of `base` writes: base's own if nothing reads it any more, else new."""
-    here = low.arrays.get(base)
-    if here is not None and here.kind in ("temp", "slot") and _dead_after(low, base, op):
-        target = low.target_of.get(op.result)
-        if target is None:
-            return here
-    return low.array_for(op.result)
-
-
-def _dead_after(low: Lowering, base: Value, op: Op) -> bool:
-    """Whether no stage after `op` can read base's memory, and op's own update does not read it.
-
-    A user that was inlined reads the memory when its consumers run, so every other user must have
-    been materialised already, or be a pure movement whose own users are all done (checked by walking).
-    """
-    if base in low.outputs or any(
-        a is low.arrays[base] and v is not base for v, a in low.arrays.items()
-    ):
-        return False
-    pending = [(u, base) for u in low.users[base] if u is not op]
-    seen: set[Op] = set()
-    while pending:
-        user, _ = pending.pop()
-        if user in seen:
-            continue
-        seen.add(user)
-        for result in user.results:
-            if result in low.arrays:
-                continue
-            if result in low.outputs or result not in low.inlined:
-                return False
-            pending += [(u, result) for u in low.users[result]]
-    return op not in seen and sum(v is base for v in op.operands) == 1
-
-
-# Contractions.
-
-
-def _lower_dot(low: Lowering, op: Op) -> None:
-    a, b = op.operands
-    (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
-    am = [d for d in range(len(a.shape)) if d not in ac and d not in ab]
-    bn = [d for d in range(len(b.shape)) if d not in bc and d not in bb]
-    batch = math.prod(a.shape[d] for d in ab)
-    m = math.prod(a.shape[d] for d in am)
-    n = math.prod(b.shape[d] for d in bn)
-    k = math.prod(a.shape[d] for d in ac)
-    array = low.array_for(op.result)
-    use_blas = low.context.use_blas and op.result.dtype.kind == "f" and array.contiguous
-    if use_blas and m > 1 and n > 1 and k > 0 and m * n * k > SMALL_MATMUL and array.size:
-        left = _matrix(low, a, list(ab), am, list(ac))
-        right = _matrix(low, b, list(bb), list(bc), bn)
-        low.items.append(
-            Matmul(
-                left[0],
-                right[0],
-                array,
-                batch,
-                m,
-                n,
-                k,
-                left[1],
-                right[1],
-                left[2],
-                right[2],
-                loc=op.loc,
-            )
-        )
-    else:
-        _dot_as_reduction(low, op, array, am, bn)
-    low.arrays[op.result] = array
-
-
-def _dot_as_reduction(low: Lowering, op: Op, array: Array, am: list[int], bn: list[int]) -> None:
-    a, b = op.operands
-    (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
-    if any(a.shape[d] == 0 for d in ac):
-        dims = variables(array.shape)
-        low.emit(low.point(), Stage(array, dims, const(0, array.dtype), ops=["dot"], loc=op.loc))
-        return
-    kept = variables(array.shape)
-    inner = tuple(Var(f"k{d}", a.shape[d]) for d in ac)
-    nb, nm = len(ab), len(am)
-    at_a: dict[int, Var] = dict(zip([*ab, *am, *ac], [*kept[: nb + nm], *inner], strict=True))
-    at_b: dict[int, Var] = dict(
-        zip([*bb, *bc, *bn], [*kept[:nb], *inner, *kept[nb + nm :]], strict=True)
-    )
-    for operand, repeated in ((a, bool(bn)), (b, bool(am))):
-        if repeated and operand not in low.arrays and low.cost.get(operand, 0) > 0:
-            low.materialise(operand)
-    p = low.point()
-    x = p.at(a, tuple(of_var(at_a[d]) for d in range(len(a.shape))))
-    y = p.at(b, tuple(of_var(at_b[d]) for d in range(len(b.shape))))
-    stage = Stage(
-        array, (*kept, *inner), x * y, "reduce", "sum", len(kept), loc=op.loc, ops=["dot"], cost=1
-    )
-    low.emit(p, stage)
-
-
-def _matrix(
-    low: Lowering, value: Value, batch: list[int], rows: list[int], cols: list[int]
-) -> tuple[Array, tuple[int, int, int], int]:
-    """`value` as a batch of matrices: (array, strides of batch/row/column, offset), copied if needed."""
-    order = [*batch, *rows, *cols]
-    view = strided_view(low, value)
-    if view is not None:
-        array, strides, offset = view
-        found = [
-            _merge([value.shape[d] for d in g], [strides[d] for d in g])
-            for g in (batch, rows, cols)
-        ]
-        r, c = found[1], found[2]
-        if None not in found and 1 in (r, c) and min(r, c) >= 1:  # type: ignore[type-var]
-            big = math.prod(value.shape[d] for d in (cols if c == 1 else rows))
-            if max(r, c) >= big:  # type: ignore[type-var, operator]
-                return array, (found[0], r, c), offset  # type: ignore[return-value]
-    shape = tuple(value.shape[d] for d in order)
-    array = Array(shape, value.dtype, name="packed")
-    dims = variables(shape)
-    where = dict(zip(order, indices(dims), strict=True))
-    p = low.point()
-    expr = p.at(value, tuple(where[d] for d in range(len(order))))
-    low.emit(p, Stage(array, dims, expr, ops=["pack"], loc=value.op.loc if value.op else None))
-    m = math.prod(value.shape[d] for d in rows)
-    k = math.prod(value.shape[d] for d in cols)
-    return array, (m * k, k, 1), 0
-
-
-def _merge(sizes: list[int], strides: list[int]) -> int | None:
-    """The stride with which several dims can be walked as one; None if they cannot."""
-    dims = [(n, s) for n, s in zip(sizes, strides, strict=True) if n != 1]
-    if not dims:
-        return 1
-    for (_, outer), (n, inner) in zip(dims, dims[1:], strict=False):
-        if outer != n * inner:
-            return None
-    return dims[-1][1]
-
-
-def strided_view(low: Lowering, value: Value) -> tuple[Array, tuple[int, ...], int] | None:
-    """`value` as a strided window of an array: (array, strides, offset in elements), or None."""
-    if value not in low.arrays and low.cost.get(value, 0) > 0:
-        return None
-    dims = variables(value.shape)
-    p = low.point()
-    expr = p.at(value, indices(dims))
-    if expr.op != "load" or expr.args:
-        return None
-    access: Access = expr.attr
-    flat = linear(access.index, access.array.strides)
-    if any(not isinstance(atom, Var) for atom in flat.terms):
-        return None
-    return access.array, tuple(flat.coeff(v) for v in dims), flat.const
-
-
-# Sorting.
-
-
-def _lower_sort(low: Lowering, op: Op) -> None:
-    source, axis = op.operands[0], op.attrs["axis"]
-    order = [d for d in range(len(source.shape)) if d != axis] + [axis]
-    shape = tuple(source.shape[d] for d in order)
-    dims = variables(shape)
-    where = dict(zip(order, indices(dims), strict=True))
-    p = low.point()
-    rows = Array(shape, source.dtype, name="rows")
-    scratch = Array(shape[-1:], op.result.dtype, name="scratch")
-    expr = p.at(source, tuple(where[d] for d in range(len(order))))
-    low.emit(p, Stage(rows, dims, expr, ops=["copy"], loc=op.loc))
-    if axis == len(shape) - 1:
-        array = low.array_for(op.result)
-        low.items.append(Sort(rows, array, scratch, op.name == "argsort", op.loc))
-    else:
-        ordered = Array(shape, op.result.dtype, name="sorted")
-        low.items.append(Sort(rows, ordered, scratch, op.name == "argsort", op.loc))
-        array = low.array_for(op.result)
-        p = low.point()
-        expr = p.load(ordered, indices(dims), None)
-        at = tuple(where[d] for d in range(len(order)))
-        low.emit(p, Stage(array, dims, expr, index=at, ops=["copy"], loc=op.loc))
-    low.arrays[op.result] = array
-
-
-# Control flow and effects.
-
-
-def _lower_cond(low: Lowering, op: Op) -> None:
-    index, *operands = op.operands
-    flag = low.materialise(index)
-    arrays = [operand_array(low, v) for v in operands]
-    results = [low.array_for(v) if _is_tensor(v) else None for v in op.results]
-    branches = [lower(region, arrays, results, low.context)[0] for region in op.regions]
-    low.items.append(Branch(flag, branches, op.loc))
-    _bind(low, op, results)
-
-
-def _lower_while(low: Lowering, op: Op) -> None:
-    consts = op.attrs["consts"]
-    test_region, body_region = op.regions
-    const_arrays = [operand_array(low, v) for v in op.operands[:consts]]
-    init = [operand_array(low, v) for v in op.operands[consts:]]
-    carry: list[Array | None] = []
-    fresh: list[Array | None] = []
-    for v in op.operands[consts:]:
-        tensor = _is_tensor(v)
-        carry.append(Array(v.shape, v.dtype, "slot", name="carry") if tensor else None)
-        fresh.append(Array(v.shape, v.dtype, "slot", name="fresh") if tensor else None)
-    flag = Array((), BOOL, name="flag")
-    test, _ = lower(test_region, [*const_arrays, *carry], [flag], low.context)
-    kept = _kept_carries(body_region, consts)
-    stay = [c if kept[i] else None for i, c in enumerate(carry)]
-    body, ends = lower(body_region, [*const_arrays, *carry], fresh, low.context, stay)
-    results = [low.array_for(v) if _is_tensor(v) else None for v in op.results]
-    carries = [
-        Carry(start, c, f, end is not c, result, Array(c.shape, c.dtype, name="spare"))
-        for start, c, f, end, result in zip(init, carry, fresh, ends, results, strict=True)
-        if start is not None and c is not None and f is not None and result is not None
-    ]
-    low.items.append(Loop(carries, test, flag, body, op.loc))
-    _bind(low, op, results)
-
-
-def _kept_carries(body: Graph, consts: int) -> list[bool]:
-    """Which carries end in their own memory: unchanged, or updated in place by the body."""
-    kept = []
-    for i, value in enumerate(body.outputs):
-        param = body.params[consts + i]
-        kept.append(_updates_of(value, param))
-    return kept
-
-
-def _updates_of(value: Value, param: Value) -> bool:
-    """Whether `value` is `param`, or `param` after a chain of slice updates and scatters."""
-    while value is not param:
-        op = value.op
-        if op is None or op.name not in ("update_slice", "dynamic_update_slice", "scatter"):
-            return False
-        value = op.operands[0]
-    return True
-
-
-def _lower_assert(low: Lowering, op: Op) -> None:
-    flag, *values, _ = op.operands
-    site = low.context.site("assert", op.attrs["message"], op, values)
-    low.items.append(Check(low.materialise(flag), site, [low.materialise(v) for v in values]))
-
-
-def _lower_token(low: Lowering, op: Op) -> None:
-    """A token is order, and steps are in order."""
-
-
-def operand_array(low: Lowering, value: Value) -> Array | None:
-    return low.materialise(value) if _is_tensor(value) else None
-
-
-def _bind(low: Lowering, op: Op, results: Sequence[Array | None]) -> None:
-    for value, array in zip(op.results, results, strict=True):
-        if array is not None:
-            low.arrays[value] = array
-
-
-def _is_tensor(value: Value) -> bool:
-    return hasattr(value.type, "shape")
-
-
-_LOWERINGS: dict[str, Callable[[Lowering, Op], None]] = {
-    "concat": _lower_concat,
-    "update_slice": _lower_update_slice,
-    "dynamic_update_slice": _lower_dynamic_update_slice,
-    "scatter": _lower_scatter,
-    "dot": _lower_dot,
-    "sort": _lower_sort,
-    "argsort": _lower_sort,
-    "cond": _lower_cond,
-    "while": _lower_while,
-    "assert": _lower_assert,
-    "create_token": _lower_token,
-}
+def is_tensor(value: Value) -> bool:
+    return isinstance(value.type, TensorType)

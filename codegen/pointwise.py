@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ir.graph import Op, Value
 from ..ir.types import BOOL, I64
-from .index import ZERO, Data, Index, delinearise, linear
+from .index import ZERO, Data, Index, Var, delinearise, linear, variables
 from .index import contiguous_strides as strides_of
 from .kernel import Access, Array, Bound
 from .math import EXPANSIONS
@@ -40,7 +40,26 @@ def as_index(expr: Expr, lo: int, hi: int) -> Index:
         return expr.attr
     if expr.op == "const":
         return Index(int(expr.attr))
-    return Index(0, {Data(expr, lo, hi): 1})
+    return Index(0, {Data(expr, lo, hi, loop_variables(expr)): 1})
+
+
+def loop_variables(expr: Expr) -> frozenset[Var]:
+    """The loop variables that an expression depends on."""
+    found: set[Var] = set()
+    seen: set[Expr] = set()
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        pending += node.args
+        if node.op == "load":
+            for index in node.attr.index:
+                found |= variables(index)
+        elif node.op == "index":
+            found |= variables(node.attr)
+    return frozenset(found)
 
 
 class Pointwise:
@@ -219,9 +238,7 @@ def gathered(
     batch = len(indices[0].shape)
     rest = iter(index[batch:])
     at_axis = {
-        axis: checked(
-            p, op, p.at(v, index[:batch], mask), source.shape[axis], op.attrs["mode"], mask
-        )
+        axis: checked(p, op, p.at(v, index[:batch], mask), source.shape[axis], op.attrs["mode"], mask)
         for axis, v in zip(axes, indices, strict=True)
     }
     return tuple(at_axis[d] if d in at_axis else next(rest) for d in range(len(source.shape)))

@@ -45,9 +45,7 @@ class Schedule:
     outer: Loops
     inner: list[Loops] = field(default_factory=list)  # one per nest
     parallel: bool = False
-    split_last: bool = (
-        False  # "outer" mode: threads share the vectorised loop, not the ones before it
-    )
+    split_last: bool = False  # "outer" mode: threads share the vectorised loop, not the ones before it
     grain: int = 1
     nodes: int = 0
     flops: int = 0
@@ -92,9 +90,7 @@ def _rename(kernel: Kernel) -> tuple[dict[Var, Index], list[Var]]:
     """One variable per outer loop, standing for the stages' own."""
     fresh = [Var(f"o{d}", n) for d, n in enumerate(kernel.extents)]
     env = {
-        own: of_var(new)
-        for stage in kernel.stages
-        for own, new in zip(stage.dims, fresh, strict=False)
+        own: of_var(new) for stage in kernel.stages for own, new in zip(stage.dims, fresh, strict=False)
     }
     return env, fresh
 
@@ -107,9 +103,7 @@ def _inner(nest: Nest, outer: int) -> Loops:
         for own, new in zip(stage.dims[outer:], fresh, strict=True)
     }
     flats = [f.substitute(env) for s in nest.stages for f in _indices(s)]
-    if any(
-        s.action in ("update", "scan") or s.dynamic or s.op.startswith("arg") for s in nest.stages
-    ):
+    if any(s.action in ("update", "scan") or s.dynamic or s.op.startswith("arg") for s in nest.stages):
         kept = tuple(fresh)
         return Loops(kept, env)
     loops = collapse(fresh, flats)

@@ -433,7 +433,7 @@ class KernelEmitter(ScalarEmitter):
         mask = self._lanes_on(guard)
         lane = self.lane
         assert lane is not None
-        if flat.is_affine_in(lane) and flat.coeff(lane) == 1 and self._rest_uniform(flat):
+        if flat.coeff(lane) == 1 and self._rest_uniform(flat):
             pointer = self._address(dtype, base, self.index_text(flat))
             return Operand(self.load(dtype, pointer, self.width, mask=mask), False)
         pointers = self._addresses(dtype, base, flat)
@@ -449,7 +449,7 @@ class KernelEmitter(ScalarEmitter):
         text = self.spread(value, dtype)
         lane = self.lane
         assert lane is not None
-        if flat.is_affine_in(lane) and flat.coeff(lane) == 1 and self._rest_uniform(flat):
+        if flat.coeff(lane) == 1 and self._rest_uniform(flat):
             pointer = self._address(dtype, base, self.index_text(flat))
             self.store(dtype, text, pointer, self.width, mask=self.mask)
         else:

@@ -1,0 +1,175 @@
+"""Lowering of ops that write part of an array, or write it in pieces: concat, updates, scatter.
+
+An update happens in place when nothing can read the old contents any more; otherwise what it does not
+overwrite is copied first. Which of the two is decided here, once, from the uses of the old value.
+"""
+
+from __future__ import annotations
+
+from ..ir.graph import Op, Value
+from .kernel import Array, Stage
+from .lower import Lowering, indices, lowering, variables
+from .pointwise import gathered, window_starts
+
+UPDATES = ("update_slice", "dynamic_update_slice", "scatter")
+
+
+@lowering("concat")
+def _concat(low: Lowering, op: Op) -> None:
+    array = low.array_for(op.result)
+    axis, start = op.attrs["axis"], 0
+    for operand in op.operands:
+        dims = variables(operand.shape)
+        p = low.point()
+        expr = p.at(operand, indices(dims))
+        at = list(indices(dims))
+        at[axis] = at[axis] + start
+        low.emit(p, Stage(array, dims, expr, index=tuple(at), ops=["concat"], loc=op.loc, whole=False))
+        start += operand.shape[axis]
+    low.arrays[op.result] = array
+
+
+@lowering("update_slice")
+def _update_slice(low: Lowering, op: Op) -> None:
+    base, update = op.operands
+    start, step = op.attrs["start"], op.attrs["step"]
+    before = low.arrays.get(base)
+    array = _updatable(low, op, base)
+    in_place = array is before
+    if not in_place:
+        if all(s == 1 for s in step):
+            for lo, extents in complement(base.shape, start, update.shape):
+                _copy_box(low, op, base, array, lo, extents)
+        else:
+            _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
+    dims = variables(update.shape)
+    p = low.point()
+    expr = p.at(update, indices(dims))
+    at = tuple(i * s + a for i, s, a in zip(indices(dims), step, start, strict=True))
+    stage = Stage(array, dims, expr, index=at, ops=["update_slice"], loc=op.loc, whole=False)
+    stage.ordered = in_place or any(s != 1 for s in step)
+    low.emit(p, stage)
+    low.arrays[op.result] = array
+
+
+def _copy_box(
+    low: Lowering,
+    op: Op,
+    source: Value,
+    array: Array,
+    lo: tuple[int, ...],
+    extents: tuple[int, ...],
+) -> None:
+    dims = variables(extents)
+    at = tuple(i + a for i, a in zip(indices(dims), lo, strict=True))
+    p = low.point()
+    expr = p.at(source, at)
+    low.emit(p, Stage(array, dims, expr, index=at, ops=["copy"], loc=op.loc, whole=False))
+
+
+def complement(
+    shape: tuple[int, ...], start: tuple[int, ...], size: tuple[int, ...]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Boxes (low corner, extents) that tile `shape` without the box of `size` at `start`."""
+    boxes = []
+    for d in range(len(shape)):
+        below, above = start[d], shape[d] - start[d] - size[d]
+        for lo, extent in ((0, below), (start[d] + size[d], above)):
+            box = (*size[:d], extent, *shape[d + 1 :])
+            if extent and 0 not in box:
+                boxes.append(((*start[:d], lo, *(0 for _ in shape[d + 1 :])), box))
+    return boxes
+
+
+@lowering("dynamic_update_slice")
+def _dynamic_update_slice(low: Lowering, op: Op) -> None:
+    base, update, *starts = op.operands
+    before = low.arrays.get(base)
+    array = _updatable(low, op, base)
+    if array is not before:
+        _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
+    dims = variables(update.shape)
+    p = low.point()
+    expr = p.at(update, indices(dims))
+    corner = window_starts(p, tuple(starts), base.shape, update.shape)
+    at = tuple(i + s for i, s in zip(indices(dims), corner, strict=True))
+    stage = Stage(array, dims, expr, index=at, ops=["dynamic_update_slice"], loc=op.loc, whole=False)
+    stage.ordered = True
+    low.emit(p, stage)
+    low.arrays[op.result] = array
+
+
+@lowering("scatter")
+def _scatter(low: Lowering, op: Op) -> None:
+    base, update, *where = op.operands
+    before = low.arrays.get(base)
+    array = _updatable(low, op, base)
+    if array is not before:
+        _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
+    dims = variables(update.shape)
+    p = low.point()
+    expr = p.at(update, indices(dims))
+    at = gathered(p, op, base, where, indices(dims), None)
+    combine = op.attrs["combine"]
+    stage = Stage(
+        array,
+        dims,
+        expr,
+        "update",
+        combine,
+        len(where[0].shape),
+        at,
+        ops=["scatter"],
+        loc=op.loc,
+        whole=False,
+    )
+    stage.ordered = True
+    low.emit(p, stage)
+    low.arrays[op.result] = array
+
+
+def _updatable(low: Lowering, op: Op, base: Value) -> Array:
+    """The array that an update of `base` writes: base's own if nothing reads it any more.
+
+    A new one is the graph output's where this update begins a chain of updates that ends there.
+    """
+    here = low.arrays.get(base)
+    own = here is not None and here.kind in ("temp", "slot", "output")
+    if here is not None and own and op.result not in low.target_of and _dead_after(low, base, op):
+        del low.arrays[base]
+        return here
+    last = op.result
+    while last not in low.target_of:
+        users = low.users[last]
+        if len(users) != 1 or users[0].name not in UPDATES or users[0].operands[0] is not last:
+            return low.array_for(op.result)
+        last = users[0].result
+    return low.target_of.pop(last)
+
+
+def _dead_after(low: Lowering, base: Value, op: Op) -> bool:
+    """Whether no stage after `op` can read base's memory, and op's own operands do not read it.
+
+    A user that was inlined reads the memory when its consumers run. So every other user must have
+    memory of its own by now, or have only users for which the same holds.
+    """
+    here = low.arrays[base]
+    shared = any(array is here and value is not base for value, array in low.arrays.items())
+    if base in low.outputs or shared or sum(v is base for v in op.operands) != 1:
+        return False
+    pending = [user for user in low.users[base] if user is not op]
+    seen: set[Op] = set()
+    while pending:
+        user = pending.pop()
+        if user is op:
+            return False
+        if user in seen:
+            continue
+        seen.add(user)
+        for result in user.results:
+            if result in low.arrays:
+                continue
+            if result in low.outputs or result not in low.inlined:
+                return False
+            pending += low.users[result]
+    return True
