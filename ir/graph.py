@@ -147,6 +147,12 @@ class Graph:
                 table[operand].append(op)
         return table
 
+    def to_networkx(self) -> Any:
+        """A `networkx.MultiDiGraph` with a node per parameter, op and output (see `ir.export`)."""
+        from .export import to_networkx
+
+        return to_networkx(self)
+
     def __str__(self) -> str:
         from .text import print_graph
 
