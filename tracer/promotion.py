@@ -26,6 +26,14 @@ _WEAK_KINDS: dict[str, Kind] = {"b": BOOL, "i": int, "f": float}
 _WEAK_DTYPES: dict[str, DType] = {"b": BOOL, "i": I64, "f": F64}
 
 
+class NoLoop(TypeError):
+    """A ufunc's loop is over a dtype that a graph cannot hold. `remedy` says what to write."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what)
+        self.remedy = remedy
+
+
 def canonical(dtype: Any) -> DType:
     """The dtype as the graph spells it (`long long` becomes int64). TypeError if unsupported."""
     dtype = np.dtype(dtype)
@@ -130,11 +138,15 @@ def _widen(ufunc: np.ufunc, kinds: tuple[Kind, ...], found: tuple[Any, ...]) -> 
     given = ", ".join(k.name if isinstance(k, np.dtype) else f"Python {k.__name__}" for k in kinds)
     bad = next(d for d in found if not is_supported(d))
     if bad == half:
-        raise TypeError(
+        raise NoLoop(
             f"np.{ufunc.__name__} of {given} gives float16 in NumPy, which is not supported in "
-            f"compiled code yet; convert with .astype(np.float32) first"
+            f"compiled code yet",
+            "convert with .astype(np.float32) first.",
         )
-    raise TypeError(f"np.{ufunc.__name__} of {given}: {unsupported_message(bad)}")
+    raise NoLoop(
+        f"np.{ufunc.__name__} of {given}: {unsupported_message(bad)}",
+        "convert the operands with .astype(np.float64) first.",
+    )
 
 
 def sum_dtype(dtype: DType) -> DType:

@@ -1,0 +1,25 @@
+"""The array functions: one table of NumPy's names and ours, with their traced implementations.
+
+What a function does is written once, over tracers, in the module of its kind. Here live no
+operators and no indexing (`tracer.operators`, `tracer.indexing`), and nothing that compiles.
+"""
+
+from . import (  # noqa: F401  (each module enters its functions into the table)
+    arranging,
+    at,
+    contraction,
+    creation,
+    einsum,
+    elementwise,
+    movement,
+    norms,
+    reductions,
+    scans,
+    selection,
+    sorting,
+    ufuncs,
+)
+from .table import BY_NUMPY, FUNCTIONS, ArrayFunction, public_names
+from .. import indexing, masked, methods, operators  # noqa: F401, E402, I001  (attach to Tracer)
+
+__all__ = ["BY_NUMPY", "FUNCTIONS", "ArrayFunction", "public_names"]

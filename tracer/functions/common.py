@@ -1,0 +1,244 @@
+"""What the array functions share: coercing operands, axes, broadcasting, out=."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.build import Builder
+from ...ir.graph import Value
+from .. import errors
+from ..core import EagerBuilder, Tracer, as_value, concrete, require_trace, weak_kind, wrap
+from ..errors import complain
+from ..promotion import DType, Kind, canonical, kind_of, result_dtype, same_kind
+from ..source import user_line
+
+
+class _NoValue:
+    def __repr__(self) -> str:
+        return "<no value>"
+
+
+NO_VALUE: Any = _NoValue()
+
+
+def given(x: Any) -> bool:
+    """Whether an optional argument was passed (neither our nor NumPy's placeholder)."""
+    return x is not NO_VALUE and x is not np._NoValue
+
+
+def build() -> Builder:
+    """The current trace's builder, at the user's line."""
+    builder = require_trace().builder
+    builder.loc = user_line(2)
+    return builder
+
+
+def array(x: Any, dtype: Any = None) -> Tracer:
+    """`np.asarray(x)` as a tracer: lists (of tracers too) are stacked, scalars become 0-d."""
+    if getattr(type(x), "_jitney_lazy", False):
+        x = x.materialise()
+    if isinstance(x, Tracer) and (dtype is None or x.dtype == dtype):
+        if x._storage.trace is require_trace():
+            return x
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x, dtype)
+    if isinstance(x, range):
+        x = np.asarray(x)
+    return wrap(as_value(x, None if dtype is None else canonical(dtype)))
+
+
+def _from_sequence(items: Sequence[Any], dtype: Any) -> Tracer:
+    if not holds_tracers(items):
+        return wrap(as_value(np.asarray(items, dtype=dtype)))
+    parts = [array(item) for item in items]
+    if dtype is None:
+        dtype = result_dtype(*(kind_of(p.dtype, p.weak) for p in parts))
+    shapes = {p.shape for p in parts}
+    if len(shapes) > 1:
+        complain(
+            errors.ShapeError,
+            "setting an array element with a sequence: the parts of an array have different shapes",
+            "give all parts the same shape, or use jt.concatenate.",
+            operands={f"part {i}": p for i, p in enumerate(parts)},
+        )
+    b = build()
+    (shape,) = shapes
+    values = [b.reshape(as_value(p, dtype), shape=(1, *shape)) for p in parts]
+    return wrap(b.concat(*values, axis=0) if len(values) > 1 else values[0], scalar=False)
+
+
+def holds_tracers(items: Iterable[Any]) -> bool:
+    """Whether a tracer is among the items, or in lists and tuples of them."""
+    return any(
+        isinstance(i, Tracer) or (isinstance(i, (list, tuple)) and holds_tracers(i)) for i in items
+    )
+
+
+def operand(x: Any) -> Any:
+    """An operand of a ufunc: scalars, arrays and tracers stay, lists become arrays."""
+    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)):
+        return x
+    return array(x)
+
+
+def kind(x: Any) -> Kind:
+    """How an operand promotes."""
+    weak = weak_kind(x)
+    if weak is not None:
+        return kind_of(np.dtype(bool), weak)
+    return canonical(x.dtype) if hasattr(x, "dtype") else array(x).dtype
+
+
+def common_dtype(*operands: Any) -> DType:
+    """`np.result_type` of operands."""
+    return result_dtype(*(kind(x) for x in operands))
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return x.shape if hasattr(x, "shape") else np.shape(x)
+
+
+def static_array(x: Any) -> np.ndarray[Any, Any] | None:
+    """The elements of `x` if they are known while tracing: no tracer, or one of an eager trace."""
+    if isinstance(x, Tracer):
+        eager = isinstance(x._storage.trace.builder, EagerBuilder) and not x._storage.trace.done
+        return concrete(x) if eager else None
+    if isinstance(x, (list, tuple)) and holds_tracers(x):
+        return None
+    return np.asarray(x)
+
+
+def require_static(x: Any, what: str) -> np.ndarray[Any, Any]:
+    """The elements of `x`, or a TypeError that says that they must be known while tracing."""
+    found = static_array(x)
+    if found is None:
+        complain(
+            errors.DynamicShapeError,
+            f"{what} decides the result's shape, and a traced value is known only when the "
+            "compiled function runs",
+            f"pass {what} as a Python number or make the argument static (static_argnames).",
+            operands={what: x},
+        )
+    return found
+
+
+def ints(x: Any) -> tuple[int, ...]:
+    """A shape, repetition counts, ...: an int or a sequence of ints, as a tuple of Python ints."""
+    if isinstance(x, Tracer) and x.ndim == 1:
+        x = require_static(x, "shape")
+    if isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) > 0 or isinstance(x, range):
+        return tuple(operator.index(i) for i in x)
+    return () if isinstance(x, (list, tuple)) else (operator.index(x),)
+
+
+def axis_index(axis: Any, ndim: int, x: Any = None) -> int:
+    """A non-negative axis, or an AxisError."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        complain(
+            errors.AxisBoundsError,
+            f"axis {axis} is out of bounds for array of dimension {ndim}",
+            f"give an axis from {-ndim} to {ndim - 1}." if ndim else "a 0-d array has no axes.",
+            operands=None if x is None else {"array": x},
+        )
+    return axis % ndim
+
+
+def axis_tuple(axis: Any, ndim: int, x: Any = None) -> tuple[int, ...]:
+    """`axis` of a reduction (None: all) as sorted non-negative axes; ValueError on duplicates."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    found = [axis_index(a, ndim, x) for a in axes]
+    if len(set(found)) != len(found):
+        raise ValueError(f"duplicate value in 'axis': {axis}")
+    return tuple(sorted(found))
+
+
+def broadcast_shape(operands: Sequence[Any], what: str = "operands") -> tuple[int, ...]:
+    """NumPy's broadcast of the operands' shapes, or a ShapeError that shows them."""
+    shapes = [shape_of(x) for x in operands]
+    first = shapes[0]
+    if all(s == first or s == () for s in shapes):
+        return max(shapes, key=len)
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        text = " ".join(str(s).replace(" ", "") for s in shapes)
+        complain(
+            errors.ShapeError,
+            f"{what} could not be broadcast together with shapes {text}",
+            "trailing axes must be equal or 1; add axes of size 1 with x[:, None] or reshape.",
+            operands={f"operand {i}": x for i, x in enumerate(operands)},
+            cause=error,
+        )
+
+
+def broadcast_values(operands: Sequence[Any], dtypes: Sequence[DType], what: str) -> list[Value]:
+    """The operands' values, converted and broadcast to one shape."""
+    shape = broadcast_shape(operands, what)
+    b = build()
+    return [
+        b.broadcast_to(as_value(x, d), shape) for x, d in zip(operands, dtypes, strict=True)
+    ]
+
+
+def store(out: Any, result: Tracer, casting: str = "same_kind", where: Any = True) -> Tracer:
+    """NumPy's out=: assign `result` to `out` (casting checked, shape as broadcast) and return it."""
+    if isinstance(out, tuple):
+        (out,) = out
+    if not isinstance(out, Tracer):
+        complain(
+            errors.TracerConversionError,
+            "out= is an array that NumPy made, which a traced result cannot be stored in",
+            "make it with jt.empty, jt.zeros or np.zeros_like(x), or leave out= away and use the "
+            "result.",
+            operands={"out": out},
+        )
+    if not np.can_cast(result.dtype, out.dtype, casting=casting):  # type: ignore[arg-type]
+        complain(
+            errors.CastingError,
+            f"Cannot cast the result from {result.dtype!r} to {out.dtype!r} with casting rule "
+            f"{casting!r}",
+            f"convert the destination with .astype(np.{result.dtype.name}) first, or the result "
+            f"with .astype(np.{out.dtype.name}).",
+            operands={"destination": out, "result": result},
+        )
+    shape = broadcast_shape([out, result])
+    if shape != out.shape:
+        complain(
+            errors.ShapeError,
+            f"non-broadcastable output operand with shape {out.shape} doesn't match the broadcast "
+            f"shape {shape}",
+            "the destination must have the result's shape.",
+            operands={"destination": out, "result": result},
+        )
+    b = build()
+    new = b.broadcast_to(as_value(result, out.dtype), out.shape)
+    if where is not True:
+        mask = b.broadcast_to(as_value(operand(where), np.dtype(bool)), out.shape)
+        new = b.select(mask, new, as_value(out))
+    out.assign(new)
+    return out
+
+
+def finish(result: Tracer, out: Any = None, casting: str = "unsafe") -> Tracer:
+    """The result itself, or `out` after it was assigned to it."""
+    return result if out is None else store(out, result, casting)
+
+
+def can_store(source: DType, target: DType) -> bool:
+    return same_kind(source, target)
+
+
+def fold(combine: Callable[[Any, Any], Any], items: Sequence[Any]) -> Any:
+    """Combine a non-empty sequence pairwise, as a balanced tree."""
+    parts = list(items)
+    while len(parts) > 1:
+        pairs = [combine(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]

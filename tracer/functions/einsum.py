@@ -1,0 +1,232 @@
+"""einsum: any of NumPy's expressions, as diagonals, sums, transposes and one dot op per pair.
+
+The order of the pairs is NumPy's own (`np.einsum_path`), which needs shapes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import errors, views
+from ..core import Tracer, as_value, wrap
+from ..errors import complain
+from ..promotion import canonical
+from .arranging import diagonal
+from .common import array, common_dtype, finish
+from .contraction import contract
+from .reductions import sum_
+from .table import function, refuse_option
+
+Term = tuple[Tracer, str]  # an operand and the letter of each axis; size-1 axes that stretch are gone
+
+
+@function("einsum")
+def einsum(
+    *operands: Any,
+    out: Any = None,
+    optimize: Any = False,
+    dtype: Any = None,
+    casting: str = "safe",
+    order: str = "K",
+) -> Tracer:
+    inputs, output, arrays = parse(operands)
+    found = common_dtype(*arrays) if dtype is None else canonical(dtype)
+    sizes = _sizes(inputs, arrays)
+    terms = [_tidy((x.astype(found), axes), sizes) for x, axes in zip(arrays, inputs, strict=True)]
+    for pair in _path(terms, output, sizes):
+        taken = [terms[i] for i in pair]
+        terms = [t for i, t in enumerate(terms) if i not in pair]
+        later = set(output).union(*(set(axes) for _, axes in terms))
+        terms.append(_combine(taken, later))
+    (result,) = terms
+    x = _arrange(_sum_out(result, set(output)), output, sizes)
+    return finish(x, out)
+
+
+def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Tracer]]:
+    """Letters of each operand, letters of the result, the operands. Ellipses become letters."""
+    if not operands:
+        raise ValueError("must specify the einstein sum subscripts string and at least one operand")
+    if isinstance(operands[0], str):
+        text = operands[0].replace(" ", "")
+        arrays = [array(x) for x in operands[1:]]
+    else:
+        text, arrays = _from_lists(operands)
+    left, arrow, right = text.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(arrays):
+        complain(
+            errors.ShapeError,
+            f"einsum {text!r} names {len(inputs)} operands, and {len(arrays)} are given",
+            "give one term per operand, separated by commas.",
+            operands={f"operand {i}": x for i, x in enumerate(arrays)},
+        )
+    plain = set(text) - set(".,->")
+    if any(not c.isalpha() or not c.isascii() for c in plain):
+        bad = next(c for c in sorted(plain) if not (c.isalpha() and c.isascii()))
+        raise ValueError(f"Character {bad!r} is not a valid symbol in einsum {text!r}")
+    free = [c for c in _LETTERS if c not in plain]
+    longest = 0
+    counts = []
+    for axes, x in zip(inputs, arrays, strict=True):
+        named = len(axes.replace("...", ""))
+        extra = x.ndim - named
+        if ("..." not in axes and extra) or extra < 0 or "." in axes.replace("...", "", 1):
+            complain(
+                errors.ShapeError,
+                f"einsum {text!r}: term {axes!r} does not fit an operand with {x.ndim} axes",
+                "write one letter per axis, or ... for the axes that are not named.",
+                operands={"operand": x},
+            )
+        counts.append(extra)
+        longest = max(longest, extra)
+    dots = "".join(free[:longest])
+    inputs = [
+        axes.replace("...", dots[longest - n :]) for axes, n in zip(inputs, counts, strict=True)
+    ]
+    if arrow:
+        output = right.replace("...", dots)
+        if len(set(output)) != len(output) or set(output) - set("".join(inputs)):
+            raise ValueError(
+                f"einstein sum subscripts string {text!r}: the output names an axis twice, or one "
+                "that no operand has"
+            )
+    else:
+        named = "".join(inputs)
+        output = dots + "".join(sorted(c for c in plain if named.count(c) == 1))
+    return inputs, output, arrays
+
+
+_LETTERS = "".join(chr(c) for base in (65, 97) for c in range(base, base + 26)) + "".join(
+    chr(c) for c in range(192, 192 + 64)
+)
+
+
+def _from_lists(operands: Sequence[Any]) -> tuple[str, list[Tracer]]:
+    """The form einsum(x, [0, 1], y, [1, 2], [0, 2])."""
+    arrays = [array(x) for x in operands[: len(operands) // 2 * 2 : 2]]
+    lists = list(operands[1::2])
+
+    def letters(axes: Sequence[Any]) -> str:
+        return "".join("..." if i is Ellipsis else _LETTERS[int(i)] for i in axes)
+
+    text = ",".join(letters(axes) for axes in lists)
+    if len(operands) % 2:
+        text += "->" + letters(operands[-1])
+    return text, arrays
+
+
+def _sizes(inputs: Sequence[str], arrays: Sequence[Tracer]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for axes, x in zip(inputs, arrays, strict=True):
+        for letter, n in zip(axes, x.shape, strict=True):
+            known = sizes.setdefault(letter, n)
+            if known != n and 1 not in (known, n):
+                complain(
+                    errors.ShapeError,
+                    f"einsum: axis {letter!r} has size {known} in one operand and {n} in another",
+                    "axes with the same letter must have the same size, or 1.",
+                    operands={f"operand {i}": a for i, a in enumerate(arrays)},
+                )
+            sizes[letter] = n if known == 1 else known
+    return sizes
+
+
+def _tidy(term: Term, sizes: dict[str, int]) -> Term:
+    """Take diagonals of repeated letters, and drop axes of size 1 that stretch."""
+    x, axes = term
+    for letter in dict.fromkeys(axes):
+        while axes.count(letter) > 1:
+            i = axes.index(letter)
+            j = axes.index(letter, i + 1)
+            x = diagonal(x, 0, i, j)
+            axes = axes[:i] + axes[i + 1 : j] + axes[j + 1 :] + letter
+    ones = [i for i, c in enumerate(axes) if x.shape[i] == 1 and sizes[c] != 1]
+    if ones:
+        x = x.reshape(tuple(n for i, n in enumerate(x.shape) if i not in ones))
+        axes = "".join(c for i, c in enumerate(axes) if i not in ones)
+    return x, axes
+
+
+def _path(terms: Sequence[Term], output: str, sizes: dict[str, int]) -> list[tuple[int, ...]]:
+    """Which terms to combine, step by step; each step's result goes to the end."""
+    if len(terms) <= 2:
+        return [tuple(range(len(terms)))]
+    # NumPy's planner wants ASCII letters and arrays; a broadcast scalar has the shape, no memory.
+    ascii_letters = _LETTERS[:52]
+    rename = dict(zip(sizes, ascii_letters, strict=False))
+    if len(sizes) > len(ascii_letters):
+        return [(0, 1)] * (len(terms) - 1)
+    named = [a for _, axes in terms for a in axes]
+    text = ",".join("".join(rename[c] for c in axes) for _, axes in terms)
+    kept = "".join(rename[c] for c in output if c in named)
+    shapes = [np.broadcast_to(np.float32(0), [sizes[c] for c in axes]) for _, axes in terms]
+    path, _ = np.einsum_path(f"{text}->{kept}", *shapes, optimize="greedy")
+    steps: list[tuple[int, ...]] = []
+    for step in path[1:]:
+        indices = sorted(step)
+        while len(indices) > 2:  # a step over many operands: two at a time, the result goes last
+            steps.append((indices[0], indices[1]))
+            indices = [i - 2 for i in indices[2:]]
+            indices.append(_remaining(terms, steps) - 1)
+        steps.append(tuple(indices))
+    return steps
+
+
+def _remaining(terms: Sequence[Term], steps: Sequence[tuple[int, ...]]) -> int:
+    """How many terms are left after the steps."""
+    return len(terms) - sum(len(s) - 1 for s in steps)
+
+
+def _combine(taken: Sequence[Term], later: set[str]) -> Term:
+    """One or two terms into one, summed over the letters that nobody needs later."""
+    if len(taken) == 1:
+        return _sum_out(taken[0], later)
+    (a, left), (b, right) = taken
+    # What only one side has, and nobody needs, is summed before.
+    a, left = _sum_out((a, left), later | set(right))
+    b, right = _sum_out((b, right), later | set(left))
+    shared = [c for c in left if c in right]
+    batch = [c for c in shared if c in later]
+    summed = [c for c in shared if c not in later]
+    value = contract(
+        as_value(a),
+        as_value(b),
+        (tuple(left.index(c) for c in summed), tuple(right.index(c) for c in summed)),
+        (tuple(left.index(c) for c in batch), tuple(right.index(c) for c in batch)),
+    )
+    free = [c for c in left if c not in shared] + [c for c in right if c not in shared]
+    return wrap(value, scalar=False), "".join(batch + free)
+
+
+def _sum_out(term: Term, needed: set[str]) -> Term:
+    x, axes = term
+    gone = tuple(i for i, c in enumerate(axes) if c not in needed)
+    if not gone:
+        return term
+    x = sum_(x, axis=gone, dtype=x.dtype)
+    return x, "".join(c for c in axes if c in needed)
+
+
+def _arrange(term: Term, output: str, sizes: dict[str, int]) -> Tracer:
+    """The axes in the output's order; letters that only had stretched axes are put back."""
+    x, axes = term
+    x = views.transpose(x, [axes.index(c) for c in output if c in axes])
+    if len(axes) != len(output):
+        x = x[tuple(slice(None) if c in axes else None for c in output)]
+        x = views.broadcast_to(x, [sizes[c] for c in output])
+    return x if x.ndim == 0 else wrap(as_value(x))
+
+
+@function("einsum_path")
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    if einsum_call:
+        refuse_option("einsum_path", einsum_call=True)
+    stand_ins = [
+        np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, Tracer) else x
+        for x in operands
+    ]
+    return np.einsum_path(*stand_ins, optimize=optimize)

@@ -1,0 +1,381 @@
+"""Elementwise functions that are no ufuncs: where, clip, round, nan_to_num, isclose, erf, ..."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import BOOL, F64
+from .. import errors
+from ..core import Tracer, as_value, weak_kind, wrap
+from ..errors import complain
+from ..promotion import canonical, check_python_int, float_dtype
+from . import ufuncs
+from .common import (
+    NO_VALUE,
+    array,
+    broadcast_shape,
+    broadcast_values,
+    build,
+    common_dtype,
+    finish,
+    fold,
+    given,
+    kind,
+    operand,
+    static_array,
+)
+from .table import function, refuse_option
+
+
+@function("where")
+def where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Any:
+    if not given(x) and not given(y):
+        known = static_array(condition)
+        if known is not None:
+            return tuple(array(i) for i in np.nonzero(known))
+        return no_static_shape("where(condition)", "jt.where(condition, x, y)")
+    if not (given(x) and given(y)):
+        raise ValueError("either both or neither of x and y should be given")
+    operands = [operand(condition), operand(x), operand(y)]
+    dtype = common_dtype(*operands[1:])
+    for side in operands[1:]:
+        if type(side) is int:
+            check_python_int(side, dtype)
+    values = broadcast_values(operands, [BOOL, dtype, dtype], "operands")
+    return wrap(build().select(*values), scalar=False)
+
+
+def no_static_shape(what: str, instead: str) -> Any:
+    """The error of functions whose result's shape depends on values."""
+    complain(
+        errors.DynamicShapeError,
+        f"{what} has a shape that depends on the values, which are known only when the compiled "
+        "function runs",
+        f"keep the full shape and choose by element: {instead}; or compute this outside of the "
+        "compiled function.",
+    )
+
+
+@function("clip")
+def clip(
+    a: Any,
+    a_min: Any = NO_VALUE,
+    a_max: Any = NO_VALUE,
+    out: Any = None,
+    *,
+    min: Any = NO_VALUE,
+    max: Any = NO_VALUE,
+    dtype: Any = None,
+    casting: Any = "same_kind",
+) -> Any:
+    if not given(a_min) and not given(a_max):
+        a_min, a_max = (None if not given(m) else m for m in (min, max))
+    elif not given(a_min) or not given(a_max):
+        missing = "a_min" if not given(a_min) else "a_max"
+        raise TypeError(f"clip() missing 1 required positional argument: {missing!r}")
+    elif given(min) or given(max):
+        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are given")
+    x = operand(a)
+    bounds = [operand(m) for m in (a_min, a_max) if m is not None]
+    if not bounds:
+        return finish(ufuncs.apply(np.positive, x), out)
+    if dtype is None:
+        dtype = common_dtype(x, *bounds)
+        if dtype == BOOL:
+            complain(
+                errors.DTypeError,
+                "clip of booleans is not defined",
+                "combine booleans with & and |.",
+                operands={"a": x},
+            )
+    dtype = canonical(dtype)
+    for m in bounds:
+        if type(m) is int:
+            check_python_int(m, dtype)
+    values = broadcast_values([x, *bounds], [dtype] * (1 + len(bounds)), "operands")
+    b, value = build(), values[0]
+    if a_min is not None:
+        value = b.maximum(value, values[1])
+    if a_max is not None:
+        value = b.minimum(value, values[-1])
+    return finish(wrap(value), out, casting)
+
+
+@function("round", "around")
+def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    x = array(a)
+    decimals = int(decimals)
+    if x.dtype.kind in "iu":
+        if decimals >= 0:
+            return finish(x.copy(), out)
+        scale = 10**-decimals
+        exact = ufuncs.apply(np.rint, x.astype(F64) / scale) * scale
+        return finish(exact.astype(x.dtype), out)
+    if x.dtype == BOOL:
+        ufuncs.loop_dtypes(np.rint, (x,))  # float16 in NumPy: says so
+    if decimals == 0:
+        return finish(ufuncs.apply(np.rint, x), out)
+    scale = float(10 ** abs(decimals))
+    if decimals > 0:
+        return finish(ufuncs.apply(np.rint, x * scale) / scale, out)
+    return finish(ufuncs.apply(np.rint, x / scale) * scale, out)
+
+
+@function("fix")
+def fix(x: Any, out: Any = None) -> Any:
+    return ufuncs.call(np.trunc, x, out=out)
+
+
+@function("nan_to_num")
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    a = array(x)
+    if a.dtype.kind == "f":
+        info = np.finfo(a.dtype)
+        high = info.max if posinf is None else posinf
+        low = info.min if neginf is None else neginf
+        fills = [ufuncs.apply(np.isnan, a), a == math.inf, a == -math.inf]
+        result = a
+        for mask, fill in zip(fills, (nan, high, low), strict=True):
+            result = where(mask, array(fill).astype(a.dtype), result)
+    else:
+        result = a.copy()
+    if not copy:
+        a[...] = result
+        return a
+    return result if a.ndim else wrap(as_value(result))
+
+
+def _erf_reference(x: Any, /) -> Any:
+    """The error function, by `math.erf` at each element."""
+    a = np.asarray(x)
+    dtype = a.dtype if a.dtype.kind == "f" else np.dtype(np.float64)
+    values = [math.erf(v) for v in a.astype(np.float64).ravel()]
+    return np.array(values, dtype).reshape(a.shape)[()]
+
+
+@function("erf", reference=_erf_reference)
+def erf(x: Any, /, **options: Any) -> Any:
+    if options:
+        refuse_option("erf", **options)
+    a = array(x)
+    return wrap(build().erf(as_value(a, float_dtype(a.dtype))))
+
+
+@function("sinc")
+def sinc(x: Any) -> Any:
+    a = array(x)
+    if a.dtype.kind != "f":
+        a = a.astype(F64)
+    y = math.pi * where(a == 0, a.dtype.type(1.0e-20), a)
+    return ufuncs.apply(np.sin, y) / y
+
+
+@function("real")
+def real(val: Any) -> Any:
+    return array(val)[...] if array(val).ndim else array(val)
+
+
+@function("imag")
+def imag(val: Any) -> Any:
+    x = array(val)
+    return wrap(build().full(x.shape, 0, x.dtype), scalar=False)
+
+
+@function("angle")
+def angle(z: Any, deg: bool = False) -> Any:
+    x = array(z)
+    result = ufuncs.apply(np.arctan2, imag(x), x)
+    return result * (180 / math.pi) if deg else result
+
+
+@function("isposinf")
+def isposinf(x: Any, out: Any = None) -> Any:
+    a = array(x)
+    return finish(ufuncs.apply(np.logical_and, ufuncs.apply(np.isinf, a), a > 0), out)
+
+
+@function("isneginf")
+def isneginf(x: Any, out: Any = None) -> Any:
+    a = array(x)
+    return finish(ufuncs.apply(np.logical_and, ufuncs.apply(np.isinf, a), a < 0), out)
+
+
+@function("isreal")
+def isreal(x: Any) -> Any:
+    return wrap(build().full(array(x).shape, True, BOOL))
+
+
+@function("iscomplex")
+def iscomplex(x: Any) -> Any:
+    return wrap(build().full(array(x).shape, False, BOOL))
+
+
+@function("isrealobj")
+def isrealobj(x: Any) -> bool:
+    return True
+
+
+@function("iscomplexobj")
+def iscomplexobj(x: Any) -> bool:
+    return False
+
+
+@function("isclose")
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    x, y = operand(a), operand(b)
+    if kind(y) is not float and (kind(y) is int or kind(y).kind != "f"):  # type: ignore[union-attr]
+        y = array(y).astype(F64)
+    difference = abs(array(ufuncs.apply(np.subtract, x, y)))
+    bound = ufuncs.apply(np.add, atol, ufuncs.apply(np.multiply, rtol, abs(array(y))))
+    finite = ufuncs.apply(np.isfinite, y)
+    close = (difference <= bound) & finite | ufuncs.apply(np.equal, x, y)
+    if equal_nan:
+        close = close | ufuncs.apply(np.isnan, x) & ufuncs.apply(np.isnan, y)
+    return close
+
+
+@function("allclose")
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    from .reductions import all_
+
+    return all_(isclose(a, b, rtol, atol, equal_nan))
+
+
+@function("array_equal")
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    from .reductions import all_
+
+    x, y = array(a1), array(a2)
+    if x.shape != y.shape:
+        return wrap(build().const(False))
+    same = x == y
+    if equal_nan:
+        same = same | ufuncs.apply(np.isnan, x) & ufuncs.apply(np.isnan, y)
+    return all_(same)
+
+
+@function("array_equiv")
+def array_equiv(a1: Any, a2: Any) -> Any:
+    from .reductions import all_
+
+    x, y = array(a1), array(a2)
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return wrap(build().const(False))
+    return all_(x == y)
+
+
+@function("select")
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if len(condlist) == 0:
+        raise ValueError("select with an empty condition list is not possible")
+    for i, c in enumerate(condlist):
+        if kind(c) != BOOL:
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+    choices = [operand(c) for c in choicelist]
+    dtype = common_dtype(*choices, operand(default))
+    shape = broadcast_shape([*condlist, *choices, operand(default)])
+    b = build()
+    result = b.broadcast_to(as_value(operand(default), dtype), shape)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        mask = b.broadcast_to(as_value(operand(condition)), shape)
+        result = b.select(mask, b.broadcast_to(as_value(choice, dtype), shape), result)
+    return wrap(result, scalar=False)
+
+
+@function("choose")
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    index = array(a)
+    parts = [array(c) for c in choices] if isinstance(choices, (list, tuple)) else list(array(choices))
+    count = len(parts)
+    if mode == "wrap":
+        index = index % count
+    elif mode == "clip":
+        index = clip(index, 0, count - 1)
+    else:
+        known = static_array(a)
+        if known is None:
+            refuse_option("choose", mode=mode)
+        elif known.size and (known.min() < 0 or known.max() >= count):
+            raise ValueError("invalid entry in choice array")
+    dtype = common_dtype(*parts)
+    shape = broadcast_shape([index, *parts])
+    result = parts[-1].astype(dtype)
+    for k in range(count - 2, -1, -1):
+        result = where(index == k, parts[k].astype(dtype), result)
+    from .movement import broadcast_to
+
+    if result.shape != shape:
+        result = broadcast_to(result, shape).copy()
+    return finish(result, out)
+
+
+@function("piecewise")
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    a = array(x)
+    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise ValueError(
+            f"with {len(conditions)} condition(s), either {len(conditions)} or "
+            f"{len(conditions) + 1} functions are expected"
+        )
+    values = [f(a, *args, **kw) if callable(f) else f for f in funclist]
+    result: Any = array(values.pop() if len(values) > len(conditions) else 0).astype(a.dtype)
+    for condition, value in zip(conditions, values, strict=True):
+        result = where(condition, array(value).astype(a.dtype), result)
+    return result
+
+
+@function("i0")
+def i0(x: Any) -> Any:
+    """The modified Bessel function, by NumPy's own Chebyshev series."""
+    from numpy.lib import _function_base_impl as impl
+
+    a = array(x)
+    a = abs(a.astype(F64) if a.dtype.kind != "f" else a)
+    small = ufuncs.apply(np.exp, a) * _chebyshev(a / 2.0 - 2, impl._i0A)
+    safe = where(a > 8.0, a, a.dtype.type(16.0))
+    large = ufuncs.apply(np.exp, a) * _chebyshev(32.0 / safe - 2.0, impl._i0B)
+    large = large / ufuncs.apply(np.sqrt, safe)
+    return where(a <= 8.0, small, large)
+
+
+def _chebyshev(x: Tracer, coefficients: Sequence[float]) -> Any:
+    b0: Any = coefficients[0]
+    b1: Any = 0.0
+    b2: Any = 0.0
+    for c in coefficients[1:]:
+        b0, b1, b2 = x * b0 - b1 + c, b0, b1
+    return 0.5 * (b0 - b2)
+
+
+@function("unwrap")
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
+    from .scans import cumsum, diff
+
+    x = array(p)
+    steps = diff(x, axis=axis)
+    discont = period / 2 if discont is None else discont
+    dtype = common_dtype(steps, operand(period))
+    whole = dtype.kind in "iu"
+    high = period // 2 if whole else period / 2
+    low = -high
+    wrapped = (steps - low) % period + low
+    if not whole or period % 2 == 0:
+        wrapped = where((wrapped == low) & (steps > 0), high, wrapped)
+    correction = where(abs(steps) < discont, wrapped.dtype.type(0), wrapped - steps)
+    result = x.astype(dtype).copy()
+    lead = (slice(None),) * (axis % x.ndim)
+    result[(*lead, slice(1, None))] = x[(*lead, slice(1, None))] + cumsum(correction, axis=axis)
+    return result
+
+

@@ -1,0 +1,139 @@
+"""numpy.linalg.norm and its kin: the norms that need no decomposition."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import F64
+from ..core import Tracer
+from . import ufuncs
+from .common import array, axis_tuple
+from .reductions import kept_shape, max_, min_, sum_
+from .table import function, refuse_option
+
+
+def _float(x: Any) -> Tracer:
+    a = array(x)
+    return a if a.dtype.kind == "f" else a.astype(F64)
+
+
+@function("linalg.norm")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tracer:
+    a = _float(x)
+    if axis is None:
+        if ord is None or (ord == 2 and a.ndim == 1) or (ord == "fro" and a.ndim == 2):
+            result = _euclidean(a, tuple(range(a.ndim)), False)
+            return result.reshape((1,) * a.ndim) if keepdims else result
+        axes: tuple[int, ...] = tuple(range(a.ndim))
+    else:
+        given = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = tuple(int(i) % a.ndim for i in given) if axis_tuple(axis, a.ndim, a) else ()
+    if len(axes) == 1:
+        return _vector(a, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix(a, "fro" if ord is None else ord, axes, keepdims)
+    raise ValueError("Improper number of dimensions to norm.")
+
+
+def _euclidean(x: Tracer, axes: tuple[int, ...], keepdims: bool) -> Tracer:
+    return ufuncs.apply(np.sqrt, sum_(x * x, axis=axes, keepdims=keepdims))
+
+
+def _vector(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Tracer:
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid norm order '{ord}' for vectors")
+    if ord == math.inf:
+        return max_(abs(x), axis=axes, keepdims=keepdims)
+    if ord == -math.inf:
+        return min_(abs(x), axis=axes, keepdims=keepdims)
+    if ord == 0:
+        return sum_((x != 0).astype(x.dtype), axis=axes, keepdims=keepdims)
+    if ord == 1:
+        return sum_(abs(x), axis=axes, keepdims=keepdims)
+    if ord == 2:
+        return _euclidean(x, axes, keepdims)
+    total = sum_(abs(x) ** ord, axis=axes, keepdims=keepdims)
+    return ufuncs.apply(np.power, total, x.dtype.type(1) / ord)
+
+
+def _matrix(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Tracer:
+    if axes[0] == axes[1]:
+        raise ValueError("Duplicate axes given.")
+    row, column = axes
+    if ord in ("fro", "f"):
+        return _euclidean(x, tuple(sorted(axes)), keepdims)
+    if ord in (1, -1, math.inf, -math.inf):
+        inner, outer = (row, column) if abs(ord) == 1 else (column, row)
+        sums = sum_(abs(x), axis=inner, keepdims=True)
+        result = (max_ if ord > 0 else min_)(sums, axis=outer, keepdims=True)
+        shape = kept_shape(x.shape, axes)
+        return result if keepdims else result.reshape(
+            tuple(n for i, n in enumerate(shape) if i not in axes)
+        )
+    if ord in (2, -2, "nuc"):
+        return refuse_option("linalg.norm", ord=ord)
+    raise ValueError("Invalid norm order for matrices.")
+
+
+@function("linalg.vector_norm")
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tracer:
+    a = _float(x)
+    axes = axis_tuple(axis, a.ndim, a)
+    return _vector(a, ord, axes, keepdims)
+
+
+@function("linalg.matrix_norm")
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tracer:
+    a = _float(x)
+    if a.ndim < 2:
+        raise ValueError("Improper number of dimensions to norm.")
+    return _matrix(a, ord, (a.ndim - 2, a.ndim - 1), keepdims)
+
+
+@function("cov")
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Tracer:
+    if fweights is not None or aweights is not None:
+        refuse_option("cov", fweights=fweights, aweights=aweights)
+    from .contraction import dot
+    from .movement import atleast_2d, concatenate
+    from .reductions import mean
+
+    def rows(data: Any) -> Tracer:
+        a = array(data)
+        if a.ndim > 2:
+            raise ValueError("m has more than 2 dimensions")
+        a = atleast_2d(a.astype(F64 if dtype is None else dtype))
+        return a if rowvar or a.shape[0] == 1 else a.T
+
+    x = rows(m)
+    if y is not None:
+        x = concatenate([x, rows(y)], 0)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    x = x - mean(x, axis=1, keepdims=True)
+    result = dot(x, x.T) / max(x.shape[1] - ddof, 0)
+    return result.reshape(()).copy() if result.size == 1 else result
+
+
+@function("corrcoef")
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tracer:
+    from .arranging import diagonal
+    from .elementwise import clip
+
+    c = cov(x, y, rowvar, dtype=dtype)
+    if c.ndim == 0:
+        return c / c
+    deviation = ufuncs.apply(np.sqrt, diagonal(c))
+    return clip(c / deviation[:, None] / deviation[None, :], -1, 1)

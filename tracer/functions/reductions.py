@@ -1,0 +1,377 @@
+"""Reductions: sum, prod, max, min, any, all, argmax, argmin, mean, var, norms and their kin.
+
+The graph's reductions remove axes and nothing more; dtype rules, `keepdims`, `where`, `initial`,
+`out` and the statistics are composed here, in NumPy's order of operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import BOOL, F64, I64
+from ..core import Tracer, as_value, wrap
+from ..promotion import DType, canonical, float_dtype, sum_dtype
+from . import ufuncs
+from .common import (
+    NO_VALUE,
+    array,
+    axis_index,
+    axis_tuple,
+    broadcast_shape,
+    build,
+    finish,
+    given,
+    operand,
+)
+from .table import function, refuse_option
+
+
+def reduce(op: str, x: Tracer, axes: tuple[int, ...], keepdims: bool = False) -> Tracer:
+    """One reduction op over `axes` (sorted); an empty `axes` is the identity."""
+    b = build()
+    value = as_value(x)
+    if axes:
+        value = b.op(op, value, axes=axes)
+    if keepdims:
+        value = b.reshape(value, shape=kept_shape(x.shape, axes))
+    return wrap(value)
+
+
+def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+
+
+def masked(x: Tracer, where: Any, fill: Any) -> Tracer:
+    """`x` with `fill` where `where` is false, broadcast together."""
+    if where is True or not given(where):
+        return x
+    shape = broadcast_shape([x, operand(where)])
+    b = build()
+    mask = b.broadcast_to(as_value(operand(where), BOOL), shape)
+    value = b.broadcast_to(as_value(x), shape)
+    return wrap(b.select(mask, value, b.full(shape, fill, x.dtype)), scalar=False)
+
+
+def _keep(keepdims: Any) -> bool:
+    return bool(keepdims) if given(keepdims) else False
+
+
+def _accumulation(
+    op: str, combine: str, identity: int
+) -> Callable[..., Any]:
+    def traced(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = NO_VALUE,
+        where: Any = True,
+    ) -> Any:
+        x = array(a)
+        dtype = sum_dtype(x.dtype) if dtype is None else canonical(dtype)
+        axes = axis_tuple(axis, x.ndim, x)
+        if dtype == BOOL:  # asked for: add is or, multiply is and
+            x = masked(x.astype(bool), where, bool(identity))
+            result = reduce("any" if op == "sum" else "all", x, axes, _keep(keepdims))
+        else:
+            x = masked(x.astype(dtype), where, identity)
+            result = reduce(op, x, axes, _keep(keepdims))
+        if given(initial) and initial is not None:
+            result = ufuncs.apply(getattr(np, combine), result, array(initial).astype(dtype))
+        return finish(result, out)
+
+    traced.__name__ = op
+    return traced
+
+
+sum_ = function("sum")(_accumulation("sum", "add", 0))
+prod = function("prod")(_accumulation("prod", "multiply", 1))
+
+
+def lowest(dtype: DType) -> Any:
+    """The identity of max."""
+    if dtype.kind == "f":
+        return -math.inf
+    return False if dtype == BOOL else int(np.iinfo(dtype).min)
+
+
+def highest(dtype: DType) -> Any:
+    """The identity of min."""
+    if dtype.kind == "f":
+        return math.inf
+    return True if dtype == BOOL else int(np.iinfo(dtype).max)
+
+
+def _extremum(op: str, ufunc: np.ufunc, of_bool: str) -> Callable[..., Any]:
+    def traced(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = NO_VALUE,
+        where: Any = True,
+    ) -> Any:
+        x = array(a)
+        axes = axis_tuple(axis, x.ndim, x)
+        has_initial = given(initial) and initial is not None
+        empty = any(x.shape[i] == 0 for i in axes) and 0 not in kept_shape(x.shape, axes)
+        if not has_initial:
+            if any(x.shape[i] == 0 for i in axes) or (empty and axes):
+                raise ValueError(
+                    f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
+                )
+            if given(where) and where is not True:
+                raise ValueError(
+                    f"reduction operation '{ufunc.__name__}' does not have an identity, so to use "
+                    "a where mask one has to specify 'initial'"
+                )
+        identity = lowest(x.dtype) if op == "max" else highest(x.dtype)
+        x = masked(x, where, identity)
+        if any(x.shape[i] == 0 for i in axes):
+            shape = kept_shape(x.shape, axes)
+            if not _keep(keepdims):
+                shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+            result = wrap(build().full(shape, identity, x.dtype))
+        elif x.dtype == BOOL:
+            result = reduce(of_bool, x, axes, _keep(keepdims))
+        else:
+            result = reduce(op, x, axes, _keep(keepdims))
+        if has_initial:
+            result = ufuncs.apply(ufunc, result, array(initial).astype(x.dtype))
+        return finish(result, out)
+
+    traced.__name__ = op
+    return traced
+
+
+max_ = function("max", "amax")(_extremum("max", np.maximum, "any"))
+min_ = function("min", "amin")(_extremum("min", np.minimum, "all"))
+
+
+def _logical(op: str, identity: bool) -> Callable[..., Any]:
+    def traced(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+    ) -> Any:
+        x = masked(array(a).astype(bool), where, identity)
+        result = reduce(op, x, axis_tuple(axis, x.ndim, x), _keep(keepdims))
+        return finish(result, out)
+
+    traced.__name__ = op
+    return traced
+
+
+any_ = function("any")(_logical("any", False))
+all_ = function("all")(_logical("all", True))
+
+
+def _position(op: str) -> Callable[..., Any]:
+    def traced(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        x = array(a)
+        flat = x.ravel() if axis is None else x
+        index = 0 if axis is None else axis_index(axis, x.ndim, x)
+        if flat.ndim == 0:
+            flat = flat.reshape(1)
+        if flat.shape[index] == 0:
+            raise ValueError(f"attempt to get {op} of an empty sequence")
+        value = build().op(op, as_value(flat), axis=index)
+        if _keep(keepdims):
+            axes = axis_tuple(axis, x.ndim, x)
+            value = build().reshape(value, shape=kept_shape(x.shape, axes))
+        return finish(wrap(value), out)
+
+    traced.__name__ = op
+    return traced
+
+
+argmax = function("argmax")(_position("argmax"))
+argmin = function("argmin")(_position("argmin"))
+
+
+@function("ptp")
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    high, low = max_(a, axis=axis, keepdims=keepdims), min_(a, axis=axis, keepdims=keepdims)
+    return finish(ufuncs.apply(np.subtract, high, low), out)
+
+
+def _count(x: Tracer, axes: tuple[int, ...], where: Any, keepdims: bool) -> Any:
+    """How many elements a reduction takes: an int, or per result with `where`."""
+    if where is True or not given(where):
+        return math.prod(x.shape[i] for i in axes)
+    shape = broadcast_shape([x, operand(where)])
+    mask = build().broadcast_to(as_value(operand(where), BOOL), shape)
+    return reduce("sum", wrap(build().convert(mask, dtype=I64), scalar=False), axes, keepdims)
+
+
+def _quotient(total: Tracer, count: Any) -> Tracer:
+    """`total / count` in total's dtype; 0 / 0 is NaN."""
+    return ufuncs.apply(np.divide, total, array(count).astype(total.dtype))
+
+
+@function("mean")
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+) -> Any:
+    x = array(a)
+    dtype = float_dtype(x.dtype) if dtype is None else canonical(dtype)
+    axes = axis_tuple(axis, x.ndim, x)
+    total = sum_(x, axis=axes, dtype=dtype, keepdims=keepdims, where=where)
+    count = _count(x, axes, where, _keep(keepdims))
+    if dtype.kind != "f":
+        quotient = ufuncs.apply(np.divide, total, array(count))
+        return finish(quotient.astype(dtype), out)
+    return finish(_quotient(total, count), out)
+
+
+@function("var")
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Any:
+    """Two passes, as NumPy: the mean first, then the mean of the squared deviations."""
+    if given(correction):
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    x = array(a)
+    dtype = float_dtype(x.dtype) if dtype is None else canonical(dtype)
+    axes = axis_tuple(axis, x.ndim, x)
+    if given(mean):
+        centre: Any = mean
+    else:
+        total = sum_(x, axis=axes, dtype=dtype, keepdims=True, where=where)
+        centre = _quotient(total, _count(x, axes, where, True))
+    deviation = ufuncs.apply(np.subtract, x, centre)
+    squares = ufuncs.apply(np.square, deviation)
+    total = sum_(squares, axis=axes, dtype=dtype, keepdims=keepdims, where=where)
+    count = _count(x, axes, where, _keep(keepdims))
+    if isinstance(count, Tracer) or isinstance(ddof, Tracer):
+        left = ufuncs.apply(np.maximum, ufuncs.apply(np.subtract, count, ddof), 0)
+    else:
+        left = max(count - ddof, 0)
+    return finish(_quotient(total, left), out)
+
+
+@function("std")
+def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *args: Any, **kw: Any) -> Any:
+    return finish(ufuncs.apply(np.sqrt, var(a, axis, dtype, None, *args, **kw)), out)
+
+
+@function("average")
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    x = array(a)
+    axes = axis_tuple(axis, x.ndim, x)
+    if weights is None:
+        result = mean(x, axis=axes, keepdims=keepdims)
+        count = result.dtype.type(_count(x, axes, True, False))
+        scale: Any = wrap(build().full(result.shape, count, result.dtype))
+    else:
+        w = array(weights)
+        if w.shape != x.shape:
+            if axis is None:
+                raise TypeError("Axis must be specified when shapes of a and weights differ.")
+            if w.shape != tuple(x.shape[i] for i in axes):
+                raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+            w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+        dtype = np.result_type(x.dtype, w.dtype, *(() if x.dtype.kind == "f" else (F64,)))
+        scale = sum_(w.astype(dtype) + np.zeros(x.shape, dtype), axis=axes, keepdims=keepdims)
+        products = ufuncs.apply(np.multiply, x, w)
+        result = _quotient(sum_(products, axis=axes, dtype=dtype, keepdims=keepdims), scale)
+    return (result, scale) if returned else result
+
+
+@function("count_nonzero")
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return sum_(array(a).astype(bool), axis=axis, dtype=np.int64, keepdims=keepdims)
+
+
+@function("logsumexp", reference=lambda a, axis=None, keepdims=False: logsumexp_reference(
+    a, axis, keepdims
+))
+def logsumexp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    """`log(sum(exp(a)))` without overflow; infinities and empty sums give what the limit gives."""
+    x = array(a)
+    x = x.astype(float_dtype(x.dtype))
+    axes = axis_tuple(axis, x.ndim, x)
+    top = max_(x, axis=axes, keepdims=True, initial=-math.inf)
+    shift = ufuncs.apply(np.isfinite, top)
+    zero = wrap(build().full_like(as_value(top), 0), scalar=False)
+    from .elementwise import where as choose
+
+    top = wrap(build().stop_gradient(as_value(choose(shift, top, zero))), scalar=False)
+    total = sum_(ufuncs.apply(np.exp, x - top), axis=axes, keepdims=keepdims)
+    shape = total.shape
+    return ufuncs.apply(np.add, ufuncs.apply(np.log, total), top.reshape(shape))
+
+
+def logsumexp_reference(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    x = np.asarray(a)
+    if x.dtype.kind != "f":
+        x = x.astype(np.float64)
+    top = np.max(x, axis=axis, keepdims=True, initial=-math.inf)
+    top = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
+    with np.errstate(divide="ignore"):
+        total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=keepdims))
+    return (total + top.reshape(total.shape))[()]
+
+
+def _nan_reduction(
+    name: str, plain: Callable[..., Any], fill: Callable[[DType], Any], extremum: bool = False
+) -> None:
+    def traced(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        x = array(a)
+        if x.dtype.kind != "f":
+            return plain(x, axis, *args, **kwargs)
+        nan = ufuncs.apply(np.isnan, x)
+        result = plain(masked(x, ~nan, fill(x.dtype)), axis, *args, **kwargs)
+        if not extremum or (args or "out" in kwargs):
+            return result
+        none = all_(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
+        return masked(result, ~none, math.nan)
+
+    function(name)(traced)
+
+
+_nan_reduction("nansum", sum_, lambda dtype: 0)
+_nan_reduction("nanprod", prod, lambda dtype: 1)
+_nan_reduction("nanmax", max_, lowest, extremum=True)
+_nan_reduction("nanmin", min_, highest, extremum=True)
+_nan_reduction("nanargmax", argmax, lowest)
+_nan_reduction("nanargmin", argmin, highest)
+
+
+def _nan_statistic(name: str, plain: Callable[..., Any]) -> None:
+    def traced(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        x = array(a)
+        if x.dtype.kind != "f":
+            return plain(x, axis, *args, **kwargs)
+        if given(kwargs.get("where", NO_VALUE)) and kwargs["where"] is not True:
+            refuse_option(name, where=kwargs["where"])
+        return plain(x, axis, *args, **{**kwargs, "where": ~ufuncs.apply(np.isnan, x)})
+
+    function(name)(traced)
+
+
+_nan_statistic("nanmean", mean)
+_nan_statistic("nanvar", var)
+_nan_statistic("nanstd", std)

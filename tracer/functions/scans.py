@@ -1,0 +1,220 @@
+"""Running sums and products, differences, gradients and integrals along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import BOOL, F64
+from ..core import Tracer, as_value, wrap
+from ..promotion import canonical, sum_dtype
+from . import ufuncs
+from .common import (
+    NO_VALUE,
+    array,
+    axis_index,
+    axis_tuple,
+    build,
+    finish,
+    given,
+)
+from .elementwise import where
+from .movement import concatenate, moveaxis
+from .reductions import sum_
+from .table import function
+
+
+def _lead(axis: int, item: Any) -> tuple[Any, ...]:
+    """The index that takes `item` of an axis."""
+    return (slice(None),) * axis + (item,)
+
+
+def _scan(op: str, name: str) -> Callable[..., Any]:
+    def traced(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        x = array(a)
+        if axis is None:
+            x, axis = x.ravel(), 0
+        axis = axis_index(axis, x.ndim, x)
+        dtype = sum_dtype(x.dtype) if dtype is None else canonical(dtype)
+        if dtype == BOOL:
+            found = "cummax" if op == "cumsum" else "cummin"
+            x = x.astype(bool).astype(np.uint8)
+            value = build().op(found, as_value(x), axis=axis, reverse=False)
+            return finish(wrap(value).astype(bool), out)
+        value = build().op(op, as_value(x.astype(dtype)), axis=axis, reverse=False)
+        return finish(wrap(value, scalar=False), out)
+
+    traced.__name__ = name
+    return traced
+
+
+cumsum = function("cumsum")(_scan("cumsum", "cumsum"))
+cumprod = function("cumprod")(_scan("cumprod", "cumprod"))
+
+
+def _cumulative(name: str, scan: Callable[..., Any], start: int) -> None:
+    def traced(
+        x: Any,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        include_initial: bool = False,
+    ) -> Any:
+        a = array(x)
+        a = a.reshape(1) if a.ndim == 0 else a
+        if axis is None:
+            if a.ndim != 1:
+                raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+            axis = 0
+        axis = axis_index(axis, a.ndim, a)
+        result = scan(a, axis, dtype)
+        if include_initial:
+            shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+            first = wrap(build().full(shape, start, result.dtype))
+            result = concatenate([first, result], axis)
+        return finish(result, out)
+
+    function(name)(traced)
+
+
+_cumulative("cumulative_sum", cumsum, 0)
+_cumulative("cumulative_prod", cumprod, 1)
+
+
+@function("nancumsum")
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return cumsum(_without_nan(a, 0), axis, dtype, out)
+
+
+@function("nancumprod")
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return cumprod(_without_nan(a, 1), axis, dtype, out)
+
+
+def _without_nan(a: Any, fill: int) -> Tracer:
+    x = array(a)
+    return where(ufuncs.apply(np.isnan, x), x.dtype.type(fill), x) if x.dtype.kind == "f" else x
+
+
+@function("diff")
+def diff(
+    a: Any, n: int = 1, axis: int = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE
+) -> Tracer:
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
+    x = array(a)
+    if n == 0:
+        return x
+    if x.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    axis = axis_index(axis, x.ndim, x)
+    parts = [x]
+    for extra, front in ((prepend, True), (append, False)):
+        if given(extra):
+            e = array(extra)
+            if e.ndim == 0:
+                from .movement import broadcast_to
+
+                e = broadcast_to(e, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+            parts = [e, *parts] if front else [*parts, e]
+    x = concatenate(parts, axis) if len(parts) > 1 else x
+    ufunc = np.not_equal if x.dtype == BOOL else np.subtract
+    for _ in range(n):
+        later, earlier = x[_lead(axis, slice(1, None))], x[_lead(axis, slice(None, -1))]
+        x = ufuncs.apply(ufunc, later, earlier)
+    return x
+
+
+@function("ediff1d")
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tracer:
+    x = array(ary).ravel()
+    steps = x[1:] - x[:-1]
+    parts = [steps]
+    if to_begin is not None:
+        parts.insert(0, array(to_begin).ravel().astype(x.dtype))
+    if to_end is not None:
+        parts.append(array(to_end).ravel().astype(x.dtype))
+    return concatenate(parts) if len(parts) > 1 else steps
+
+
+@function("gradient")
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    x = array(f)
+    axes = axis_tuple(axis, x.ndim, x)
+    if edge_order not in (1, 2):
+        raise ValueError("'edge_order' greater than 2 not supported")
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError("invalid number of arguments")
+    spacings = list(varargs) or [1.0]
+    spacings = spacings * len(axes) if len(spacings) == 1 else spacings
+    x = x if x.dtype.kind == "f" else x.astype(F64)
+    results = [_slope(x, h, i, edge_order) for h, i in zip(spacings, axes, strict=True)]
+    return results[0] if len(axes) == 1 else tuple(results)
+
+
+def _slope(x: Tracer, spacing: Any, axis: int, edge_order: int) -> Tracer:
+    if x.shape[axis] < edge_order + 1:
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient, at least "
+            "(edge_order + 1) elements are required."
+        )
+    y = moveaxis(x, axis, 0)
+    h = array(spacing)
+    if h.ndim == 0:
+        inner = (y[2:] - y[:-2]) / (spacing * 2.0 if not isinstance(spacing, Tracer) else h * 2.0)
+        if edge_order == 1:
+            first, last = (y[1:2] - y[0:1]) / spacing, (y[-1:] - y[-2:-1]) / spacing
+        else:
+            first = (-1.5 * y[0:1] + 2.0 * y[1:2] - 0.5 * y[2:3]) / spacing
+            last = (1.5 * y[-1:] - 2.0 * y[-2:-1] + 0.5 * y[-3:-2]) / spacing
+    else:
+        if h.shape != (y.shape[0],):
+            raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+        step = diff(h).reshape((-1,) + (1,) * (y.ndim - 1))
+        d1, d2 = step[:-1], step[1:]
+        a, b, c = -d2 / (d1 * (d1 + d2)), (d2 - d1) / (d1 * d2), d1 / (d2 * (d1 + d2))
+        inner = a * y[:-2] + b * y[1:-1] + c * y[2:]
+        if edge_order == 1:
+            first, last = (y[1:2] - y[0:1]) / step[0], (y[-1:] - y[-2:-1]) / step[-1]
+        else:
+            p, q = step[0], step[1]
+            first = (
+                -(2.0 * p + q) / (p * (p + q)) * y[0:1]
+                + (p + q) / (p * q) * y[1:2]
+                - p / (q * (p + q)) * y[2:3]
+            )
+            p, q = step[-2], step[-1]
+            last = (
+                q / (p * (p + q)) * y[-3:-2]
+                - (q + p) / (p * q) * y[-2:-1]
+                + (2.0 * q + p) / (q * (p + q)) * y[-1:]
+            )
+    return moveaxis(concatenate([first, inner, last]), 0, axis)
+
+
+@function("trapezoid")
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    values = array(y)
+    axis = axis_index(axis, values.ndim, values)
+    if x is None:
+        step = dx
+    else:
+        points = array(x)
+        step = diff(points, axis=axis if points.ndim > 1 else -1)
+        if points.ndim == 1:
+            step = step.reshape((-1,) + (1,) * (values.ndim - 1 - axis))
+    pairs = values[_lead(axis, slice(1, None))] + values[_lead(axis, slice(None, -1))]
+    return sum_(step * pairs / 2.0, axis=axis)
+
+
+@function("polyval")
+def polyval(p: Any, x: Any) -> Any:
+    coefficients, points = array(p), array(x)
+    y: Any = points * 0
+    for i in range(len(coefficients)):
+        y = y * points + coefficients[i]
+    return y

@@ -1,0 +1,311 @@
+"""Functions that pick elements by index: take, put, windows at traced places, and their refusals."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import I64
+from .. import errors
+from ..core import Tracer, as_value, wrap
+from ..errors import complain
+from .common import array, axis_index, build, finish, ints, require_static, static_array
+from .elementwise import clip, no_static_shape, where
+from .table import function, refuse_option
+
+
+def _bounded(indices: Tracer, n: int, mode: str) -> Tracer:
+    """Indices for modes "clip" and "wrap", which never are out of range."""
+    if mode == "wrap":
+        return indices % n
+    return clip(indices, 0, n - 1)
+
+
+@function("take")
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tracer:
+    x = array(a)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    axis = axis_index(axis, x.ndim, x)
+    if mode not in ("raise", "clip", "wrap"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    if mode != "raise":
+        indices = _bounded(array(indices).astype(np.int64), x.shape[axis], mode)
+    if isinstance(indices, (list, tuple)):
+        indices = np.asarray(indices) if static_array(indices) is not None else array(indices)
+    if isinstance(indices, np.ndarray) and not indices.size:
+        indices = indices.astype(np.int64)
+    result = x[(slice(None),) * axis + (indices,)]
+    return finish(result if result._view is None else result.copy(), out)
+
+
+def _along(x: Tracer, indices: Tracer, axis: int) -> tuple[Any, ...]:
+    """Index arrays that pair `indices` with its own position on the other axes."""
+    if x.ndim != indices.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    grid: list[Any] = []
+    for i, n in enumerate(x.shape):
+        shape = (1,) * i + (n,) + (1,) * (x.ndim - 1 - i)
+        grid.append(indices if i == axis else np.arange(n).reshape(shape).tolist())
+    return tuple(grid)
+
+
+@function("take_along_axis")
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
+    x, places = array(arr), array(indices)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    axis = axis_index(axis, x.ndim, x)
+    return x[_along(x, places, axis)]
+
+
+@function("put_along_axis")
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    x, places = _destination(arr), array(indices)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    x[_along(x, places, axis_index(axis, x.ndim, x))] = values
+
+
+def _destination(x: Any) -> Tracer:
+    if isinstance(x, Tracer):
+        return x
+    complain(
+        errors.TracerConversionError,
+        "assignment of traced values into an array that NumPy made",
+        "make the destination with jt.zeros, jt.empty or np.zeros_like(x).",
+        operands={"destination": x},
+    )
+
+
+@function("put")
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    x = _destination(a)
+    flat = x.reshape(-1)
+    if flat._storage is not x._storage:
+        refuse_option("put", a="an array that is not contiguous")
+    places = array(ind).astype(np.int64).ravel()
+    if mode != "raise":
+        places = _bounded(places, flat.size, mode)
+    values = array(v).ravel()
+    if values.size and values.size != places.size:
+        from .arranging import resize
+
+        values = resize(values, places.size)
+    if places.size:
+        flat[places] = values
+
+
+@function("place", "putmask")
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    x, values = _destination(arr), array(vals)
+    if values.size != 1:
+        refuse_option("place", vals="several values")
+    x[...] = where(mask, values.reshape(()), x)
+
+
+@function("copyto")
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    from .common import store
+
+    store(_destination(dst), array(src), casting, where)
+
+
+@function("fill_diagonal")
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    x = _destination(a)
+    if x.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if wrap:
+        refuse_option("fill_diagonal", wrap=True)
+    if x.ndim > 2 and len(set(x.shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    positions = list(range(min(x.shape)))
+    value = array(val)
+    if value.ndim and value.size != len(positions):
+        from .arranging import resize
+
+        value = resize(value, len(positions))
+    x[(positions,) * x.ndim] = value
+
+
+@function("compress")
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Tracer:
+    known = require_static(condition, "condition").astype(bool)
+    x = array(a)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    return take(x, np.flatnonzero(known).tolist(), axis, out)
+
+
+@function("extract")
+def extract(condition: Any, arr: Any) -> Tracer:
+    known = require_static(condition, "condition").astype(bool)
+    return take(array(arr).ravel(), np.flatnonzero(known).tolist())
+
+
+@function("isin")
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
+) -> Tracer:
+    from .reductions import any_
+
+    x, tests = array(element), array(test_elements).ravel()
+    found = any_(x[..., None] == tests, axis=-1)
+    return ~found if invert else found
+
+
+@function("bincount")
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tracer:
+    known = static_array(x)
+    if known is None:
+        return no_static_shape(
+            "np.bincount", "jt.at(jt.zeros(n, np.int64))[x].add(1) counts into n bins"
+        )
+    size = max(int(known.max()) + 1 if known.size else 0, operator.index(minlength))
+    dtype = np.dtype(np.int64 if weights is None else np.float64)
+    counts = wrap(build().full((size,), 0, dtype), scalar=False)
+    from ..indexing import update
+
+    update(counts, array(x), 1 if weights is None else array(weights).astype(dtype), "add")
+    return counts
+
+
+# Windows at places that are known at run time
+
+
+def _starts(starts: Any, rank: int) -> list[Any]:
+    parts = list(starts) if isinstance(starts, (list, tuple, Tracer, np.ndarray)) else [starts]
+    if len(parts) != rank:
+        raise ValueError(f"{len(parts)} starts for an array with {rank} axes")
+    return parts
+
+
+def _clamped(x: Any, starts: Any, sizes: Sequence[int]) -> tuple[slice, ...]:
+    places = [
+        min(max(int(i) + n if int(i) < 0 else int(i), 0), n - size)
+        for i, n, size in zip(_starts(starts, x.ndim), x.shape, sizes, strict=True)
+    ]
+    return tuple(slice(i, i + size) for i, size in zip(places, sizes, strict=True))
+
+
+def _window(x: Any, sizes: Any) -> tuple[int, ...]:
+    found = ints(sizes)
+    if len(found) != x.ndim or any(not 0 <= s <= n for s, n in zip(found, x.shape, strict=False)):
+        raise ValueError(f"a window of sizes {found} does not fit into an array of shape {x.shape}")
+    return found
+
+
+def _dynamic_slice_reference(x: Any, starts: Any, sizes: Any) -> Any:
+    """The window of `sizes` at `starts`, moved where needed so that it fits into x. A copy."""
+    a = np.asarray(x)
+    return a[_clamped(a, starts, _window(a, sizes))].copy()
+
+
+def _dynamic_update_slice_reference(x: Any, update: Any, starts: Any) -> Any:
+    """A copy of x with `update` written at `starts`, moved where needed so that it fits."""
+    a, u = np.asarray(x), np.asarray(update)
+    result = a.copy()
+    result[_clamped(a, starts, _window(a, u.shape))] = u
+    return result
+
+
+def _start_values(x: Tracer, starts: Any) -> list[Any]:
+    """Negative starts count from the end."""
+    values = []
+    for start, n in zip(_starts(starts, x.ndim), x.shape, strict=True):
+        if isinstance(start, (int, np.integer)):
+            values.append(build().const(int(start) + (n if start < 0 else 0), I64))
+            continue
+        place = array(start).astype(np.int64).reshape(())
+        values.append(as_value(where(place < 0, place + n, place)))
+    return values
+
+
+@function("dynamic_slice", reference=_dynamic_slice_reference)
+def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Tracer:
+    a = array(x)
+    found = _window(a, sizes)
+    return wrap(build().dynamic_slice(as_value(a), *_start_values(a, starts), sizes=found))
+
+
+@function("dynamic_update_slice", reference=_dynamic_update_slice_reference)
+def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Tracer:
+    a, u = array(x), array(update)
+    _window(a, u.shape)
+    new = as_value(u, a.dtype)
+    return wrap(build().dynamic_update_slice(as_value(a), new, *_start_values(a, starts)))
+
+
+# Functions whose result's shape depends on values: eager only
+
+
+def _data_dependent(name: str, instead: str) -> None:
+    def traced(*args: Any, **options: Any) -> Any:
+        known = [static_array(x) if isinstance(x, Tracer) else x for x in args]
+        if any(k is None and a is not None for k, a in zip(known, args, strict=True)):
+            return no_static_shape(f"np.{name}", instead)
+        result = getattr(np, name)(*known, **options)
+        return tuple(map(array, result)) if isinstance(result, tuple) else array(result)
+
+    function(name)(traced)
+
+
+for _name, _instead in (
+    ("nonzero", "jt.where(x != 0, a, b)"),
+    ("flatnonzero", "jt.where(x != 0, a, b)"),
+    ("argwhere", "jt.where(x != 0, a, b)"),
+    ("unique", "jt.sort(x), and compare neighbours"),
+    ("unique_values", "jt.sort(x), and compare neighbours"),
+    ("union1d", "jt.sort(jt.concatenate([x, y]))"),
+    ("intersect1d", "jt.isin(x, y)"),
+    ("setdiff1d", "~jt.isin(x, y)"),
+    ("trim_zeros", "jt.where(x != 0, a, b)"),
+):
+    _data_dependent(_name, _instead)
+
+
+@function("histogram")
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """Counts by `searchsorted` in the edges, so that equal values fall as in the edges' array."""
+    from .creation import linspace
+    from .reductions import max_, min_, sum_
+    from .scans import diff
+    from .sorting import searchsorted
+
+    x = array(a).ravel()
+    if isinstance(bins, (int, np.integer)):
+        low, high = (min_(x), max_(x)) if range is None else (float(range[0]), float(range[1]))
+        if range is None:
+            flat = low == high
+            low = where(flat, low - 0.5, low * 1.0)
+            high = where(flat, high + 0.5, high * 1.0)
+        edges = linspace(low, high, int(bins) + 1)
+    else:
+        edges = array(bins)
+    count = edges.size - 1
+    place = searchsorted(edges, x, "right") - 1
+    place = where(x == edges[-1], count - 1, place)
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    w = array(1 if weights is None else weights)
+    dtype = np.dtype(np.int64) if weights is None else w.dtype
+    added = where(inside, w.ravel().astype(dtype) if w.ndim else w.astype(dtype), dtype.type(0))
+    totals = wrap(build().full((count,), 0, dtype), scalar=False)
+    from ..indexing import update
+
+    update(totals, clip(place, 0, count - 1), added, "add")
+    if density:
+        totals = totals / diff(edges) / sum_(totals)
+    return totals, edges
+
+

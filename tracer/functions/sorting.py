@@ -1,0 +1,258 @@
+"""Sorting, order statistics, and searches in sorted arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import F64, I64
+from ..core import Tracer, as_value, wrap
+from ..promotion import float_dtype
+from . import ufuncs
+from .common import (
+    array,
+    axis_index,
+    axis_tuple,
+    build,
+    common_dtype,
+    finish,
+    require_static,
+    static_array,
+)
+from .elementwise import where
+from .movement import concatenate, moveaxis
+from .reductions import kept_shape
+from .table import function, refuse_option
+
+
+def _sort(op: str, a: Any, axis: Any) -> Tracer:
+    x = array(a)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    axis = axis_index(axis, x.ndim, x)
+    return wrap(build().op(op, as_value(x), axis=axis, stable=True), scalar=False)
+
+
+def _no_order(order: Any) -> None:
+    if order is not None:
+        raise ValueError("Cannot specify order when the array has no fields.")
+
+
+@function("sort")
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    _no_order(order)
+    return _sort("sort", a, axis)
+
+
+@function("argsort")
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Any:
+    """Always stable, whatever `kind` is."""
+    _no_order(order)
+    return _sort("argsort", a, axis)
+
+
+@function("partition")
+def partition(
+    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> Tracer:
+    """Sorted completely: one of the orders that NumPy allows."""
+    _no_order(order)
+    return _sort("sort", a, axis)
+
+
+@function("argpartition")
+def argpartition(
+    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> Tracer:
+    _no_order(order)
+    return _sort("argsort", a, axis)
+
+
+@function("sort_complex")
+def sort_complex(a: Any) -> Any:
+    return refuse_option("sort_complex", dtype="complex128")
+
+
+@function("lexsort")
+def lexsort(keys: Any, axis: int = -1) -> Tracer:
+    from .selection import take_along_axis
+
+    parts = [array(k) for k in keys] if isinstance(keys, (list, tuple)) else list(array(keys))
+    if not parts:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    axis = axis_index(axis, parts[0].ndim)
+    order = argsort(parts[0], axis)
+    for key in parts[1:]:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    return order
+
+
+@function("median")
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> Any:
+    return finish(_quantile(array(a), np.float64(0.5), axis, keepdims, middle=True), out)
+
+
+@function("quantile")
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    if method != "linear":
+        refuse_option("quantile", method=method)
+    if weights is not None:
+        refuse_option("quantile", weights=weights)
+    x = array(a)
+    fractions = require_static(q, "q").astype(np.float64)
+    if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    if fractions.ndim == 0:
+        return finish(_quantile(x, fractions[()], axis, keepdims), out)
+    from .movement import stack
+
+    results = [_quantile(x, f, axis, keepdims) for f in fractions.ravel()]
+    stacked = stack(results)
+    return finish(stacked.reshape(fractions.shape + stacked.shape[1:]), out)
+
+
+@function("percentile")
+def percentile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
+) -> Any:
+    share = require_static(q, "q").astype(np.float64) / 100
+    if share.size and not (share.min() >= 0 and share.max() <= 1):
+        raise ValueError("Percentiles must be in the range [0, 100]")
+    return quantile(a, share, axis, out, *args, **kwargs)
+
+
+def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, middle: bool = False) -> Tracer:
+    """Interpolated order statistics; a NaN in the data makes the result NaN."""
+    axes = axis_tuple(axis, x.ndim, x)
+    shape = kept_shape(x.shape, axes)
+    dtype = float_dtype(x.dtype)
+    rest = [i for i in range(x.ndim) if i not in axes]
+    size = math.prod(x.shape[i] for i in axes)
+    lead = tuple(x.shape[i] for i in rest)
+    flat = moveaxis(x, axes, range(len(rest), x.ndim)).reshape((*lead, size))
+    if size == 0:
+        result = wrap(build().full(lead, math.nan, dtype))
+        return result.reshape(shape) if keepdims else result
+    ordered = sort(flat, -1)
+    place = float(q) * (size - 1)
+    low = int(math.floor(place))
+    high = min(low + 1, size - 1)
+    a, b = ordered[..., low].astype(dtype), ordered[..., high].astype(dtype)
+    share = place - low
+    if middle:
+        result = a if share == 0 else (a + b) / 2
+    else:
+        gap = b - a
+        result = a + gap * share if share < 0.5 else b - gap * (1 - share)
+    if dtype == x.dtype:
+        bad = ufuncs.apply(np.isnan, ordered[..., -1])
+        result = where(bad, dtype.type(math.nan), result)
+    result = wrap(as_value(result))
+    return result.reshape(shape) if keepdims else result
+
+
+# Searches in sorted arrays
+
+
+@function("searchsorted")
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tracer:
+    """By binary search: log2(n) gathers of v's shape."""
+    if side not in ("left", "right"):
+        raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
+    x, values = array(a), array(v)
+    if x.ndim != 1:
+        raise ValueError("object of too small depth for desired array")
+    if sorter is not None:
+        from .selection import take
+
+        x = take(x, sorter)
+    dtype = common_dtype(x, values)
+    b = build()
+    keys, table, n = as_value(values, dtype), as_value(x, dtype), len(x)
+    low = b.full(keys.shape, 0, I64)
+    if n == 0:
+        return wrap(low)
+    high = b.full(keys.shape, n, I64)
+    one = b.full(keys.shape, 1, I64)
+    for _ in range(n.bit_length()):
+        open_ = b.lt(low, high)
+        middle = b.right_shift(b.add(low, high), one)
+        found = b.gather(table, middle, axes=(0,), mode="clip")
+        before = _before(found, keys) if side == "left" else b.invert(_before(keys, found))
+        go_right = b.bitwise_and(open_, before)
+        high = b.select(b.bitwise_and(open_, b.invert(before)), middle, high)
+        low = b.select(go_right, b.add(middle, one), low)
+    return wrap(low)
+
+
+def _before(x: Any, y: Any) -> Any:
+    """x < y in sorting order: NaN is last."""
+    b = build()
+    less = b.lt(x, y)
+    if x.dtype.kind != "f":
+        return less
+    return b.bitwise_or(less, b.bitwise_and(b.isnan(y), b.invert(b.isnan(x))))
+
+
+@function("digitize")
+def digitize(x: Any, bins: Any, right: bool = False) -> Tracer:
+    edges = array(bins)
+    known = static_array(bins)
+    if known is not None:
+        if known.size and np.all(np.diff(known) <= 0) and len(known) > 1:
+            return len(edges) - searchsorted(edges[::-1], x, "left" if not right else "right")
+        if not np.all(np.diff(known) >= 0):
+            raise ValueError("bins must be monotonically increasing or decreasing")
+    return searchsorted(edges, x, "left" if right else "right")
+
+
+@function("interp")
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Tracer:
+    points, xs, ys = (array(t).astype(F64) for t in (x, xp, fp))
+    if period is not None:
+        if period == 0:
+            raise ValueError("period must be a non-zero value")
+        period = abs(period)
+        points, xs = points % period, xs % period
+        order = argsort(xs)
+        xs, ys = xs[order], ys[order]
+        xs = concatenate([xs[-1:] - period, xs, xs[0:1] + period])
+        ys = concatenate([ys[-1:], ys, ys[0:1]])
+        left = right = None
+    if xs.ndim != 1 or ys.shape != xs.shape:
+        raise ValueError("fp and xp are not of the same length.")
+    if len(xs) == 0:
+        raise ValueError("array of sample points is empty")
+    if len(xs) == 1:
+        inside = points * 0 + ys[0]
+    else:
+        index = ufuncs.apply(np.maximum, searchsorted(xs, points, "right") - 1, 0)
+        index = ufuncs.apply(np.minimum, index, len(xs) - 2)
+        x0, y0 = xs[index], ys[index]
+        slope = (ys[index + 1] - y0) / (xs[index + 1] - x0)
+        inside = slope * (points - x0) + y0
+        inside = where(points == xs[-1], ys[-1], inside)
+    result = where(points < xs[0], ys[0] if left is None else left, inside)
+    result = where(points > xs[-1], ys[-1] if right is None else right, result)
+    result = where(ufuncs.apply(np.isnan, points), points, result)
+    return wrap(as_value(result))
+
+

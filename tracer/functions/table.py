@@ -1,0 +1,194 @@
+"""The one table of array functions: `FUNCTIONS` by public name, `BY_NUMPY` by NumPy's callable.
+
+Each entry has a *traced* implementation, written over tracers, and a *reference* (NumPy's function,
+or our own where NumPy has none). `jt.f(...)` runs the traced one when a trace is in progress and an
+argument is an array (or the function makes one), otherwise the reference. `np.f(tracer)` arrives here
+through NumPy's protocols. To add a function is to write its traced implementation under
+
+    @function("linalg.norm")                   # np.linalg.norm, also in jt.linalg
+    @function("erf", reference=erf_reference)  # no such name in NumPy
+    @function("zeros", creates=True)           # makes an array from none
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from .. import errors
+from ..core import Tracer, current_trace
+from ..errors import JitneyError, complain
+from ..source import source_text, user_line
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayFunction:
+    """One function of the table.
+
+    `name` is the public name, dotted for a sub-namespace (`linalg.norm`). `creates` marks functions
+    that make arrays from shapes and numbers: while tracing they always give traced arrays, so that
+    assignments into them are traced.
+    """
+
+    name: str
+    traced: Callable[..., Any]
+    reference: Callable[..., Any]
+    numpy: Callable[..., Any] | None
+    creates: bool = False
+
+    def trace(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run the traced implementation; whatever it raises names the user's line."""
+        try:
+            return self.traced(*args, **kwargs)
+        except JitneyError:
+            raise
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            if type(error).__module__ not in ("builtins", "numpy.exceptions"):
+                raise
+            _with_line(error, self.name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current_trace() is not None:
+            if self.creates or holds_array(args) or holds_array(kwargs.values()):
+                return self.trace(args, kwargs)
+        elif holds_tracer(args) or holds_tracer(kwargs.values()):
+            return self.trace(args, kwargs)
+        return self.reference(*args, **kwargs)
+
+
+FUNCTIONS: dict[str, ArrayFunction] = {}
+BY_NUMPY: dict[Any, ArrayFunction] = {}
+
+
+def function(
+    *names: str, reference: Callable[..., Any] | None = None, creates: bool = False
+) -> Callable[[F], F]:
+    """Enter the decorated traced implementation into the table under `names`.
+
+    The reference of each name is NumPy's function of that name unless `reference` is given. Names
+    that the installed NumPy does not have get the reference of the first name.
+    """
+
+    def enter(traced: F) -> F:
+        first = reference
+        for name in names:
+            found = numpy_function(name)
+            eager = reference or found or first
+            if eager is None:
+                raise ValueError(f"{name} has no reference")
+            first = first or eager
+            entry = ArrayFunction(name, traced, eager, found, creates)
+            if name in FUNCTIONS:
+                raise ValueError(f"function {name!r} is defined twice")
+            FUNCTIONS[name] = entry
+            if found is not None:
+                BY_NUMPY.setdefault(found, entry)
+        return traced
+
+    return enter
+
+
+def numpy_function(name: str) -> Callable[..., Any] | None:
+    """NumPy's callable of a dotted name, or None."""
+    found: Any = np
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def holds_tracer(values: Iterable[Any]) -> bool:
+    """Whether a tracer is among the values, or in lists and tuples of them."""
+    return any(
+        isinstance(v, Tracer)
+        or getattr(type(v), "_jitney_lazy", False)
+        or (isinstance(v, (list, tuple)) and holds_tracer(v))
+        for v in values
+    )
+
+
+def holds_array(values: Iterable[Any]) -> bool:
+    """Whether a tracer or an ndarray is among the values, or in lists and tuples of them."""
+    return any(
+        isinstance(v, (Tracer, np.ndarray))
+        or getattr(type(v), "_jitney_lazy", False)
+        or (isinstance(v, (list, tuple)) and holds_array(v))
+        for v in values
+    )
+
+
+def _with_line(error: Exception, name: str) -> NoReturn:
+    """Raise `error` again, as the same class, with the user's line in its message."""
+    line = user_line(2)
+    text = str(error)
+    if line is not None:
+        text = f"{text}\n  at {line} in {line.function}\n    {source_text(line)}"
+        text = f"{text}\n{line.file.rpartition('/')[2]}:{line.line}: {name}: {error}"
+    kind = type(error) if type(error).__module__ == "builtins" else ValueError
+    if isinstance(error, np.exceptions.AxisError):
+        kind = errors.AxisBoundsError
+    raise kind(text) from error
+
+
+def unsupported(called: Any, name: str | None = None) -> NoReturn:
+    """TypeError for a NumPy function that is not in the table, with the nearest names that are."""
+    name = name or getattr(called, "__name__", str(called))
+    module = getattr(called, "__module__", None) or "numpy"
+    near = difflib.get_close_matches(name, FUNCTIONS, n=3, cutoff=0.6)
+    hint = f"the nearest that are: {', '.join('np.' + n for n in near)}" if near else ""
+    complain(
+        errors.UnsupportedFunctionError,
+        f"{module}.{name} cannot be traced yet",
+        f"{module}.{name} is not among the functions that jitney compiles"
+        f"{'; ' + hint if hint else ''}; compute it outside of the compiled function, or compose "
+        f"it from supported functions.",
+    )
+
+
+def refuse_option(function_name: str, **options: Any) -> NoReturn:
+    """TypeError for an argument value that the traced implementation does not have."""
+    text = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    complain(
+        errors.UnsupportedFunctionError,
+        f"{function_name} with {text} cannot be traced",
+        f"leave out {', '.join(options)}, or compute this outside of the compiled function.",
+    )
+
+
+def public_names() -> dict[str, Any]:
+    """What the root namespace offers: functions by name, and namespaces such as `linalg`."""
+    names: dict[str, Any] = {}
+    spaces: dict[str, dict[str, Any]] = {}
+    for name, entry in FUNCTIONS.items():
+        space, _, last = name.rpartition(".")
+        target = spaces.setdefault(space, {}) if space else names
+        target[last] = public(entry)
+    for space, members in spaces.items():
+        names[space] = SimpleNamespace(**members)
+    return names
+
+
+def public(entry: ArrayFunction) -> Callable[..., Any]:
+    """The function that users call: a plain function with the reference's name and documentation."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return entry(*args, **kwargs)
+
+    functools.update_wrapper(
+        call, entry.reference, assigned=("__doc__",), updated=()
+    )
+    del call.__wrapped__  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = entry.name.rpartition(".")[2]
+    call.__module__ = "jitney"
+    if isinstance(entry.numpy, np.ufunc):
+        from .ufuncs import attach_methods
+
+        attach_methods(call, entry)
+    return call

@@ -1,0 +1,230 @@
+"""The methods and attributes of an ndarray, on tracers: most are functions of the same name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import errors, views
+from .core import Tracer, as_value, method, wrap
+from .errors import complain
+from .functions.common import build, static_array
+from .functions.table import FUNCTIONS
+from .promotion import canonical
+
+_KIND = {"b": "b", "i": "i", "u": "i", "f": "f"}
+
+
+def _forward(name: str, function: str) -> None:
+    def call(self: Tracer, *args: Any, **options: Any) -> Any:
+        return FUNCTIONS[function].trace((self, *args), options)
+
+    call.__name__ = name
+    call.__qualname__ = f"Tracer.{name}"
+    method(name)(call)
+
+
+for _name in (
+    "all any argmax argmin argsort choose clip conj conjugate cumprod cumsum diagonal dot max mean "
+    "min nonzero prod repeat round searchsorted squeeze std sum swapaxes take trace var"
+).split():
+    _forward(_name, _name)
+_forward("argpartition", "argpartition")
+
+
+def _shape(args: tuple[Any, ...]) -> Any:
+    """Shapes and axes come as one tuple or as several ints."""
+    return args[0] if len(args) == 1 else args
+
+
+@method("reshape")
+def reshape(self: Tracer, *shape: Any, order: str = "C", copy: Any = None) -> Tracer:
+    return FUNCTIONS["reshape"].trace((self, _shape(shape)), {"order": order, "copy": copy})
+
+
+@method("transpose")
+def transpose(self: Tracer, *axes: Any) -> Tracer:
+    chosen = _shape(axes) if axes else None
+    return FUNCTIONS["transpose"].trace((self, chosen), {})
+
+
+@method("ravel")
+def ravel(self: Tracer, order: str = "C") -> Tracer:
+    return FUNCTIONS["ravel"].trace((self, order), {})
+
+
+@method("flatten")
+def flatten(self: Tracer, order: str = "C") -> Tracer:
+    return wrap(as_value(FUNCTIONS["ravel"].trace((self, order), {})), scalar=False)
+
+
+@method("T")
+@property
+def T(self: Tracer) -> Tracer:
+    return views.transpose(self, range(self.ndim)[::-1])
+
+
+@method("mT")
+@property
+def mT(self: Tracer) -> Tracer:
+    return FUNCTIONS["matrix_transpose"].trace((self,), {})
+
+
+@method("real")
+@property
+def real(self: Tracer) -> Tracer:
+    return FUNCTIONS["real"].trace((self,), {})
+
+
+@method("imag")
+@property
+def imag(self: Tracer) -> Tracer:
+    return FUNCTIONS["imag"].trace((self,), {})
+
+
+@method("device")
+@property
+def device(self: Tracer) -> str:
+    return "cpu"
+
+
+@method("to_device")
+def to_device(self: Tracer, device: Any, /, *, stream: Any = None) -> Tracer:
+    if device != "cpu":
+        raise ValueError(f"Unsupported device: {device}.")
+    return self
+
+
+@method("astype")
+def astype(
+    self: Tracer,
+    dtype: Any,
+    order: str = "K",
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> Tracer:
+    try:
+        found = canonical(dtype)
+    except TypeError as error:
+        complain(
+            errors.DTypeError,
+            str(error),
+            "convert to one of the supported dtypes.",
+            operands={"x": self},
+            cause=error,
+        )
+    if not np.can_cast(self.dtype, found, casting):
+        complain(
+            errors.CastingError,
+            f"Cannot cast array data from {self.dtype!r} to {found!r} according to the rule "
+            f"{casting!r}",
+            "leave casting= out to convert anyway.",
+            operands={"x": self},
+        )
+    if found == self.dtype and not copy and self.weak is None:
+        return self
+    build()
+    return wrap(as_value(self, found), scalar=self.scalar)
+
+
+@method("copy", "__copy__")
+def copy(self: Tracer, order: str = "C") -> Tracer:
+    return wrap(as_value(self), scalar=self.scalar)
+
+
+@method("__deepcopy__")
+def deepcopy(self: Tracer, memo: Any) -> Tracer:
+    return wrap(as_value(self), self.weak, scalar=self.scalar)
+
+
+@method("view")
+def view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
+    if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
+        complain(
+            errors.UnsupportedFunctionError,
+            "reinterpreting the bits of an array with .view(dtype) cannot be traced yet",
+            "convert the values with .astype(dtype).",
+            operands={"x": self},
+        )
+    return views.identity(self)
+
+
+@method("item")
+def item(self: Tracer, *index: Any) -> Any:
+    """The element as a Python scalar: the number itself when it is known, else a weak tracer."""
+    element: Any = self
+    if index:
+        position = _shape(index)
+        flat = isinstance(position, int) and self.ndim != 1
+        element = self.ravel()[position] if flat else self[position]
+    elif self.size != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar")
+    known = static_array(element)
+    if known is not None:
+        return known.item()
+    value = element.reshape(()) if element.ndim else element
+    kind = _KIND[value.dtype.kind]
+    dtype = {"b": np.bool_, "i": np.int64, "f": np.float64}[kind]
+    return wrap(as_value(value, np.dtype(dtype)), weak=kind)
+
+
+@method("tolist")
+def tolist(self: Tracer) -> Any:
+    """Nested lists of the elements, each as `item()` gives it."""
+    return [x.tolist() for x in self] if self.ndim else self.item()
+
+
+@method("fill")
+def fill(self: Tracer, value: Any) -> None:
+    self[...] = value
+
+
+@method("sort")
+def sort(self: Tracer, axis: int = -1, kind: Any = None, order: Any = None, **options: Any) -> None:
+    """In place, as an ndarray's."""
+    self[...] = FUNCTIONS["sort"].trace((self, axis, kind, order), options)
+
+
+@method("partition")
+def partition(self: Tracer, kth: Any, axis: int = -1, **options: Any) -> None:
+    self[...] = FUNCTIONS["partition"].trace((self, kth, axis), options)
+
+
+@method("put")
+def put(self: Tracer, indices: Any, values: Any, mode: str = "raise") -> None:
+    FUNCTIONS["put"].trace((self, indices, values, mode), {})
+
+
+@method("compress")
+def compress(self: Tracer, condition: Any, axis: Any = None, out: Any = None) -> Tracer:
+    return FUNCTIONS["compress"].trace((condition, self, axis, out), {})
+
+
+@method("__contains__")
+def contains(self: Tracer, value: Any) -> bool:
+    return bool((self == value).any())
+
+
+def _whole(name: str, function: str) -> None:
+    """`math.floor(x)` and its kin: a Python int."""
+
+    def call(self: Tracer) -> Tracer:
+        return FUNCTIONS[function].trace((self,), {}).astype(np.int64).item()
+
+    method(name)(call)
+
+
+_whole("__floor__", "floor")
+_whole("__ceil__", "ceil")
+_whole("__trunc__", "trunc")
+
+
+@method("__round__")
+def round_(self: Tracer, ndigits: Any = None) -> Any:
+    if ndigits is None:
+        return FUNCTIONS["round"].trace((self,), {}).astype(np.int64).item()
+    return FUNCTIONS["round"].trace((self, ndigits), {})
+
+

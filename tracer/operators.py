@@ -1,0 +1,259 @@
+"""Python's operators on tracers, in-place ones included, and NumPy's protocols.
+
+An operator is the ufunc of its name, as on an ndarray. Between two values that stand for Python
+scalars it is Python's operator, and the result is a Python scalar again (weak).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..ir.types import BOOL
+from . import errors
+from .core import Tracer, as_value, method, weak_kind, wrap
+from .errors import complain
+from .functions import ufuncs
+from .functions.common import broadcast_shape, build, static_array
+from .functions.lowerings import LOWERINGS
+from .functions.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
+from .promotion import same_kind, weak_dtype
+
+UNARY: dict[str, np.ufunc] = {
+    "neg": np.negative,
+    "pos": np.positive,
+    "abs": np.absolute,
+    "invert": np.invert,
+}
+BINARY: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}
+COMPARISONS: dict[str, np.ufunc] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+_BITWISE = frozenset("bitwise_and bitwise_or bitwise_xor".split())
+_SYMBOLS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "power": "**",
+}
+
+
+def _foreign(x: Any) -> bool:
+    """Whether an operator should leave `x` to the other operand's own methods."""
+    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, list, tuple)):
+        return False
+    return True
+
+
+def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
+    """`x op y`; one of them is a tracer."""
+    if _foreign(x) or _foreign(y):
+        return NotImplemented
+    if weak_kind(x) is not None and weak_kind(y) is not None:
+        return _python(ufunc, x, y)
+    if ufunc is np.power:
+        fast = _simple_power(x, y)
+        if fast is not None:
+            return fast
+    return _located(ufunc, x, y)
+
+
+def _located(ufunc: np.ufunc, *operands: Any) -> Any:
+    """Apply a ufunc; the few errors without the user's line get it."""
+    name = _SYMBOLS.get(ufunc.__name__, ufunc.__name__)
+    call = ArrayFunction(name, partial(ufuncs.apply, ufunc), ufunc, ufunc)
+    return call.trace(operands, {})
+
+
+def _simple_power(x: Any, y: Any) -> Any:
+    """The exponents that an ndarray's ** computes without a power: 2, 1, 0, -1, 0.5."""
+    if not isinstance(x, Tracer) or type(y) not in (int, float):
+        return None
+    if x.dtype.kind == "f":
+        simple = {2: np.square, 1: np.positive, -1: np.reciprocal, 0.5: np.sqrt}.get(y)
+        if simple is not None:
+            return ufuncs.apply(simple, x)
+    elif x.dtype.kind in "iu" and type(y) is int and y == 2:
+        return ufuncs.apply(np.square, x)
+    return None
+
+
+def _python(ufunc: np.ufunc, x: Any, y: Any) -> Tracer:
+    """An operator between Python scalars: Python's result type, computed in 64 bits."""
+    name = ufunc.__name__
+    kinds = {weak_kind(x), weak_kind(y)}
+    compares = name in ufuncs.COMPARISONS
+    if kinds == {"b"} and (name in _BITWISE or compares):
+        kind = "b"
+    elif "f" in kinds or name == "divide" or (name == "power" and _negative(y)):
+        kind = "f"
+    else:
+        kind = "i"
+    dtype = weak_dtype(kind)
+    b = build()
+    value = LOWERINGS[name](b, as_value(x, dtype), as_value(y, dtype))
+    return wrap(value, weak="b" if value.dtype == BOOL else kind)
+
+
+def _negative(exponent: Any) -> bool:
+    known = static_array(exponent)
+    return known is not None and bool(known < 0)
+
+
+def unary(ufunc: np.ufunc, x: Tracer) -> Any:
+    if x.weak == "b":  # Python's -True is -1
+        x = wrap(as_value(x, weak_dtype("i")), weak="i")
+    result = _located(ufunc, x)
+    return wrap(as_value(result), weak=x.weak) if x.weak is not None else result
+
+
+def check_in_place(ufunc: np.ufunc, dtype: np.dtype[Any], target: Tracer) -> None:
+    """NumPy's same_kind rule for `target op= value` with a result of `dtype`."""
+    if not same_kind(dtype, target.dtype):
+        complain(
+            errors.CastingError,
+            f"Cannot cast ufunc '{ufunc.__name__}' output from {dtype!r} to {target.dtype!r} with "
+            "casting rule 'same_kind'",
+            f"write x = x {_SYMBOLS.get(ufunc.__name__, 'op')} y for a result of dtype {dtype}, or "
+            f"convert y with .astype(np.{target.dtype.name}).",
+            operands={"x": target},
+        )
+
+
+def in_place(ufunc: np.ufunc, x: Tracer, y: Any) -> Any:
+    """`x op= y`: writes to x's storage. Scalars are immutable: they give a new one."""
+    result = binary(ufunc, x, y)
+    if x.scalar or result is NotImplemented:
+        return result
+    check_in_place(ufunc, result.dtype, x)
+    if result.shape != x.shape:
+        complain(
+            errors.ShapeError,
+            f"non-broadcastable output operand with shape {x.shape} doesn't match the broadcast "
+            f"shape {broadcast_shape([x, y])}",
+            "write x = x op y when the result is larger than x.",
+            operands={"x": x, "y": y},
+        )
+    x.assign(as_value(result, x.dtype))
+    return x
+
+
+def _install() -> None:
+    for name, ufunc in UNARY.items():
+        method(f"__{name}__")(_named(f"__{name}__", lambda x, u=ufunc: unary(u, x)))
+    for name, ufunc in BINARY.items():
+        method(f"__{name}__")(_named(f"__{name}__", lambda x, y, u=ufunc: binary(u, x, y)))
+        method(f"__r{name}__")(_named(f"__r{name}__", lambda x, y, u=ufunc: binary(u, y, x)))
+        method(f"__i{name}__")(_named(f"__i{name}__", lambda x, y, u=ufunc: in_place(u, x, y)))
+    for name, ufunc in COMPARISONS.items():
+        method(f"__{name}__")(_named(f"__{name}__", lambda x, y, u=ufunc: binary(u, x, y)))
+
+
+def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    function.__name__ = name
+    function.__qualname__ = f"Tracer.{name}"
+    return function
+
+
+_install()
+
+
+@method("__invert__")
+def _invert(x: Tracer) -> Any:
+    if x.weak == "b":  # Python's ~True is -2
+        x = wrap(as_value(x, weak_dtype("i")), weak="i")
+    result = _located(np.invert, x)
+    return wrap(as_value(result), weak=x.weak) if x.weak is not None else result
+
+
+@method("__matmul__")
+def _matmul(x: Tracer, y: Any) -> Any:
+    return NotImplemented if _foreign(y) else FUNCTIONS["matmul"].trace((x, y), {})
+
+
+@method("__rmatmul__")
+def _rmatmul(x: Tracer, y: Any) -> Any:
+    return NotImplemented if _foreign(y) else FUNCTIONS["matmul"].trace((y, x), {})
+
+
+@method("__imatmul__")
+def _imatmul(x: Tracer, y: Any) -> Tracer:
+    FUNCTIONS["matmul"].trace((x, y), {"out": x})
+    return x
+
+
+@method("__divmod__")
+def _divmod(x: Tracer, y: Any) -> Any:
+    return binary(np.floor_divide, x, y), binary(np.remainder, x, y)
+
+
+@method("__rdivmod__")
+def _rdivmod(x: Tracer, y: Any) -> Any:
+    return binary(np.floor_divide, y, x), binary(np.remainder, y, x)
+
+
+# NumPy's protocols
+
+
+@method("__array_ufunc__")
+def _array_ufunc(self: Tracer, ufunc: np.ufunc, how: str, *inputs: Any, **options: Any) -> Any:
+    if any(getattr(type(x), "_jitney_lazy", False) for x in inputs):
+        return NotImplemented
+    name = ufunc.__name__
+    numpy_ufunc = getattr(np, name, None) is ufunc
+    if not numpy_ufunc and ufunc not in BY_NUMPY:  # SciPy's, of a name that we know
+        entry = FUNCTIONS.get(name)
+        if entry is None or how != "__call__":
+            unsupported(ufunc)
+        return entry.trace(inputs, {k: v for k, v in options.items() if v is not None})
+    if name not in LOWERINGS:
+        entry = BY_NUMPY.get(ufunc)
+        if entry is None or how != "__call__":
+            unsupported(ufunc, name if how == "__call__" else f"{name}.{how}")
+        return entry.trace(inputs, options)
+    label = name if how == "__call__" else f"{name}.{how}"
+    call = ArrayFunction(label, partial(ufuncs.method, ufunc, how), ufunc, ufunc)
+    return call.trace(inputs, options)
+
+
+@method("__array_function__")
+def _array_function(
+    self: Tracer, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    entry = BY_NUMPY.get(function)
+    if entry is None:
+        unsupported(function)
+    return entry.trace(args, options)
+
+
+@method("__array_namespace__")
+def _array_namespace(self: Tracer, *, api_version: str | None = None) -> Any:
+    """The root module: it is an array namespace."""
+    return sys.modules[__name__.partition(".")[0]]
+
+
