@@ -12,8 +12,6 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...ir.types import BOOL, DTYPE_NAMES, F32, F64, I32, I64
 from ..scalar import DType, Expr
 

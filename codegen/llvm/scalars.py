@@ -20,7 +20,7 @@ from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 from ..scalar import DType, Expr, LoopBody
-from .instructions import BOOL, INSTRUCTIONS, SCALAR_TYPES, constant, number, type_text
+from .instructions import BOOL, INSTRUCTIONS, SCALAR_TYPES, number, type_text
 
 
 class TargetLike(Protocol):
