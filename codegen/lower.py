@@ -53,7 +53,7 @@ class Context:
     def constant(self, value: np.ndarray[Any, Any]) -> Array:
         found = self.constants.get(id(value))
         if found is None:
-            data = np.ascontiguousarray(value)
+            data = np.asarray(value, order="C")
             found = Array(data.shape, data.dtype, "const", data=data, name="const")
             self.constants[id(value)] = found
         return found

@@ -1,0 +1,88 @@
+"""Every op as native code against the interpreter: all dtypes, layouts, and values of all kinds."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import jitney.ir  # noqa: F401  (registers the ops)
+from jitney.codegen.compile import compile_graph
+from jitney.ir.interpreter import evaluate
+from jitney.ir.opdef import OPS
+from jitney.ir.ops.sampling import Case, cases
+from jitney.ir.types import is_float
+from jitney.runtime.engine import host_target
+from jitney.runtime.executable import Executable
+
+# Ops whose native form rounds otherwise than NumPy's: units in the last place that are allowed.
+ROUNDED_ALIKE = {
+    "add", "sub", "mul", "div", "neg", "abs", "sign", "sqrt", "floor", "ceil", "trunc", "rint",
+    "maximum", "minimum", "fmax", "fmin", "copysign", "nextafter", "select", "convert", "fmod",
+    "remainder", "floor_divide", "max", "min", "sort", "cummax", "cummin", "heaviside", "ldexp",
+}  # fmt: skip
+
+CASES = [case for definition in OPS.values() for case in cases(definition)]
+LAYOUTS = ["contiguous", "strided", "reversed", "transposed"]
+
+
+def compiled(graph, strides=None):
+    return Executable(compile_graph(graph, host_target(), strides))
+
+
+def close(got, want, exact: bool, label: str) -> None:
+    assert got.shape == want.shape and got.dtype == want.dtype, label
+    if exact or not is_float(want.dtype):
+        np.testing.assert_array_equal(got, want, err_msg=label)
+    else:
+        rounding = 64 * np.finfo(want.dtype).eps
+        np.testing.assert_allclose(got, want, rtol=rounding, atol=rounding, err_msg=label)
+
+
+def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
+    """The same values in other memory."""
+    if array.ndim == 0 or layout == "contiguous":
+        return array
+    if layout == "transposed":
+        return np.asfortranarray(array)
+    if layout == "reversed":
+        return np.ascontiguousarray(np.flip(array))[(slice(None, None, -1),) * array.ndim]
+    wide = np.zeros([2 * n + 1 for n in array.shape], array.dtype)
+    view = wide[tuple(slice(0, 2 * n, 2) for n in array.shape)]
+    view[...] = array
+    return view
+
+
+def run_case(case: Case, layout: str, wild: bool) -> None:
+    graph = case.graph()
+    rng = np.random.default_rng(len(str(case)))
+    arrays = [laid_out(a, layout) for a in case.sample(rng, wild)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = evaluate(graph, arrays)
+    except (IndexError, AssertionError, ValueError) as error:
+        with pytest.raises(type(error)):
+            compiled(graph).run([np.ascontiguousarray(a) for a in arrays])
+        return
+    strides = [tuple(s // a.itemsize for s in a.strides) for a in arrays]
+    got = compiled(graph, strides).run(arrays)
+    for g, w in zip(got, want, strict=True):
+        close(g, w, case.definition.name in ROUNDED_ALIKE, f"{case} {layout}")
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_op(case):
+    run_case(case, "contiguous", wild=False)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.definition.family == "elementwise"], ids=str)
+def test_op_on_extreme_values(case):
+    run_case(case, "contiguous", wild=True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[1:])
+@pytest.mark.parametrize("case", CASES[::7], ids=str)
+def test_op_on_other_layouts(case, layout):
+    run_case(case, layout, wild=False)
