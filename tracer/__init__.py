@@ -1,1 +1,20 @@
-"""."""
+"""Python -> Graph: tracers, jit, the transformations as users call them, and the array functions.
+
+    core            Trace, Tracer, Storage: recording a call as a graph
+    views           shared storage and assignment through views
+    tracing         trace_function: call a function with tracers, get its graph
+    pytree          nested containers of arrays;  tree: their public functions
+    jit             the jitted function: its caches, methods, inspection
+      dispatch      arguments -> signature
+      entry         one compiled specialisation and its call
+      reads         which outside values a function's code reads
+      guards        remembering those values and checking them
+      outside       closed-over arrays as hidden inputs
+      lowered       what `f.lower(x)` gives
+    functions/      one table of array functions; NumPy's protocols arrive there
+      operators, methods, indexing, masked, promotion    the surface of a Tracer
+    transforms      grad, vjp, jvp;  control: cond, switch, loops
+    errors, source  what went wrong, at which line of the user's, what to write instead
+
+Nothing here generates code: graphs are handed to `runtime`.
+"""

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -454,6 +454,12 @@ def _from_enclosing(x: Tracer, trace: Trace) -> Value:
     owner = x._storage.trace
     if not owner.done and owner.encloses(trace):
         return trace.lift(x.value, owner)
+    refuse_leaked(x)
+
+
+def refuse_leaked(x: Tracer) -> NoReturn:
+    """Raise LeakedTracerError: `x` is used outside of its trace."""
+    owner = x._storage.trace
     op = x._storage.value.op
     made = f"made at {op.loc}" if op is not None and op.loc else "an argument of the function"
     complain(
@@ -493,7 +499,7 @@ def _dtype_remedy(dtype: np.dtype[Any]) -> str:
     return "convert it with x.astype(np.float64), or np.float32"
 
 
-def refuse(x: Any, what: str, remedy: str | None = None) -> Any:
+def refuse(x: Any, what: str, remedy: str | None = None) -> NoReturn:
     """Raise ArgumentError: `x` cannot be traced."""
     complain(
         errors.ArgumentError,

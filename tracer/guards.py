@@ -158,7 +158,7 @@ def _short(value: Any) -> str:
 
 def _shown(frozen: Any, value: Any) -> str:
     """How the value looked when it was frozen."""
-    if type(frozen) is tuple and len(frozen) == 2 and frozen[0] in (list, tuple) :
+    if type(frozen) is tuple and len(frozen) == 2 and frozen[0] in (list, tuple):
         inner = ", ".join(_shown(f, None) for f in frozen[1])
         return f"[{inner}]" if frozen[0] is list else f"({inner})"
     if type(frozen) is tuple and len(frozen) == 2 and frozen[0] is dict:

@@ -161,8 +161,10 @@ def refuse_random(name: str) -> None:
 def _hidden(path: Path, value: Any) -> Hidden | None:
     if not isinstance(value, np.ndarray) and type(value) not in _CONTAINERS:
         return None
-    if not all(_is_copyable(Path(path.kind, path.root, path.name, path.attrs[:i]).read())
-               for i in range(len(path.attrs))):
+    if not all(
+        _is_copyable(Path(path.kind, path.root, path.name, path.attrs[:i]).read())
+        for i in range(len(path.attrs))
+    ):
         return None
     leaves, tree = pytree.flatten(value)
     if not any(_is_traceable(leaf) for leaf in leaves):
@@ -267,9 +269,7 @@ class _Copies:
             path = hidden.path
             base = Path(path.kind, path.root, path.name)
             roots.setdefault(base.key, (base, {}))[1][path.attrs] = value
-        placed = [
-            (base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()
-        ]
+        placed = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
         for _, paths in self.reads.functions.values():
             for path in paths:
                 if path.kind == "cell":  # before any function that closes over it is copied

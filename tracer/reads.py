@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import (
     BuiltinFunctionType,
-    CellType,
     CodeType,
     FunctionType,
     GetSetDescriptorType,
@@ -262,9 +261,8 @@ class _Finder:
     def call(self, path: Path, value: Any, free: bool) -> bool:
         """An object of a user's class is called: only what its `__call__` reads counts."""
         call = inspect.getattr_static(type(value), "__call__", None)
-        if isinstance(value, (type, FunctionType, MethodType)) or not isinstance(
-            call, FunctionType
-        ):
+        call = getattr(call, "__wrapped__", call)  # a jitted method
+        if isinstance(value, (type, FunctionType, MethodType)) or not isinstance(call, FunctionType):
             return False
         if not is_user_module(type(value).__module__):
             return False
@@ -282,9 +280,7 @@ class _Finder:
         else:
             self.callable(value, None, free, path)
 
-    def callable(
-        self, value: Any, owner: Path | None, free: bool, path: Path | None = None
-    ) -> None:
+    def callable(self, value: Any, owner: Path | None, free: bool, path: Path | None = None) -> None:
         """Enter whatever code stands behind a callable."""
         if isinstance(value, FunctionType):
             self.function(value, owner, False, owner_free=False)

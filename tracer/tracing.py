@@ -134,13 +134,15 @@ def trace_function(
     concrete: Sequence[Array] | None = None,
     name: str | None = None,
     values_only: bool = True,
+    refuse_as: Callable[..., Any] | None = None,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
 
     `tree` unflattens the leaves to `(args, kwargs)`; `specs` tells what each leaf is. An eager
     trace needs `concrete`, the values of the traced leaves. With `values_only` every leaf of the
     result becomes an output of the graph; without it (as jit wants) arguments that are returned as
-    they came, and results that are no arrays, do not.
+    they came, and results that are no arrays, do not. `refuse_as` is the function that error
+    messages name.
     """
     name = name or getattr(function, "__name__", what)
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what)
@@ -148,7 +150,7 @@ def trace_function(
         leaves = _parameters(trace, specs, concrete)
         args, kwargs = pytree.unflatten(tree, leaves)
         out = function(*args, **kwargs)
-        _refuse_lazy(out, function, what)
+        _refuse_lazy(out, refuse_as or function, what)
         out_leaves, out_tree = pytree.flatten(out)
         outputs = _Outputs(trace, values_only)
         results = [outputs.add(leaf) for leaf in out_leaves]
@@ -194,9 +196,7 @@ def _parameters(
 
 
 def _mutated(leaves: Sequence[Any]) -> list[Tracer]:
-    found = {
-        id(x._storage): x for x in leaves if isinstance(x, Tracer) and x._storage.version
-    }
+    found = {id(x._storage): x for x in leaves if isinstance(x, Tracer) and x._storage.version}
     return list(found.values())
 
 
@@ -267,9 +267,7 @@ def _argument_itself(x: Tracer) -> Result | None:
             return None
         steps.append(view.numpy)
         view = view.base._view
-    return Result(
-        argument=parameter, views=tuple(reversed(steps)), weak=x.weak, scalar=x.scalar
-    )
+    return Result(argument=parameter, views=tuple(reversed(steps)), weak=x.weak, scalar=x.scalar)
 
 
 def _result_is_capture(trace: Trace, result: Result) -> Result:

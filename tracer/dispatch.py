@@ -1,0 +1,277 @@
+"""From the arguments of a call to its signature: what is traced, what is static, what is the key.
+
+Two calls share compiled code when they have the same structure, static values, shapes, dtypes and
+layout class. `Call` holds that; `Call.key` is hashable.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir.types import I64, TensorType, is_supported
+from . import errors, pytree
+from .core import WEAK_DTYPES, Tracer, check_array, refuse, refuse_leaked
+from .errors import complain
+from .outside import array_spec
+from .shapes import ShapeDtype
+from .tracing import Same, Spec, Static
+
+_WEAK = {bool: "b", int: "i", float: "f"}
+
+
+class StaticLeaf:
+    """A static argument on its way through the pytree functions."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@dataclass(frozen=True)
+class StaticNames:
+    """Which parameters are static: positions and names, made consistent by the signature."""
+
+    positions: frozenset[int]
+    names: frozenset[str]
+
+    @property
+    def any(self) -> bool:
+        return bool(self.positions or self.names)
+
+
+def static_names(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] | None,
+    argnames: str | Sequence[str] | None,
+) -> StaticNames:
+    """Resolve static_argnums and static_argnames. Raises StaticArgumentError for unknown ones."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
+    names = {argnames} if isinstance(argnames, str) else set(argnames or ())
+    signature = signature_of(function)
+    if signature is None:
+        return StaticNames(frozenset(numbers), frozenset(names))
+    parameters = list(signature.parameters.values())
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    positions = set()
+    for number in numbers:
+        place = number + len(positional) if number < 0 else number
+        if not 0 <= place < len(positional) and not (takes_more and place >= 0):
+            complain(
+                errors.StaticArgumentError,
+                f"static_argnums={number}, but {_name(function)}{signature} has "
+                f"{len(positional)} positional parameters",
+                "name the parameter with static_argnames instead.",
+            )
+        positions.add(place)
+        if place < len(positional):
+            names.add(positional[place])
+    for name in sorted(names):
+        if name in positional:
+            positions.add(positional.index(name))
+        elif not takes_names and name not in signature.parameters:
+            complain(
+                errors.StaticArgumentError,
+                f"static_argnames has {name!r}, which is no parameter of {_name(function)}{signature}",
+                f"choose among {', '.join(signature.parameters)}.",
+            )
+    return StaticNames(frozenset(positions), frozenset(names))
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
+
+
+class Call:
+    """The arguments of one call, flattened: leaves, their specs, and the structure."""
+
+    def __init__(
+        self,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        static: StaticNames,
+        signature: inspect.Signature | None,
+        *,
+        has_owner: bool = False,
+    ) -> None:
+        if kwargs and signature is not None:
+            # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
+            if has_owner:
+                bound = signature.bind(None, *args, **kwargs)
+                args, kwargs = bound.args[1:], bound.kwargs
+            else:
+                bound = signature.bind(*args, **kwargs)
+                args, kwargs = bound.args, bound.kwargs
+        shift = 1 if has_owner else 0
+        if static.any:
+            args = [
+                _static(a, f"argument {i}") if i + shift in static.positions else a
+                for i, a in enumerate(args)
+            ]
+            kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
+        self.args, self.kwargs = tuple(args), kwargs
+        self._signature = signature
+        self._shift = shift
+        self.leaves, self.tree = pytree.flatten((self.args, kwargs))
+        self.names: list[str] = []
+        self.specs = self._specs()
+
+    def _specs(self) -> list[Spec | Static | Same]:
+        specs: list[Spec | Static | Same] = []
+        for i, leaf in enumerate(self.leaves):
+            specs.append(self._spec(i, leaf))
+        return specs
+
+    def _spec(self, index: int, leaf: Any) -> Spec | Static:
+        cls = type(leaf)
+        if cls is np.ndarray and is_supported(leaf.dtype):
+            return array_spec(leaf)
+        if cls in _WEAK:
+            kind = _WEAK[cls]
+            if kind == "i" and not -(2**63) <= leaf < 2**63:
+                self.refuse(index, "a Python int beyond int64", "pass np.uint64(n), or a float")
+            return Spec(TensorType((), WEAK_DTYPES[kind]), kind, True)
+        if cls is StaticLeaf:
+            return Static(leaf.value)
+        if cls is ShapeDtype:
+            return Spec(TensorType(leaf.shape, leaf.dtype))
+        if isinstance(leaf, np.generic) and is_supported(leaf.dtype):
+            return Spec(TensorType((), leaf.dtype), None, True)
+        if isinstance(leaf, Tracer):
+            refuse_leaked(leaf)
+        if isinstance(leaf, np.ndarray):
+            return array_spec(check_array(leaf))
+        self._refuse_object(index, leaf)
+        raise AssertionError("unreachable")
+
+    def _refuse_object(self, index: int, leaf: Any) -> None:
+        name = self.leaf_names()[index]
+        kind = f"{name}, a value of type {type(leaf).__name__}"
+        root = name.split("[")[0].split(".")[0]
+        if isinstance(leaf, (str, bytes)) or callable(leaf):
+            self.refuse(index, kind, f"make it static: jt.jit(f, static_argnames={root!r})")
+        if isinstance(leaf, complex):
+            self.refuse(index, kind, "pass the real and the imaginary part as two arguments")
+        if hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__"):
+            self.refuse(index, kind, f"pass np.asarray({root})")
+        self.refuse(
+            index,
+            kind,
+            f"make it static (static_argnames={root!r}), or teach jitney the type with "
+            "jt.register_pytree",
+        )
+
+    def refuse(self, index: int, what: str, remedy: str) -> None:
+        refuse(self.leaves[index], what, remedy)
+
+    def leaf_names(self) -> list[str]:
+        """How the user would write each leaf: `x`, `params['w']`."""
+        if not self.names:
+            parameters = list(self._signature.parameters.values()) if self._signature else []
+            parameters = parameters[self._shift :]
+            for i, arg in enumerate(self.args):
+                name = f"args[{i}]"
+                if i < len(parameters) and parameters[i].kind is not inspect.Parameter.VAR_POSITIONAL:
+                    name = parameters[i].name
+                self.names += pytree.leaf_names(arg, name)
+            by_name = {k: pytree.leaf_names(v, k) for k, v in self.kwargs.items()}
+            self.names += [n for k in sorted(by_name) for n in by_name[k]]
+        return self.names
+
+    @property
+    def key(self) -> Hashable:
+        """What calls must share to run the same code."""
+        specs = tuple((type(s.value), s.value) if isinstance(s, Static) else s for s in self.specs)
+        return (self.tree, specs)
+
+    def alias(self) -> None:
+        """Leaves that are one and the same array become one traced array."""
+        first: dict[int, int] = {}
+        for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf, np.ndarray):
+                seen = first.setdefault(id(leaf), i)
+                if seen != i:
+                    self.specs[i] = Same(seen)
+
+    def named_specs(self) -> list[Spec | Static | Same]:
+        """The specs with the users' names for the leaves, and who may be written."""
+        named: list[Spec | Static | Same] = []
+        for leaf, spec, name in zip(self.leaves, self.specs, self.leaf_names(), strict=True):
+            if isinstance(spec, Spec):
+                writeable = not isinstance(leaf, np.ndarray) or leaf.flags.writeable
+                spec = Spec(
+                    spec.type, spec.weak, spec.scalar, writeable, spec.strides, _identifier(name)
+                )
+            named.append(spec)
+        return named
+
+    def traced_leaves(self) -> list[Any]:
+        pairs = zip(self.leaves, self.specs, strict=True)
+        return [leaf for leaf, spec in pairs if isinstance(spec, Spec)]
+
+    def describe(self) -> str:
+        """`x: f32[8], n: int (static 3)`."""
+        parts = []
+        for name, spec in zip(self.leaf_names(), self.specs, strict=True):
+            if isinstance(spec, Spec):
+                parts.append(f"{name}: {show_spec(spec)}")
+            elif isinstance(spec, Static):
+                parts.append(f"{name} = {spec.value!r}")
+            else:
+                parts.append(f"{name}: the same array as {self.leaf_names()[spec.leaf]}")
+        return ", ".join(parts)
+
+
+def show_spec(spec: Spec) -> str:
+    kinds = {"b": "Python bool", "i": "Python int", "f": "Python float"}
+    if spec.weak:
+        return kinds[spec.weak]
+    layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""
+    return f"{spec.type}{layout}"
+
+
+def _static(value: Any, name: str) -> StaticLeaf:
+    if isinstance(value, np.ndarray):
+        complain(
+            errors.StaticArgumentError,
+            f"{name} is static and an array: static arguments are compared by value at each call",
+            "trace the array (leave it out of static_argnums and static_argnames), or pass a tuple.",
+            operands={name: value},
+        )
+    try:
+        hash(value)
+    except TypeError:
+        complain(
+            errors.StaticArgumentError,
+            f"{name} is static and unhashable: static arguments are part of the cache's key",
+            "pass a hashable value: a tuple instead of a list, a frozen dataclass instead of a dict.",
+            operands={name: value},
+        )
+    return StaticLeaf(value)
+
+
+def _identifier(name: str) -> str:
+    return name if name.isidentifier() else ""
+
+
+def to_array(leaf: Any) -> np.ndarray[Any, Any]:
+    """A traced leaf as the ndarray that compiled code takes."""
+    if isinstance(leaf, np.ndarray):
+        return leaf
+    if type(leaf) is int:
+        return np.array(leaf, I64)
+    return np.array(leaf)

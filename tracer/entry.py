@@ -1,0 +1,162 @@
+"""One compiled specialisation of a function, and the call of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..ir.graph import Graph
+from . import pytree
+from .dispatch import Call, to_array
+from .outside import Outside
+from .tracing import Result, Spec, Traced
+
+Array = np.ndarray[Any, Any]
+
+
+class Runnable(Protocol):
+    """Compiled code: an Executable of the runtime, or the interpreter."""
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]: ...
+
+
+class Interpreted:
+    """Runs a graph op by op with NumPy: the permanent `backend="interpreter"`."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        from ..ir.interpreter import evaluate
+
+        native = [np.asarray(a, p.dtype) for a, p in zip(arrays, self.graph.params, strict=True)]
+        inputs = {id(a) for a in native}
+        found: list[Array] = []
+        for array in evaluate(self.graph, native):
+            # Fresh, writeable arrays that share memory with nothing, as compiled code returns.
+            shared = id(array) in inputs or not array.flags.owndata or not array.flags.writeable
+            shared = shared or any(array is other for other in found)
+            found.append(array.copy() if shared else array)
+        return found
+
+
+class Fallback(Exception):
+    """The arguments overlap in a way that only NumPy itself can do justice to."""
+
+
+class SameArrays(Exception):
+    """Two arguments are one array and one of them is written: trace them as one."""
+
+
+class Entry:
+    """A traced and compiled call. `entry(leaves, hidden)` runs it.
+
+    `check()` gives the hidden arrays if everything that the trace assumed about the outside still
+    holds, and None otherwise.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        traced: Traced,
+        outside: Outside,
+        runnable: Runnable,
+        reason: str,
+        seconds: dict[str, float],
+    ) -> None:
+        self.traced = traced
+        self.outside = outside
+        self.runnable = runnable
+        self.reason = reason
+        self.seconds = seconds
+        self.signature = call.describe()
+        self.specs = tuple(call.specs)
+        self.names = tuple(call.leaf_names())
+        self.hits = 0
+        captures = tuple(capture.outer for capture in traced.captures)
+        self.check: Callable[[], tuple[Any, ...] | None] = outside.compile(captures)
+        explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
+        self.explicit = explicit
+        self.all_explicit = len(explicit) == len(call.specs)
+        self.scalars = any(isinstance(s, Spec) and s.scalar for s in call.specs)
+        self.mutated = traced.mutated
+        self._run = runnable.run
+        self._finish = _finisher(traced)
+
+    def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
+        self.hits += 1
+        if not self.all_explicit:
+            leaves = [leaves[i] for i in self.explicit]
+        given = [*leaves, *hidden]
+        arrays = [to_array(leaf) for leaf in given] if self.scalars else given
+        if self.mutated:
+            self.check_overlap(arrays)
+            outputs = self._run(arrays)
+            for index, value in zip(self.mutated, outputs[-len(self.mutated) :], strict=True):
+                np.copyto(arrays[index], value)
+            return self._finish(outputs, given)
+        return self._finish(self._run(arrays), given)
+
+    def check_overlap(self, arrays: Sequence[Array]) -> None:
+        """Writing to arrays needs them apart: raises SameArrays, Fallback or PermissionError."""
+        same = False
+        for index in self.mutated:
+            target = arrays[index]
+            if not target.flags.writeable:
+                raise PermissionError
+            if _overlaps_itself(target):
+                raise Fallback
+            for other, array in enumerate(arrays):
+                if other != index and np.may_share_memory(target, array):
+                    if array is not target:
+                        raise Fallback
+                    same = True
+        if same:
+            raise SameArrays
+
+
+def _overlaps_itself(array: Array) -> bool:
+    """Whether two indices may name the same element."""
+    reach = array.itemsize
+    steps = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
+    for step, n in steps:
+        if step < reach:
+            return True
+        reach = step * (n - 1) + reach
+    return False
+
+
+def _finisher(traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
+    """A function from the graph's outputs and its inputs to what the user's function returns."""
+    results, tree = traced.results, traced.out_tree
+    if len(results) == 1 and tree.is_leaf():
+        (result,) = results
+        if result.output is not None and not result.scalar:
+            return lambda outputs, given: outputs[0]
+        return lambda outputs, given: _present(result, outputs, given)
+    if all(r.output is not None and not r.scalar for r in results):
+        positions = [r.output for r in results]
+        simple = pytree.flatten(tuple(results))[1]
+        if tree == simple:
+            return lambda outputs, given: tuple([outputs[i] for i in positions])
+
+    def finish(outputs: list[Any], given: Sequence[Any]) -> Any:
+        return pytree.unflatten(tree, [_present(r, outputs, given) for r in results])
+
+    return finish
+
+
+def _present(result: Result, outputs: list[Any], given: Sequence[Any]) -> Any:
+    if result.output is not None:
+        array = outputs[result.output]
+        if not result.scalar:
+            return array
+        return array.item() if result.weak else array[()]
+    if result.argument is not None:
+        value = given[result.argument]
+        for view in result.views:
+            value = view(value)
+        return value
+    return result.static

@@ -1,0 +1,573 @@
+"""`jit`: trace a function at its first call of a kind, run native code at the next ones."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from types import MethodType
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from ..ir.graph import Graph
+from . import errors, pytree
+from .core import _current, current_trace
+from .dispatch import Call, StaticNames, show_spec, signature_of, static_names
+from .entry import Entry, Fallback, Interpreted, Runnable, SameArrays
+from .errors import complain
+from .lowered import Lowered, explain
+from .outside import Outside, refuse_random
+from .reads import Path
+from .tracing import Same, Spec, Static, Traced, trace_function
+
+_BACKENDS = ("native", "interpreter")
+_SCALARS = frozenset({bool, int, float})
+_ENTRIES = 16  # specialisations kept per signature; they differ in what they read from outside
+_WARN_AFTER = 8  # tracings of one signature for changed outside values
+
+
+class RecompileWarning(UserWarning):
+    """A function is traced again and again because a value that it reads keeps changing."""
+
+
+class EntryInfo(NamedTuple):
+    """One specialisation: its signature, why it was made, how long that took, how often it ran."""
+
+    signature: str
+    reason: str
+    seconds: dict[str, float]
+    calls: int
+
+
+class CacheInfo(NamedTuple):
+    """What `f.cache_info()` gives."""
+
+    hits: int
+    misses: int
+    entries: list[EntryInfo]
+
+    def __str__(self) -> str:
+        lines = [f"{self.hits} hits, {self.misses} misses"]
+        for entry in self.entries:
+            total = sum(entry.seconds.values()) * 1e3
+            lines.append(f"  ({entry.signature}): {entry.reason}; {total:.1f} ms, {entry.calls} calls")
+        return "\n".join(lines)
+
+
+class _Bucket:
+    """The entries of one signature, the latest first."""
+
+    __slots__ = ("entries", "retraced")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.retraced = 0
+
+
+class JitFunction:
+    """What `jit` returns. Calls like the function that it wraps."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        static_argnums: int | Sequence[int] | None = None,
+        static_argnames: str | Sequence[str] | None = None,
+        donate_argnums: int | Sequence[int] | None = None,
+        check: bool = False,
+        fastmath: bool = False,
+        device: str = "cpu",
+        backend: str = "native",
+    ) -> None:
+        _check_function(function)
+        if device != "cpu":
+            raise ValueError(f"device={device!r}: this version compiles for 'cpu'")
+        if backend not in _BACKENDS:
+            raise ValueError(f"backend={backend!r}: choose 'native' or 'interpreter'")
+        self._options: dict[str, Any] = {
+            "static_argnums": static_argnums,
+            "static_argnames": static_argnames,
+            "donate_argnums": donate_argnums,
+            "check": check,
+            "fastmath": fastmath,
+            "device": device,
+            "backend": backend,
+        }
+        self._signature = signature_of(function)
+        self._static: StaticNames = static_names(function, static_argnums, static_argnames)
+        static_names(function, donate_argnums, None)  # the positions have to exist
+        self._function = function
+        self._owner: weakref.ref[Any] | Callable[[], Any] | None = None
+        self._lock = threading.RLock()
+        self._fast: dict[Hashable, _Bucket] = {}  # by exact types of positional arguments
+        self._buckets: dict[Hashable, _Bucket] = {}  # by canonical signature
+        self._bound: dict[int, tuple[Any, JitFunction]] = {}
+        self._simple = not self._static.any
+        self._misses = 0
+        functools.update_wrapper(self, function)
+        if not hasattr(function, "__name__"):
+            self.__name__ = type(function).__name__
+
+    # Calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and self._simple and _current.get() is None:
+            key: list[Any] = []
+            for arg in args:
+                kind = type(arg)
+                if kind is np.ndarray:
+                    key += (arg.dtype, arg.shape, arg.strides)
+                elif kind in _SCALARS:
+                    key.append(kind)
+                else:
+                    break
+            else:
+                bucket = self._fast.get(tuple(key))
+                if bucket is not None:
+                    for entry in bucket.entries:
+                        hidden = entry.check()
+                        if hidden is not None and not entry.mutated:
+                            try:
+                                return entry(args, hidden)
+                            except OverflowError:
+                                break
+                return self._call(args, kwargs, tuple(key))
+        return self._call(args, kwargs, None)
+
+    def _call(self, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None) -> Any:
+        if current_trace() is not None:
+            return self._plain(args, kwargs)  # part of what is being traced
+        call = self._analyse(args, kwargs)
+        bucket = self._bucket(call.key)
+        if fast is not None:
+            self._fast[fast] = bucket
+        try:
+            return self._run(call, bucket)
+        except SameArrays:
+            call.alias()
+            try:
+                return self._run(call, self._bucket(call.key))
+            except Fallback:
+                return self._plain(args, kwargs)
+        except Fallback:
+            return self._plain(args, kwargs)
+
+    def _run(self, call: Call, bucket: _Bucket) -> Any:
+        for entry in tuple(bucket.entries):
+            hidden = entry.check()
+            if hidden is not None:
+                return self._enter(entry, call, hidden)
+        with self._lock:
+            for entry in tuple(bucket.entries):  # made by another thread in the meantime
+                hidden = entry.check()
+                if hidden is not None:
+                    return self._enter(entry, call, hidden)
+            entry = self._compile(call, bucket)
+            # What the function itself changed while it was traced must not send it back here.
+            hidden = (*entry.outside.arrays(), *(c.outer for c in entry.traced.captures))
+        return self._enter(entry, call, hidden)
+
+    def _enter(self, entry: Entry, call: Call, hidden: tuple[Any, ...]) -> Any:
+        try:
+            return entry(call.leaves, hidden)
+        except PermissionError:
+            # Trace again, now with the array marked read-only: that names the line.
+            self._trace(call, Outside(self._raw, self._owner_path()))
+            raise errors.ReadOnlyError("assignment destination is read-only") from None
+
+    def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return self._target(*args, **kwargs)
+
+    @property
+    def _raw(self) -> Callable[..., Any]:
+        return self._function
+
+    @property
+    def _target(self) -> Callable[..., Any]:
+        if self._owner is None:
+            return self._function
+        return MethodType(self._function, self._owner())
+
+    def _owner_path(self) -> Path | None:
+        return None if self._owner is None else Path("object", self._owner, "self")
+
+    def _analyse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+        return Call(args, kwargs, self._static, self._signature, has_owner=self._owner is not None)
+
+    def _bucket(self, key: Hashable) -> _Bucket:
+        bucket = self._buckets.get(key)
+        return bucket if bucket is not None else self._buckets.setdefault(key, _Bucket())
+
+    # Tracing and compiling
+
+    def _trace(self, call: Call, outside: Outside) -> Traced:
+        stand_ins = outside.values()
+        leaves = [*call.named_specs(), *outside.specs]
+        tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
+        random = _random_states()
+
+        def run(args: Any, kwargs: Any, hidden: Any) -> Any:
+            return outside.call(args, kwargs, hidden)
+
+        # Static leaves of hidden containers are handed on as they are.
+        hidden_leaves = iter(pytree.flatten(stand_ins)[0])
+        for i in range(len(call.specs), len(leaves)):
+            value = next(hidden_leaves)
+            if isinstance(leaves[i], Static):
+                leaves[i] = Static(value)
+        traced = trace_function(
+            run, leaves, tree, name=self.__name__, values_only=False, refuse_as=self._function
+        )
+        for name, state in _random_states().items():
+            if random.get(name, state) != state:
+                refuse_random(name)
+        return traced
+
+    def _compile(self, call: Call, bucket: _Bucket) -> Entry:
+        reason = self._reason(call, bucket)
+        start = time.perf_counter()
+        outside = Outside(self._raw, self._owner_path())
+        traced = self._trace(call, outside)
+        if self._options["check"]:
+            _compare(traced, self._trace(call, Outside(self._raw, self._owner_path())))
+        seconds = {"trace": time.perf_counter() - start}
+        start = time.perf_counter()
+        runnable = self._compile_graph(traced, call, outside)
+        seconds["compile"] = time.perf_counter() - start
+        entry = Entry(call, traced, outside, runnable, reason, seconds)
+        self._misses += 1
+        bucket.entries = [entry, *bucket.entries][:_ENTRIES]
+        if entry.check() is None:
+            self._warn(bucket, outside)
+        return entry
+
+    def _compile_graph(self, traced: Traced, call: Call, outside: Outside) -> Runnable:
+        if self._options["backend"] == "interpreter":
+            return Interpreted(traced.graph)
+        from ..runtime.compile import CompileOptions, compile
+
+        options = CompileOptions(fastmath=self._options["fastmath"])
+        return compile(traced.graph, options, _strides(traced, call, outside))
+
+    def _reason(self, call: Call, bucket: _Bucket) -> str:
+        if bucket.entries:
+            changes = bucket.entries[0].outside.changes()
+            return "guard " + " and ".join(changes) if changes else "a guard did not hold"
+        entries = [e for b in self._buckets.values() for e in b.entries]
+        if not entries:
+            return "first call"
+        latest = entries[-1]
+        if latest.names != tuple(call.leaf_names()):
+            return "another structure of the arguments"
+        pairs = zip(latest.names, latest.specs, call.specs, strict=True)
+        return ", ".join(_difference(n, a, b) for n, a, b in pairs if a != b) or "recompiled"
+
+    def _warn(self, bucket: _Bucket, outside: Outside) -> None:
+        """A trace whose guards do not hold right after it: the function changes what it reads."""
+        bucket.retraced += 1
+        if bucket.retraced == _WARN_AFTER:
+            changes = " and ".join(outside.changes())
+            warnings.warn(
+                f"{self.__name__} was traced {_WARN_AFTER} times because it changes what it reads: "
+                f"guard {changes}. Pass the value as an argument and return the new one.",
+                RecompileWarning,
+                stacklevel=5,
+            )
+
+    # Looking inside
+
+    def trace(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
+        call = self._analyse(args, kwargs)
+        with self._lock:
+            return self._trace(call, Outside(self._raw, self._owner_path())).graph
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
+        call = self._analyse(args, kwargs)
+        with self._lock:
+            outside = Outside(self._raw, self._owner_path())
+            traced = self._trace(call, outside)
+        from ..runtime.compile import CompileOptions, compile
+
+        options = CompileOptions(fastmath=self._options["fastmath"])
+        executable = compile(traced.graph, options, _strides(traced, call, outside))
+        return Lowered(traced.graph, executable)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """Which ops became which kernel, with bytes and flops, as a table."""
+        return explain(self.lower(*args, **kwargs))
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses, and every specialisation with the reason why it was made."""
+        entries = [
+            EntryInfo(e.signature, e.reason, e.seconds, e.hits)
+            for bucket in list(self._buckets.values())
+            for e in reversed(bucket.entries)
+        ]
+        calls = sum(entry.calls for entry in entries)
+        return CacheInfo(max(calls - self._misses, 0), self._misses, entries)
+
+    def clear_cache(self) -> None:
+        """Forget everything compiled for this function (and for objects that it is a method of)."""
+        with self._lock:
+            self._fast.clear()
+            self._buckets.clear()
+            self._bound.clear()
+            self._misses = 0
+
+    # Being a function
+
+    def __get__(self, obj: Any, cls: type | None = None) -> Any:
+        if obj is None:
+            return self
+        if pytree.is_registered(type(obj)):
+            return MethodType(self, obj)
+        return BoundJitFunction(self._for(obj), obj)
+
+    def _for(self, obj: Any) -> JitFunction:
+        """The function with `obj` as its static `self`, by identity, with a cache of its own."""
+        found = self._bound.get(id(obj))
+        if found is not None and found[0]() is obj:
+            return found[1]
+        with self._lock:
+            child = JitFunction(self._function, **self._options)
+            key = id(obj)
+            bound = self._bound
+            try:
+                owner: Any = weakref.ref(obj, lambda _: bound.pop(key, None))
+            except TypeError:
+                owner = functools.partial(_identity, obj)
+            child._owner = owner
+            bound[key] = (owner, child)
+            return child
+
+    def __repr__(self) -> str:
+        return f"<jitney.jit {getattr(self, '__qualname__', self.__name__)}>"
+
+    def __copy__(self) -> JitFunction:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> JitFunction:
+        return self
+
+    def __reduce__(self) -> Any:
+        module = sys.modules.get(getattr(self, "__module__", ""))
+        found: Any = module
+        name = getattr(self, "__qualname__", "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (_rebuild, (self._function, self._options))
+
+
+class BoundJitFunction:
+    """A jitted method of one object."""
+
+    __slots__ = ("__self__", "_child")
+
+    def __init__(self, child: JitFunction, obj: Any) -> None:
+        self._child = child
+        self.__self__ = obj
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._child(*args, **kwargs)
+
+    @property
+    def __func__(self) -> JitFunction:
+        return self._child
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._child, name)
+
+    def __repr__(self) -> str:
+        return f"<jitney.jit {self._child.__qualname__} of {self.__self__!r}>"
+
+
+@overload
+def jit(function: Callable[..., Any], **options: Any) -> JitFunction: ...
+@overload
+def jit(function: None = None, **options: Any) -> Callable[[Callable[..., Any]], JitFunction]: ...
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    check: bool = False,
+    fastmath: bool = False,
+    device: str = "cpu",
+    backend: str = "native",
+) -> Any:
+    """Compile a function of NumPy arrays. Works as a decorator, with and without options.
+
+    The first call with new shapes, dtypes, structure or static values traces the function and
+    compiles it; later ones run native code. Arguments may be arrays, NumPy and Python scalars, and
+    pytrees of them. A Python scalar is an input too (its value is not compiled in) and promotes as
+    Python scalars do.
+
+    static_argnums, static_argnames
+        Parameters that are compiled in: any hashable value. A new value compiles anew.
+    donate_argnums
+        Arrays that the caller gives up: their memory may be reused for results. It is a permission;
+        do not read the arrays after the call.
+    check
+        Trace twice and raise ImpureFunctionError, with the line, if the two differ.
+    fastmath
+        Allow results that differ from NumPy's by more than rounding.
+    device
+        "cpu".
+    backend
+        "native", or "interpreter": run the traced graph op by op with NumPy, for debugging.
+
+    What the function returns. Fresh arrays, except: an argument or closed-over array that is returned
+    itself comes back as the same object, and a view of it as a view of the caller's array, as in
+    NumPy. Views of arrays made inside come back as separate arrays. 0-d results are NumPy scalars
+    where NumPy gives scalars; arithmetic among Python scalars gives Python scalars.
+
+    Assignment into arguments and closed-over arrays changes them, when the call has succeeded. If
+    arrays that are assigned to overlap others, the plain Python function runs instead.
+
+    Values read from globals, closures and attributes are guarded: a change traces anew; arrays among
+    them are read at each call. `jitney.tracer.reads` and `jitney.tracer.guards` tell what cannot be
+    seen. Python's side effects (print, appending to a list, counting) happen while tracing only.
+
+    A method is compiled for each object by itself; the object's attributes are guarded when it is
+    not a pytree (`jt.register_pytree`), and traced when it is.
+    """
+    options: dict[str, Any] = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "check": check,
+        "fastmath": fastmath,
+        "device": device,
+        "backend": backend,
+    }
+    if function is None:
+        return lambda f: jit(f, **options)
+    return JitFunction(function, **options)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction:
+    return JitFunction(function, **options)
+
+
+def _check_function(function: Any) -> None:
+    name = getattr(function, "__qualname__", repr(function))
+    if isinstance(function, (classmethod, staticmethod)):
+        complain(
+            errors.TransformError,
+            f"jit was given a {type(function).__name__} object",
+            f"put @{type(function).__name__} above @jt.jit, not below it.",
+        )
+    if not callable(function):
+        complain(
+            errors.TransformError,
+            f"jit needs a function, not {type(function).__name__}",
+            "write jt.jit(f) or @jt.jit; options are keywords: @jt.jit(static_argnames='n').",
+            operands={"function": function},
+        )
+    if inspect.iscoroutinefunction(function):
+        kind = "an async function"
+    elif inspect.isasyncgenfunction(function):
+        kind = "an async generator"
+    elif inspect.isgeneratorfunction(function):
+        kind = "a generator"
+    else:
+        return
+    complain(
+        errors.TransformError,
+        f"{name} is {kind}: its body does not run when it is called, so there is nothing to trace",
+        "jit the plain functions that it calls; let them return lists or tuples of arrays.",
+    )
+
+
+def _difference(name: str, old: Any, new: Any) -> str:
+    if isinstance(old, Spec) and isinstance(new, Spec):
+        what = "dtype"
+        if old.weak != new.weak or old.scalar != new.scalar:
+            what = "kind"
+        elif old.type.shape != new.type.shape:
+            what = "shape"
+        elif old.type.dtype == new.type.dtype:
+            what = "layout"
+        return f"{what} of `{name}` changed from {show_spec(old)} to {show_spec(new)}"
+    if isinstance(old, Static) and isinstance(new, Static):
+        return f"static `{name}` changed from {old.value!r} to {new.value!r}"
+    if isinstance(new, Same):
+        return f"`{name}` is the same array as another argument"
+    return f"kind of `{name}` changed"
+
+
+def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ...]]:
+    """The layout of each graph parameter, in elements."""
+    from ..codegen.module import contiguous_strides
+
+    specs = [s for s in (*call.specs, *outside.specs) if isinstance(s, Spec)]
+    found = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
+    for capture in traced.captures:
+        array = capture.outer
+        assert isinstance(array, np.ndarray)
+        found.append(tuple(s // array.itemsize for s in array.strides))
+    return found
+
+
+def _random_states() -> dict[str, Any]:
+    """The states of the global random generators."""
+    states: dict[str, Any] = {}
+    module = sys.modules.get("random")
+    if module is not None:
+        states["Python's random module"] = module.getstate()
+    legacy = sys.modules.get("numpy.random")
+    if legacy is not None:
+        state = legacy.get_state()
+        states["np.random"] = (state[1].tobytes(), state[2:])
+    return states
+
+
+def _compare(first: Traced, second: Traced) -> None:
+    """Raise ImpureFunctionError if two traces of the same call differ."""
+    for a, b in zip(first.graph.ops, second.graph.ops, strict=False):
+        if _print(a) != _print(b):
+            complain(
+                errors.ImpureFunctionError,
+                "two traces of the same call differ: "
+                f"first {a.name} {_attributes(a)}, then {b.name} {_attributes(b)}",
+                "what this line computes depends on something other than the arguments (a counter, "
+                "the time, random numbers, the order of a set): pass it as an argument.",
+                line=b.loc or a.loc,
+            )
+    if len(first.graph.ops) != len(second.graph.ops) or len(first.results) != len(second.results):
+        longer = max(first.graph, second.graph, key=lambda g: len(g.ops))
+        extra = longer.ops[min(len(first.graph.ops), len(second.graph.ops)) :]
+        complain(
+            errors.ImpureFunctionError,
+            "two traces of the same call differ: one has more operations than the other",
+            "what this line does depends on something other than the arguments: pass it as one.",
+            line=extra[0].loc if extra else None,
+        )
+
+
+def _print(op: Any) -> tuple[Any, ...]:
+    attrs = tuple(
+        (k, v.tobytes(), v.dtype, v.shape) if isinstance(v, np.ndarray) else (k, v)
+        for k, v in sorted(op.attrs.items())
+    )
+    regions = tuple(str(region) for region in op.regions)
+    return op.name, [v.type for v in op.operands], attrs, regions
+
+
+def _attributes(op: Any) -> str:
+    return ", ".join(f"{k}={v}" for k, v in op.attrs.items())
