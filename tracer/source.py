@@ -13,6 +13,7 @@ _HIDDEN = frozenset(
     {"jitney", "numpy", "scipy", "optree", "llvmlite", "functools", "contextlib", "threading"}
 )
 _PACKAGE = __name__.partition(".")[0]
+_DEMO = f"{_PACKAGE}.demo."  # in the package, but written as a user writes
 
 
 def is_user_frame(frame: FrameType) -> bool:
@@ -20,7 +21,7 @@ def is_user_frame(frame: FrameType) -> bool:
     if not isinstance(module, str):
         return True
     top = module.partition(".")[0]
-    return top not in _HIDDEN and top != _PACKAGE
+    return (top not in _HIDDEN and top != _PACKAGE) or module.startswith(_DEMO)
 
 
 def user_line(depth: int = 1) -> SourceLine | None:
