@@ -105,7 +105,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
         raise ValueError(f"operands could not be broadcast together with shape ({n},) {counts.shape}")
     from .selection import take
 
-    return take(x, np.repeat(np.arange(n), counts), axis=axis)
+    return take(x, np.repeat(np.arange(n), counts).tolist(), axis=axis)
 
 
 @function("tile")
@@ -160,7 +160,8 @@ def pad(array_: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
         if n == 0:
             raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant'")
         positions = np.pad(np.arange(n), (low, high), mode=mode)
-        x = _pieces(x, positions, axis, low, high) or take(x, positions, axis=axis)
+        joined = _pieces(x, positions, axis, low, high)
+        x = take(x, positions.tolist(), axis=axis) if joined is None else joined
     return x.copy()
 
 
@@ -276,22 +277,15 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tracer:
     if count == 0:
         return wrap(build().full((*last.shape[:-2], 0), 0, x.dtype), scalar=False)
     square = last[..., row : row + count, column : column + count]
-    # A square's diagonal is a column after each row is padded by one element and cut anew.
+    # In the flat square, the next diagonal element is one row and one column further.
     b = build()
     lead = square.shape[:-2]
     rank = len(lead)
-    value = b.pad(
-        as_value(square),
-        b.const(0, x.dtype),
-        low=(0,) * (rank + 2),
-        high=(0,) * (rank + 1) + (1,),
-        interior=(0,) * (rank + 2),
-    )
-    value = b.reshape(value, shape=(*lead, count * (count + 1)))
+    value = b.reshape(as_value(square), shape=(*lead, count * count))
     value = b.slice(
         value,
         start=(0,) * (rank + 1),
-        stop=(*lead, count * (count + 1)),
+        stop=(*lead, count * count),
         step=(1,) * rank + (count + 1,),
     )
     return views.read_only(wrap(value, scalar=False))
@@ -418,13 +412,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
     n = x.shape[axis]
     where = obj if isinstance(obj, slice) else require_static(obj, "obj")
     new = array(values).astype(x.dtype)
-    # Insert markers -1, -2, ... to learn where NumPy puts which value.
-    single = not isinstance(where, slice) and where.ndim == 0
-    if single:
-        new = moveaxis(new, 0, axis) if new.ndim == x.ndim else new
-        rows = new.shape[axis] if new.ndim == x.ndim else 1
+    if not isinstance(where, slice) and where.ndim == 0:
+        new = moveaxis(new.reshape((1,) * (x.ndim - new.ndim) + new.shape), 0, axis)
+        rows = new.shape[axis]
     else:
         rows = len(np.insert(np.arange(n), where, -1)) - n
+    # NumPy says where the new rows n, n + 1, ... go.
     shape = (*x.shape[:axis], rows, *x.shape[axis + 1 :])
     spread = views.broadcast_to(new, shape)
     order = np.insert(np.arange(n), where, n + np.arange(rows))
@@ -440,7 +433,7 @@ def _by_positions(x: Tracer, positions: np.ndarray[Any, Any], axis: int) -> Trac
     if len(positions) == 0:
         return x[(*lead, slice(0, 0))].copy()
     if len(cuts) > 8:
-        return take(x, positions, axis=axis)
+        return take(x, positions.tolist(), axis=axis)
     runs = np.split(positions, cuts)
     return concatenate([x[(*lead, slice(int(r[0]), int(r[-1]) + 1))] for r in runs], axis)
 

@@ -309,7 +309,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tracer:
     x, y = array(a).reshape(-1), array(v).reshape(-1)
     if len(x) >= len(y):
         return _sliding(x, y[::-1], mode)
-    return _sliding(y[::-1], x, mode)[::-1][::-1]
+    return _sliding(y, x[::-1], mode)[::-1]
 
 
 def _sliding(x: Tracer, kernel: Tracer, mode: str) -> Tracer:

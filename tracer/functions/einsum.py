@@ -218,7 +218,7 @@ def _arrange(term: Term, output: str, sizes: dict[str, int]) -> Tracer:
     if len(axes) != len(output):
         x = x[tuple(slice(None) if c in axes else None for c in output)]
         x = views.broadcast_to(x, [sizes[c] for c in output])
-    return x if x.ndim == 0 else wrap(as_value(x))
+    return wrap(as_value(x))
 
 
 @function("einsum_path")

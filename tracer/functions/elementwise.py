@@ -42,11 +42,14 @@ def where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Any:
         raise ValueError("either both or neither of x and y should be given")
     operands = [operand(condition), operand(x), operand(y)]
     dtype = common_dtype(*operands[1:])
-    for side in operands[1:]:
-        if type(side) is int:
-            check_python_int(side, dtype)
+    operands[1:] = [wrapped(side, dtype) for side in operands[1:]]
     values = broadcast_values(operands, [BOOL, dtype, dtype], "operands")
     return wrap(build().select(*values), scalar=False)
+
+
+def wrapped(x: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python int as where and select store it: out of range it wraps, as in NumPy."""
+    return np.asarray(x).astype(dtype)[()] if type(x) is int else x
 
 
 def no_static_shape(what: str, instead: str) -> Any:
@@ -80,6 +83,10 @@ def clip(
     elif given(min) or given(max):
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are given")
     x = operand(a)
+    if dtype is None and isinstance(kind(x), np.dtype) and kind(x).kind in "iu":
+        info = np.iinfo(kind(x))  # type: ignore[arg-type]  # bounds beyond the range do nothing
+        a_min = None if type(a_min) is int and a_min <= info.min else a_min
+        a_max = None if type(a_max) is int and a_max >= info.max else a_max
     bounds = [operand(m) for m in (a_min, a_max) if m is not None]
     if not bounds:
         return finish(ufuncs.apply(np.positive, x), out)
@@ -285,10 +292,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     dtype = common_dtype(*choices, operand(default))
     shape = broadcast_shape([*condlist, *choices, operand(default)])
     b = build()
-    result = b.broadcast_to(as_value(operand(default), dtype), shape)
+    result = b.broadcast_to(as_value(wrapped(operand(default), dtype), dtype), shape)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         mask = b.broadcast_to(as_value(operand(condition)), shape)
-        result = b.select(mask, b.broadcast_to(as_value(choice, dtype), shape), result)
+        result = b.select(mask, b.broadcast_to(as_value(wrapped(choice, dtype), dtype), shape), result)
     return wrap(result, scalar=False)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64
-from ..core import Tracer
+from ..core import Tracer, as_value, wrap
 from . import ufuncs
 from .common import array, axis_tuple
 from .reductions import kept_shape, max_, min_, sum_
@@ -70,9 +70,10 @@ def _matrix(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Trace
         sums = sum_(abs(x), axis=inner, keepdims=True)
         result = (max_ if ord > 0 else min_)(sums, axis=outer, keepdims=True)
         shape = kept_shape(x.shape, axes)
-        return result if keepdims else result.reshape(
-            tuple(n for i, n in enumerate(shape) if i not in axes)
-        )
+        if keepdims:
+            return result
+        rest = tuple(n for i, n in enumerate(shape) if i not in axes)
+        return wrap(as_value(result.reshape(rest)))
     if ord in (2, -2, "nuc"):
         return refuse_option("linalg.norm", ord=ord)
     raise ValueError("Invalid norm order for matrices.")

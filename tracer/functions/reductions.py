@@ -347,7 +347,7 @@ def _nan_reduction(
         if not extremum or (args or "out" in kwargs):
             return result
         none = all_(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
-        return masked(result, ~none, math.nan)
+        return wrap(as_value(masked(result, ~none, math.nan)))
 
     function(name)(traced)
 

@@ -115,7 +115,7 @@ def quantile(
     if weights is not None:
         refuse_option("quantile", weights=weights)
     x = array(a)
-    fractions = require_static(q, "q").astype(np.float64)
+    fractions = _fractions(q, x)
     if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
         raise ValueError("Quantiles must be in the range [0, 1]")
     if fractions.ndim == 0:
@@ -131,17 +131,26 @@ def quantile(
 def percentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
-    share = require_static(q, "q").astype(np.float64) / 100
+    x = array(a)
+    share = _fractions(q, x) / (x.dtype.type(100) if x.dtype.kind == "f" else 100)
     if share.size and not (share.min() >= 0 and share.max() <= 1):
         raise ValueError("Percentiles must be in the range [0, 100]")
-    return quantile(a, share, axis, out, *args, **kwargs)
+    return quantile(x, share, axis, out, *args, **kwargs)
+
+
+def _fractions(q: Any, x: Tracer) -> Any:
+    """q as NumPy takes it: a Python number has the data's float dtype, an array its own."""
+    known = require_static(q, "q")
+    if isinstance(q, (int, float)) and x.dtype.kind == "f":
+        return known.astype(x.dtype)
+    return known if known.dtype.kind == "f" else known.astype(np.float64)
 
 
 def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, middle: bool = False) -> Tracer:
     """Interpolated order statistics; a NaN in the data makes the result NaN."""
     axes = axis_tuple(axis, x.ndim, x)
     shape = kept_shape(x.shape, axes)
-    dtype = float_dtype(x.dtype)
+    dtype = float_dtype(x.dtype) if middle else np.result_type(float_dtype(x.dtype), q)
     rest = [i for i in range(x.ndim) if i not in axes]
     size = math.prod(x.shape[i] for i in axes)
     lead = tuple(x.shape[i] for i in rest)
@@ -153,14 +162,14 @@ def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, middle: bool = False)
     place = float(q) * (size - 1)
     low = int(math.floor(place))
     high = min(low + 1, size - 1)
-    a, b = ordered[..., low].astype(dtype), ordered[..., high].astype(dtype)
-    share = place - low
+    own = float_dtype(x.dtype)
+    a, b = ordered[..., low].astype(own), ordered[..., high].astype(own)
     if middle:
-        result = a if share == 0 else (a + b) / 2
+        result = a if place == low else (a + b) / 2
     else:
-        gap = b - a
+        gap, share = b - a, q.dtype.type(place - low)
         result = a + gap * share if share < 0.5 else b - gap * (1 - share)
-    if dtype == x.dtype:
+    if x.dtype.kind == "f":
         bad = ufuncs.apply(np.isnan, ordered[..., -1])
         result = where(bad, dtype.type(math.nan), result)
     result = wrap(as_value(result))
@@ -216,7 +225,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tracer:
     known = static_array(bins)
     if known is not None:
         if known.size and np.all(np.diff(known) <= 0) and len(known) > 1:
-            return len(edges) - searchsorted(edges[::-1], x, "left" if not right else "right")
+            return len(edges) - searchsorted(edges[::-1], x, "left" if right else "right")
         if not np.all(np.diff(known) >= 0):
             raise ValueError("bins must be monotonically increasing or decreasing")
     return searchsorted(edges, x, "left" if right else "right")

@@ -126,6 +126,8 @@ def holds_array(values: Iterable[Any]) -> bool:
 
 def _with_line(error: Exception, name: str) -> NoReturn:
     """Raise `error` again, as the same class, with the user's line in its message."""
+    if hasattr(error, "jitney_line"):
+        raise error
     line = user_line(2)
     text = str(error)
     if line is not None:
@@ -134,7 +136,9 @@ def _with_line(error: Exception, name: str) -> NoReturn:
     kind = type(error) if type(error).__module__ == "builtins" else ValueError
     if isinstance(error, np.exceptions.AxisError):
         kind = errors.AxisBoundsError
-    raise kind(text) from error
+    located = kind(text)
+    located.jitney_line = line  # type: ignore[attr-defined]
+    raise located from error
 
 
 def unsupported(called: Any, name: str | None = None) -> NoReturn:

@@ -48,7 +48,7 @@ def apply(
             check_python_int(x, d)
     if name == "power" and dtypes[0].kind in "iu":
         _check_exponent(operands[1])
-    values = broadcast_values(operands, dtypes, "operands")
+    values = broadcast_values(operands, dtypes[: ufunc.nin], "operands")
     result = LOWERINGS[name](build(), *values)
     if isinstance(result, tuple):
         return tuple(wrap(v) for v in result)
