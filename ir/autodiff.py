@@ -90,9 +90,11 @@ def vjp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
             if want and part is not None:
                 _check_type(op, "vjp", part, operand)
                 contributions.setdefault(operand, []).append(part)
-    b.loc = None
     for param in params:
-        total = _total(b, contributions.get(param, ()))
+        found = contributions.get(param, ())
+        first_use = found[-1].op if found else None
+        b.loc = first_use.loc if first_use is not None else None
+        total = _total(b, found)
         new.outputs.append(b.zeros(param.tensor) if total is None else total)
     return new
 

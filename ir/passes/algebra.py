@@ -79,9 +79,7 @@ def _keeps_values(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 
 def _rules(*lines: str | Rule) -> list[Rule]:
     return [
-        rule
-        for line in lines
-        for rule in ([line] if isinstance(line, Rule) else pattern(line))
+        rule for line in lines for rule in ([line] if isinstance(line, Rule) else pattern(line))
     ]
 
 

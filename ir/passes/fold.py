@@ -21,12 +21,11 @@ def fold_constants(graph: Graph) -> Graph:
     """Compute ops whose operands are constants, if the result is small and nothing raises.
 
         graph f(%x: f32[]) -> f32[] {            graph f(%x: f32[]) -> f32[] {
-          %a = constant value={2.0} : f32[]        %c = constant value={4.0} : f32[]
-          %b = constant value={2.0} : f32[]   ->   %y = mul %x, %c : f32[]
-          %c = mul %a, %b : f32[]                  return %y
-          %y = mul %x, %c : f32[]                }
-          return %y
-        }
+          %a = constant value={3.0} : f32[]        %a = constant value={3.0} : f32[]
+          %b = mul %a, %a : f32[]           ->     %b = constant value={9.0} : f32[]
+          %y = mul %x, %b : f32[]                  %y = mul %x, %b : f32[]
+          return %y                                return %y
+        }                                        }
 
     The constants that were read stay, for dead code elimination to drop.
     """

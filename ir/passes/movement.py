@@ -28,7 +28,6 @@ def _inner(op: Op) -> Op:
     return inner
 
 
-
 # reshape
 
 

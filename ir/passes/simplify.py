@@ -31,10 +31,12 @@ def simplify(graph: Graph) -> Graph:
 def simplify_fast(graph: Graph) -> Graph:
     """`simplify`, and the rules that are not exact: for `fastmath` only.
 
-        graph f(%x: f32[]) -> f32[] {            graph f(%x: f32[]) -> f32[] {
-          %a = sub %x, %x : f32[]           ->     %a = constant value={0.0} : f32[]
-          return %a                                return %a
-        }                                        }
+    graph f(%x: f32[]) -> f32[] {            graph f(%x: f32[]) -> f32[] {
+      %a = log %x : f32[]                      %a = log %x : f32[]
+      %b = exp %a : f32[]               ->     %y = neg %x : f32[]
+      %y = neg %b : f32[]                      return %y
+      return %y                              }
+    }
     """
     return rewrite(graph, _all())
 
