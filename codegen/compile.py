@@ -44,9 +44,9 @@ def compile_graph(
         if not isinstance(v.type, TensorType):
             inputs.append(None)
             continue
-        type_, steps = next(given)
+        type_, layout = next(given)
         position = sum(a is not None for a in inputs)
-        inputs.append(Array(type_.shape, type_.dtype, "input", strides=steps, position=position))
+        inputs.append(Array(type_.shape, type_.dtype, "input", strides=layout, position=position))
     outputs: list[Array | None] = []
     for v in graph.outputs:
         tensor = isinstance(v.type, TensorType)
@@ -62,7 +62,8 @@ def compile_graph(
     steps = steps_within(program)
     flops = sum(p.flops for _, p, _ in entry.schedules)
     unknown = any(isinstance(s, Loop) for s in steps)
-    flops += sum(2 * s.batch * s.m * s.n * s.k for s in steps if isinstance(s, Matmul))
+    products = [s for s in steps if isinstance(s, Matmul)]
+    flops += sum(2 * s.batch * s.m * s.n * s.k for s in products)
     return NativeModule(
         text=text,
         entry=ENTRY,
@@ -73,7 +74,7 @@ def compile_graph(
         imports=entry.imports,
         errors=context.errors,
         kernels=[_report(k, p, name) for k, p, name in entry.schedules]
-        + [_library_report(s) for s in steps if isinstance(s, Matmul)],
+        + [_library_report(s) for s in products],
         work=None if unknown else flops,
     )
 

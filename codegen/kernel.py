@@ -1,7 +1,7 @@
 """The loop IR: kernels as loop nests over index spaces, with scalar expressions inside.
 
     Program   a list of steps over arrays: kernels, library calls, branches, loops
-    Kernel    outer loops shared by everything in it, and a list of nests run in order at each outer point
+    Kernel    outer loops shared by everything in it, and nests run in order at each outer point
     Nest      inner loops shared by a list of stages
     Stage     what one materialised value needs: a value to store or to reduce at each point
 

@@ -89,13 +89,14 @@ def _matrix(
     if view is not None:
         array, strides, offset = view
         found = [
-            _merge([value.shape[d] for d in g], [strides[d] for d in g]) for g in (batch, rows, cols)
+            _merge([value.shape[d] for d in g], [strides[d] for d in g])
+            for g in (batch, rows, cols)
         ]
-        r, c = found[1], found[2]
-        if None not in found and 1 in (r, c) and min(r, c) >= 1:  # type: ignore[type-var]
-            big = math.prod(value.shape[d] for d in (cols if c == 1 else rows))
-            if max(r, c) >= big:  # type: ignore[type-var, operator]
-                return array, (found[0], r, c), offset  # type: ignore[return-value]
+        between, r, c = found
+        if between is not None and r is not None and c is not None and 1 in (r, c):
+            along = math.prod(value.shape[d] for d in (cols if c == 1 else rows))
+            if min(r, c) >= 1 and max(r, c) >= along:
+                return array, (between, r, c), offset
     shape = tuple(value.shape[d] for d in order)
     array = Array(shape, value.dtype, name="packed")
     dims = variables(shape)

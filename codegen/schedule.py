@@ -18,8 +18,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from .fusion import vector_mode
 from .index import Data, Div, Index, Var, linear, of_var
 from .kernel import Access, Kernel, Nest, Stage
@@ -45,7 +43,9 @@ class Schedule:
     outer: Loops
     inner: list[Loops] = field(default_factory=list)  # one per nest
     parallel: bool = False
-    split_last: bool = False  # "outer" mode: threads share the vectorised loop, not the ones before it
+    split_last: bool = (
+        False  # "outer" mode: threads share the vectorised loop, not the ones before it
+    )
     grain: int = 1
     nodes: int = 0
     flops: int = 0
@@ -90,7 +90,9 @@ def _rename(kernel: Kernel) -> tuple[dict[Var, Index], list[Var]]:
     """One variable per outer loop, standing for the stages' own."""
     fresh = [Var(f"o{d}", n) for d, n in enumerate(kernel.extents)]
     env = {
-        own: of_var(new) for stage in kernel.stages for own, new in zip(stage.dims, fresh, strict=False)
+        own: of_var(new)
+        for stage in kernel.stages
+        for own, new in zip(stage.dims, fresh, strict=False)
     }
     return env, fresh
 
@@ -103,7 +105,9 @@ def _inner(nest: Nest, outer: int) -> Loops:
         for own, new in zip(stage.dims[outer:], fresh, strict=True)
     }
     flats = [f.substitute(env) for s in nest.stages for f in _indices(s)]
-    if any(s.action in ("update", "scan") or s.dynamic or s.op.startswith("arg") for s in nest.stages):
+    if any(
+        s.action in ("update", "scan") or s.dynamic or s.op.startswith("arg") for s in nest.stages
+    ):
         kept = tuple(fresh)
         return Loops(kept, env)
     loops = collapse(fresh, flats)
@@ -266,12 +270,6 @@ def bytes_moved(kernel: Kernel) -> tuple[int, int]:
     """Bytes of distinct arrays that a kernel must read and write, row-local ones excluded."""
     reads = {a.array for s in kernel.stages for a in s.reads}
     writes = {s.array for s in kernel.stages}
-    points = lambda array: array.nbytes if array.strides or array.size == 1 else array.nbytes  # noqa: E731
-    read = sum(points(a) for a in reads - writes)
+    read = sum(a.nbytes for a in reads - writes)
     written = sum(a.nbytes for a in writes if a not in kernel.local)
     return read, written
-
-
-def natural_dtype(kernel: Kernel) -> np.dtype[np.generic]:
-    """The dtype that a kernel mostly computes with, for reports."""
-    return kernel.stages[-1].array.dtype

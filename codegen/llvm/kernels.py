@@ -124,7 +124,9 @@ class KernelEmitter(ScalarEmitter):
                 lambda: self._vector(loops[-1], "0", str(loops[-1].extent), self._lanes),
             )
 
-    def _walk_rows(self, loops: Sequence[Var], lo: str, hi: str, body: Callable[[], None]) -> None:
+    def _walk_rows(
+        self, loops: Sequence[Var], lo: str, hi: str, body: Callable[[], object]
+    ) -> None:
         """Walk the outer points lo..hi of several loops taken as one."""
 
         def at_row(q: str, _: Values) -> Values:

@@ -147,7 +147,8 @@ class Fold(Reduction):
     def take(self, *carry: Expr) -> list[Expr]:
         value = self.stage.value
         if value.op == "mul" and value.dtype.kind == "f" and "dot" in self.stage.ops:
-            return [fma(*value.args, carry[0])]
+            a, b = value.args
+            return [fma(a, b, carry[0])]
         return [self.function(carry[0], value)]
 
 
