@@ -1,7 +1,7 @@
 """Compile functions of scalar expressions to array functions, to test them without a compiler on top.
 
-    f = native(lambda x, y: hypot(x, y), [F32, F32], width=16)
-    f(x, y)                                   # arrays of one length; every lane and tail is scalar code
+f = native(lambda x, y: hypot(x, y), [F32, F32], width=16)
+f(x, y)                                   # arrays of one length; every lane and tail is scalar code
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 U32 = DTYPE_NAMES["u32"]
 U64 = DTYPE_NAMES["u64"]
 SCALAR_TYPES: dict[DType, str] = {
-    dtype: "i1" if name == "bool" else f"i{dtype.itemsize * 8}" for name, dtype in DTYPE_NAMES.items()
+    dtype: "i1" if name == "bool" else f"i{dtype.itemsize * 8}"
+    for name, dtype in DTYPE_NAMES.items()
 } | {F32: "float", F64: "double"}
 
 
@@ -219,7 +220,9 @@ def _scale2(e: ScalarEmitter, node: Expr, lanes: int, a: str, n: str) -> str:
         return times(times(a, half), minus(n, half))
     # Steps of at most `top` up, where nothing rounds, and of `down` below `bottom`: what is
     # denormal after such a step is so small that the remaining steps make it zero either way.
-    bottom, down, top, steps = (-126, -126 + 24, 127, 2) if dtype == F32 else (-1022, -1022 + 53, 1023, 2)
+    bottom, down, top, steps = (
+        (-126, -126 + 24, 127, 2) if dtype == F32 else (-1022, -1022 + 53, 1023, 2)
+    )
     span = 380 if dtype == F32 else 2200
     n = intrinsic(e, "smax", I32, lanes, (n, constant(-span, I32, lanes)))
     n = intrinsic(e, "smin", I32, lanes, (n, constant(span, I32, lanes)))
@@ -253,7 +256,9 @@ def _convert(e: ScalarEmitter, node: Expr, lanes: int, a: str) -> str:
     return e.value_of(f"{'sext' if source.kind == 'i' else 'zext'} {old} {a} to {new}")
 
 
-def _to_integer(e: ScalarEmitter, a: str, source: DType, dtype: DType, lanes: int, fits: bool) -> str:
+def _to_integer(
+    e: ScalarEmitter, a: str, source: DType, dtype: DType, lanes: int, fits: bool
+) -> str:
     """NumPy's conversion on x86-64: through the instruction of 32 or 64 bits, whose answer to what
     does not fit is the smallest integer; u32 and u64 take off the upper half first."""
     ty = type_text(source, lanes)
@@ -275,7 +280,11 @@ def _to_integer(e: ScalarEmitter, a: str, source: DType, dtype: DType, lanes: in
         r = _choose(e, fitting, wide, r, smallest, lanes)
         if upper:
             r = _choose(e, upper, wide, e.value_of(f"xor {wide} {r}, {smallest}"), r, lanes)
-    return r if dtype.itemsize * 8 == bits else e.value_of(f"trunc {wide} {r} to {type_text(dtype, lanes)}")
+    return (
+        r
+        if dtype.itemsize * 8 == bits
+        else e.value_of(f"trunc {wide} {r} to {type_text(dtype, lanes)}")
+    )
 
 
 def _bitcast(e: ScalarEmitter, node: Expr, lanes: int, a: str) -> str:
@@ -288,7 +297,8 @@ def _table(e: ScalarEmitter, node: Expr, lanes: int, index: str) -> str:
     scalar, size = SCALAR_TYPES[dtype], dtype.itemsize
     elements = ", ".join(f"{scalar} {number(v, dtype)}" for v in node.attr)
     base = e.define(
-        "@table", f"private unnamed_addr constant [{len(node.attr)} x {scalar}] [{elements}], align 64"
+        "@table",
+        f"private unnamed_addr constant [{len(node.attr)} x {scalar}] [{elements}], align 64",
     )
     it = type_text(node.args[0].dtype, lanes)
     if lanes == 1:

@@ -257,6 +257,8 @@ class ScalarEmitter:
                 self.operand(invariant)
         varying = self._varying_carries(node, body)
         masked = not self._is_uniform(body.test, varying)
+        if body.rare and masked:
+            return self._emit_by_lane(node, body)
         carries: list[tuple[str, str, str]] = []  # name, type, initial value
         for param, init in zip(body.params, node.args, strict=True):
             operand = self._memo[init]
@@ -274,9 +276,7 @@ class ScalarEmitter:
         with self.scope():
             test = self.operand(body.test)
             going = self._any_lane(test)
-            weights = ""
-            if body.rare:
-                weights = ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
+            weights = self._seldom() if body.rare else ""
             self.lines.append(f"  br i1 {going}, label %{inside}, label %{leave}{weights}")
             test_text = self.spread(test, BOOL) if masked else ""
             self.start_block(inside)
@@ -302,6 +302,88 @@ class ScalarEmitter:
             Operand(name, param not in varying)
             for (name, _, _), param in zip(carries, body.params, strict=True)
         ]
+
+    def _emit_by_lane(self, node: Expr, body: LoopBody) -> list[Operand]:
+        """A rare loop whose test varies: if any lane needs it, scalar code for one lane at a time.
+
+        There is little of it to compile, and the vector code around it keeps its registers.
+        """
+        outer = self._outer_values(body)
+        initial = [self.spread(self._memo[a], a.dtype) for a in node.args]
+        with self.scope():
+            for param, text in zip(body.params, initial, strict=True):
+                self._bound[param.attr] = Operand(text, False)
+            going = self._any_lane(self.operand(body.test))
+            for param in body.params:
+                del self._bound[param.attr]
+        lanes, leave = self.new_label("lanes"), self.new_label("done")
+        before = self.block
+        self.lines.append(f"  br i1 {going}, label %{lanes}, label %{leave}{self._seldom()}")
+        self.start_block(lanes)
+        phis_at = len(self.lines)
+        lane, following, more = (f"%v{next(self.names)}" for _ in range(3))
+        vectors = [f"%v{next(self.names)}" for _ in initial]
+        scalar = ScalarEmitter(
+            self.target, self.lines, 1, self.names, self.declarations, self.definitions, lanes
+        )
+        for value in (*outer, *node.args):
+            operand = self._memo.get(value) or self._bound[value.attr]
+            text = operand.text
+            if not operand.uniform:
+                vector = type_text(value.dtype, self.width)
+                text = scalar.value_of(f"extractelement {vector} {text}, i32 {lane}")
+            scalar.bind(value, text)
+        results = scalar._emit_loop(node, body)
+        types = [type_text(a.dtype, self.width) for a in node.args]
+        updated = [
+            scalar.value_of(
+                f"insertelement {ty} {vector}, {SCALAR_TYPES[a.dtype]} {r.text}, i32 {lane}"
+            )
+            for a, ty, vector, r in zip(node.args, types, vectors, results, strict=True)
+        ]
+        self.lines += [
+            f"  {following} = add i32 {lane}, 1",
+            f"  {more} = icmp ult i32 {following}, {self.width}",
+            f"  br i1 {more}, label %{lanes}, label %{leave}",
+        ]
+        after = scalar.block
+        self.lines[phis_at:phis_at] = [
+            f"  {lane} = phi i32 [ 0, %{before} ], [ {following}, %{after} ]",
+            *(
+                f"  {vector} = phi {ty} [ {init}, %{before} ], [ {new}, %{after} ]"
+                for vector, ty, init, new in zip(vectors, types, initial, updated, strict=True)
+            ),
+        ]
+        self.start_block(leave)
+        return [
+            Operand(self.fresh(f"phi {ty} [ {init}, %{before} ], [ {new}, %{after} ]"), False)
+            for ty, init, new in zip(types, initial, updated, strict=True)
+        ]
+
+    def _outer_values(self, body: LoopBody) -> list[Expr]:
+        """What a rare loop reads from outside: values that exist, and leaves, which are emitted."""
+        found: list[Expr] = []
+        seen: set[Expr] = set(body.params)
+        stack = [body.test, *body.new]
+        while stack:
+            node = stack.pop()
+            if node in seen or node.op == "const":
+                continue
+            seen.add(node)
+            if node.op == "var":
+                if node.attr in self._bound:
+                    found.append(node)
+            elif node in self._memo and node.op != "loop":
+                found.append(node)
+            elif node.op not in _PURE:
+                self.operand(node)
+                found.append(node)
+            else:
+                stack += _inputs(node)
+        return found
+
+    def _seldom(self) -> str:
+        return ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
 
     def _any_lane(self, test: Operand) -> str:
         if test.uniform:

@@ -17,7 +17,7 @@ from ..scalar import (
     select,
     unary,
 )
-from .floats import FORMATS, INF, copysign
+from .floats import FORMATS, INF, copysign, pick
 
 
 def is_nan(x: Expr) -> Expr:
@@ -125,13 +125,20 @@ def _reduced(x: Expr, y: Expr) -> Expr:
     """
     form = FORMATS[x.dtype]
     a, b = abs(x), abs(y)
-    far = 2.0 ** (form.bias - 1 - form.precision)  # farther quotients are approached in two goes
+    far = pick(
+        x, 2.0**100, 2.0**1000
+    )  # quotients beyond that are approached through multiples of y
 
-    def step(r: Expr) -> Expr:
-        divisor = select(b < abs(r) * (1.0 / far), b * far, b)
-        return fma(-unary("trunc", r / divisor), divisor, r)
+    def step(r: Expr) -> list[Expr]:
+        divisor = b
+        for _ in range(2):
+            divisor = select(divisor < abs(r) * (1.0 / far), divisor * far, divisor)
+        return [fma(-unary("trunc", r / divisor), divisor, r)]
 
-    return loop([step(a)], lambda r: abs(r) >= b, lambda r: [step(r)], rare=True)[0]
+    quotient = a / b
+    first = fma(-unary("trunc", quotient), b, a)
+    first = select(quotient >= 2.0**form.precision, a, first)
+    return loop([first], lambda r: abs(r) >= b, step, rare=True)[0]
 
 
 def fmod(x: Expr, y: Expr) -> Expr:

@@ -68,10 +68,21 @@ def reduce(x: Expr) -> tuple[Expr, Expr]:
     return n, fma(n, -low, fma(n, -high, x))
 
 
-def exp_parts(x: Expr, coefficients: tuple[float, ...] | None = None) -> Power:
+def exp_parts(x: Expr) -> Power:
+    """To somewhat more than the precision, relative to e**x."""
     n, r = reduce(x)
-    q = horner(r, coefficients or pick(x, EXP_32, EXP_64))
-    return Power(fma(r * r, q, r), to_int32(n))
+    return Power(fma(r * r, horner(r, pick(x, EXP_32, EXP_64)), r), to_int32(n))
+
+
+def expm1_parts(x: Expr) -> Power:
+    """The same to nearly the precision of the excess: what r lost in its rounding is put back."""
+    high, low = pick(x, LN2_32, LN2_64)
+    n = unary("rint", x * LOG2_E)
+    a = fma(n, -high, x)
+    r = fma(n, -low, a)
+    lost = fma(n, -low, a - r)
+    q = horner(r, pick(x, EXPM1_32, EXPM1_64))
+    return Power(fma(r * r, q, lost) + r, to_int32(n))
 
 
 def exp(x: Expr) -> Expr:
@@ -93,7 +104,7 @@ def expm1(x: Expr) -> Expr:
     """s p + (s - 1) with s = 2**n; computed at half size, so that s does not overflow."""
     original = x
     x = pick(x, clamp(x, -20.0, 89.0), clamp(x, -40.0, 710.0))
-    p = exp_parts(x, pick(x, EXPM1_32, EXPM1_64))
+    p = expm1_parts(x)
     s = power_of_two(p.n - 1, x.dtype)
     y = fma(p.excess, s, s - 0.5) * 2.0
     return select(eq(original, 0.0), original, y)  # -0
@@ -130,7 +141,7 @@ def tanh(x: Expr) -> Expr:
     """E / (E + 2) with E = e**(2|x|) - 1, and the quotient corrected by its own remainder."""
     a = abs(x)
     doubled = binary("min", a, pick(x, 9.5, 19.5)) * 2.0
-    p = exp_parts(doubled, pick(x, EXPM1_32, EXPM1_64))
+    p = expm1_parts(doubled)
     s = power_of_two(p.n, x.dtype)
     e = fma(p.excess, s, s - 1.0)
     d = e + 2.0

@@ -139,4 +139,3 @@ def lcm(x: Expr, y: Expr) -> Expr:
     nothing = eq(g, 0)
     product = binary("div", a, select(nothing, const(1, a.dtype), g)) * b
     return bitcast(product, x.dtype)
-

@@ -108,4 +108,3 @@ def arctan2(y: Expr, x: Expr) -> Expr:
     angle = select(eq(halves, 0.0), t + w, angle)
     nan = x + y
     return copysign(select(ne(x, x) | ne(y, y), nan, angle), y)
-

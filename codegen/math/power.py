@@ -49,7 +49,6 @@ EXP_40 = (
     1.0, 1.000000000209231, 0.5000000077156281, 0.16666665157233054, 0.041666272542735805,
     0.008333570328562932, 0.0013945897026754206, 0.00019766839843001806,
 )  # fmt: skip
-LN2_EXTRA = 1.90821492927058781614e-10  # ln 2 minus its upper part, to float64
 
 
 def power(x: Expr, y: Expr) -> Expr:
@@ -145,7 +144,7 @@ def _positive_power(a: Expr, y: Expr) -> Expr:
     m, m_low = two_product(s, b)
     m_low = m_low + fma(s, b_low, s_low * b)
     high, low = two_sum(k * LN2_64[0], m)
-    low = low + fma(k, LN2_EXTRA, m_low)
+    low = low + fma(k, LN2_64[1], m_low)
     high, low = fast_two_sum(high, low)
 
     # e**(x + x_low), x + x_low = y (high + low)
@@ -155,9 +154,10 @@ def _positive_power(a: Expr, y: Expr) -> Expr:
     x = clamp(x, -750.0, 715.0)
     n = unary("rint", x * LOG2_E)
     r = fma(n, -LN2_64[0], x)
-    r, r_low = fast_two_sum(r, n * -LN2_EXTRA)
+    r, r_low = fast_two_sum(r, n * -LN2_64[1])
     r_low = r_low + select(inside, x_low, 0.0)
-    q = fma(r * r, horner(r, EXP_64), r_low)
+    q = r * r * horner(r, EXP_64)
+    q = q + fma(r_low, r + q, r_low)
     return scale2((r + q) + 1.0, to_int32(n), near_one=True)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...ir.types import DTYPE_NAMES, F32, F64, I32, I64
+from ...ir.types import BOOL, DTYPE_NAMES, F32, F64, I32, I64
 from ..scalar import (
     Expr,
     binary,
@@ -26,7 +26,7 @@ from ..scalar import (
     table,
     unary,
 )
-from .floats import fast_two_sum, horner, is_finite, pick, to_int32, two_product
+from .floats import fast_two_sum, horner, is_finite, pick, to_int32, two_product, two_sum
 
 U64 = DTYPE_NAMES["u64"]
 # pi/2 as a sum of three numbers; q times the first one is exact after the subtraction from x.
@@ -34,7 +34,12 @@ HALF_PI_32 = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-1
 HALF_PI_64 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
 # (sin r - r) / r**3 and (cos r - 1 + r**2 / 2) / r**4 as polynomials in r**2 on |r| <= pi/4:
 # 2**-32.5, 2**-33, 2**-57.9, 2**-63.9.
-SIN_32 = (-0.1666666716337204, 0.008333379402756691, -0.00019853073172271252, 2.8327444852038752e-06)
+SIN_32 = (
+    -0.1666666716337204,
+    0.008333379402756691,
+    -0.00019853073172271252,
+    2.8327444852038752e-06,
+)
 COS_32 = (0.04166664555668831, -0.0013887310633435845, 2.4432572899968363e-05)
 SIN_64 = (
     -0.1666666666666663, 0.008333333333321914, -0.00019841269829454173, 2.755731358101448e-06,
@@ -48,11 +53,14 @@ FRACTION_OF_PI = 0.6366197723675814  # 2/pi
 
 
 class Angle(NamedTuple):
-    """x = quadrant pi/2 + r + tail; the quadrant is an int32, of which only two bits matter."""
+    """x = quadrant pi/2 + r + tail; the quadrant is an int32, of which only two bits matter.
+
+    float32 does without the tail where about one ULP more does not matter.
+    """
 
     quadrant: Expr
     r: Expr
-    tail: Expr
+    tail: Expr | None
 
 
 @lru_cache(maxsize=1)
@@ -78,7 +86,7 @@ def _bits_of_two_over_pi() -> tuple[int, ...]:
     return (0, *((fraction >> (64 * (words - 1 - k))) & (2**64 - 1) for k in range(words)))
 
 
-def payne_hanek(x: Expr) -> Angle:
+def payne_hanek(x: Expr) -> tuple[Expr, Expr, Expr]:
     """The reduction of a float64 of at least 2**10, by integer arithmetic.
 
     x = m 2**e. Bits of 2/pi that contribute whole multiples of 4 to x (2/pi) are left out: the window
@@ -108,38 +116,39 @@ def payne_hanek(x: Expr) -> Angle:
     r, tail = fast_two_sum(p, fma(a, low_part, fma(b, high_part, error)))
     q = convert(quadrant, I32)
     negative = x < 0.0
-    return Angle(
-        select(negative, 0 - q, q), select(negative, -r, r), select(negative, -tail, tail)
-    )
+    return select(negative, 0 - q, q), select(negative, -r, r), select(negative, -tail, tail)
 
 
-def reduce(x: Expr) -> Angle:
+def reduce(x: Expr, *, with_tail: bool) -> Angle:
     """x modulo pi/2. For inf and NaN the parts are NaN."""
     c1, c2, c3 = pick(x, HALF_PI_32, HALF_PI_64)
     q = unary("rint", x * FRACTION_OF_PI)
     a = fma(q, -c1, x)
-    r = fma(q, -c2, a)
-    tail = fma(q, -c3, fma(q, -c2, a - r))
+    if with_tail:
+        p, p_low = two_product(q, -c2)
+        r, lost = two_sum(a, p)
+        tail = fma(q, -c3, lost + p_low)
+    else:
+        r = fma(q, -c3, fma(q, -c2, a))
     pending = (abs(x) > pick(x, 2.0**16, 2.0**30)) & is_finite(x)
 
     def slowly(*_: Expr) -> list[Expr]:
-        wide = payne_hanek(convert(x, F64))
-        r, tail = wide.r, wide.tail
+        quadrant, r, tail = payne_hanek(convert(x, F64))
         if x.dtype == F32:
-            r = convert(wide.r, F32)
-            tail = convert(wide.r - convert(r, F64), F32)
-        return [const(False, pending.dtype), wide.quadrant, r, tail]
+            wide, r = r, convert(r, F32)
+            tail = convert(wide - convert(r, F64), F32)
+        return [const(False, BOOL), quadrant, r, *((tail,) if with_tail else ())]
 
-    _, quadrant, r, tail = loop(
-        [pending, to_int32(q), r, tail], lambda pending, *_: pending, slowly, rare=True
-    )
-    return Angle(quadrant, r, tail)
+    init = [pending, to_int32(q), r, *((tail,) if with_tail else ())]
+    _, quadrant, r, *tails = loop(init, lambda pending, *_: pending, slowly, rare=True)
+    return Angle(quadrant, r, tails[0] if with_tail else None)
 
 
 def sine(angle: Angle) -> Expr:
     _, r, tail = angle
     z = r * r
-    return fma(r * z, horner(z, pick(r, SIN_32, SIN_64)), tail) + r
+    p = horner(z, pick(r, SIN_32, SIN_64))
+    return fma(r * z, p, r) if tail is None else fma(r * z, p, tail) + r
 
 
 def cosine(angle: Angle) -> Expr:
@@ -147,7 +156,9 @@ def cosine(angle: Angle) -> Expr:
     z = r * r
     w = fma(z, -0.5, 1.0)
     rest = fma(z, -0.5, 1.0 - w)
-    return w + fma(z * z, horner(z, pick(r, COS_32, COS_64)), fma(-r, tail, rest))
+    if tail is not None:
+        rest = fma(-r, tail, rest)
+    return w + fma(z * z, horner(z, pick(r, COS_32, COS_64)), rest)
 
 
 def _rotated(angle: Angle, quadrant: Expr) -> Expr:
@@ -164,18 +175,18 @@ def _negated_if(value: Expr, two: Expr) -> Expr:
 
 
 def sin(x: Expr) -> Expr:
-    angle = reduce(x)
+    angle = reduce(x, with_tail=x.dtype == F64)
     return select(eq(x, 0.0), x, _rotated(angle, angle.quadrant))  # -0
 
 
 def cos(x: Expr) -> Expr:
-    angle = reduce(x)
+    angle = reduce(x, with_tail=x.dtype == F64)
     return _rotated(angle, angle.quadrant + 1)
 
 
 def tan(x: Expr) -> Expr:
     """sin/cos, or -cos/sin in odd quadrants."""
-    angle = reduce(x)
+    angle = reduce(x, with_tail=True)
     odd = ne(angle.quadrant & 1, 0)
     s, c = sine(angle), cosine(angle)
     y = select(odd, c, s) / select(odd, -s, c)
