@@ -26,7 +26,7 @@ def _forward(name: str, function: str) -> None:
 
 
 for _name in (
-    "all any argmax argmin argsort choose clip conj conjugate cumprod cumsum diagonal dot max mean "
+    "all any argmax argmin argsort choose conj conjugate cumprod cumsum diagonal dot max mean "
     "min nonzero prod repeat round searchsorted squeeze std sum swapaxes take trace var"
 ).split():
     _forward(_name, _name)
@@ -52,6 +52,11 @@ def transpose(self: Tracer, *axes: Any) -> Tracer:
 @method("ravel")
 def ravel(self: Tracer, order: str = "C") -> Tracer:
     return FUNCTIONS["ravel"].trace((self, order), {})
+
+
+@method("clip")
+def clip(self: Tracer, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Tracer:
+    return FUNCTIONS["clip"].trace((self, min, max, out), options)
 
 
 @method("flatten")

@@ -152,6 +152,8 @@ def axis_tuple(axis: Any, ndim: int, x: Any = None) -> tuple[int, ...]:
     """`axis` of a reduction (None: all) as sorted non-negative axes; ValueError on duplicates."""
     if axis is None:
         return tuple(range(ndim))
+    if ndim == 0 and axis in (0, -1):
+        return ()
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     found = [axis_index(a, ndim, x) for a in axes]
     if len(set(found)) != len(found):

@@ -196,7 +196,7 @@ def kron(a: Any, b: Any) -> Tracer:
     left = x.reshape(tuple(s for k in m for s in (k, 1)))
     right = y.reshape(tuple(s for k in n for s in (1, k)))
     product = ufuncs.apply(np.multiply, left, right)
-    return product.reshape(tuple(i * j for i, j in zip(m, n, strict=True)))
+    return wrap(as_value(product.reshape(tuple(i * j for i, j in zip(m, n, strict=True)))))
 
 
 @function("cross")

@@ -311,8 +311,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     else:
         known = static_array(a)
         if known is None:
-            refuse_option("choose", mode=mode)
-        elif known.size and (known.min() < 0 or known.max() >= count):
+            return finish(_choose_checked(index, parts), out)
+        if known.size and (known.min() < 0 or known.max() >= count):
             raise ValueError("invalid entry in choice array")
     dtype = common_dtype(*parts)
     shape = broadcast_shape([index, *parts])
@@ -324,6 +324,16 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     if result.shape != shape:
         result = broadcast_to(result, shape).copy()
     return finish(result, out)
+
+
+def _choose_checked(index: Tracer, parts: Sequence[Tracer]) -> Tracer:
+    """Chosen by index arrays, which are checked when the compiled function runs."""
+    from .movement import broadcast_to, stack
+    from .selection import take_along_axis
+
+    dtype, shape = common_dtype(*parts), broadcast_shape([index, *parts])
+    choices = stack([broadcast_to(p.astype(dtype), shape) for p in parts])
+    return take_along_axis(choices, broadcast_to(index, shape)[None], 0)[0]
 
 
 @function("piecewise")

@@ -173,9 +173,9 @@ def _position(op: str) -> Callable[..., Any]:
     def traced(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         x = array(a)
         flat = x.ravel() if axis is None else x
-        index = 0 if axis is None else axis_index(axis, x.ndim, x)
         if flat.ndim == 0:
             flat = flat.reshape(1)
+        index = 0 if axis is None else axis_index(axis, flat.ndim, x)
         if flat.shape[index] == 0:
             raise ValueError(f"attempt to get {op} of an empty sequence")
         value = build().op(op, as_value(flat), axis=index)
@@ -212,6 +212,13 @@ def _quotient(total: Tracer, count: Any) -> Tracer:
     return ufuncs.apply(np.divide, total, array(count).astype(total.dtype))
 
 
+def _mean_axes(axis: Any, x: Tracer) -> tuple[int, ...]:
+    """Axes of a statistic. Unlike a sum, it refuses axis=0 of a 0-d array."""
+    if x.ndim == 0 and isinstance(axis, (int, np.integer)):
+        axis_index(axis, 0, x)
+    return axis_tuple(axis, x.ndim, x)
+
+
 @function("mean")
 def mean(
     a: Any,
@@ -224,7 +231,7 @@ def mean(
 ) -> Any:
     x = array(a)
     dtype = float_dtype(x.dtype) if dtype is None else canonical(dtype)
-    axes = axis_tuple(axis, x.ndim, x)
+    axes = _mean_axes(axis, x)
     total = sum_(x, axis=axes, dtype=dtype, keepdims=keepdims, where=where)
     count = _count(x, axes, where, _keep(keepdims))
     if dtype.kind != "f":
@@ -253,7 +260,7 @@ def var(
         ddof = correction
     x = array(a)
     dtype = float_dtype(x.dtype) if dtype is None else canonical(dtype)
-    axes = axis_tuple(axis, x.ndim, x)
+    axes = _mean_axes(axis, x)
     if given(mean):
         centre: Any = mean
     else:

@@ -36,6 +36,7 @@ def _scan(op: str, name: str) -> Callable[..., Any]:
         x = array(a)
         if axis is None:
             x, axis = x.ravel(), 0
+        x = x.reshape(1) if x.ndim == 0 else x
         axis = axis_index(axis, x.ndim, x)
         dtype = sum_dtype(x.dtype) if dtype is None else canonical(dtype)
         if dtype == BOOL:

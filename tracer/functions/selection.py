@@ -49,7 +49,8 @@ def _along(x: Tracer, indices: Tracer, axis: int) -> tuple[Any, ...]:
     grid: list[Any] = []
     for i, n in enumerate(x.shape):
         shape = (1,) * i + (n,) + (1,) * (x.ndim - 1 - i)
-        grid.append(indices if i == axis else np.arange(n).reshape(shape).tolist())
+        along = build().iota(shape=shape, dtype=I64, axis=i)
+        grid.append(indices if i == axis else wrap(along, scalar=False))
     return tuple(grid)
 
 
