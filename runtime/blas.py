@@ -1,10 +1,10 @@
 """CBLAS by address: the BLAS that NumPy itself was built with, called from native code.
 
-NumPy's extension module is linked against a BLAS; looking symbols up through that module finds it
-without guessing paths. Builds rename the functions: `scipy_cblas_dgemm64_` (wheels, 64-bit integers),
-`cblas_dgemm64_`, `cblas_dgemm$NEWLAPACK$ILP64` (Accelerate), `cblas_dgemm`, ... If nothing is found
-(Windows does not search a module's dependencies, NumPy may have no BLAS), `find_blas()` is None and
-code generation emits its own kernels.
+NumPy's extension module is linked against a BLAS; looking symbols up through that module finds
+it without guessing paths. Builds rename the functions: `scipy_cblas_dgemm64_` (wheels, 64-bit
+integers), `cblas_dgemm64_`, `cblas_dgemm$NEWLAPACK$ILP64` (Accelerate), `cblas_dgemm`, ... If
+nothing is found (Windows does not search a module's dependencies, NumPy may have no BLAS),
+`find_blas()` is None and code generation emits its own kernels.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _describe(library: ctypes.CDLL, spelling: str) -> str:
     import numpy as np
 
     try:
-        blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[call-overload]
+        blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
         return f"{blas['name']} {blas['version']}"
     except (KeyError, TypeError):
         return "unknown BLAS"

@@ -1,10 +1,11 @@
 """Two caches: executables in memory, and object files on disk.
 
-`LRUCache` keeps the most recently used executables of a process. `ObjectCache` keeps object files between
-processes, so that a second process compiles nothing. It is content-addressed: the key is a hash of
-the LLVM text, the target and the versions, so an entry is never stale. An entry is loaded as machine
-code, so the directory must be the user's own and writable by nobody else; whatever is wrong with it,
-jitney works on without it, and `ObjectCache.reason` says why (`python -m jitney info` prints it).
+`LRUCache` keeps the most recently used executables of a process. `ObjectCache` keeps object
+files between processes, so that a second process compiles nothing. It is content-addressed: the
+key is a hash of the LLVM text, the target and the versions, so an entry is never stale. An
+entry is loaded as machine code, so the directory must be the user's own and writable by nobody
+else; whatever is wrong with it, jitney works on without it, and `ObjectCache.reason` says why
+(`python -m jitney info` prints it).
 
     JITNEY_CACHE=0         no disk cache
     JITNEY_CACHE_DIR=path  where it is (default: the platform's cache directory for the user)
@@ -21,6 +22,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -82,6 +84,11 @@ class LRUCache(Generic[T]):
                         self._making.pop(key, None)
         return value
 
+    def after_fork(self) -> None:
+        """In a forked child: forget the threads that were making values, they are not here."""
+        self._lock = threading.Lock()
+        self._making = {}
+
     def clear(self) -> None:
         with self._lock:
             values, self._values = self._values, OrderedDict()
@@ -107,8 +114,8 @@ def default_directory() -> Path:
 class ObjectCache:
     """Object files in `directory`, at most `limit` bytes of them.
 
-    `enabled` is False, with the `reason`, when the directory cannot be used. Reading and writing never
-    raise; entries that are damaged are dropped. Several processes may share the directory.
+    `enabled` is False, with the `reason`, when the directory cannot be used. Reading and writing
+    never raise; entries that are damaged are dropped. Several processes may share the directory.
     """
 
     def __init__(self, directory: Path | None, limit: int = 256 << 20, reason: str = "") -> None:
@@ -154,10 +161,8 @@ class ObjectCache:
             self.discard(key)
             self.misses += 1
             return None
-        try:
+        with suppress(OSError):
             os.utime(path)  # the time of last use, which `_trim` goes by
-        except OSError:
-            pass
         self.hits += 1
         return body
 
@@ -184,10 +189,8 @@ class ObjectCache:
         self._written += len(obj)
 
     def discard(self, key: str) -> None:
-        try:
+        with suppress(OSError):
             self._path(key).unlink(missing_ok=True)
-        except OSError:
-            pass
 
     def size(self) -> tuple[int, int]:
         """How many entries there are and their size in bytes."""
@@ -197,14 +200,12 @@ class ObjectCache:
     def clear(self) -> None:
         """Remove every entry."""
         for _, _, path in self._entries():
-            try:
+            with suppress(OSError):
                 path.unlink(missing_ok=True)
-            except OSError:
-                pass
 
     def _entries(self) -> list[tuple[float, int, Path]]:
         """(time of last use, size, path) of our files, leftovers of dead writers included."""
-        found = []
+        found: list[tuple[float, int, Path]] = []
         if self.directory is None:
             return found
         try:

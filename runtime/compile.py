@@ -10,6 +10,7 @@ options gives the same Executable while the in-memory cache holds it.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,12 +40,14 @@ class CompileOptions:
 
 
 _executables: LRUCache[Executable] = LRUCache(1024)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_executables.after_fork)
 
 
 def compile(
     graph: Graph, options: CompileOptions | None = None, input_strides: Strides | None = None
 ) -> Executable:
-    """The executable of `graph`. `input_strides` are in elements; None means C-contiguous inputs."""
+    """The executable of `graph`. `input_strides` are in elements; None: inputs are C-contiguous."""
     options = options or CompileOptions()
     target = options.target or host_target()
     strides = None if input_strides is None else tuple(map(tuple, input_strides))
@@ -53,7 +56,10 @@ def compile(
 
 
 def _compile(
-    graph: Graph, target: Target, strides: tuple[tuple[int, ...], ...] | None, options: CompileOptions
+    graph: Graph,
+    target: Target,
+    strides: tuple[tuple[int, ...], ...] | None,
+    options: CompileOptions,
 ) -> Executable:
     from ..codegen.compile import compile_graph
     from ..ir.passes import optimise

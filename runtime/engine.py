@@ -25,7 +25,13 @@ from typing import Any
 
 from ..codegen.target import Target
 
-_lock = threading.RLock()  # around every use of llvmlite, which is also what fork() waits for
+# Around every use of llvmlite, and whatever else loads native code. fork() waits for it: a child
+# that was forked while another thread holds it would wait for ever.
+lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+    )
 _linkers: list[Any] = []  # never disposed of: libraries, and code on other threads, outlive engines
 
 
@@ -36,23 +42,20 @@ class NativeError(RuntimeError):
 @lru_cache(maxsize=1)
 def _llvm() -> Any:
     """llvmlite's binding, imported and with the native target set up."""
-    if sysconfig.get_config_var("Py_GIL_DISABLED") and not getattr(
-        sys, "_is_gil_enabled", lambda: True
-    )():
+    if (
+        sysconfig.get_config_var("Py_GIL_DISABLED")
+        and not getattr(sys, "_is_gil_enabled", lambda: True)()
+    ):
         raise RuntimeError(
             "jitney compiles on CPython with the GIL only: llvmlite's bindings have not been "
             "shown safe without it. Start Python with PYTHON_GIL=1, or use a standard build."
         )
-    import llvmlite.binding as llvm
+    with lock:
+        # The import too: a child forked in the middle of it could never finish it.
+        import llvmlite.binding as llvm
 
-    with _lock:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-    # A child forked while another thread holds llvmlite's lock would wait for it for ever.
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(
-            before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-        )
     return llvm
 
 
@@ -72,7 +75,7 @@ def host_target() -> Target:
     from . import blas
 
     llvm = _llvm()
-    with _lock:
+    with lock:
         triple = llvm.get_process_triple()
         cpu = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features().flatten()
@@ -112,11 +115,13 @@ class Engine:
     def __init__(self, target: Target) -> None:
         llvm = _llvm()
         self.target = target
-        with _lock:
+        with lock:
             try:
                 self._machine = self._create_machine()
             except RuntimeError as error:
-                raise NativeError(f"LLVM does not know the target {target.triple}: {error}") from None
+                raise NativeError(
+                    f"LLVM does not know the target {target.triple}: {error}"
+                ) from None
             layout = str(self._machine.target_data)
         self._header = f'target datalayout = "{layout}"\ntarget triple = "{target.triple}"\n'
         self._jit: Any = None
@@ -143,12 +148,12 @@ class Engine:
 
     def verify(self, text: str) -> None:
         """Raise NativeError if `text` is not a valid module."""
-        with _lock:
+        with lock:
             self._parse(text).close()
 
     def emit_object(self, text: str) -> bytes:
         """The object file of a module."""
-        with _lock:
+        with lock:
             module = self._parse(text)
             try:
                 return bytes(self._machine.emit_object(module))
@@ -157,7 +162,7 @@ class Engine:
 
     def asm(self, text: str) -> str:
         """The assembly of a module."""
-        with _lock:
+        with lock:
             module = self._parse(text)
             try:
                 return str(self._machine.emit_assembly(module))
@@ -173,7 +178,7 @@ class Engine:
         found in the process by name. A symbol that is nowhere is a NativeError.
         """
         exports = list(exports)
-        with _lock:
+        with lock:
             if self._jit is None:
                 # It consumes its machine. LLVM names missing symbols on stderr only.
                 self._jit = self._llvm.create_lljit_compiler(self._create_machine())
@@ -212,10 +217,10 @@ class Engine:
 
 @lru_cache(maxsize=8)
 def engine_for(target: Target) -> Engine:
-    """The engine of a target; for targets other than the host's only `asm` and objects make sense."""
+    """The engine of a target. Code for another machine can be emitted and printed, not linked."""
     llvm = _llvm()
     if target.triple != llvm.get_process_triple():
-        with _lock:
+        with lock:
             llvm.initialize_all_targets()
             llvm.initialize_all_asmprinters()
     return Engine(target)

@@ -3,7 +3,8 @@
     executable = Executable(module)             # a NativeModule from codegen
     outputs = executable.run([x, y])            # lists of ndarrays in, list of fresh ndarrays out
 
-`run` may be called from many threads at once: each call has its own outputs, pointers and scratch.
+`run` may be called from many threads at once: each call has its own outputs, pointers and
+scratch.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ class Executable:
     def __init__(self, module: NativeModule, target: Target | None = None) -> None:
         self.module = module
         self.timings: dict[str, float] = dict(module.notes.get("timings", {}))
-        self._engine: Engine = engine_for(target or host_target())
+        target = target or host_target()
+        if not runs_here(target):
+            raise ValueError(f"code for {target.triple} ({target.cpu}) cannot run on this machine")
+        self._engine: Engine = engine_for(target)
         start = time.perf_counter()
         self._library: Library = self._engine.load(
             module.text, [module.entry], runtime_imports(module.imports)
@@ -96,8 +100,8 @@ class Executable:
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Call the native code. Returns fresh arrays.
 
-        An input that differs from the declared layout only (strides, alignment, byte order, subclass)
-        is copied or viewed as needed; one of another shape or dtype is a TypeError.
+        An input that differs from the declared layout only (strides, alignment, byte order,
+        subclass) is copied or viewed as needed; one of another shape or dtype is a TypeError.
         """
         if self._pooled:
             outputs = [memory.empty(shape, dtype) for shape, dtype in self._outputs]
@@ -185,8 +189,15 @@ def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
     return _EXCEPTIONS[site.kind](message)
 
 
+def runs_here(target: Target) -> bool:
+    """Whether this machine has everything that the target's code may use."""
+    host = host_target()
+    on = {feature for feature in target.features.split(",") if feature.startswith("+")}
+    return target.triple == host.triple and on <= set(host.features.split(","))
+
+
 def runtime_imports(names: set[str]) -> dict[str, int]:
-    """Addresses of the runtime's symbols among `names`; others are left to the linker (libc, libm)."""
+    """Addresses of the runtime's symbols among `names`; the linker finds the rest (libc, libm)."""
     from . import blas
     from .pool import thread_pool
 
@@ -254,7 +265,7 @@ def _copy_into_layout(array: Array, dtype: np.dtype[Any], required: Sequence[int
 
 
 def _overlaps(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
-    """Whether two indices may name the same element (sorted by stride, each axis clears the last)."""
+    """Whether two indices may name the same element: by stride, each axis must clear the last."""
     reach = itemsize
     for step, n in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
         if step < reach:

@@ -1,17 +1,17 @@
 """The native half of a call: check the arguments, gather pointers, run the entry without the GIL.
 
-`jitney_invoke(plan, arrays, outputs, scratch)` is one emitted function for all executables. `plan` is a
-block of 64-bit words that describes one of them (see `plan_words`); `arrays` and `outputs` are Python
-lists or tuples of ndarrays. It returns, as a Python object,
+`jitney_invoke(plan, arrays, outputs, scratch)` is one emitted function for all executables.
+`plan` is a block of 64-bit words that describes one of them (see `plan_words`); `arrays` and
+`outputs` are Python lists or tuples of ndarrays. It returns, as a Python object,
 
 - None: done;
-- an int k >= 0: input k is not a plain ndarray with the declared dtype, shape, strides and alignment;
-  nothing has run. -1: `arrays` is no list or tuple of the right length;
+- an int k >= 0: input k is not a plain ndarray with the declared dtype, shape, strides and
+  alignment; nothing has run. -1: `arrays` is no list or tuple of the right length;
 - a tuple (site, status0, status1, ...): the entry reported an error.
 
 Checking costs a few nanoseconds per array, so that running an executable on wrong arrays is an
-exception and never a crash. `native_invoke()` is None where the probe in `layout` did not recognise
-ndarrays; `Executable` then does the same through NumPy's Python interface.
+exception and never a crash. `native_invoke()` is None where the probe in `layout` did not
+recognise ndarrays; `Executable` then does the same through NumPy's Python interface.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ def invoke_ir(layout: NdarrayLayout) -> str:
 
 @lru_cache(maxsize=1)
 def native_invoke() -> Invoke | None:
-    """`jitney_invoke`, callable from Python with the plan's address; None where layouts are unknown."""
+    """`jitney_invoke`, callable with a plan's address; None where the layout is unknown."""
     from .engine import host_engine
 
     layout = ndarray_layout()
@@ -314,10 +314,15 @@ def plan_words(
     n_outputs: int,
     release_gil: bool,
 ) -> list[int]:
-    """[entry, inputs, outputs, release the GIL?] and per input [descr, ndim, dims..., strides...]."""
+    """[entry, inputs, outputs, release the GIL?], and per input [descr, ndim, dims, strides]."""
     words = [entry, len(inputs), n_outputs, int(release_gil)]
     for type, steps in zip(inputs, strides, strict=True):
-        words += [id(native_dtype(type.dtype)), type.rank, *type.shape, *required_strides(type, steps)]
+        words += [
+            id(native_dtype(type.dtype)),
+            type.rank,
+            *type.shape,
+            *required_strides(type, steps),
+        ]
     return words
 
 

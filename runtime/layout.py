@@ -1,9 +1,10 @@
 """Where NumPy keeps an array's pointer, shape and strides, checked on live arrays.
 
-`PyArrayObject`'s fields are public macros of NumPy's headers, compiled into every extension module, so
-their offsets hold within one NumPy ABI. `ndarray_layout()` states them and verifies them on probe
-arrays; if anything is not where it should be (another ABI, a free-threaded build with a different object
-head that the probe does not confirm) it returns None and callers go through NumPy's Python interface.
+`PyArrayObject`'s fields are public macros of NumPy's headers, compiled into every extension
+module, so their offsets hold within one NumPy ABI. `ndarray_layout()` states them and verifies
+them on probe arrays; if anything is not where it should be (another ABI, a free-threaded build
+with a different object head that the probe does not confirm) it returns None and callers go
+through NumPy's Python interface.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class NdarrayLayout:
 @lru_cache(maxsize=1)
 def array_api() -> Any:
     """NumPy's C API table, as an indexable pointer of addresses."""
-    from numpy._core._multiarray_umath import _ARRAY_API  # type: ignore[attr-defined]
+    from numpy._core._multiarray_umath import _ARRAY_API  # type: ignore[import-not-found]
 
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype = ctypes.c_void_p

@@ -1,15 +1,18 @@
 """Memory of a call: scratch for intermediate results, and the output arrays.
 
-Scratch comes from one block per thread, which the next call on that thread finds again. Big outputs come
-from a recycling pool (see `recycling`), small ones from NumPy.
+Scratch comes from one block per thread, which the next call on that thread finds again. Big
+outputs come from a recycling pool (see `recycling`), small ones from NumPy.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
 import numpy as np
+
+from .recycling import recycler
 
 ALIGNMENT = 64
 _KEEP_LIMIT = 64 << 20  # a thread keeps a scratch block up to this size between calls
@@ -40,8 +43,8 @@ _BYTE = np.dtype(np.uint8)
 def take_scratch(nbytes: int) -> Scratch:
     """A block of at least `nbytes`, for the caller alone until `give_scratch`.
 
-    Calls may nest on one thread (native code may call Python, which calls native code): the inner one
-    gets a block of its own.
+    Calls may nest on one thread (native code may call Python, which calls native code): the inner
+    one gets a block of its own.
     """
     block = _kept.block
     if block is not None and block.nbytes >= nbytes:
@@ -58,5 +61,9 @@ def give_scratch(block: Scratch) -> None:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """An uninitialised C-contiguous array that owns its memory."""
+    """An uninitialised C-contiguous array that owns its memory; recycled memory if it is big."""
+    if math.prod(shape) * dtype.itemsize >= POOLED_BYTES:
+        pool = recycler()
+        if pool.enabled:
+            return pool.empty(shape, dtype)
     return np.empty(shape, dtype)

@@ -1,0 +1,558 @@
+"""Engine, object cache, BLAS, layout, memory: each on small hand-written LLVM text."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import gc
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jitney.codegen.target import Target
+from jitney.runtime import blas, info, layout, memory
+from jitney.runtime.cache import LRUCache, ObjectCache, default_directory
+from jitney.runtime.engine import (
+    NativeError,
+    detected_vector_bits,
+    engine_for,
+    host_engine,
+    host_target,
+)
+from jitney.runtime.recycling import Recycler, default_limit, recycler
+
+ADD = "define i32 @add(i32 %x) {{\n  %y = add i32 %x, {n}\n  ret i32 %y\n}}\n"
+UNARY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)
+
+
+def python(code: str, **environment: str) -> str:
+    """Run code in a child process; its output."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=40,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# ------------------------------------------------------------------------------------------ engine
+
+
+def test_text_becomes_code() -> None:
+    library = host_engine().load(ADD.format(n=5), ["add"])
+    assert UNARY(library.address("add"))(37) == 42
+    assert library.nbytes > 0
+    assert "add" in host_engine().asm(ADD.format(n=5))
+
+
+def test_libraries_with_the_same_symbols_do_not_meet() -> None:
+    libraries = [host_engine().load(ADD.format(n=n), ["add"]) for n in range(8)]
+    assert [UNARY(library.address("add"))(100) for library in libraries] == list(range(100, 108))
+    assert len({library.name for library in libraries}) == 8
+
+
+def test_imported_symbols_and_libm() -> None:
+    text = """
+declare i32 @callback(i32)
+declare double @cbrt(double)
+define i32 @go(i32 %x) {
+  %y = call i32 @callback(i32 %x)
+  %c = call double @cbrt(double 27.0)
+  %k = fptosi double %c to i32
+  %z = add i32 %y, %k
+  ret i32 %z
+}
+"""
+    callback = UNARY(lambda x: 10 * x)
+    address = ctypes.cast(callback, ctypes.c_void_p).value
+    assert address
+    library = host_engine().load(text, ["go"], {"callback": address})
+    assert UNARY(library.address("go"))(4) == 43
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("this is no module", "expected top-level entity"),
+        ("define i32 @f() {\n  ret i64 0\n}", "doesn't match function result type"),
+        ("define void @f() {\n  br label %x\nx:\n  %y = add i32 %z, 1\n  %z = add i32 %y, 1\n"
+         "  ret void\n}", "does not dominate"),
+    ],
+)  # fmt: skip
+def test_a_broken_module_is_an_exception(text: str, message: str) -> None:
+    for use in (host_engine().verify, host_engine().emit_object, host_engine().asm):
+        with pytest.raises(NativeError, match=message):
+            use(text)
+
+
+def test_a_missing_symbol_is_an_exception() -> None:
+    text = "declare void @jitney_nowhere()\n"
+    text += "define void @f() {\n  call void @jitney_nowhere()\n  ret void\n}"
+    with pytest.raises(NativeError, match="cannot link"):
+        host_engine().load(text, ["f"])
+
+
+def test_code_is_unloaded_with_its_library() -> None:
+    def mapped() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[0])
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("needs /proc")
+    # 256 KiB of constants each: 400 libraries that stay would be 100 MiB.
+    body = "@big = internal constant [65536 x i32] [" + ", ".join(["i32 7"] * 65536) + "]\n"
+    body += "define i32 @f(i32 %i) {\n  %p = getelementptr i32, ptr @big, i32 %i\n"
+    body += "  %v = load i32, ptr %p\n  ret i32 %v\n}\n"
+    obj = host_engine().emit_object(body)
+    for k in range(450):
+        library = host_engine().link(obj, ["f"])
+        assert UNARY(library.address("f"))(k) == 7
+        if k == 49:
+            start = mapped()
+    del library
+    gc.collect()
+    assert (mapped() - start) * os.sysconf("SC_PAGE_SIZE") < 40 << 20
+
+
+def test_compiling_from_many_threads() -> None:
+    failures: list[BaseException] = []
+
+    def work(k: int) -> None:
+        try:
+            for n in range(10):
+                library = host_engine().load(ADD.format(n=100 * k + n), ["add"])
+                assert UNARY(library.address("add"))(1) == 100 * k + n + 1
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_host_target() -> None:
+    target = host_target()
+    assert target.vector_bits == detected_vector_bits(target.triple, target.features)
+    assert target.lanes(4) * 32 == target.vector_bits
+    assert target.key() == dataclasses.replace(target).key()
+    assert target.key() != dataclasses.replace(target, blas_int_bits=0, cpu="other").key()
+
+
+@pytest.mark.parametrize(
+    ("triple", "features", "bits"),
+    [
+        ("x86_64-pc-linux-gnu", "+sse2,+sse4.2", 128),
+        ("x86_64-pc-linux-gnu", "+avx,+avx2,+fma,-avx512f", 256),
+        ("x86_64-pc-linux-gnu", "+avx2,+fma,+avx512f,+avx512vl,+avx512dq,+avx512bw", 512),
+        ("x86_64-pc-linux-gnu", "+avx2,+fma,+avx512f,-avx512vl", 256),
+        ("aarch64-unknown-linux-gnu", "+neon,+sve", 128),
+    ],
+)
+def test_vector_width(triple: str, features: str, bits: int) -> None:
+    assert detected_vector_bits(triple, features) == bits
+
+
+def test_assembly_for_another_machine() -> None:
+    target = Target("aarch64-unknown-linux-gnu", "generic", "+neon", 128)
+    assert "ret" in engine_for(target).asm(ADD.format(n=1))
+    with pytest.raises(NativeError, match="no-such-machine"):
+        engine_for(Target("no-such-machine", "", "", 128))
+
+
+@pytest.mark.parametrize("field", [{"vector_bits": 100}, {"blas_int_bits": 16}])
+def test_target_refuses_nonsense(field: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="not"):
+        dataclasses.replace(host_target(), **field)
+
+
+def test_importing_the_package_imports_no_llvm() -> None:
+    code = "import sys, jitney, jitney.runtime\nprint('llvmlite' in sys.modules)"
+    assert python(code).strip() == "False"
+
+
+# ------------------------------------------------------------------------------------ object cache
+
+
+def test_object_cache_round_trip(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path / "c")
+    assert cache.enabled and cache.get("k") is None
+    cache.put("k", b"object")
+    assert cache.get("k") == b"object"
+    assert ObjectCache(tmp_path / "c").get("k") == b"object"
+    assert cache.size()[0] == 1
+    assert stat.S_IMODE(os.stat(tmp_path / "c").st_mode) == 0o700
+    cache.clear()
+    assert cache.size() == (0, 0) and cache.get("k") is None
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "grow", "empty", "magic", "header"])
+def test_damaged_entries_are_dropped(tmp_path: Path, damage: str) -> None:
+    cache = ObjectCache(tmp_path)
+    os.chmod(tmp_path, 0o700)
+    cache = ObjectCache(tmp_path)
+    cache.put("k", bytes(range(256)) * 10)
+    (path,) = tmp_path.iterdir()
+    data = bytearray(path.read_bytes())
+    if damage == "flip":
+        data[-5] ^= 1
+    elif damage == "magic":
+        data[0] ^= 1
+    data = {"cut": data[:-1], "grow": data + b"x", "empty": b"", "header": data[:20]}.get(
+        damage, data
+    )
+    path.write_bytes(data)
+    assert cache.get("k") is None
+    assert not list(tmp_path.iterdir())
+    cache.put("k", b"again")
+    assert cache.get("k") == b"again"
+
+
+def test_an_entry_that_is_no_object_file_is_rebuilt(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    os.chmod(tmp_path, 0o700)
+    cache = ObjectCache(tmp_path)
+    monkeypatch.setattr("jitney.runtime.cache.object_cache", lambda: cache)
+    text = ADD.format(n=77)
+    key = cache.key(text, host_target())
+    cache.put(key, b"this is not ELF")
+    assert UNARY(host_engine().load(text, ["add"]).address("add"))(1) == 78
+    stored = cache.get(key)
+    assert stored is not None and stored != b"this is not ELF"
+    hits = cache.hits
+    assert UNARY(host_engine().load(text, ["add"]).address("add"))(1) == 78
+    assert cache.hits == hits + 1
+
+
+def test_the_key_holds_what_the_code_depends_on(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path / "c")
+    target = host_target()
+    keys = {
+        cache.key("a", target),
+        cache.key("b", target),
+        cache.key("a", dataclasses.replace(target, cpu="x")),
+        cache.key("a", dataclasses.replace(target, features=target.features + ",-x")),
+    }
+    assert len(keys) == 4 and cache.key("a", target) in keys
+
+
+def test_the_oldest_entries_leave(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path / "c", limit=10_000)
+    for k in range(30):
+        cache.put(f"k{k}", bytes(1000))
+        os.utime(tmp_path / "c" / f"k{k}.jo", (1000 + k, 1000 + k))
+    assert cache.size()[1] <= 11_000
+    assert cache.get("k29") is not None and cache.get("k0") is None
+    cache.put("huge", bytes(20_000))
+    assert cache.get("huge") is None
+
+
+def test_a_directory_open_to_others_is_refused(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o777)
+    cache = ObjectCache(tmp_path)
+    assert not cache.enabled and "other users" in cache.reason
+    cache.put("k", b"x")
+    assert cache.get("k") is None and not list(tmp_path.iterdir())
+
+
+def test_unusable_places_are_memory_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert not ObjectCache(tmp_path / "file" / "below").enabled
+    assert not ObjectCache(tmp_path / "file").enabled
+    assert "switched off" in ObjectCache(None).reason
+    if os.getuid() == 0 and Path("/proc/version").exists():
+        assert not ObjectCache(Path("/proc/jitney")).enabled  # nobody can make folders there
+
+
+def test_a_directory_that_vanishes_is_no_error(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path / "c")
+    (tmp_path / "c").rmdir()
+    cache.put("k", b"x")
+    assert cache.get("k") is None and not cache.enabled and "cannot write" in cache.reason
+
+
+def test_cache_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JITNEY_CACHE_DIR", str(tmp_path / "here"))
+    assert default_directory() == tmp_path / "here"
+    code = (
+        "from jitney.runtime.engine import host_engine\n"
+        "from jitney.runtime.cache import object_cache\n"
+        f"host_engine().load({ADD.format(n=3)!r}, ['add'])\n"
+        "c = object_cache(); print(c.hits, c.misses, c.reason)"
+    )
+    assert python(code, JITNEY_CACHE_DIR=str(tmp_path / "d")).split() == ["0", "1"]
+    assert python(code, JITNEY_CACHE_DIR=str(tmp_path / "d")).split() == ["1", "0"]
+    assert "JITNEY_CACHE" in python(code, JITNEY_CACHE="0")
+
+
+def test_lru_cache_makes_each_value_once() -> None:
+    cache: LRUCache[int] = LRUCache(2)
+    made: list[str] = []
+
+    def make(key: str, value: int) -> int:
+        made.append(key)
+        time.sleep(0.02)
+        return value
+
+    threads = [
+        threading.Thread(target=cache.get_or_make, args=("a", lambda: make("a", 1)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == ["a"]
+    assert cache.get_or_make("b", lambda: 2) == 2
+    assert cache.get("a") == 1  # now "b" is the oldest
+    assert cache.get_or_make("c", lambda: 3) == 3
+    assert cache.get("b") is None and cache.get("a") == 1 and len(cache) == 2
+
+
+def test_lru_cache_after_a_failure() -> None:
+    cache: LRUCache[int] = LRUCache()
+
+    def fail() -> int:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        cache.get_or_make("k", fail)
+    assert cache.get_or_make("k", lambda: 1) == 1
+
+
+# -------------------------------------------------------------------------------------------- BLAS
+
+
+def test_blas_by_address_multiplies() -> None:
+    found = blas.find_blas()
+    if found is None:
+        pytest.skip("NumPy has no BLAS that can be found")
+    integer = ctypes.c_int64 if found.int_bits == 64 else ctypes.c_int32
+    pointer = ctypes.c_void_p
+    gemm = ctypes.CFUNCTYPE(
+        None, *[ctypes.c_int] * 3, *[integer] * 3, ctypes.c_double, pointer, integer, pointer,
+        integer, ctypes.c_double, pointer, integer,
+    )(found.addresses["cblas_dgemm"])  # fmt: skip
+    rng = np.random.default_rng(0)
+    a, b, c = rng.normal(size=(5, 7)), rng.normal(size=(7, 3)), np.zeros((5, 3))
+    gemm(101, 111, 111, 5, 3, 7, 1.0, a.ctypes.data, 7, b.ctypes.data, 3, 0.0, c.ctypes.data, 3)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-12)
+    assert found.description and set(found.addresses) == set(Target.BLAS_SYMBOLS)
+    assert blas.blas_address("cblas_dgemm") == found.addresses["cblas_dgemm"]
+    assert blas.blas_address("cblas_zgemm") is None
+    assert host_target().blas_int_bits == found.int_bits
+
+
+def test_no_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blas, "_libraries", lambda: iter(()))
+    assert blas.find_blas.__wrapped__() is None
+
+
+# ------------------------------------------------------------------------------- layout and memory
+
+
+def test_layout_is_recognised_here() -> None:
+    found = layout.ndarray_layout()
+    assert found is not None  # CPython with the GIL and NumPy's ABI 2
+    array = np.arange(6.0).reshape(2, 3)[:, ::-1]
+    assert ctypes.c_ssize_t.from_address(id(array) + found.data).value == array.ctypes.data
+
+
+def test_a_foreign_layout_is_noticed() -> None:
+    real = layout.ndarray_layout()
+    assert real is not None
+    # Fields swapped in pairs: what is read stays readable, and wrong.
+    swaps = [("ob_type", "descr"), ("data", "dims"), ("ndim", "flags"), ("dims", "strides")]
+    for first, second in swaps:
+        offsets = {first: getattr(real, second), second: getattr(real, first)}
+        assert not layout._agrees(dataclasses.replace(real, **offsets), np.ones((3, 4)))
+
+
+def test_scratch_is_aligned_and_found_again() -> None:
+    block = memory.take_scratch(1000)
+    assert block.address % 64 == 0 and block.nbytes >= 1000
+    inner = memory.take_scratch(10)
+    assert inner is not block
+    ctypes.memset(block.address, 1, block.nbytes)
+    ctypes.memset(inner.address, 2, inner.nbytes)
+    assert ctypes.string_at(block.address, block.nbytes) == b"\1" * block.nbytes
+    memory.give_scratch(inner)
+    memory.give_scratch(block)
+    assert memory.take_scratch(10) is block or block.nbytes == inner.nbytes
+    others: list[memory.Scratch] = []
+    thread = threading.Thread(target=lambda: others.append(memory.take_scratch(10)))
+    thread.start()
+    thread.join()
+    assert others[0] is not block and others[0] is not inner
+
+
+def test_a_very_big_scratch_block_is_not_kept() -> None:
+    block = memory.take_scratch(100 << 20)
+    memory.give_scratch(block)
+    again = memory.take_scratch(16)
+    assert again is not block
+    memory.give_scratch(again)
+
+
+needs_recycling = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="recycling is written for Linux"
+)
+F32 = np.dtype(np.float32)
+
+
+@needs_recycling
+def test_big_arrays_are_recycled() -> None:
+    pool = recycler()
+    assert pool.enabled, pool.reason
+    pool.trim()
+    first = memory.empty((1 << 20,), F32)
+    assert first.flags.owndata and first.flags.c_contiguous and first.flags.writeable
+    assert first.ctypes.data % (2 << 20) == 0
+    address = first.ctypes.data
+    first[:] = 1
+    view = first[10:]
+    del first
+    gc.collect()
+    second = memory.empty((1 << 20,), F32)  # the view keeps the first block alive
+    assert second.ctypes.data != address and (view == 1).all()
+    del view
+    third = memory.empty((1 << 20,), F32)
+    assert third.ctypes.data == address
+    kept = pool.stats().kept
+    del second, third
+    assert pool.stats().kept == kept + (8 << 20)
+    pool.trim()
+    assert pool.stats().kept == 0
+
+
+@needs_recycling
+def test_only_our_arrays_come_from_the_pool() -> None:
+    from numpy._core import multiarray
+
+    ours = memory.empty((1 << 20,), F32)
+    assert multiarray.get_handler_name(ours) == "jitney"
+    assert multiarray.get_handler_name(ours * 2) != "jitney"
+    assert multiarray.get_handler_name(memory.empty((10,), F32)) != "jitney"
+    assert multiarray.get_handler_name() != "jitney"
+
+
+@needs_recycling
+def test_resize_in_place() -> None:
+    for sizes in ([1 << 21, 1 << 20, 100, 1 << 22, 1, 300_000, 0, 5], [3, 1 << 23, 1 << 18]):
+        array = memory.empty((1 << 20,), F32)
+        array[:] = np.arange(1 << 20)
+        known = 1 << 20
+        for n in sizes:
+            array.resize((n,))
+            known = min(known, n)
+            assert (array[:known] == np.arange(known)).all()
+            assert (array[known:] == 0).all()  # NumPy clears what it adds
+            known = 0 if known < n else known
+            array[:] = np.arange(n)
+            known = n
+
+
+@needs_recycling
+def test_the_pool_stays_within_its_limit() -> None:
+    code = """
+import numpy as np
+from jitney.runtime.recycling import recycler
+from jitney.runtime import memory
+pool = recycler(); assert pool.enabled, pool.reason
+f32 = np.dtype(np.float32)
+for k in range(300):                      # more sizes than slots, more bytes than the limit
+    keep = [memory.empty(((k % 90 + 1) << 16,), f32) for _ in range(5)]
+    for a in keep: a[::4096] = k
+    assert all((a[::4096] == k).all() for a in keep)
+    del keep, a
+    assert pool.stats().kept <= 16 << 20, pool.stats()
+huge = memory.empty((1 << 24,), f32); huge[-1] = 1; del huge
+assert pool.stats().kept <= 16 << 20
+print(pool.stats().reused > 0)
+"""
+    assert python(code, JITNEY_RECYCLE_MB="16").strip() == "True"
+    assert python("from jitney.runtime.recycling import recycler; print(recycler().reason)",
+                  JITNEY_RECYCLE_MB="0").strip() == "JITNEY_RECYCLE_MB=0"  # fmt: skip
+
+
+@needs_recycling
+def test_memory_that_cannot_be_had_is_a_memory_error() -> None:
+    for shape in ((1 << 60,), (1 << 44,)):
+        with pytest.raises((MemoryError, ValueError)):
+            memory.empty(shape, F32)
+    assert memory.empty((1 << 20,), F32).size == 1 << 20
+
+
+@needs_recycling
+def test_recycling_from_many_threads_and_after_fork() -> None:
+    code = """
+import os, threading, numpy as np, numpy.random
+from jitney.runtime import memory
+f32 = np.dtype(np.float32); bad = []
+def work(seed):
+    rng = np.random.default_rng(seed); mine = []
+    for k in range(400):
+        if mine and rng.random() < 0.5:
+            array, tag = mine.pop(int(rng.integers(len(mine))))
+            if not (array[::997] == tag).all(): bad.append(seed)
+        else:
+            array = memory.empty((int(rng.integers(1 << 18, 1 << 20)),), f32)
+            tag = seed * 1000 + k; array[::997] = tag; mine.append((array, tag))
+    if not all((a[::997] == t).all() for a, t in mine): bad.append(seed)
+def all_threads():
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(5)]
+    [t.start() for t in threads]
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            x = memory.empty((1 << 19,), f32); x[:] = 1; del x
+            work(9); os._exit(1 if bad else 0)
+        if os.waitpid(child, 0)[1] != 0: bad.append('child')
+    [t.join() for t in threads]
+all_threads(); print(bad)
+"""
+    assert python(code).strip() == "[]"
+
+
+def test_recycle_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITNEY_RECYCLE_MB", "3")
+    assert default_limit() == 3 << 20
+    monkeypatch.setenv("JITNEY_RECYCLE_MB", "-3")
+    with pytest.raises(ValueError, match="JITNEY_RECYCLE_MB"):
+        default_limit()
+    monkeypatch.delenv("JITNEY_RECYCLE_MB")
+    assert 0 < default_limit() <= 1 << 30
+    assert Recycler(0).reason
+
+
+# -------------------------------------------------------------------------------------------- info
+
+
+def test_info_tells_the_facts() -> None:
+    facts = info.facts()
+    for name in ("jitney", "python", "numpy", "llvmlite", "cpu", "vectors", "blas", "threads",
+                 "cache", "cuda"):  # fmt: skip
+        assert facts[name]
+        assert "unavailable" not in facts[name], facts[name]
+    assert str(host_target().vector_bits) in facts["vectors"]
+    assert facts["cpu"] in info.describe()
+
+
+def test_info_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise OSError("broken")
+
+    monkeypatch.setattr(blas, "find_blas", broken)
+    assert info.facts()["blas"] == "unavailable (OSError: broken)"
