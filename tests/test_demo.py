@@ -67,7 +67,7 @@ def run_module(*arguments):
 def test_main_job_prints_what_jitney_did(data):
     done = run_module("demo", "--epochs", "10")
     assert done.returncode == 0, done.stderr
-    for words in ("test accuracy", "traced", "compiled", "kernels", "ms", "plain NumPy", "ret"):
+    for words in ("test accuracy", "traced", "compiled", "kernels", "ms", "plain NumPy", "%r"):
         assert words in done.stdout, words
 
 

@@ -136,24 +136,37 @@ def test_imports_inside_the_package_are_relative():
                 assert name.split(".")[0] != "jitney", f"{path}:{node.lineno}"
 
 
-def run_python(code):
+def run_python(code, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "tests"
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT / "tests",
+        env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 def test_import_leaves_the_heavy_libraries_alone():
+    """Neither the import nor the wrapping of a function loads them: the first call does."""
     heavy = ["llvmlite", "networkx", "scipy", "sklearn", "matplotlib"]
-    code = f"import sys, jitney; print([m for m in {heavy} if m in sys.modules])"
+    code = (
+        "import sys, jitney; jitney.jit(lambda x: x); "
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
     assert run_python(code) == "[]"
 
 
-def test_import_is_fast():
-    """Processor time of `import jitney` on top of NumPy's: the promise is 0.3 s for all of it."""
-    code = "import time; start = time.process_time(); import jitney; print(time.process_time() - start)"
-    assert min(float(run_python(code)) for _ in range(3)) < 0.3
+def test_import_is_fast(tmp_path):
+    """Processor time of `import jitney` and a decorated function, NumPy included, from bytecode."""
+    code = (
+        "import time; start = time.process_time(); import jitney; jitney.jit(lambda x: x); "
+        "print(time.process_time() - start)"
+    )
+    environment = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    times = [float(run_python(code, **environment)) for _ in range(5)]
+    assert min(times[1:]) < 0.3
 
 
 def test_modules_are_small_and_have_docstrings():
