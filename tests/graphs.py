@@ -45,6 +45,7 @@ class Draw:
         self.draw = draw
         self.dtypes = dtypes
         self.exact = exact
+        self.floats = FLOAT_VALUES
         self.graph = Graph("random")
         self.b = Builder(self.graph)
         self.values: list[Value] = []
@@ -78,7 +79,7 @@ class Draw:
 
     def constant(self, type: TensorType) -> Value:
         if type.dtype.kind == "f":
-            numbers = FLOAT_VALUES
+            numbers = self.floats
         else:
             info = None if type.dtype == BOOL else np.iinfo(type.dtype)
             numbers = [n for n in INT_VALUES if info is None or info.min <= n <= info.max]
@@ -389,6 +390,7 @@ def smooth_graphs(draw: Any, max_ops: int = 16) -> Any:
     """(graph, arrays): float64 parameters, one or two float64 outputs, values kept moderate."""
     f64 = np.dtype(np.float64)
     d = Draw(draw, [f64])
+    d.floats = [0.0, 1.0, -0.5, 0.7]
     for _ in range(draw(st.integers(1, 3))):
         d.param(TensorType(d.pick([(), (3,), (2, 3), (1, 3)]), f64))
     params = list(d.values)

@@ -56,7 +56,7 @@ def difference(graph: Graph, arrays: list[Any], tangents: list[Any], h: float = 
     return [(8 * (p - m) - (pp - mm)) / (12 * h) for p, m, pp, mm in steps]
 
 
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(smooth_graphs())
 def test_forward_reverse_and_differences_agree(case: Any) -> None:
     graph, arrays = case
@@ -319,8 +319,8 @@ def test_long_chain() -> None:
     b = Builder(graph)
     x = graph.add_param(parsed("graph g(%x: f64[]) {\n  return\n}").params[0].type)
     y = x
-    for _ in range(5000):
+    for _ in range(3000):
         y = b.sin(y)
     graph.outputs = [y]
     assert len(pullback(graph, [np.array(0.5)], [np.array(1.0)])) == 1
-    assert len(optimise(vjp_graph(graph, [0])).ops) < 20_000
+    assert len(optimise(vjp_graph(graph, [0])).ops) < 12_000

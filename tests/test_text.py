@@ -49,7 +49,7 @@ def assert_same_attribute(a: Any, b: Any) -> None:
         assert a == b or a != a
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(random_graphs(library=True))
 def test_round_trip(case: Any) -> None:
     graph, _ = case
