@@ -42,12 +42,23 @@ class Interpreted:
         return found
 
 
-class Fallback(Exception):
+STALE: Any = object()  # what `Entry.fast` gives when a guard does not hold
+
+
+class Refused(Exception):
+    """A specialisation cannot take these arguments. Nothing has run."""
+
+
+class Overlap(Refused):
     """The arguments overlap in a way that only NumPy itself can do justice to."""
 
 
-class SameArrays(Exception):
+class SameArrays(Refused):
     """Two arguments are one array and one of them is written: trace them as one."""
+
+
+class ReadOnly(Refused):
+    """An argument that the function assigns to is read-only."""
 
 
 class Entry:
@@ -84,13 +95,41 @@ class Entry:
         self.mutated = traced.mutated
         self._run = runnable.run
         self._finish = _finisher(traced)
+        self.fast = self._fast_call()
+
+    def _fast_call(self) -> Callable[[Sequence[Any]], Any]:
+        """A function of the leaves alone, with as little as possible between it and the code."""
+        check, run, finish = self.check, self._run, self._finish
+        if self.mutated or self.scalars or not self.all_explicit:
+
+            def general(leaves: Sequence[Any]) -> Any:
+                hidden = check()
+                return STALE if hidden is None else self(leaves, hidden)
+
+            return general
+
+        def direct(leaves: Sequence[Any]) -> Any:
+            hidden = check()
+            if hidden is None:
+                return STALE
+            self.hits += 1
+            given = [*leaves, *hidden]
+            return finish(run(given), given)
+
+        return direct
 
     def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
         self.hits += 1
         if not self.all_explicit:
             leaves = [leaves[i] for i in self.explicit]
         given = [*leaves, *hidden]
-        arrays = [to_array(leaf) for leaf in given] if self.scalars else given
+        if self.scalars:
+            try:
+                arrays = [to_array(leaf) for leaf in given]
+            except OverflowError:
+                raise Refused from None  # a Python int beyond int64: the dispatcher says so
+        else:
+            arrays = given
         if self.mutated:
             self.check_overlap(arrays)
             outputs = self._run(arrays)
@@ -100,18 +139,18 @@ class Entry:
         return self._finish(self._run(arrays), given)
 
     def check_overlap(self, arrays: Sequence[Array]) -> None:
-        """Writing to arrays needs them apart: raises SameArrays, Fallback or PermissionError."""
+        """Writing to arrays needs them apart: raises SameArrays, Overlap or ReadOnly."""
         same = False
         for index in self.mutated:
             target = arrays[index]
             if not target.flags.writeable:
-                raise PermissionError
+                raise ReadOnly
             if _overlaps_itself(target):
-                raise Fallback
+                raise Overlap
             for other, array in enumerate(arrays):
                 if other != index and np.may_share_memory(target, array):
                     if array is not target:
-                        raise Fallback
+                        raise Overlap
                     same = True
         if same:
             raise SameArrays

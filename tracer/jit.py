@@ -17,9 +17,18 @@ import numpy as np
 
 from ..ir.graph import Graph
 from . import errors, pytree
-from .core import _current, current_trace
+from .core import _current
 from .dispatch import Call, StaticNames, show_spec, signature_of, static_names
-from .entry import Entry, Fallback, Interpreted, Runnable, SameArrays
+from .entry import (
+    STALE,
+    Entry,
+    Interpreted,
+    Overlap,
+    ReadOnly,
+    Refused,
+    Runnable,
+    SameArrays,
+)
 from .errors import complain
 from .lowered import Lowered, explain
 from .outside import Outside, refuse_random
@@ -105,7 +114,8 @@ class JitFunction:
         self._function = function
         self._owner: weakref.ref[Any] | Callable[[], Any] | None = None
         self._lock = threading.RLock()
-        self._fast: dict[Hashable, _Bucket] = {}  # by exact types of positional arguments
+        # By exact types: the entries, and the order in which they take the leaves.
+        self._fast: dict[Hashable, tuple[_Bucket, list[int] | None]] = {}
         self._buckets: dict[Hashable, _Bucket] = {}  # by canonical signature
         self._bound: dict[int, tuple[Any, JitFunction]] = {}
         self._simple = not self._static.any
@@ -128,34 +138,64 @@ class JitFunction:
                 else:
                     break
             else:
-                bucket = self._fast.get(tuple(key))
-                if bucket is not None:
-                    for entry in bucket.entries:
-                        hidden = entry.check()
-                        if hidden is not None and not entry.mutated:
-                            try:
-                                return entry(args, hidden)
-                            except OverflowError:
-                                break
-                return self._call(args, kwargs, tuple(key))
+                fast = tuple(key)
+                found = self._fast.get(fast)
+                if found is not None:
+                    try:
+                        for entry in found[0].entries:
+                            result = entry.fast(args)
+                            if result is not STALE:
+                                return result
+                    except Refused:
+                        pass  # nothing has run yet
+                return self._call(args, kwargs, fast)
+        if _current.get() is not None:
+            return self._plain(args, kwargs)  # part of what is being traced
+        if self._simple:
+            return self._call_tree(args, kwargs)
         return self._call(args, kwargs, None)
 
+    def _call_tree(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """As `__call__`, for containers and keywords."""
+        leaves, tree = pytree.flatten((args, kwargs))
+        key: list[Any] = [tree]
+        for leaf in leaves:
+            kind = type(leaf)
+            if kind is np.ndarray:
+                key += (leaf.dtype, leaf.shape, leaf.strides)
+            elif kind in _SCALARS:
+                key.append(kind)
+            else:
+                return self._call(args, kwargs, None)
+        fast = tuple(key)
+        found = self._fast.get(fast)
+        if found is not None:
+            bucket, order = found
+            if order is not None:
+                leaves = [leaves[i] for i in order]
+            try:
+                for entry in bucket.entries:
+                    result = entry.fast(leaves)
+                    if result is not STALE:
+                        return result
+            except Refused:
+                pass
+        return self._call(args, kwargs, fast)
+
     def _call(self, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None) -> Any:
-        if current_trace() is not None:
-            return self._plain(args, kwargs)  # part of what is being traced
         call = self._analyse(args, kwargs)
         bucket = self._bucket(call.key)
         if fast is not None:
-            self._fast[fast] = bucket
+            self._fast[fast] = bucket, self._order(args, kwargs)
         try:
             return self._run(call, bucket)
         except SameArrays:
             call.alias()
             try:
                 return self._run(call, self._bucket(call.key))
-            except Fallback:
+            except Overlap:
                 return self._plain(args, kwargs)
-        except Fallback:
+        except Overlap:
             return self._plain(args, kwargs)
 
     def _run(self, call: Call, bucket: _Bucket) -> Any:
@@ -176,7 +216,7 @@ class JitFunction:
     def _enter(self, entry: Entry, call: Call, hidden: tuple[Any, ...]) -> Any:
         try:
             return entry(call.leaves, hidden)
-        except PermissionError:
+        except ReadOnly:
             # Trace again, now with the array marked read-only: that names the line.
             self._trace(call, Outside(self._raw, self._owner_path()))
             raise errors.ReadOnlyError("assignment destination is read-only") from None
@@ -199,6 +239,14 @@ class JitFunction:
 
     def _analyse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
         return Call(args, kwargs, self._static, self._signature, has_owner=self._owner is not None)
+
+    def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
+        """Where the leaves of a call stand among those of `(args, kwargs)` as written."""
+        if not kwargs:
+            return None
+        tree = pytree.flatten((tuple(args), kwargs))[1]
+        numbers = pytree.unflatten(tree, range(tree.num_leaves))
+        return self._analyse(*numbers).leaves
 
     def _bucket(self, key: Hashable) -> _Bucket:
         bucket = self._buckets.get(key)

@@ -10,13 +10,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
+from weakref import WeakSet
 
+import numpy as np
 import optree
 
 NAMESPACE = "jitney"
 TreeDef = optree.PyTreeSpec
 _registered: set[type] = set()  # by the user's own call
 _seen: set[type] = set()  # dataclasses that were registered on first sight
+_PLAIN = frozenset({np.ndarray, bool, int, float, str, object})
+_leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
 
 C = TypeVar("C", bound=type)
 
@@ -97,7 +101,12 @@ def is_registered(cls: type) -> bool:
 
 def _is_new_dataclass(leaf: Any) -> bool:
     cls = type(leaf)
-    return dataclasses.is_dataclass(cls) and cls not in _seen and cls not in _registered
+    if cls in _PLAIN or cls in _leaf_types:
+        return False
+    if not dataclasses.is_dataclass(cls):
+        _leaf_types.add(cls)
+        return False
+    return cls not in _seen and cls not in _registered
 
 
 def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
