@@ -376,6 +376,46 @@ class Tracer:
 
     if TYPE_CHECKING:  # attached by operators.py, methods.py, protocols.py, indexing.py
 
+        __add__: Any
+        __radd__: Any
+        __sub__: Any
+        __rsub__: Any
+        __mul__: Any
+        __rmul__: Any
+        __truediv__: Any
+        __rtruediv__: Any
+        __floordiv__: Any
+        __rfloordiv__: Any
+        __mod__: Any
+        __rmod__: Any
+        __pow__: Any
+        __rpow__: Any
+        __matmul__: Any
+        __rmatmul__: Any
+        __and__: Any
+        __rand__: Any
+        __or__: Any
+        __ror__: Any
+        __xor__: Any
+        __rxor__: Any
+        __lshift__: Any
+        __rlshift__: Any
+        __rshift__: Any
+        __rrshift__: Any
+        __divmod__: Any
+        __rdivmod__: Any
+        __neg__: Any
+        __pos__: Any
+        __abs__: Any
+        __invert__: Any
+        __lt__: Any
+        __le__: Any
+        __gt__: Any
+        __ge__: Any
+
+        def __eq__(self, other: object) -> Any: ...
+        def __ne__(self, other: object) -> Any: ...
+
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Tracer: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
