@@ -472,8 +472,8 @@ from jitney.runtime.recycling import recycler
 from jitney.runtime import memory
 pool = recycler(); assert pool.enabled, pool.reason
 f32 = np.dtype(np.float32)
-for k in range(300):                      # more sizes than slots, more bytes than the limit
-    keep = [memory.empty(((k % 90 + 1) << 16,), f32) for _ in range(5)]
+for k in range(75):                       # more sizes than slots, more bytes than the limit
+    keep = [memory.empty(((k + 1) << 16,), f32) for _ in range(5)]
     for a in keep: a[::4096] = k
     assert all((a[::4096] == k).all() for a in keep)
     del keep, a
