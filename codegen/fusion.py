@@ -82,7 +82,9 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     return [_finish(s, kept, readers) if isinstance(s, Group) else s for s in steps]
 
 
-def _place(steps: list[Any], stage: Stage, written: dict[Array, int], read: dict[Array, int]) -> int:
+def _place(
+    steps: list[Any], stage: Stage, written: dict[Array, int], read: dict[Array, int]
+) -> int:
     """Join the stage to the best group or append a new one; returns its position in `steps`."""
     earliest = max((written.get(a.array, -1) for a in stage.reads), default=-1)
     earliest = max(earliest, read.get(stage.array, -1), written.get(stage.array, -1))
@@ -135,7 +137,7 @@ def _join_map(group: Group, stage: Stage) -> bool:
     own = tuple(of_var(v) for v in stage.dims)
     for access in stage.reads:
         maker = group.made.get(access.array)
-        if maker is not None and not (maker.whole and access.index == own):
+        if maker is not None and not (_at_own_points(maker) and access.index == own):
             return False
     group.nests[0].stages.append(stage)
     _add(group, stage)
@@ -160,7 +162,7 @@ def _join_row(group: Group, stage: Stage) -> bool:
         if maker is None:
             continue
         depends = True
-        if not maker.whole or access.index[:outer] != own[:outer] or maker.kept < outer:
+        if maker.kept < outer or access.index[:outer] != own[:outer] or not _at_own_points(maker):
             return False
     mode = group.mode
     inner = len(stage.dims) > outer
@@ -189,6 +191,11 @@ def _join_row(group: Group, stage: Stage) -> bool:
         group.nests.append(Nest([stage], outer))
     _add(group, stage)
     return True
+
+
+def _at_own_points(maker: Stage) -> bool:
+    """Whether the stage writes every element of its array, each one at the point of its index."""
+    return maker.whole and maker.index == tuple(of_var(v) for v in maker.dims[: maker.kept])
 
 
 def _shares_reads(group: Group, stage: Stage) -> bool:
@@ -221,8 +228,6 @@ def _fits_nest(nest: Nest, stage: Stage, group: Group, outer: int, own: tuple[In
         if maker is None:
             continue
         if maker.action != "store" or access.index != own:
-            if not nest.extents and maker.action == "store" and access.index == own:
-                continue
             return False
     return True
 

@@ -16,18 +16,18 @@ steps in execution order; branches and loop bodies are lowered to programs of th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
-from ..ir.types import TensorType, dtype_name
+from ..ir.types import BOOL, TensorType, dtype_name
 from .fusion import fuse
 from .index import Index, Var, delinearise, of_var
 from .kernel import Array, Program, Stage
 from .module import ErrorSite
-from .pointwise import EXPENSIVE, INLINE, Pointwise, op_cost
+from .pointwise import EXPENSIVE, INLINE, Pointwise, checked, index_value, op_cost
 from .scalar import Expr, const
 
 MAX_INLINE = 64  # ops inlined into one expression before it is cut
@@ -65,13 +65,16 @@ def lower(
     targets: Sequence[Array | None],
     context: Context,
     stay: Sequence[Array | None] | None = None,
+    expendable: Collection[Array | None] = (),
 ) -> tuple[Program, list[Array | None]]:
     """Lower `graph`: parameters live in `params`, output i must end up in `targets[i]`.
 
     An output that is found in `stay[i]` (a loop carry updated in place) may stay there instead.
+    Parameters are left as they are, except those in `expendable`, which may be overwritten.
     Tokens have no array: None. Returns the program and where each output is.
     """
-    lowering = Lowering(graph, params, targets, context, stay or [None] * len(targets))
+    stay = stay or [None] * len(targets)
+    lowering = Lowering(graph, params, targets, context, stay, expendable)
     lowering.run()
     outputs = lowering.finish()
     return Program(fuse(lowering.items, [a for a in outputs if a is not None])), outputs
@@ -87,6 +90,7 @@ class Lowering:
         targets: Sequence[Array | None],
         context: Context,
         stay: Sequence[Array | None],
+        expendable: Collection[Array | None],
     ) -> None:
         self.graph = graph
         self.context = context
@@ -96,6 +100,7 @@ class Lowering:
         self.arrays: dict[Value, Array] = {
             v: a for v, a in zip(graph.params, params, strict=True) if a is not None
         }
+        self.borrowed = {a for a in params if a is not None and a not in expendable}
         self.users = graph.users()
         self.target_of: dict[Value, Array] = {}
         for value, target, stays in zip(graph.outputs, targets, stay, strict=True):
@@ -111,10 +116,12 @@ class Lowering:
             self.position = position
             if op.name == "constant":
                 value = op.attrs["value"]
-                if value.size > 1 or (value.size == 1 and op.result in self.outputs):
+                if value.size != 1 or op.result in self.outputs:
                     self.arrays[op.result] = self.context.constant(value)
                 self.inlined[op.result] = self.cost[op.result] = 0
             elif op.name in INLINE:
+                if op.name == "gather" and 0 in (op.result.tensor.size, op.operands[0].tensor.size):
+                    self.check_indices(op, op.operands[0], op.operands[1:])
                 self._pointwise(op)
             elif op.name in REDUCTIONS:
                 self._reduction(op)
@@ -207,6 +214,18 @@ class Lowering:
             user.name in ("broadcast", "gather") and user.result.tensor.size > value.tensor.size
             for user in users
         )
+
+    def check_indices(self, op: Op, source: Value, indices_: Sequence[Value]) -> None:
+        """Check the indices of a gather or scatter that moves no element, so has nothing to fuse with."""
+        if op.attrs["mode"] == "clip":
+            return
+        for index, axis in zip(indices_, op.attrs["axes"], strict=True):
+            dims = variables(index.shape)
+            p = self.point()
+            raw = p.at(index, indices(dims))
+            place = index_value(checked(p, op, raw, source.shape[axis], "check", None))
+            passed = Array((), BOOL, name="checked")
+            self.emit(p, Stage(passed, dims, place >= 0, "reduce", "all", 0, loc=op.loc))
 
     # Reductions and scans.
 

@@ -42,7 +42,7 @@ def _while(low: Lowering, op: Op) -> None:
     test, _ = lower(test_region, [*const_arrays, *carry], [flag], low.context)
     kept = _kept_carries(body_region, consts)
     stay = [c if kept[i] else None for i, c in enumerate(carry)]
-    body, ends = lower(body_region, [*const_arrays, *carry], fresh, low.context, stay)
+    body, ends = lower(body_region, [*const_arrays, *carry], fresh, low.context, stay, carry)
     results = [low.array_for(v) if is_tensor(v) else None for v in op.results]
     carries = [
         Carry(start, c, f, end is not c, result, Array(c.shape, c.dtype, name="spare"))

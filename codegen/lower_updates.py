@@ -24,7 +24,9 @@ def _concat(low: Lowering, op: Op) -> None:
         expr = p.at(operand, indices(dims))
         at = list(indices(dims))
         at[axis] = at[axis] + start
-        low.emit(p, Stage(array, dims, expr, index=tuple(at), ops=["concat"], loc=op.loc, whole=False))
+        low.emit(
+            p, Stage(array, dims, expr, index=tuple(at), ops=["concat"], loc=op.loc, whole=False)
+        )
         start += operand.shape[axis]
     low.arrays[op.result] = array
 
@@ -93,7 +95,9 @@ def _dynamic_update_slice(low: Lowering, op: Op) -> None:
     expr = p.at(update, indices(dims))
     corner = window_starts(p, tuple(starts), base.shape, update.shape)
     at = tuple(i + s for i, s in zip(indices(dims), corner, strict=True))
-    stage = Stage(array, dims, expr, index=at, ops=["dynamic_update_slice"], loc=op.loc, whole=False)
+    stage = Stage(
+        array, dims, expr, index=at, ops=["dynamic_update_slice"], loc=op.loc, whole=False
+    )
     stage.ordered = True
     low.emit(p, stage)
     low.arrays[op.result] = array
@@ -102,6 +106,11 @@ def _dynamic_update_slice(low: Lowering, op: Op) -> None:
 @lowering("scatter")
 def _scatter(low: Lowering, op: Op) -> None:
     base, update, *where = op.operands
+    if 0 in (base.tensor.size, update.tensor.size):
+        low.check_indices(op, base, where)
+        low.arrays[op.result] = low.array_for(op.result)
+        _copy_box(low, op, base, low.arrays[op.result], (0,) * len(base.shape), base.shape)
+        return
     before = low.arrays.get(base)
     array = _updatable(low, op, base)
     if array is not before:
@@ -134,7 +143,7 @@ def _updatable(low: Lowering, op: Op, base: Value) -> Array:
     A new one is the graph output's where this update begins a chain of updates that ends there.
     """
     here = low.arrays.get(base)
-    own = here is not None and here.kind in ("temp", "slot", "output")
+    own = here is not None and here not in low.borrowed and here.kind != "const"
     if here is not None and own and op.result not in low.target_of and _dead_after(low, base, op):
         del low.arrays[base]
         return here

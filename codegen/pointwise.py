@@ -238,7 +238,9 @@ def gathered(
     batch = len(indices[0].shape)
     rest = iter(index[batch:])
     at_axis = {
-        axis: checked(p, op, p.at(v, index[:batch], mask), source.shape[axis], op.attrs["mode"], mask)
+        axis: checked(
+            p, op, p.at(v, index[:batch], mask), source.shape[axis], op.attrs["mode"], mask
+        )
         for axis, v in zip(axes, indices, strict=True)
     }
     return tuple(at_axis[d] if d in at_axis else next(rest) for d in range(len(source.shape)))

@@ -543,7 +543,10 @@ class KernelEmitter(ScalarEmitter):
         )
 
     def _report(self, bad: str, index: str, lanes: int, bound: Bound) -> None:
-        """If any lane is bad, write the index, the size and the error site to the status block."""
+        """If any lane is bad, write the index, the size and the error site to the status block.
+
+        What was reported first stays, so without threads the error is the interpreter's.
+        """
         some = self._any_lane(Operand(bad, lanes == 1))
         yes, no = self.new_label("bad"), self.new_label("good")
         weights = self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
@@ -556,9 +559,14 @@ class KernelEmitter(ScalarEmitter):
                 self.declarations.add(f"declare i{lanes} {symbol}(i{lanes}, i1)")
                 first = self.value_of(f"call i{lanes} {symbol}(i{lanes} {word}, i1 true)")
                 index = self.value_of(f"extractelement <{lanes} x i64> {index}, i{lanes} {first}")
-            for slot, value in ((0, index), (1, str(bound.size)), (7, str(bound.site))):
-                place = self.value_of(f"getelementptr i64, ptr %status, i64 {slot}")
-                self.lines.append(f"  store i64 {value}, ptr {place}, align 8")
+            places = [self.fresh(f"getelementptr i64, ptr %status, i64 {k}") for k in (0, 1, 7)]
+            old = [self.fresh(f"load i64, ptr {place}, align 8") for place in places]
+            first = self.fresh(f"icmp eq i64 {old[-1]}, 0")
+            for place, before, value in zip(
+                places, old, (index, bound.size, bound.site), strict=True
+            ):
+                kept = self.fresh(f"select i1 {first}, i64 {value}, i64 {before}")
+                self.lines.append(f"  store i64 {kept}, ptr {place}, align 8")
         self.lines.append(f"  br label %{no}")
         self.start_block(no)
 
