@@ -193,7 +193,7 @@ def test_declared_strides(data: st.DataObject) -> None:
         index.append(slice(start, stop, data.draw(st.sampled_from([1, 2, 5])))
                      if start <= stop
                      else slice(start - 1 if start else 0, stop or None, -1))  # fmt: skip
-    view = view[tuple(index)]
+    view = view[(*index, ...)]
     strides = tuple(s // 8 for s in view.strides)
     type = TensorType(view.shape, I64)
     copy = Executable(copier(type, strides))
