@@ -37,7 +37,7 @@ class Div:
         self.n = n
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.n == self.n and other.index == self.index  # type: ignore[attr-defined]
+        return type(other) is type(self) and other.n == self.n and other.index == self.index
 
     def __hash__(self) -> int:
         return hash((type(self), self.index, self.n))

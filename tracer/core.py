@@ -375,7 +375,6 @@ class Tracer:
         )
 
     if TYPE_CHECKING:  # attached by operators.py, methods.py, protocols.py, indexing.py
-
         __add__: Any
         __radd__: Any
         __sub__: Any
@@ -425,11 +424,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def method(*names: str) -> Callable[[F], F]:
-    """Attach a function to `Tracer` as a method (or pass a property): `@method("sum")`."""
+    """Attach a function to `Tracer` as a method: `@method("sum")`."""
 
     def attach(function: F) -> F:
         for name in names:
             setattr(Tracer, name, function)
+        return function
+
+    return attach
+
+
+def attribute(name: str) -> Callable[[F], F]:
+    """Attach a function to `Tracer` as a read-only attribute: `@attribute("T")`."""
+
+    def attach(function: F) -> F:
+        setattr(Tracer, name, property(function))
         return function
 
     return attach

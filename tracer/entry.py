@@ -176,7 +176,7 @@ def _finisher(traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
             return lambda outputs, given: outputs[0]
         return lambda outputs, given: _present(result, outputs, given)
     if all(r.output is not None and not r.scalar for r in results):
-        positions = [r.output for r in results]
+        positions = [r.output for r in results if r.output is not None]
         simple = pytree.flatten(tuple(results))[1]
         if tree == simple:
             return lambda outputs, given: tuple([outputs[i] for i in positions])

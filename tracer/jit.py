@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from types import MethodType
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -41,10 +41,6 @@ _ENTRIES = 16  # specialisations kept per signature; they differ in what they re
 _WARN_AFTER = 8  # tracings of one signature for changed outside values
 
 
-class RecompileWarning(UserWarning):
-    """A function is traced again and again because a value that it reads keeps changing."""
-
-
 class EntryInfo(NamedTuple):
     """One specialisation: its signature, why it was made, how long that took, how often it ran."""
 
@@ -65,7 +61,9 @@ class CacheInfo(NamedTuple):
         lines = [f"{self.hits} hits, {self.misses} misses"]
         for entry in self.entries:
             total = sum(entry.seconds.values()) * 1e3
-            lines.append(f"  ({entry.signature}): {entry.reason}; {total:.1f} ms, {entry.calls} calls")
+            lines.append(
+                f"  ({entry.signature}): {entry.reason}; {total:.1f} ms, {entry.calls} calls"
+            )
         return "\n".join(lines)
 
 
@@ -81,6 +79,9 @@ class _Bucket:
 
 class JitFunction:
     """What `jit` returns. Calls like the function that it wraps."""
+
+    if TYPE_CHECKING:
+        __qualname__: str  # of the function, copied with its other names
 
     def __init__(
         self,
@@ -218,7 +219,7 @@ class JitFunction:
             return entry(call.leaves, hidden)
         except ReadOnly:
             # Trace again, now with the array marked read-only: that names the line.
-            self._trace(call, Outside(self._raw, self._owner_path()))
+            self._trace(call)
             raise errors.ReadOnlyError("assignment destination is read-only") from None
 
     def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -254,7 +255,23 @@ class JitFunction:
 
     # Tracing and compiling
 
-    def _trace(self, call: Call, outside: Outside) -> Traced:
+    def _trace(self, call: Call) -> tuple[Traced, Outside]:
+        """Trace with tracers in place of closed-over arrays. Where Python needs their values
+        (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
+        outside = Outside(self._raw, self._owner_path())
+        try:
+            return self._trace_with(call, outside), outside
+        except errors.JitneyError:
+            if not outside.hidden:
+                raise
+            outside = Outside(self._raw, self._owner_path(), substitute=False)
+            try:
+                return self._trace_with(call, outside), outside
+            except errors.JitneyError:
+                pass
+            raise
+
+    def _trace_with(self, call: Call, outside: Outside) -> Traced:
         stand_ins = outside.values()
         leaves = [*call.named_specs(), *outside.specs]
         tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
@@ -280,10 +297,9 @@ class JitFunction:
     def _compile(self, call: Call, bucket: _Bucket) -> Entry:
         reason = self._reason(call, bucket)
         start = time.perf_counter()
-        outside = Outside(self._raw, self._owner_path())
-        traced = self._trace(call, outside)
+        traced, outside = self._trace(call)
         if self._options["check"]:
-            _compare(traced, self._trace(call, Outside(self._raw, self._owner_path())))
+            _compare(traced, self._trace(call)[0])
         seconds = {"trace": time.perf_counter() - start}
         start = time.perf_counter()
         runnable = self._compile_graph(traced, call, outside)
@@ -324,7 +340,7 @@ class JitFunction:
             warnings.warn(
                 f"{self.__name__} was traced {_WARN_AFTER} times because it changes what it reads: "
                 f"guard {changes}. Pass the value as an argument and return the new one.",
-                RecompileWarning,
+                errors.RecompileWarning,
                 stacklevel=5,
             )
 
@@ -334,14 +350,13 @@ class JitFunction:
         """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
         call = self._analyse(args, kwargs)
         with self._lock:
-            return self._trace(call, Outside(self._raw, self._owner_path())).graph
+            return self._trace(call)[0].graph
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
         call = self._analyse(args, kwargs)
         with self._lock:
-            outside = Outside(self._raw, self._owner_path())
-            traced = self._trace(call, outside)
+            traced, outside = self._trace(call)
         from ..runtime.compile import CompileOptions, compile
 
         options = CompileOptions(fastmath=self._options["fastmath"])
@@ -443,7 +458,7 @@ def jit(function: Callable[..., Any], **options: Any) -> JitFunction: ...
 def jit(function: None = None, **options: Any) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
 
-def jit(
+def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     function: Callable[..., Any] | None = None,
     *,
     static_argnums: int | Sequence[int] | None = None,

@@ -179,7 +179,12 @@ def _equal(a: Value, b: Value, depth: int) -> bool:
     p, q = a.op, b.op
     if depth == 0 or p is None or q is None or a.type != b.type or p.definition is not q.definition:
         return False
-    if p.regions or p.definition.effect or len(p.operands) != len(q.operands) or not _same_attrs(p, q):
+    if (
+        p.regions
+        or p.definition.effect
+        or len(p.operands) != len(q.operands)
+        or not _same_attrs(p, q)
+    ):
         return False
     pairs = zip(p.operands, q.operands, strict=True)
     return a.index == b.index and all(_equal(u, v, depth - 1) for u, v in pairs)
@@ -189,7 +194,7 @@ def _same_attrs(p: Op, q: Op) -> bool:
     for name, value in p.attrs.items():
         other = q.attrs.get(name)
         if isinstance(value, np.ndarray):
-            if value.tobytes() != other.tobytes() or value.shape != other.shape:
+            if other is None or value.shape != other.shape or value.tobytes() != other.tobytes():
                 return False
         elif value != other:
             return False

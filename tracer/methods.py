@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import errors, views
-from .core import Tracer, as_value, method, wrap
+from .core import Tracer, as_value, attribute, method, wrap
 from .errors import complain
 from .functions.common import build, static_array
 from .functions.table import FUNCTIONS
@@ -64,32 +64,27 @@ def flatten(self: Tracer, order: str = "C") -> Tracer:
     return wrap(as_value(FUNCTIONS["ravel"].trace((self, order), {})), scalar=False)
 
 
-@method("T")
-@property
+@attribute("T")
 def T(self: Tracer) -> Tracer:
     return views.transpose(self, range(self.ndim)[::-1])
 
 
-@method("mT")
-@property
+@attribute("mT")
 def mT(self: Tracer) -> Tracer:
     return FUNCTIONS["matrix_transpose"].trace((self,), {})
 
 
-@method("real")
-@property
+@attribute("real")
 def real(self: Tracer) -> Tracer:
     return FUNCTIONS["real"].trace((self,), {})
 
 
-@method("imag")
-@property
+@attribute("imag")
 def imag(self: Tracer) -> Tracer:
     return FUNCTIONS["imag"].trace((self,), {})
 
 
-@method("device")
-@property
+@attribute("device")
 def device(self: Tracer) -> str:
     return "cpu"
 
@@ -231,5 +226,3 @@ def round_(self: Tracer, ndigits: Any = None) -> Any:
     if ndigits is None:
         return FUNCTIONS["round"].trace((self,), {}).astype(np.int64).item()
     return FUNCTIONS["round"].trace((self, ndigits), {})
-
-

@@ -89,7 +89,10 @@ def register_pytree(
             )
         _register_dataclass(cls, static_fields)
     else:
-        optree.register_pytree_node(cls, flatten_function, unflatten_function, namespace=NAMESPACE)
+        unflatten: Any = (
+            unflatten_function  # optree's hint asks for a collection; any object will do
+        )
+        optree.register_pytree_node(cls, flatten_function, unflatten, namespace=NAMESPACE)
     _registered.add(cls)
     return cls
 
@@ -122,7 +125,7 @@ def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
         return values, tuple(getattr(obj, n) for n in static), children
 
     def unflatten_dataclass(metadata: Any, values: Iterable[Any]) -> Any:
-        obj = object.__new__(cls)
+        obj: Any = object.__new__(cls)
         for name, value in zip(children, values, strict=True):
             object.__setattr__(obj, name, value)
         for name, value in zip(static, metadata, strict=True):

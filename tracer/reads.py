@@ -24,7 +24,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import (
-    BuiltinFunctionType,
     CodeType,
     FunctionType,
     GetSetDescriptorType,
@@ -35,7 +34,10 @@ from types import (
 from typing import Any
 
 _ABSENT: Any = object()
-_WRITERS = {list: ("append", "extend", "insert"), set: ("add", "update")}
+_WRITERS: dict[type, tuple[str, ...]] = {
+    list: ("append", "extend", "insert"),
+    set: ("add", "update"),
+}
 _LIMIT = 2000  # functions entered: beyond that the rest is not tracked
 
 
@@ -262,7 +264,9 @@ class _Finder:
         """An object of a user's class is called: only what its `__call__` reads counts."""
         call = inspect.getattr_static(type(value), "__call__", None)
         call = getattr(call, "__wrapped__", call)  # a jitted method
-        if isinstance(value, (type, FunctionType, MethodType)) or not isinstance(call, FunctionType):
+        if isinstance(value, (type, FunctionType, MethodType)) or not isinstance(
+            call, FunctionType
+        ):
             return False
         if not is_user_module(type(value).__module__):
             return False
@@ -280,7 +284,9 @@ class _Finder:
         else:
             self.callable(value, None, free, path)
 
-    def callable(self, value: Any, owner: Path | None, free: bool, path: Path | None = None) -> None:
+    def callable(
+        self, value: Any, owner: Path | None, free: bool, path: Path | None = None
+    ) -> None:
         """Enter whatever code stands behind a callable."""
         if isinstance(value, FunctionType):
             self.function(value, owner, False, owner_free=False)
@@ -309,8 +315,6 @@ class _Finder:
                     self.callable(type(item), None, False)
 
     def record(self, path: Path, value: Any, free: bool, identity: bool = False) -> None:
-        if isinstance(value, BuiltinFunctionType) and value.__module__ == builtins.__name__:
-            return
         key = path.key
         if identity:
             key = (*key, "is")

@@ -144,7 +144,7 @@ def trace_function(
     they came, and results that are no arrays, do not. `refuse_as` is the function that error
     messages name.
     """
-    name = name or getattr(function, "__name__", what)
+    name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what)
     with tracing(trace):
         leaves = _parameters(trace, specs, concrete)

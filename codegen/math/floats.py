@@ -59,7 +59,7 @@ def horner(x: Expr, coefficients: Sequence[Any]) -> Expr:
         total = fma(x, total, rest.pop())
     for c in reversed(rest):
         total = fma(total, x, c)
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def two_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:

@@ -146,7 +146,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, **named: Any) -> T
     _options("arange", device=device)
     names = ("start", "stop", "step")
     if len(args) == 4:
-        args, dtype = args[:3], args[3]
+        args, dtype = args[:3], args[-1]
     if len(args) == 1 and "stop" not in named:
         named["stop"] = args[0]
     else:
@@ -203,12 +203,13 @@ def linspace(
     div = num - 1 if endpoint else num
     whole = dtype is not None and canonical(dtype).kind in "iu"
     if not holds_tracers((start, stop)) and num <= 1024:
-        made, step = np.linspace(start, stop, num, endpoint, True, dtype, axis)
+        made, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=dtype, axis=axis)
         result = wrap(build().const(made), scalar=False)
         return (result, step) if retstep else result
     low = ufuncs.apply(np.multiply, start, 1.0)
     high = ufuncs.apply(np.multiply, stop, 1.0)
-    found = result_dtype(kind(operand(start)), kind(operand(stop)), float(num).__class__)
+    weak_float: Any = float
+    found = result_dtype(kind(operand(start)), kind(operand(stop)), weak_float)
     delta = ufuncs.apply(np.subtract, high, low).astype(found)
     index = wrap(build().iota(shape=(num,), dtype=found, axis=0), scalar=False)
     index = index.reshape((num,) + (1,) * delta.ndim)
@@ -250,8 +251,8 @@ def geomspace(
         return wrap(build().const(made), scalar=False)
     ends = [ufuncs.apply(np.multiply, x, 1.0) for x in (start, stop)]
     sign = ufuncs.apply(np.sign, ends[0])
-    exponents = [ufuncs.apply(np.log10, abs(e)) for e in ends]
-    y = sign * logspace(*exponents, num, endpoint, axis=axis)
+    low, high = (ufuncs.apply(np.log10, abs(e)) for e in ends)
+    y = sign * logspace(low, high, num, endpoint, axis=axis)
     return y if dtype is None else y.astype(dtype)
 
 

@@ -20,7 +20,9 @@ from .contraction import contract
 from .reductions import sum_
 from .table import function, refuse_option
 
-Term = tuple[Tracer, str]  # an operand and the letter of each axis; size-1 axes that stretch are gone
+Term = tuple[
+    Tracer, str
+]  # an operand and the letter of each axis; size-1 axes that stretch are gone
 
 
 @function("einsum")
@@ -95,8 +97,8 @@ def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Tracer]]:
                 "that no operand has"
             )
     else:
-        named = "".join(inputs)
-        output = dots + "".join(sorted(c for c in plain if named.count(c) == 1))
+        joined = "".join(inputs)
+        output = dots + "".join(sorted(c for c in plain if joined.count(c) == 1))
     return inputs, output, arrays
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ir.types import BOOL, F64
 from .. import errors
-from ..core import Tracer, as_value, weak_kind, wrap
+from ..core import Tracer, as_value, wrap
 from ..errors import complain
 from ..promotion import canonical, check_python_int, float_dtype
 from . import ufuncs
@@ -22,7 +22,6 @@ from .common import (
     build,
     common_dtype,
     finish,
-    fold,
     given,
     kind,
     operand,
@@ -81,10 +80,13 @@ def clip(
         missing = "a_min" if not given(a_min) else "a_max"
         raise TypeError(f"clip() missing 1 required positional argument: {missing!r}")
     elif given(min) or given(max):
-        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are given")
+        raise ValueError(
+            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are given"
+        )
     x = operand(a)
-    if dtype is None and isinstance(kind(x), np.dtype) and kind(x).kind in "iu":
-        info = np.iinfo(kind(x))  # type: ignore[arg-type]  # bounds beyond the range do nothing
+    own = kind(x)
+    if dtype is None and isinstance(own, np.dtype) and own.kind in "iu":
+        info = np.iinfo(own)  # bounds beyond the range do nothing
         a_min = None if type(a_min) is int and a_min <= info.min else a_min
         a_max = None if type(a_max) is int and a_max >= info.max else a_max
     bounds = [operand(m) for m in (a_min, a_max) if m is not None]
@@ -295,14 +297,18 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     result = b.broadcast_to(as_value(wrapped(operand(default), dtype), dtype), shape)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         mask = b.broadcast_to(as_value(operand(condition)), shape)
-        result = b.select(mask, b.broadcast_to(as_value(wrapped(choice, dtype), dtype), shape), result)
+        result = b.select(
+            mask, b.broadcast_to(as_value(wrapped(choice, dtype), dtype), shape), result
+        )
     return wrap(result, scalar=False)
 
 
 @function("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     index = array(a)
-    parts = [array(c) for c in choices] if isinstance(choices, (list, tuple)) else list(array(choices))
+    parts = (
+        [array(c) for c in choices] if isinstance(choices, (list, tuple)) else list(array(choices))
+    )
     count = len(parts)
     if mode == "wrap":
         index = index % count
@@ -355,8 +361,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 @function("i0")
 def i0(x: Any) -> Any:
     """The modified Bessel function, by NumPy's own Chebyshev series."""
-    from numpy.lib import _function_base_impl as impl
+    from numpy.lib import _function_base_impl
 
+    impl: Any = _function_base_impl  # its tables of coefficients are private
     a = array(x)
     a = abs(a.astype(F64) if a.dtype.kind != "f" else a)
     small = ufuncs.apply(np.exp, a) * _chebyshev(a / 2.0 - 2, impl._i0A)
@@ -394,5 +401,3 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
     lead = (slice(None),) * (axis % x.ndim)
     result[(*lead, slice(1, None))] = x[(*lead, slice(1, None))] + cumsum(correction, axis=axis)
     return result
-
-

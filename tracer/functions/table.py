@@ -143,7 +143,7 @@ def _with_line(error: Exception, name: str) -> NoReturn:
 
 def unsupported(called: Any, name: str | None = None) -> NoReturn:
     """TypeError for a NumPy function that is not in the table, with the nearest names that are."""
-    name = name or getattr(called, "__name__", str(called))
+    name = name or str(getattr(called, "__name__", called))
     module = getattr(called, "__module__", None) or "numpy"
     near = difflib.get_close_matches(name, FUNCTIONS, n=3, cutoff=0.6)
     hint = f"the nearest that are: {', '.join('np.' + n for n in near)}" if near else ""
@@ -185,9 +185,7 @@ def public(entry: ArrayFunction) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return entry(*args, **kwargs)
 
-    functools.update_wrapper(
-        call, entry.reference, assigned=("__doc__",), updated=()
-    )
+    functools.update_wrapper(call, entry.reference, assigned=("__doc__",), updated=())
     del call.__wrapped__  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = entry.name.rpartition(".")[2]
     call.__module__ = "jitney"
