@@ -16,6 +16,7 @@ wanted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -85,6 +86,7 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
 }
 
 
+_F32_OVERFLOW = 2.0**128 - 2.0**103  # from here on rounding to float32 gives infinity
 NOTHING: frozenset[Any] = frozenset()
 
 
@@ -96,6 +98,7 @@ class Expr:
     """
 
     __slots__ = ("op", "args", "dtype", "attr", "free")
+    free: frozenset[Any]
     __array_ufunc__ = None  # NumPy scalars on the left defer to our reflected operators
 
     def __init__(
@@ -184,17 +187,26 @@ class Expr:
 
 def const(value: Any, dtype: DType) -> Expr:
     """A constant of `dtype`; `value` is a Python or NumPy number."""
-    scalar = np.asarray(value).astype(dtype) if not isinstance(value, int) else wrap(value, dtype)
-    return Expr("const", (), dtype, scalar.item() if hasattr(scalar, "item") else scalar)
+    return Expr("const", (), dtype, _rounded(value, dtype))
 
 
-def wrap(value: int, dtype: DType) -> Any:
-    """A Python int as a constant of `dtype`, wrapped to its width if it is an integer dtype."""
-    if dtype.kind in "iu":
-        bits = dtype.itemsize * 8
-        value &= (1 << bits) - 1
-        return value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value
-    return dtype.type(value).item()
+def _rounded(value: Any, dtype: DType) -> Any:
+    """A number as the Python number that a constant of `dtype` holds."""
+    if dtype.kind != "f":
+        return bool(value) if dtype.kind == "b" else wrap(int(value), dtype)
+    number = float(value)
+    if dtype.itemsize == 8:
+        return number
+    if abs(number) >= _F32_OVERFLOW:
+        return math.copysign(math.inf, number)
+    return float(np.float32(number))
+
+
+def wrap(value: int, dtype: DType) -> int:
+    """A Python int wrapped to the width of an integer dtype."""
+    bits = dtype.itemsize * 8
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value
 
 
 def _coerce(a: Any, b: Any) -> tuple[Expr, Expr]:

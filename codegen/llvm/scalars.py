@@ -252,6 +252,8 @@ class ScalarEmitter:
 
     def _emit_loop(self, node: Expr, body: LoopBody) -> list[Operand]:
         """head: carries, test; body: new values, kept back in lanes that are done; exit."""
+        for init in node.args:
+            self.operand(init)
         if not body.rare:
             for invariant in self._invariants(body):
                 self.operand(invariant)
