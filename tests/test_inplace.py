@@ -361,9 +361,7 @@ def test_overlapping_arguments(shift: int) -> None:
         return a.sum()
 
     base, want = np.arange(10.0), np.arange(10.0)
-    assert interpreted(f)(base[:8], base[shift : shift + 8]) == f(
-        want[:8], want[shift : shift + 8]
-    )
+    assert interpreted(f)(base[:8], base[shift : shift + 8]) == f(want[:8], want[shift : shift + 8])
     np.testing.assert_array_equal(base, want)
 
 
@@ -409,9 +407,7 @@ def test_augmented_assignment_of_a_scalar_rebinds() -> None:
 def test_reshape_views_as_numpy_does(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     x = np.empty(shape).transpose(data.draw(st.permutations(range(len(shape)))))
-    steps = data.draw(
-        st.lists(st.sampled_from([1, 2, -1, -2]), min_size=x.ndim, max_size=x.ndim)
-    )
+    steps = data.draw(st.lists(st.sampled_from([1, 2, -1, -2]), min_size=x.ndim, max_size=x.ndim))
     x = x[tuple(slice(None, None, s) for s in steps)]
     dims, rest = [], x.size
     while rest > 1 and len(dims) < 4:

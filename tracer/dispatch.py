@@ -57,7 +57,9 @@ def static_names(
     if signature is None:
         return StaticNames(frozenset(numbers), frozenset(names))
     parameters = list(signature.parameters.values())
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters)
     positions = set()
@@ -185,7 +187,10 @@ class Call:
             parameters = parameters[self._shift :]
             for i, arg in enumerate(self.args):
                 name = f"args[{i}]"
-                if i < len(parameters) and parameters[i].kind is not inspect.Parameter.VAR_POSITIONAL:
+                if (
+                    i < len(parameters)
+                    and parameters[i].kind is not inspect.Parameter.VAR_POSITIONAL
+                ):
                     name = parameters[i].name
                 self.names += pytree.leaf_names(arg, name)
             by_name = {k: pytree.leaf_names(v, k) for k, v in self.kwargs.items()}

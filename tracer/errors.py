@@ -102,6 +102,10 @@ class ImpureFunctionError(JitneyError, ValueError):
     """A function whose trace depends on more than its arguments: random numbers, changing state."""
 
 
+class RecompileWarning(UserWarning):
+    """A function is traced again and again because a value that it reads keeps changing."""
+
+
 def complain(
     kind: type[JitneyError],
     what: str,

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import enum
 import math
+import reprlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
@@ -124,11 +125,13 @@ class Guard:
     path: Path
     value: Any
     frozen: Any
+    shown: str  # how it looked
     by_identity: bool = False
 
     @staticmethod
     def of(path: Path, value: Any, by_identity: bool = False) -> Guard:
-        return Guard(path, value, Identity(value) if by_identity else freeze(value), by_identity)
+        frozen = Identity(value) if by_identity else freeze(value)
+        return Guard(path, value, frozen, show(value), by_identity)
 
     def holds(self) -> bool:
         try:
@@ -142,30 +145,25 @@ class Guard:
     def change(self) -> str:
         """What to tell the user: `lr` changed from 0.1 to 0.2."""
         try:
-            now = _short(self.path.read())
+            now = show(self.path.read())
         except (KeyError, ValueError, AttributeError, TypeError):
             return f"`{self.path}` is gone"
-        before = _shown(self.frozen, self.value)
-        if before == now:
+        if self.shown == now:
             return f"`{self.path}` ({now}) has changed inside"
-        return f"`{self.path}` changed from {before} to {now}"
+        return f"`{self.path}` changed from {self.shown} to {now}"
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+class _Shorten(reprlib.Repr):
+    def repr_ndarray(self, array: Any, level: int) -> str:
+        return f"ndarray {array.dtype}{list(array.shape)}"
+
+    def repr_instance(self, value: Any, level: int) -> str:
+        if isinstance(value, (FunctionType, type)):
+            return getattr(value, "__qualname__", repr(value))
+        return super().repr_instance(value, level)
 
 
-def _shown(frozen: Any, value: Any) -> str:
-    """How the value looked when it was frozen."""
-    if type(frozen) is tuple and len(frozen) == 2 and frozen[0] in (list, tuple):
-        inner = ", ".join(_shown(f, None) for f in frozen[1])
-        return f"[{inner}]" if frozen[0] is list else f"({inner})"
-    if type(frozen) is tuple and len(frozen) == 2 and frozen[0] is dict:
-        return "{" + ", ".join(f"{_shown(k, None)}: {_shown(v, None)}" for k, v in frozen[1]) + "}"
-    if type(frozen) is tuple and len(frozen) >= 2 and frozen[0] in _PLAIN | {float}:
-        return _short(frozen[1])
-    return _short(value) if value is not None else "..."
+show = _Shorten().repr
 
 
 class Source:

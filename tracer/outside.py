@@ -46,16 +46,19 @@ class Hidden:
 
 
 class Outside:
-    """Everything that `function` takes from outside, as it is now. `owner` is a path to `self`."""
+    """Everything that `function` takes from outside, as it is now.
 
-    def __init__(self, function: Any, owner: Path | None) -> None:
+    `owner` is a path to `self`. Without `substitute`, arrays are guarded by content as other values.
+    """
+
+    def __init__(self, function: Any, owner: Path | None, substitute: bool = True) -> None:
         self.function = function
         self.owner = owner
         self.reads: Reads = find_reads(function, owner)
         self.hidden: list[Hidden] = []
         self.guards: list[Guard] = []
         self._random: list[tuple[Path, Any, str]] = []
-        free = not any(
+        free = substitute and not any(
             path.key in self.reads.written
             for _, paths in self.reads.functions.values()
             for path in paths
@@ -233,7 +236,10 @@ def _flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:
             if freeze(leaf) != spec.value:
                 return None
             continue
-        if not _is_traceable(leaf) or (leaf.shape, leaf.dtype) != (spec.type.shape, spec.type.dtype):
+        if not _is_traceable(leaf) or (leaf.shape, leaf.dtype) != (
+            spec.type.shape,
+            spec.type.dtype,
+        ):
             return None
         if not _same_layout(leaf, spec):
             return None
