@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import smooth_graphs
+from graphs import random_graphs, smooth_graphs
 from hypothesis import given, settings
 
 from jitney.ir.autodiff import jvp_graph, vjp_graph
@@ -106,6 +106,25 @@ def test_optimised_derivatives_are_the_same(case: Any) -> None:
         strict=True,
     ):
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=40)
+@given(random_graphs(max_ops=25, library=True))
+def test_derivatives_of_any_graph_are_well_formed(case: Any) -> None:
+    """Control flow, tokens, integers, zero-size arrays: the derivative verifies, runs, optimises."""
+    graph, arrays = case
+    wrt = [i for i, p in enumerate(graph.params) if p.dtype.kind == "f"]
+    outputs = [v for v in evaluate(graph, arrays) if v is not None and v.dtype.kind == "f"]
+    for make, extra in ((jvp_graph, [arrays[i] for i in wrt]), (vjp_graph, outputs)):
+        try:
+            derivative = make(graph, wrt)
+        except DerivativeError as error:
+            assert make is vjp_graph and "while" in str(error), error
+            continue
+        verify(derivative)
+        results = evaluate(derivative, [*arrays, *extra])
+        optimised = evaluate(optimise(derivative, verify=True), [*arrays, *extra])
+        assert [np.shape(a) for a in results] == [np.shape(a) for a in optimised]
 
 
 def _summed(graph: Graph) -> Graph:
