@@ -19,7 +19,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import TOKEN, is_float, is_supported, type_of
-from . import errors, pytree
+from . import errors, functions, pytree  # noqa: F401  (functions gives tracers operators)
 from .core import (
     Array,
     Trace,

@@ -59,7 +59,7 @@ def _common_tree(what: str, regions: Sequence[Region], names: Sequence[str]) -> 
             complain(
                 errors.CarryError,
                 f"the branches of {what} return different structures:\n"
-                f"  {names[0]}: {show_tree(regions[0].tree)}\n  {name}: {show_tree(region.tree)}",
+                f"  {name}: {show_tree(region.tree)}\n  {names[0]}: {show_tree(regions[0].tree)}",
                 "return the same containers with the same keys from every branch.",
             )
     return regions[0].tree
@@ -72,10 +72,11 @@ def _common_types(what: str, regions: Sequence[Region], names: Sequence[str]) ->
         common = common_type(outs)
         if common is None:
             leaf = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "result")[i]
-            shown = "\n".join(
+            lines = [
                 f"  {name}: {out}{region.made_at(i)}"
                 for name, out, region in zip(names, outs, regions, strict=True)
-            )
+            ]
+            shown = "\n".join(reversed(lines) if what == "cond" else lines)  # true_fn first
             complain(
                 errors.CarryError,
                 f"the branches of {what} return different types for {leaf}:\n{shown}",

@@ -15,7 +15,7 @@ import numpy as np
 from ..ir.build import Builder
 from ..ir.graph import Graph, Value
 from ..ir.types import TensorType
-from . import pytree
+from . import functions, pytree  # noqa: F401  (functions gives tracers operators)
 from .core import WEAK_DTYPES
 from .tracing import Spec, Static, Traced, trace_function
 
