@@ -216,7 +216,7 @@ class Lowering:
         )
 
     def check_indices(self, op: Op, source: Value, indices_: Sequence[Value]) -> None:
-        """Check the indices of a gather or scatter that moves no element, so has nothing to fuse with."""
+        """Check the indices of a gather or scatter that moves no element, so is part of no kernel."""
         if op.attrs["mode"] == "clip":
             return
         for index, axis in zip(indices_, op.attrs["axes"], strict=True):

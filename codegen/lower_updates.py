@@ -150,7 +150,9 @@ def _updatable(low: Lowering, op: Op, base: Value) -> Array:
     last = op.result
     while last not in low.target_of:
         users = low.users[last]
-        if len(users) != 1 or users[0].name not in UPDATES or users[0].operands[0] is not last:
+        if last in low.outputs or len(users) != 1:
+            return low.array_for(op.result)
+        if users[0].name not in UPDATES or users[0].operands[0] is not last:
             return low.array_for(op.result)
         last = users[0].result
     return low.target_of.pop(last)
