@@ -429,9 +429,8 @@ class JitFunction:
         return name if found is self else (_rebuild, (self._function, self._options))
 
 
-class BoundJitFunction:
-    """A jitted method of one object."""
-
+class BoundJitFunction:  # a jitted method of one object; its docstring is the method's
+    __doc__ = property(lambda self: self._child.__doc__)  # type: ignore[assignment]
     __slots__ = ("__self__", "_child")
 
     def __init__(self, child: JitFunction, obj: Any) -> None:

@@ -183,6 +183,8 @@ class _Finder:
         for position, name, is_global in _loads(instructions):
             if _is_own_counter(instructions, position, name):
                 continue
+            if is_global and name == "super":
+                self.inherited(code, local)
             if is_global:
                 if name not in module:
                     continue
@@ -194,8 +196,6 @@ class _Finder:
             attrs, called, stored = _attributes(instructions, position)
             if not stored:
                 self.follow(path, attrs, called, path_free)
-            if name == "super":
-                self.inherited(code, local)
         inner = {
             name: path
             for name, path in local.items()

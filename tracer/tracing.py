@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ _IMMUTABLE = (
     enum.Enum,
     type,
     FunctionType,
+    BuiltinFunctionType,
+    np.ufunc,
     ModuleType,
     range,
     slice,
@@ -304,11 +306,12 @@ def _settle_captures(trace: Trace) -> None:
     kept: list[Capture] = []
     constants: list[Op] = []
     for capture in trace.captures:
+        count = uses[id(capture.outer)]
+        alone = _references(capture) == _ALONE + count - 1  # before a variable here refers to it
         array, snapshot = capture.outer, capture.snapshot
         assert isinstance(array, np.ndarray) and snapshot is not None
-        count = uses[id(array)]
         changed = count > 1 or snapshot.tobytes() != array.tobytes()
-        private = _references(capture) == _ALONE + count - 1 and (
+        private = alone and (
             array.base is None
             or (type(array.base) is np.ndarray and _base_references(array) == _BASE_ALONE)
         )

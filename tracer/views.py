@@ -233,7 +233,7 @@ def basic_index(x: Tracer, items: Sequence[Any]) -> Tracer:
             new = b.flip(new, axes=flipped)
         return new if whole else b.update_slice(v, new, start=starts, step=steps)
 
-    index = tuple(items)
+    index = (*items, ...)  # a view also when only ints are given
     return view(x, forward, inverse, strides=tuple(strides), numpy=lambda a: a[index])
 
 

@@ -1,0 +1,625 @@
+"""jit: arguments, structure, results, methods, options, inspection, the cache, threads."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import functools
+import gc
+import inspect
+import pickle
+import threading
+import weakref
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitney as jt
+
+interpreted = functools.partial(jt.jit, backend="interpreter")
+X = np.arange(3.0)
+Point = namedtuple("Point", "x y")
+
+
+def misses(f: Any) -> int:
+    return f.cache_info().misses
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2, 2.5, True, np.float32(1.5), np.int8(3), np.bool_(True), np.float64(2), np.array(3.0)],
+    ids=repr,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.int16, np.bool_, np.uint64])
+def test_scalars_promote_as_in_numpy(value: Any, dtype: type) -> None:
+    def f(x, s):
+        return x + s, s + s, s
+
+    x = np.array([0, 1, 1]).astype(dtype)
+    want = f(x, value)
+    got = interpreted(f)(x, value)
+    for a, b in zip(want, got, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert type(a) is type(b)
+        assert np.asarray(a).dtype == np.asarray(b).dtype
+
+
+def test_a_python_scalar_is_an_input_not_a_constant() -> None:
+    f = interpreted(lambda x, s: x * s)
+    for s in (1, 2, -7):
+        np.testing.assert_array_equal(f(X, s), X * s)
+    assert misses(f) == 1
+    f(X, 1.5)
+    assert misses(f) == 2
+
+
+def test_python_scalars_give_python_scalars() -> None:
+    f = interpreted(lambda a, b: (a + b, a / b, a > b))
+    got = f(7, 2)
+    assert got == (9, 3.5, True) and [type(v) for v in got] == [int, float, bool]
+
+
+def test_results_that_are_scalars_in_numpy() -> None:
+    f = interpreted(lambda x: (x.sum(), x[0], x[0, ...], x.sum(keepdims=True), np.max(x) > 1))
+    for a, b in zip(f(X), f.__wrapped__(X), strict=True):
+        assert type(a) is type(b) and np.shape(a) == np.shape(b)
+
+
+TREES: list[Any] = [
+    (X, X + 1),
+    [X, [X, (X,)]],
+    {"b": X, "a": [X, 2.0]},
+    OrderedDict(b=X, a=X),
+    collections.defaultdict(list, {"k": X}),
+    collections.deque([X, X]),
+    Point(X, {"z": X}),
+    (None, X, ()),
+    [],
+    {"none": None, "list": [1, 2.5]},
+]
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_pytrees_go_in_and_come_out(tree: Any) -> None:
+    f = interpreted(lambda t: (t, jt.tree.map(lambda v: v * 1, t)))
+    same, times_one = f(tree)
+    for got in (same, times_one):
+        assert type(got) is type(tree)
+        assert str(got) == str(tree)
+
+
+def test_dict_order_of_the_result_is_the_users() -> None:
+    f = interpreted(lambda x: {"z": x, "a": x + 1, "m": x})
+    assert list(f(X)) == ["z", "a", "m"]
+
+
+@dataclass
+class Layer:
+    w: Any
+    b: Any = 0.0
+    history: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    w: Any
+    n: int = field(init=False, default=3)
+
+
+def test_dataclasses() -> None:
+    f = interpreted(lambda layer: Layer(layer.w * 2, layer.b + 1, [layer.w]))
+    got = f(Layer(X, 1.0))
+    assert type(got) is Layer and got.b == 2.0 and type(got.b) is float
+    np.testing.assert_array_equal(got.w, X * 2)
+    got = interpreted(lambda p: p)(Frozen(X))
+    assert type(got) is Frozen and got.w is X
+
+
+def test_registered_types() -> None:
+    class Pair:
+        def __init__(self, a: Any, b: Any, name: str) -> None:
+            self.a, self.b, self.name = a, b, name
+
+    jt.register_pytree(Pair, lambda p: ((p.a, p.b), p.name), lambda name, ab: Pair(*ab, name))
+    f = interpreted(lambda p: Pair(p.b, p.a, p.name + "!"))
+    got = f(Pair(X, 1.0, "one"))
+    assert got.a == 1.0 and got.name == "one!"
+    np.testing.assert_array_equal(got.b, X)
+    f(Pair(X, 2.0, "one"))
+    assert misses(f) == 1
+    f(Pair(X, 2.0, "two"))
+    assert misses(f) == 2
+    with pytest.raises(ValueError, match="already registered"):
+        jt.register_pytree(Pair, lambda p: ((), None), lambda s, c: None)
+
+
+def test_a_dataclass_with_static_fields() -> None:
+    @functools.partial(jt.register_pytree, static_fields=("activation",))
+    @dataclass
+    class Net:
+        w: Any
+        activation: str = "tanh"
+
+    f = interpreted(lambda net, x: getattr(np, net.activation)(x * net.w))
+    np.testing.assert_array_equal(f(Net(X), X), np.tanh(X * X))
+    np.testing.assert_array_equal(f(Net(X, "sin"), X), np.sin(X * X))
+
+
+def test_keywords_defaults_and_varargs() -> None:
+    def f(a, b=2.0, *rest, c, d=None, **more):
+        total = a * b + c
+        for r in rest:
+            total = total + r
+        if d is not None:
+            total = total - d
+        for name in sorted(more):
+            total = total * more[name]
+        return total
+
+    jitted = interpreted(f)
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((X,), {"c": 1.0}),
+        ((X, 3.0), {"c": X}),
+        ((X, 3.0, X, 1), {"c": 1}),
+        ((), {"a": X, "c": 1.0, "b": X}),
+        ((X,), {"c": 1.0, "d": X, "e": 2.0, "f": X}),
+        ((X,), {"f": X, "e": 2.0, "d": X, "c": 1.0}),
+    ]
+    for args, kwargs in calls * 2:
+        np.testing.assert_array_equal(jitted(*args, **kwargs), f(*args, **kwargs))
+    assert misses(jitted) == 5  # the last two differ in the order of writing only
+    with pytest.raises(TypeError, match="missing a required"):
+        jitted(c=1.0)
+    with pytest.raises(TypeError, match="missing 1 required|missing a required"):
+        jitted(X)
+
+
+def test_keywords_and_positions_share_their_code() -> None:
+    f = interpreted(lambda x, y: x - y)
+    f(X, X)
+    np.testing.assert_array_equal(f(y=X, x=X + 1), np.ones(3))
+    np.testing.assert_array_equal(f(X + 2, y=X), np.full(3, 2.0))
+    np.testing.assert_array_equal(f(y=X, x=X + 1), np.ones(3))
+    assert misses(f) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"static_argnums": 1},
+        {"static_argnames": "n"},
+        {"static_argnums": -1},
+        {"static_argnames": ["n"]},
+        {"static_argnums": (1,), "static_argnames": ("n",)},
+    ],
+    ids=str,
+)
+def test_static_arguments(options: dict[str, Any]) -> None:
+    @interpreted(**options)
+    def f(x, n=2):
+        for _ in range(n):
+            x = x * 2
+        return x
+
+    np.testing.assert_array_equal(f(X, 3), X * 8)
+    np.testing.assert_array_equal(f(X, n=3), X * 8)
+    assert misses(f) == 1
+    np.testing.assert_array_equal(f(X, n=1), X * 2)
+    np.testing.assert_array_equal(f(X), X * 4)
+    assert misses(f) == 3
+    f(X, True)  # equal to 1, but another type
+    assert misses(f) == 4
+
+
+def test_static_arguments_of_any_hashable_kind() -> None:
+    f = interpreted(lambda x, g, mode: g(x) if mode == "on" else x, static_argnums=(1, 2))
+    np.testing.assert_array_equal(f(X, np.sin, "on"), np.sin(X))
+    np.testing.assert_array_equal(f(X, np.cos, "on"), np.cos(X))
+    np.testing.assert_array_equal(f(X, np.cos, ("off",)), X)
+
+
+def test_layouts_and_dtypes_of_arguments() -> None:
+    f = interpreted(lambda x: x * 2 + x.sum(axis=0))
+    base = np.arange(24.0).reshape(4, 6)
+    unaligned = np.frombuffer(b"\0" + base.tobytes(), np.uint8)[1:].view(np.float64).reshape(4, 6)
+    for x in (
+        base,
+        base.T,
+        base[::2],
+        base[:, ::-1],
+        base[1:3, 2:],
+        unaligned,
+        base.astype(">f8"),
+        base[:0],
+        np.asfortranarray(base),
+        np.broadcast_to(base[0], (4, 6)),
+    ):
+        np.testing.assert_array_equal(f(x), f.__wrapped__(x))
+        np.testing.assert_array_equal(f(x), f.__wrapped__(x))
+
+
+def test_stride_of_an_axis_of_length_one_does_not_matter() -> None:
+    f = interpreted(lambda x: x + 1)
+    f(np.zeros((1, 4)))
+    f(np.zeros((5, 4))[::5])
+    f(np.zeros((3, 4))[1:2])
+    assert misses(f) == 1
+
+
+def test_memmap(tmp_path: Any) -> None:
+    np.save(tmp_path / "x.npy", X)
+    got = interpreted(lambda x: x + 1)(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert type(got) is np.ndarray
+    np.testing.assert_array_equal(got, X + 1)
+
+
+# Results
+
+
+def test_static_results() -> None:
+    f = interpreted(lambda x: {"n": 3, "name": "f", "none": None, "f": np.sin, "x": x.shape})
+    assert f(X) == {"n": 3, "name": "f", "none": None, "f": np.sin, "x": (3,)}
+    assert interpreted(lambda x: None)(X) is None
+
+
+def test_results_are_fresh() -> None:
+    f = interpreted(lambda x: (np.zeros(3), x + 1, np.ones(2)))
+    first, second = f(X), f(X)
+    for a, b in zip(first, second, strict=True):
+        assert not np.shares_memory(a, b) and a.flags.writeable
+    first[0][:] = 7
+    np.testing.assert_array_equal(f(X)[0], np.zeros(3))
+
+
+def test_one_result_twice_is_one_array() -> None:
+    def f(x):
+        y = x + 1
+        return y, y
+
+    a, b = interpreted(f)(X)
+    assert a is b
+
+
+# Decoration
+
+
+def test_ways_to_decorate() -> None:
+    @jt.jit
+    def f(x: Any) -> Any:
+        """Doc."""
+        return x + 1
+
+    @jt.jit(backend="interpreter", static_argnames=("n",))
+    def g(x, n):
+        return x + n
+
+    np.testing.assert_array_equal(f(X), X + 1)
+    np.testing.assert_array_equal(g(X, 2), X + 2)
+    assert f.__name__ == "f" and f.__doc__ == "Doc." and f.__module__ == __name__
+    assert f.__qualname__.endswith("<locals>.f")
+    assert str(inspect.signature(g)) == "(x, n)"
+    assert callable(f.__wrapped__) and "jit" in repr(f)
+
+
+def test_jit_of_other_callables() -> None:
+    np.testing.assert_array_equal(interpreted(np.sin)(X), np.sin(X))
+    add = functools.partial(lambda c, x: x + c, 5.0)
+    np.testing.assert_array_equal(interpreted(add)(X), X + 5)
+    np.testing.assert_array_equal(interpreted(interpreted(lambda x: x + 1))(X), X + 1)
+
+    class Callable:
+        def __call__(self, x: Any) -> Any:
+            return x * 2
+
+    np.testing.assert_array_equal(interpreted(Callable())(X), X * 2)
+
+
+def test_jitted_functions_nest() -> None:
+    inner = interpreted(lambda x, n=1: x * n, static_argnames="n")
+    f = interpreted(lambda x: inner(x, n=3) + inner(x))
+    np.testing.assert_array_equal(f(X), X * 4)
+    assert misses(inner) == 0
+
+
+class Model:
+    scale = 10.0
+
+    def __init__(self, w: Any) -> None:
+        self.w = np.array(w)
+        self.calls = 0
+
+    @jt.jit(backend="interpreter")
+    def __call__(self, x: Any) -> Any:
+        return self.apply(x) * self.scale
+
+    @jt.jit(backend="interpreter")
+    def apply(self, x: Any) -> Any:
+        """Apply."""
+        return x @ self.w
+
+    @jt.jit(backend="interpreter")
+    def step(self, g: Any) -> None:
+        self.w -= 0.5 * g
+
+    @staticmethod
+    @jt.jit(backend="interpreter")
+    def double(x: Any) -> Any:
+        return x * 2
+
+    @classmethod
+    @jt.jit(backend="interpreter")
+    def scaled(cls, x: Any) -> Any:
+        return x * cls.scale
+
+    @jt.jit(backend="interpreter", static_argnames="n")
+    def power(self, x: Any, n: int = 2) -> Any:
+        return x**n
+
+
+def test_methods() -> None:
+    a, b = Model(np.eye(3)), Model(2 * np.eye(3))
+    np.testing.assert_array_equal(a(X), X * 10)
+    np.testing.assert_array_equal(b(X), X * 20)
+    a.w[0, 0] = 0
+    np.testing.assert_array_equal(a.apply(X), X @ a.w)
+    w = a.w
+    a.step(np.ones((3, 3)))
+    assert a.w is w
+    np.testing.assert_array_equal(w[1], [-0.5, 0.5, -0.5])
+    a.w = np.ones((3, 2))
+    assert a.apply(X).shape == (2,)
+    np.testing.assert_array_equal(Model.double(X), X * 2)
+    np.testing.assert_array_equal(Model.scaled(X), X * 10)
+    np.testing.assert_array_equal(a.power(X, n=3), X**3)
+    np.testing.assert_array_equal(a.power(X, 3), X**3)
+    assert a.apply.__doc__ == "Apply." and a.apply.__self__ is a
+    assert "dot" in str(a.apply.trace(X))
+    assert Model.apply.cache_info().entries == []
+
+
+def test_class_attributes_read_through_self() -> None:
+    a = Model(np.eye(3))
+    np.testing.assert_array_equal(a(X), X * 10)
+    Model.scale = 5.0
+    try:
+        np.testing.assert_array_equal(a(X), X * 5)
+    finally:
+        Model.scale = 10.0
+
+
+def test_a_method_does_not_keep_its_object() -> None:
+    a = Model(np.eye(3))
+    a.apply(X)
+    ref = weakref.ref(a)
+    del a
+    gc.collect()
+    assert ref() is None
+
+
+def test_methods_of_a_registered_class_trace_its_leaves() -> None:
+    @jt.register_pytree
+    @dataclass
+    class Affine:
+        w: Any
+        b: Any
+
+        @interpreted
+        def __call__(self, x: Any) -> Any:
+            return x * self.w + self.b
+
+        @interpreted
+        def moved(self, by: Any) -> Any:
+            return Affine(self.w, self.b + by)
+
+    for k in range(3):
+        np.testing.assert_array_equal(Affine(X, float(k))(X), X * X + k)
+    assert misses(Affine.__call__) == 1
+    assert Affine(X, 1.0).moved(2.0).b == 3.0
+
+
+def test_inheritance_and_super() -> None:
+    class Base:
+        gain = 2.0
+
+        def f(self, x: Any) -> Any:
+            return x * self.gain
+
+    class Derived(Base):
+        @interpreted
+        def f(self, x: Any) -> Any:
+            return super().f(x) + 1
+
+    d = Derived()
+    np.testing.assert_array_equal(d.f(X), X * 2 + 1)
+    d.gain = 3.0
+    np.testing.assert_array_equal(d.f(X), X * 3 + 1)
+
+
+# Inspection
+
+
+def test_trace_lower_explain() -> None:
+    @jt.jit
+    def f(x, y):
+        return np.exp(x) * y
+
+    graph = f.trace(X, X)
+    assert "exp" in str(graph) and "test_jit.py" in str(graph)
+    lowered = f.lower(X, 2.0)
+    assert "define" in lowered.llvm() and lowered.asm() and lowered.kernels
+    assert "exp" in f.explain(X, X) and "flops" in f.explain(X, X)
+    by_shape = f.trace(jt.ShapeDtype((4,), np.float32), jt.ShapeDtype((4,), np.float32))
+    assert "f32[4]" in str(by_shape)
+    assert misses(f) == 0
+
+
+def test_cache_info_and_clear_cache() -> None:
+    f = interpreted(lambda x, n: x + n)
+    f(X, 1)
+    f(X, 1)
+    f(np.zeros(4), 1)
+    f(np.zeros(4, np.float32), 1)
+    f(np.zeros(8, np.float32)[::2], 1)
+    f(np.zeros(4, np.float32), 1.0)
+    info = f.cache_info()
+    assert info.hits == 1 and info.misses == 5
+    reasons = [e.reason for e in info.entries]
+    assert reasons[0] == "first call"
+    assert reasons[1] == "shape of `x` changed from f64[3] to f64[4]"
+    assert reasons[2].startswith("dtype of `x` changed from f64[4] to f32[4]")
+    assert reasons[3].startswith("layout of `x` changed")
+    assert "kind of `n` changed from Python int to Python float" in reasons[4]
+    assert info.entries[0].calls == 2 and "first call" in str(info)
+    f.clear_cache()
+    assert f.cache_info() == (0, 0, [])
+    np.testing.assert_array_equal(f(X, 1), X + 1)
+
+
+@jt.jit(backend="interpreter")
+def module_level(x: Any) -> Any:
+    return x + 1
+
+
+def _plain(x: Any) -> Any:
+    return x * 3
+
+
+renamed = jt.jit(_plain, backend="interpreter")
+
+
+def test_pickle_and_copy() -> None:
+    assert pickle.loads(pickle.dumps(module_level)) is module_level
+    again = pickle.loads(pickle.dumps(renamed))
+    np.testing.assert_array_equal(again(X), X * 3)
+    assert copy.copy(module_level) is module_level
+    assert copy.deepcopy({"f": module_level})["f"] is module_level
+    assert weakref.ref(module_level)() is module_level
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ValueError, match="device"):
+        jt.jit(lambda x: x, device="tpu")
+    with pytest.raises(ValueError, match="backend"):
+        jt.jit(lambda x: x, backend="fast")
+    with pytest.raises(TypeError):
+        jt.jit(lambda x: x, unknown_option=1)
+    f = interpreted(lambda x, y: x + y, donate_argnums=0)
+    np.testing.assert_array_equal(f(X.copy(), X), X * 2)
+
+
+# State
+
+
+def test_an_exception_while_tracing_leaves_nothing_behind() -> None:
+    fail = [True]
+
+    @interpreted
+    def f(x):
+        y = x + 1
+        if fail[0]:
+            raise KeyError("mine")
+        return y
+
+    with pytest.raises(KeyError, match="mine"):
+        f(X)
+    assert f.cache_info() == (0, 0, [])
+    np.testing.assert_array_equal(np.sin(X) + jt.sin(X), 2 * np.sin(X))
+    fail[0] = False
+    np.testing.assert_array_equal(f(X), X + 1)
+
+
+def test_concurrent_first_calls_trace_once() -> None:
+    traced = []
+    barrier = threading.Barrier(8)
+
+    @interpreted
+    def f(x, y):
+        traced.append(threading.get_ident())
+        return np.sin(x) * y + np.cos(x)
+
+    results: list[Any] = [None] * 8
+
+    def work(k: int) -> None:
+        barrier.wait()
+        for _ in range(20):
+            results[k] = f(X, float(k))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(traced) == 1 and misses(f) == 1
+    for k in range(8):
+        np.testing.assert_array_equal(results[k], np.sin(X) * k + np.cos(X))
+
+
+def test_threads_trace_different_functions_at_once() -> None:
+    barrier = threading.Barrier(4)
+    out: list[Any] = [None] * 4
+
+    def work(k: int) -> None:
+        @interpreted
+        def f(x):
+            y = x
+            for _ in range(50):
+                y = y + k
+            barrier.wait(5)  # all are in the middle of tracing
+            return y * x
+
+        out[k] = f(X)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for k in range(4):
+        np.testing.assert_array_equal(out[k], (X + 50 * k) * X)
+
+
+def test_tracing_state_does_not_leak_into_other_threads() -> None:
+    seen = []
+
+    @interpreted
+    def f(x):
+        t = threading.Thread(target=lambda: seen.append(jt.sin(np.ones(3))))
+        t.start()
+        t.join()
+        return x + 1
+
+    f(X)
+    assert type(seen[0]) is np.ndarray
+
+
+def test_recursive_functions() -> None:
+    @interpreted(static_argnames="n")
+    def power(x, n):
+        return x if n == 1 else x * power(x, n - 1)
+
+    np.testing.assert_array_equal(power(X, 4), X**4)
+
+
+def test_native_and_interpreter_agree() -> None:
+    def f(p, x, *, lr=0.5):
+        h = np.tanh(x @ p["w"] + p["b"])
+        p["b"] += lr
+        return h.sum(axis=1), {"h": h, "n": h.shape[0]}
+
+    def args() -> tuple[Any, ...]:
+        rng = np.random.default_rng(0)
+        return {"w": rng.normal(size=(3, 4)), "b": np.zeros(4)}, rng.normal(size=(5, 3))
+
+    native, reference = args(), args()
+    a = jt.jit(f)(*native, lr=0.25)
+    b = f(*reference, lr=0.25)
+    np.testing.assert_allclose(a[0], b[0], rtol=1e-14)
+    np.testing.assert_allclose(a[1]["h"], b[1]["h"], rtol=1e-14)
+    assert a[1]["n"] == 5
+    np.testing.assert_array_equal(native[0]["b"], reference[0]["b"])
