@@ -205,6 +205,39 @@ X = "%x: f32[2,3]"
                 "%y = broadcast %1 shape=[4,2,3] dims=[1,2] : f32[4,2,3]",
             ),
         ),
+        # Axes of size 1 that keepdims added leave with the next broadcast.
+        (
+            (
+                "%m = sum %x axes=[1] : f32[2]",
+                "%k = reshape %m shape=[2,1] : f32[2,1]",
+                "%c = constant value={0.3} : f32[]",
+                "%b = broadcast %c shape=[2,1] dims=[] : f32[2,1]",
+                "%d = mul %b, %k : f32[2,1]",
+                "%e = reshape %d shape=[2] : f32[2]",
+                "%y = broadcast %e shape=[2,3] dims=[0] : f32[2,3]",
+            ),
+            (
+                "%m = sum %x axes=[1] : f32[2]",
+                "%c = constant value={0.3} : f32[]",
+                "%0 = broadcast %c shape=[2] dims=[] : f32[2]",
+                "%1 = mul %0, %m : f32[2]",
+                "%y = broadcast %1 shape=[2,3] dims=[0] : f32[2,3]",
+            ),
+        ),
+        # The sign goes into the constant.
+        (
+            (
+                "%n = neg %x : f32[2,3]",
+                "%c = constant value={0.3} : f32[]",
+                "%b = broadcast %c shape=[2,3] dims=[] : f32[2,3]",
+                "%y = div %b, %n : f32[2,3]",
+            ),
+            (
+                "%0 = constant value={-0.3} : f32[]",
+                "%1 = broadcast %0 shape=[2,3] dims=[] : f32[2,3]",
+                "%y = div %1, %x : f32[2,3]",
+            ),
+        ),
         # Reductions of repeated elements, and twice.
         (
             (

@@ -85,10 +85,16 @@ def _cotangent(b: Builder, op: Op, ct: Value, side: int) -> Value:
     begin = n + len(free_this) if side == 0 else n
     in_ct = tuple(range(begin, begin + len(free_other)))
     places = tuple(range(n))
-    part = b.op("dot", ct, other, contract=(in_ct, free_other), batch=(places, batch[1 - side]))
-    # Its dims: batch, free of this, then other's contracted dims in the order of other's axes.
+    # The result's dims: batch, then this one's free dims and other's contracted dims, which come in
+    # the order of other's axes. The operands are ordered so that a matrix product needs no transpose.
     order = sorted(range(len(contract[1 - side])), key=lambda i: contract[1 - side][i])
-    axes = batch[side] + free_this + tuple(contract[side][i] for i in order)
+    contracted = tuple(contract[side][i] for i in order)
+    if side == 0:
+        part = b.op("dot", ct, other, contract=(in_ct, free_other), batch=(places, batch[1]))
+        axes = batch[side] + free_this + contracted
+    else:
+        part = b.op("dot", other, ct, contract=(free_other, in_ct), batch=(batch[0], places))
+        axes = batch[side] + contracted + free_this
     return b.op("transpose", part, perm=tuple(np.argsort(axes).tolist()))
 
 

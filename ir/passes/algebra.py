@@ -43,6 +43,20 @@ def _remainder_by_power_of_two(b: Rewriter, op: Op) -> Replacement:
     return None if shift is None else b.bitwise_and(x, b.full_like(y, (1 << shift) - 1))
 
 
+def _sign_into_constant(b: Rewriter, op: Op) -> Replacement:
+    x, y = op.operands
+    if producer(x, "neg") is None:
+        x, y = y, x
+    inner = producer(x, "neg")
+    assert inner is not None
+    if uniform(y) is None:
+        return None
+    flipped = b.neg(y)
+    if op.name == "div" and x is op.operands[1]:
+        return b.div(flipped, inner.operands[0])
+    return b.op(op.name, inner.operands[0], flipped)
+
+
 def _multiply_by_reciprocal(b: Rewriter, op: Op) -> Replacement:
     x, y = op.operands
     with np.errstate(all="ignore"):
@@ -164,6 +178,11 @@ SIGNS = (
     "mul(neg(x), neg(y)) -> mul(x, y)",
     "div(neg(x), neg(y)) -> div(x, y)",
     "mul(abs(x), abs(x)) -> mul(x, x)",
+    # -x * c = x * -c, -x / c = x / -c, c / -x = -c / x for a constant c. Exact.
+    on("mul", _sign_into_constant, of="neg", at=0),
+    on("mul", _sign_into_constant, of="neg", at=1),
+    on("div", _sign_into_constant, of="neg", at=0),
+    on("div", _sign_into_constant, of="neg", at=1),
 )
 IDEMPOTENT = (
     # f(f(x)) = f(x). Exact.

@@ -78,6 +78,41 @@ def _elementwise_of_broadcasts(b: Rewriter, op: Op) -> Replacement:
     return b.broadcast(b.op(op.name, *operands, **op.attrs), shape=shape, dims=dims)
 
 
+def _elementwise_of_reshapes(b: Rewriter, op: Op) -> Replacement:
+    """f(reshape(x), reshape(y)) = reshape(f(x, y)), where the reshapes only add axes of size 1.
+
+    All operands are reshaped from one shape, or broadcast from scalars. So what `keepdims` adds
+    leaves again at the next broadcast, and rows are computed as rows.
+    """
+    shape: tuple[int, ...] | None = None
+    sources: list[Value] = []
+    repeated: list[bool] = []
+    for operand in op.operands:
+        inner = operand.op
+        if inner is None or inner.definition.name not in ("reshape", "broadcast"):
+            return None
+        (source,) = inner.operands
+        repeated.append(inner.definition.name == "broadcast")
+        if repeated[-1]:
+            if source.shape != ():
+                return None
+        elif shape is None:
+            shape = source.shape
+        elif shape != source.shape:
+            return None
+        sources.append(source)
+    full = op.results[0].shape
+    if shape is None or len(shape) >= len(full):
+        return None
+    if [n for n in shape if n != 1] != [n for n in full if n != 1]:
+        return None
+    operands = [
+        b.broadcast(v, shape=shape, dims=()) if again else v
+        for v, again in zip(sources, repeated, strict=True)
+    ]
+    return b.reshape(b.op(op.name, *operands, **op.attrs), shape=full)
+
+
 def _empty(b: Rewriter, op: Op) -> Replacement:
     """A result without elements needs no computing."""
     result = op.results[0]
@@ -88,5 +123,6 @@ FOLDING = [
     *(on(f"family:{family}", _fold, of="constant") for family in _FAMILIES),
     on("constant", _uniform_constant),
     on("family:elementwise", _elementwise_of_broadcasts, of="broadcast"),
+    *(on("family:elementwise", _elementwise_of_reshapes, of="reshape", at=i) for i in range(3)),
     on("family:elementwise", _empty),
 ]
