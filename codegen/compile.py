@@ -12,9 +12,15 @@ from collections.abc import Sequence
 
 from ..ir.graph import Graph
 from ..ir.types import TensorType
-from . import lower_contraction, lower_control, lower_sorting, lower_updates  # noqa: F401
+from . import (  # noqa: F401  (imported for the lowerings that they register)
+    lower_contraction,
+    lower_control,
+    lower_loops,
+    lower_sorting,
+    lower_updates,
+)
 from .index import contiguous_strides
-from .kernel import Array, Kernel, Loop, Matmul, steps_within
+from .kernel import Array, Kernel, Loop, Matmul, Scan, steps_within
 from .llvm.entry import EntryEmitter
 from .lower import Context, lower
 from .memory import plan
@@ -61,7 +67,7 @@ def compile_graph(
     text = entry.module(program)
     steps = steps_within(program)
     flops = sum(p.flops for _, p, _ in entry.schedules)
-    unknown = any(isinstance(s, Loop) for s in steps)
+    unknown = any(isinstance(s, (Loop, Scan)) for s in steps)
     products = [s for s in steps if isinstance(s, Matmul)]
     flops += sum(2 * s.batch * s.m * s.n * s.k for s in products)
     return NativeModule(

@@ -22,19 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .index import Index, linear, of_var
-from .kernel import (
-    Array,
-    Branch,
-    Check,
-    Copy,
-    Kernel,
-    Loop,
-    Matmul,
-    Nest,
-    Sort,
-    Stage,
-    steps_within,
-)
+from .kernel import Array, Kernel, Nest, Stage, touched
 
 WINDOW = 12  # kernels looked back at
 MAX_STAGES = 48
@@ -264,55 +252,18 @@ def _stride_score(flat: Index, var: Any) -> int:
 # What steps touch, and which arrays stay inside a kernel.
 
 
-def touched(step: Any) -> tuple[list[Array], list[Array]]:
-    """Arrays that a step reads and writes, those of its inner programs included."""
-    if isinstance(step, Kernel):
-        return [a.array for s in step.stages for a in s.reads], [s.array for s in step.stages]
-    if isinstance(step, Group):
-        stages = [s for nest in step.nests for s in nest.stages]
-        return [a.array for s in stages for a in s.reads], [s.array for s in stages]
-    if isinstance(step, Matmul):
-        return [step.a, step.b], [step.c]
-    if isinstance(step, Sort):
-        return [step.source], [step.target, step.scratch]
-    if isinstance(step, Copy):
-        return [step.source], [step.target]
-    if isinstance(step, Check):
-        return [step.flag, *step.values], []
-    reads: list[Array] = []
-    writes: list[Array] = []
-    if isinstance(step, Branch):
-        reads.append(step.index)
-        programs = step.branches
-    else:
-        assert isinstance(step, Loop)
-        _touch_loop(step, reads, writes)
-        programs = [step.test, step.body]
-    for program in programs:
-        for inner in steps_within(program):
-            if isinstance(inner, (Branch, Loop)):
-                if isinstance(inner, Branch):
-                    reads.append(inner.index)
-                else:
-                    _touch_loop(inner, reads, writes)
-                continue
-            r, w = touched(inner)
-            reads += r
-            writes += w
-    return reads, writes
-
-
-def _touch_loop(loop: Loop, reads: list[Array], writes: list[Array]) -> None:
-    reads.append(loop.flag)
-    for c in loop.carries:
-        reads.append(c.init)
-        writes += [c.now, c.next, c.result, c.spare]
+def _touched(step: Any) -> tuple[list[Array], list[Array]]:
+    """Arrays that a finished step, or a group of stages, reads and writes."""
+    if not isinstance(step, Group):
+        return touched(step)
+    stages = [s for nest in step.nests for s in nest.stages]
+    return [a.array for s in stages for a in s.reads], [s.array for s in stages]
 
 
 def _readers(steps: list[Any]) -> dict[Array, set[int]]:
     readers: dict[Array, set[int]] = {}
     for position, step in enumerate(steps):
-        for array in touched(step)[0]:
+        for array in _touched(step)[0]:
             readers.setdefault(array, set()).add(position)
     return readers
 

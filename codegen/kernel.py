@@ -211,17 +211,16 @@ class Branch:
 class Carry:
     """One value that a loop carries. `now` and `next` are slot arrays: they name a pointer.
 
-    The loop starts with `init` copied to `result`, where `now` points; the body writes `next`, which
-    points to `spare`; then the two pointers trade places, unless the body works in place (`swap` is
-    false). In the end the value is copied to `result` if it is not there.
+    The loop starts with `init` copied to `result`, where `now` points. The body writes `next`, which
+    points to `spare`; then the two pointers trade places. In the end the value is copied to `result`
+    if it is not there. No `spare`: the body works in place, and `next` is not used.
     """
 
     init: Array
     now: Array
     next: Array
-    swap: bool
     result: Array
-    spare: Array
+    spare: Array | None
 
 
 @dataclass(slots=True, eq=False)
@@ -233,6 +232,52 @@ class Loop:
     flag: Array
     body: Program
     loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Moving:
+    """A slot that points at this trip's slice of an array, along axis 0."""
+
+    whole: Array
+    slice: Array
+
+
+@dataclass(slots=True, eq=False)
+class Scan:
+    """`for i in range(length): body`, from the last i to the first if `reverse`."""
+
+    carries: list[Carry]
+    xs: list[Moving]
+    ys: list[Moving]
+    length: int
+    reverse: bool
+    body: Program
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class TapeNew:
+    """Make an empty tape; `handle` (int64, 0-d) stands for it from then on."""
+
+    handle: Array
+    site: int  # error site of "no memory"
+
+
+@dataclass(slots=True, eq=False)
+class TapePush:
+    """Append one record, copies of `values`, to a tape."""
+
+    handle: Array
+    values: list[Array]
+    site: int
+
+
+@dataclass(slots=True, eq=False)
+class TapePop:
+    """Take the last record off a tape, into `values`."""
+
+    handle: Array
+    values: list[Array]
 
 
 @dataclass(slots=True, eq=False)
@@ -252,7 +297,7 @@ class Copy:
     target: Array
 
 
-Step = Kernel | Matmul | Sort | Branch | Loop | Check | Copy
+Step = Kernel | Matmul | Sort | Branch | Loop | Scan | TapeNew | TapePush | TapePop | Check | Copy
 
 
 @dataclass(slots=True, eq=False)
@@ -262,18 +307,60 @@ class Program:
     steps: list[Any] = field(default_factory=list)
 
 
+def inner_programs(step: Any) -> list[Program]:
+    """The programs of a branch or loop, in the order in which they first run."""
+    if isinstance(step, Branch):
+        return step.branches
+    if isinstance(step, Loop):
+        return [step.test, step.body]
+    return [step.body] if isinstance(step, Scan) else []
+
+
 def steps_within(program: Program) -> Sequence[Any]:
     """Every step, those of branches and loop bodies included."""
     found: list[Any] = []
     for step in program.steps:
         found.append(step)
-        inner = (
-            step.branches
-            if isinstance(step, Branch)
-            else [step.test, step.body]
-            if isinstance(step, Loop)
-            else []
-        )
-        for sub in inner:
-            found.extend(steps_within(sub))
+        for inner in inner_programs(step):
+            found.extend(steps_within(inner))
     return found
+
+
+def touched(step: Any) -> tuple[list[Array], list[Array]]:
+    """Arrays that a step reads and writes, those of its inner programs included."""
+    reads, writes = direct(step)
+    for program in inner_programs(step):
+        for inner in steps_within(program):
+            r, w = direct(inner)
+            reads += r
+            writes += w
+    return reads, writes
+
+
+def direct(step: Any) -> tuple[list[Array], list[Array]]:
+    """Arrays that a step reads and writes by itself."""
+    match step:
+        case Kernel():
+            return [a.array for s in step.stages for a in s.reads], [s.array for s in step.stages]
+        case Matmul():
+            return [step.a, step.b], [step.c]
+        case Sort():
+            return [step.source], [step.target, step.scratch]
+        case Copy():
+            return [step.source], [step.target]
+        case Check():
+            return [step.flag, *step.values], []
+        case TapeNew():
+            return [], [step.handle]
+        case TapePush():
+            return [step.handle, *step.values], [step.handle]
+        case TapePop():
+            return [step.handle], [step.handle, *step.values]
+        case Branch():
+            return [step.index], []
+    carries: list[Carry] = step.carries
+    reads = [c.init for c in carries]
+    writes = [a for c in carries for a in (c.now, c.next, c.result, c.spare) if a is not None]
+    if isinstance(step, Loop):
+        return [*reads, step.flag], writes
+    return [*reads, *(m.whole for m in step.xs)], [*writes, *(m.whole for m in step.ys)]

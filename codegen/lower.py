@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
-from ..ir.types import BOOL, TensorType, dtype_name
+from ..ir.types import BOOL, I64, TOKEN, TensorType, dtype_name
 from .fusion import fuse
 from .index import Index, Var, delinearise, of_var
 from .kernel import Array, Program, Stage
@@ -109,11 +109,9 @@ class Lowering:
         self.outputs = set(graph.outputs)
         self.inlined: dict[Value, int] = {}  # ops inlined into a value that has no array
         self.cost: dict[Value, int] = {}
-        self.last_use = {v: i for i, op in enumerate(graph.ops) for v in op.operands}
 
     def run(self) -> None:
-        for position, op in enumerate(self.graph.ops):
-            self.position = position
+        for op in self.graph.ops:
             if op.name == "constant":
                 value = op.attrs["value"]
                 if value.size != 1 or op.result in self.outputs:
@@ -135,7 +133,7 @@ class Lowering:
         placed: list[Array | None] = []
         used: set[Array] = set()
         for value, target, stays in zip(self.graph.outputs, self.targets, self.stay, strict=True):
-            if not is_tensor(value):
+            if memory_type(value) is None:
                 placed.append(None)
                 continue
             here = self.materialise(value)
@@ -154,11 +152,12 @@ class Lowering:
 
     def array_for(self, value: Value) -> Array:
         """New memory for a value: its target if it is an output, else a temporary."""
-        target = self.target_of.get(value)
-        if target is not None and target.shape == value.shape:
-            del self.target_of[value]
+        target = self.target_of.pop(value, None)
+        if target is not None:
             return target
-        return Array(value.shape, value.dtype, name=value.name)
+        type_ = memory_type(value)
+        assert type_ is not None, "an order token has no memory"
+        return Array(type_.shape, type_.dtype, name=value.name)
 
     def materialise(self, value: Value) -> Array:
         """The array that holds `value`, filled by a new stage if it was inlined so far."""
@@ -194,12 +193,31 @@ class Lowering:
         self.emit(p, Stage(target, dims, p.load(source, indices(dims), None), ops=["copy"]))
 
     def _pointwise(self, op: Op) -> None:
+        if op.name == "optimization_barrier":
+            for value, operand in zip(op.results, op.operands, strict=True):
+                self.inlined[value] = self.inlined.get(operand, 0)
+                self.cost[value] = self.cost.get(operand, 0)
+            return
+        if op.name == "lanes_while":
+            self._lanes_while(op)
+            return
         value = op.result
         operands = [v for v in op.operands if v not in self.arrays]
         self.inlined[value] = 1 + sum(self.inlined.get(v, 0) for v in operands)
         self.cost[value] = op_cost(op) + sum(self.cost.get(v, 0) for v in operands)
         if self._wants_memory(value):
             self.materialise(value)
+
+    def _lanes_while(self, op: Op) -> None:
+        """All results that are used get memory, from one loop."""
+        dims = variables(op.results[0].shape)
+        p = self.point()
+        wanted = [v for v in op.results if self.users[v] or v in self.outputs]
+        exprs = [p.at(v, indices(dims)) for v in wanted]
+        for value, expr in zip(wanted, exprs, strict=True):
+            array = self.array_for(value)
+            self.emit(p, Stage(array, dims, expr, loc=op.loc))
+            self.arrays[value] = array
 
     def _wants_memory(self, value: Value) -> bool:
         users = self.users[value]
@@ -358,5 +376,8 @@ def lowering(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def is_tensor(value: Value) -> bool:
-    return isinstance(value.type, TensorType)
+def memory_type(value: Value) -> TensorType | None:
+    """What a value takes in memory: a tape its handle, an order token nothing."""
+    if isinstance(value.type, TensorType):
+        return value.type
+    return None if value.type == TOKEN else TensorType((), I64)

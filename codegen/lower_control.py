@@ -1,18 +1,14 @@
-"""Lowering of structured control flow and effects: regions become programs of their own.
-
-A loop's carries live in pairs of buffers that trade places at each trip, except those that the body
-leaves alone or updates in place. Branches write their results where the op's results are.
+"""Lowering of branches, effects and tapes. A branch becomes a program of its own, which writes its
+results where the op's results are. A tape lives behind an int64 handle that no push or pop changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.graph import Graph, Op, Value
-from ..ir.types import BOOL
-from .kernel import Array, Branch, Carry, Check, Loop
-from .lower import Lowering, is_tensor, lower, lowering
-from .lower_updates import UPDATES
+from ..ir.graph import Op, Value
+from .kernel import Array, Branch, Check, TapeNew, TapePop, TapePush
+from .lower import Lowering, lower, lowering, memory_type
 
 
 @lowering("cond")
@@ -20,56 +16,10 @@ def _cond(low: Lowering, op: Op) -> None:
     index, *operands = op.operands
     flag = low.materialise(index)
     arrays = [operand_array(low, v) for v in operands]
-    results = [low.array_for(v) if is_tensor(v) else None for v in op.results]
+    results = [result_array(low, v) for v in op.results]
     branches = [lower(region, arrays, results, low.context)[0] for region in op.regions]
     low.items.append(Branch(flag, branches, op.loc))
-    _bind(low, op, results)
-
-
-@lowering("while")
-def _while(low: Lowering, op: Op) -> None:
-    consts = op.attrs["consts"]
-    test_region, body_region = op.regions
-    const_arrays = [operand_array(low, v) for v in op.operands[:consts]]
-    init = [contiguous(low, operand_array(low, v)) for v in op.operands[consts:]]
-    carry: list[Array | None] = []
-    fresh: list[Array | None] = []
-    for v in op.operands[consts:]:
-        tensor = is_tensor(v)
-        carry.append(Array(v.shape, v.dtype, "slot", name="carry") if tensor else None)
-        fresh.append(Array(v.shape, v.dtype, "slot", name="fresh") if tensor else None)
-    flag = Array((), BOOL, name="flag")
-    test, _ = lower(test_region, [*const_arrays, *carry], [flag], low.context)
-    kept = _kept_carries(body_region, consts)
-    stay = [c if kept[i] else None for i, c in enumerate(carry)]
-    body, ends = lower(body_region, [*const_arrays, *carry], fresh, low.context, stay, carry)
-    results = [low.array_for(v) if is_tensor(v) else None for v in op.results]
-    carries = [
-        Carry(start, c, f, end is not c, result, Array(c.shape, c.dtype, name="spare"))
-        for start, c, f, end, result in zip(init, carry, fresh, ends, results, strict=True)
-        if start is not None and c is not None and f is not None and result is not None
-    ]
-    low.items.append(Loop(carries, test, flag, body, op.loc))
-    _bind(low, op, results)
-
-
-def _kept_carries(body: Graph, consts: int) -> list[bool]:
-    """Which carries end in their own memory: unchanged, or updated in place by the body."""
-    kept = []
-    for i, value in enumerate(body.outputs):
-        param = body.params[consts + i]
-        kept.append(_updates_of(value, param))
-    return kept
-
-
-def _updates_of(value: Value, param: Value) -> bool:
-    """Whether `value` is `param`, or `param` after a chain of slice updates and scatters."""
-    while value is not param:
-        op = value.op
-        if op is None or op.name not in UPDATES:
-            return False
-        value = op.operands[0]
-    return True
+    bind(low, op, results)
 
 
 @lowering("assert")
@@ -84,8 +34,45 @@ def _token(low: Lowering, op: Op) -> None:
     """A token is order, and steps are in order."""
 
 
+@lowering("tape_new")
+def _tape_new(low: Lowering, op: Op) -> None:
+    array = result_array(low, op.result)
+    assert array is not None
+    low.items.append(TapeNew(array, _no_memory(low, op)))
+    low.arrays[op.result] = array
+
+
+@lowering("tape_push")
+def _tape_push(low: Lowering, op: Op) -> None:
+    tape, *values = op.operands
+    handle = low.arrays[tape]
+    arrays = [contiguous(low, operand_array(low, v)) for v in values]
+    low.items.append(TapePush(handle, [a for a in arrays if a is not None], _no_memory(low, op)))
+    low.arrays[op.result] = handle
+
+
+def _no_memory(low: Lowering, op: Op) -> int:
+    return low.context.site("memory", "no memory for what the backward pass of this loop needs", op)
+
+
+@lowering("tape_pop")
+def _tape_pop(low: Lowering, op: Op) -> None:
+    handle = low.arrays[op.operands[0]]
+    tape, *values = op.results
+    arrays = [result_array(low, v) for v in values]
+    low.items.append(TapePop(handle, [a for a in arrays if a is not None]))
+    low.arrays[tape] = handle
+    bind(low, op, [None, *arrays])
+
+
 def operand_array(low: Lowering, value: Value) -> Array | None:
-    return low.materialise(value) if is_tensor(value) else None
+    """Where the value is; None for a token."""
+    return low.materialise(value) if memory_type(value) is not None else None
+
+
+def result_array(low: Lowering, value: Value) -> Array | None:
+    """Memory for the result of a step; None for a token."""
+    return low.array_for(value) if memory_type(value) is not None else None
 
 
 def contiguous(low: Lowering, array: Array | None) -> Array | None:
@@ -97,7 +84,7 @@ def contiguous(low: Lowering, array: Array | None) -> Array | None:
     return target
 
 
-def _bind(low: Lowering, op: Op, results: Sequence[Array | None]) -> None:
+def bind(low: Lowering, op: Op, results: Sequence[Array | None]) -> None:
     for value, array in zip(op.results, results, strict=True):
         if array is not None:
             low.arrays[value] = array

@@ -145,8 +145,9 @@ def _updatable(low: Lowering, op: Op, base: Value) -> Array:
     here = low.arrays.get(base)
     own = here is not None and here not in low.borrowed and here.kind != "const"
     if here is not None and own and op.result not in low.target_of and _dead_after(low, base, op):
-        del low.arrays[base]
-        return here
+        if _detached(low, op, base):
+            del low.arrays[base]
+            return here
     last = op.result
     while last not in low.target_of:
         users = low.users[last]
@@ -159,21 +160,18 @@ def _updatable(low: Lowering, op: Op, base: Value) -> Array:
 
 
 def _dead_after(low: Lowering, base: Value, op: Op) -> bool:
-    """Whether no stage after `op` can read base's memory, and op's own operands do not read it.
+    """Whether no stage after `op` can read base's memory; op's own operands are another matter.
 
     A user that was inlined reads the memory when its consumers run. So every other user must have
-    memory of its own by now, or have only users for which the same holds.
+    memory of its own by now, or have only users for which the same holds. (Two values share memory
+    only if they are parameters, and those are not overwritten.)
     """
-    here = low.arrays[base]
-    shared = any(array is here and value is not base for value, array in low.arrays.items())
-    if base in low.outputs or shared or sum(v is base for v in op.operands) != 1:
+    if base in low.outputs:
         return False
     pending = [user for user in low.users[base] if user is not op]
-    seen: set[Op] = set()
+    seen: set[Op] = {op}
     while pending:
         user = pending.pop()
-        if user is op:
-            return False
         if user in seen:
             continue
         seen.add(user)
@@ -184,3 +182,31 @@ def _dead_after(low: Lowering, base: Value, op: Op) -> bool:
                 return False
             pending += low.users[result]
     return True
+
+
+def _detached(low: Lowering, op: Op, base: Value) -> bool:
+    """Make op's other operands independent of base's memory, if that costs less than copying base.
+
+    `x[i] = x[i - 1] + x[i - 2]` computes the new element first, then writes it.
+    """
+    attached = [v for v in op.operands[1:] if _reads(low, v, base)]
+    if base in attached:
+        return False
+    if attached and 2 * op.operands[1].tensor.size > base.tensor.size:
+        return False
+    for v in attached:
+        low.materialise(v)
+    return True
+
+
+def _reads(low: Lowering, value: Value, base: Value) -> bool:
+    """Whether computing `value` where it is used reads base's memory."""
+    pending, seen = [value], {value}
+    while pending:
+        v = pending.pop()
+        if v is base:
+            return True
+        if v.op is not None and v not in low.arrays:
+            pending += [w for w in v.op.operands if w not in seen]
+            seen.update(v.op.operands)
+    return False

@@ -9,8 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .fusion import touched
-from .kernel import Array, Branch, Kernel, Loop, Program
+from .kernel import (
+    Array,
+    Branch,
+    Kernel,
+    Loop,
+    Program,
+    Scan,
+    direct,
+    inner_programs,
+    touched,
+)
 
 ALIGN = 64
 
@@ -39,37 +48,28 @@ def _number(program: Program, time: int, lives: dict[Array, list[int]]) -> int:
     """Record first and last touch of each temporary in `program`, which starts at `time`."""
     for step in program.steps:
         start = time
-        _touch(_own(step), time, lives)
+        _touch(_visible(step), time, lives)
         time += 1
-        if isinstance(step, (Branch, Loop)):
-            inner = step.branches if isinstance(step, Branch) else [step.test, step.body]
-            for sub in inner:
-                time = _number(sub, time, lives)
-            if isinstance(step, Loop):
-                _touch(_own(step), time, lives)
-                for life in lives.values():
-                    if life[0] <= start and life[1] > start:
-                        life[1] = time
-            time += 1
+        for inner in inner_programs(step):
+            time = _number(inner, time, lives)
+        if isinstance(step, (Loop, Scan)):
+            _touch(_visible(step), time, lives)
+            for life in lives.values():
+                if life[0] <= start and life[1] > start:
+                    life[1] = time
+        time += 1
     return time
 
 
-def _own(step: object) -> Iterator[Array]:
-    """What a step itself reads and writes, inner programs excluded, kernel locals excluded."""
+def _visible(step: object) -> Iterator[Array]:
+    """What a step itself reads and writes, kernel locals excluded; what a branch's programs write."""
+    steps = [inner for p in step.branches for inner in p.steps] if isinstance(step, Branch) else []
     if isinstance(step, Branch):
         yield step.index
-        for branch in step.branches:
-            for inner in branch.steps:
-                local = inner.local if isinstance(inner, Kernel) else ()
-                yield from (a for a in touched(inner)[1] if a not in local)
-    elif isinstance(step, Loop):
-        yield step.flag
-        for c in step.carries:
-            yield from (c.init, c.result, c.spare)
-    else:
-        hidden = step.local if isinstance(step, Kernel) else ()
-        for arrays in touched(step):
-            yield from (a for a in arrays if a not in hidden)
+    for inner in steps or [step]:
+        hidden = inner.local if isinstance(inner, Kernel) else ()
+        reads, writes = direct(inner) if inner is step else ([], touched(inner)[1])
+        yield from (a for a in (*reads, *writes) if a not in hidden)
 
 
 def _touch(arrays: Iterator[Array], time: int, lives: dict[Array, list[int]]) -> None:

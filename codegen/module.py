@@ -29,7 +29,8 @@ STATUS_WORDS = 8
 class ErrorSite:
     """One place in native code that may fail: which exception to raise, for which user's line.
 
-    `kind` is "index" (IndexError), "assert" (AssertionError) or "value" (ValueError). The message
+    `kind` is "index" (IndexError), "assert" (AssertionError), "value" (ValueError) or "memory"
+    (MemoryError). The message
     is a format of the status words if there are `values`: their short dtype names, in order ("f32":
     the low 32 bits of the word are a float32). Index errors have two words without saying so.
     """

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Op, Value
+from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64
 from .index import ZERO, Data, Index, Var, delinearise, linear, variables
 from .index import contiguous_strides as strides_of
 from .kernel import Access, Array, Bound
 from .math import EXPANSIONS
-from .scalar import Expr, binary, compare, const, convert, select
+from .scalar import Expr, binary, compare, const, convert, loop, select
 
 IndexTuple = tuple[Index, ...]
 
@@ -76,6 +76,7 @@ class Pointwise:
         self.ops: dict[Op, None] = {}
         self.memo: dict[tuple[Value, IndexTuple, int], Expr] = {}
         self.loads: dict[tuple[int, IndexTuple, int], Expr] = {}
+        self.loops: dict[tuple[Value, IndexTuple, int], list[Expr]] = {}
         self.masks: list[Expr] = []  # kept alive: memo keys hold their ids
         self.cost = 0
 
@@ -96,9 +97,24 @@ class Pointwise:
         rule = _RULES.get(op.name)
         if rule is not None:
             return rule(self, op, index, mask)
+        if op.name == "optimization_barrier":
+            return self.at(op.operands[value.index], index, mask)
+        if op.name == "lanes_while":
+            return self._lanes(op, index, mask)[value.index]
         self.cost += _COST.get(op.name, 8 if op.name in _COSTLY else 1)
         operands = [self.at(v, index, mask) for v in op.operands]
         return EXPANSIONS[op.name](*operands, **op.attrs)
+
+    def _lanes(self, op: Op, index: IndexTuple, mask: Expr | None) -> list[Expr]:
+        """A loop of each element's own: all its results, built together."""
+        first = op.results[0], index, id(mask)
+        found = self.loops.get(first)
+        if found is None:
+            count = op.attrs["consts"]
+            operands = [self.at(v, index, mask) for v in op.operands]
+            self.cost += LOOP_COST
+            found = self.loops[first] = _scalar_loop(op, operands[:count], operands[count:])
+        return found
 
     def load(self, array: Array, index: IndexTuple, mask: Expr | None) -> Expr:
         if array.size == 0:  # only under a mask that is never true
@@ -118,12 +134,15 @@ _COSTLY = frozenset(
     "arccosh arctanh erf pow arctan2 hypot logaddexp logaddexp2 floor_divide remainder fmod gcd lcm "
     "nextafter".split()
 )
+LOOP_COST = 64
 EXPENSIVE = 4  # cost from which a value used several times is computed once and kept
 
 
 def op_cost(op: Op) -> int:
     """Rough work per element of a pointwise op, in simple instructions; movement is free."""
-    if op.name in _RULES:
+    if op.name == "lanes_while":
+        return LOOP_COST
+    if op.name in _RULES or op.name == "optimization_barrier":
         return 1 if op.name in ("gather", "dynamic_slice", "pad") else 0
     return _COST.get(op.name, 8 if op.name in _COSTLY else 1)
 
@@ -278,7 +297,37 @@ _RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "dynamic_slice": _dynamic_slice,
 }
 
-INLINE = frozenset(_RULES) | frozenset(EXPANSIONS)
+INLINE = frozenset(_RULES) | frozenset(EXPANSIONS) | {"optimization_barrier", "lanes_while"}
+
+
+def scalar_graph(graph: Graph, arguments: list[Expr]) -> list[Expr]:
+    """A graph of 0-d values as expressions of its arguments."""
+    known = dict(zip(graph.params, arguments, strict=True))
+    for op in graph.ops:
+        if op.name == "constant":
+            value = op.attrs["value"]
+            results = [const(value.reshape(-1)[0].item(), value.dtype)]
+        elif op.name == "lanes_while":
+            count = op.attrs["consts"]
+            operands = [known[v] for v in op.operands]
+            results = _scalar_loop(op, operands[:count], operands[count:])
+        elif op.name in ("reshape", "broadcast", "transpose", "stop_gradient"):
+            results = [known[op.operands[0]]]
+        elif op.name == "optimization_barrier":
+            results = [known[v] for v in op.operands]
+        else:
+            results = [EXPANSIONS[op.name](*(known[v] for v in op.operands), **op.attrs)]
+        known.update(zip(op.results, results, strict=True))
+    return [known[v] for v in graph.outputs]
+
+
+def _scalar_loop(op: Op, consts: list[Expr], init: list[Expr]) -> list[Expr]:
+    test, body = op.regions
+    return loop(
+        init,
+        lambda *carry: scalar_graph(test, [*consts, *carry])[0],
+        lambda *carry: scalar_graph(body, [*consts, *carry]),
+    )
 
 
 def as_bool(expr: Expr) -> Expr:

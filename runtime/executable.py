@@ -37,6 +37,7 @@ _EXCEPTIONS: dict[str, type[Exception]] = {
     "index": IndexError,
     "assert": AssertionError,
     "value": ValueError,
+    "memory": MemoryError,
 }
 
 

@@ -9,7 +9,7 @@ swaps. Branches and loops of the program are branches and loops here: no Python 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -22,11 +22,16 @@ from ..kernel import (
     Loop,
     Matmul,
     Program,
+    Scan,
     Sort,
+    TapeNew,
+    TapePop,
+    TapePush,
 )
 from ..schedule import schedule
 from ..target import Target
-from . import sorting
+from . import control, sorting, tapes
+from .control import counted
 from .kernels import KernelEmitter
 
 CONTEXT_WORDS_AT_LEAST = 4
@@ -54,14 +59,18 @@ class EntryEmitter:
         self.slots: dict[Array, str] = {}
         self.context_words = CONTEXT_WORDS_AT_LEAST
         self.schedules: list[tuple[Kernel, Any, str]] = []
+        self.uses_tapes = False
         self.block = "entry"
 
     # The module.
 
     def module(self, program: Program) -> str:
         """The text of the whole module."""
-        self._program(program)
-        head = [f"define i32 @{self.name}(ptr %args) nounwind {{", "entry:"]
+        self.program(program)
+        if self.uses_tapes:
+            head = ["define internal i32 @body(ptr %args, ptr %tapes) nounwind {", "entry:"]
+        else:
+            head = [f"define i32 @{self.name}(ptr %args) nounwind {{", "entry:"]
         pointers = [*self.inputs, *self.outputs]
         for position, array in enumerate(pointers):
             head += _argument(_argument_name(array), position)
@@ -77,11 +86,13 @@ class EntryEmitter:
         )
         globals_ = "\n".join(f"{name} = {body}" for body, name in self.definitions.items())
         declarations = "\n".join(sorted(self.declarations))
+        if self.uses_tapes:
+            entry += tapes.wrapper(self.name)
         return "\n".join([globals_, declarations, *self.helpers, kernels, entry, ""])
 
-    def _program(self, program: Program) -> None:
+    def program(self, program: Program) -> None:
         for step in program.steps:
-            _EMITTERS[type(step)](self, step)
+            EMITTERS[type(step)](self, step)
 
     # Small pieces.
 
@@ -202,7 +213,7 @@ class EntryEmitter:
         if step.batch == 1:
             call(a, b, c)
             return
-        with _Counted(self, step.batch) as i:
+        with counted(self, step.batch) as i:
             steps = (step.a_strides[0], step.b_strides[0], step.m * step.n)
             at = [
                 self.op(f"getelementptr i8, ptr {p}, i64 {self.op(f'mul i64 {i}, {s * size}')}")
@@ -225,72 +236,6 @@ class EntryEmitter:
             f"i64 {rows}, i64 {n})"
         )
 
-    def branch(self, step: Branch) -> None:
-        index = self.op(f"load i32, ptr {self.pointer(step.index)}, align 4")
-        end = self.label("joined")
-        labels = [self.label("branch") for _ in step.branches]
-        # Out of range is clamped, as the op says: below 0 the first branch, above the last.
-        low = self.op(f"icmp slt i32 {index}, 0")
-        index = self.op(f"select i1 {low}, i32 0, i32 {index}")
-        cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels[:-1]))
-        self.line(f"switch i32 {index}, label %{labels[-1]} [ {cases} ]")
-        for label, program in zip(labels, step.branches, strict=True):
-            self.start(label)
-            self._program(program)
-            self.line(f"br label %{end}")
-        self.start(end)
-
-    def loop(self, step: Loop) -> None:
-        for carry in step.carries:
-            for array in (carry.now, carry.next):
-                slot = self.slots[array] = f"%slot{next(self.names)}"
-                self.allocas.append(f"  {slot} = alloca ptr, align 8")
-        homes = []
-        for carry in step.carries:
-            home = self.pointer(carry.result)
-            homes.append(home)
-            self._move(carry.init, home, carry.result)
-            self.line(f"store ptr {home}, ptr {self.slots[carry.now]}, align 8")
-            spare = self.pointer(carry.spare)
-            self.line(f"store ptr {spare}, ptr {self.slots[carry.next]}, align 8")
-        head, body, end = self.label("while"), self.label("body"), self.label("done")
-        self.line(f"br label %{head}")
-        self.start(head)
-        self._program(step.test)
-        flag = self.op(f"load i8, ptr {self.pointer(step.flag)}, align 1")
-        going = self.op(f"icmp ne i8 {flag}, 0")
-        self.line(f"br i1 {going}, label %{body}, label %{end}")
-        self.start(body)
-        self._program(step.body)
-        for carry in step.carries:
-            if carry.swap:
-                now, new = self.slots[carry.now], self.slots[carry.next]
-                old = self.op(f"load ptr, ptr {now}, align 8")
-                fresh = self.op(f"load ptr, ptr {new}, align 8")
-                self.line(f"store ptr {fresh}, ptr {now}, align 8")
-                self.line(f"store ptr {old}, ptr {new}, align 8")
-        self.line(f"br label %{head}")
-        self.start(end)
-        for carry, home in zip(step.carries, homes, strict=True):
-            if carry.swap and carry.result.nbytes:
-                self._bring_home(carry.now, home, carry.result.nbytes)
-
-    def _move(self, source: Array, target: str, like: Array) -> None:
-        if like.nbytes:
-            assert source.contiguous, "a loop's initial value is contiguous"
-            self.copy(target, self.pointer(source), like.nbytes)
-
-    def _bring_home(self, now: Array, home: str, nbytes: int) -> None:
-        """Copy the final value of a carry to where the loop's result is, if it is not there."""
-        away, there = self.label("away"), self.label("home")
-        here = self.op(f"load ptr, ptr {self.slots[now]}, align 8")
-        same = self.op(f"icmp eq ptr {here}, {home}")
-        self.line(f"br i1 {same}, label %{there}, label %{away}")
-        self.start(away)
-        self.copy(home, here, nbytes)
-        self.line(f"br label %{there}")
-        self.start(there)
-
     def check(self, step: Check) -> None:
         flag = self.op(f"load i8, ptr {self.pointer(step.flag)}, align 1")
         for word, array in enumerate(step.values):
@@ -307,37 +252,6 @@ class EntryEmitter:
 
     def whole_copy(self, step: Copy) -> None:
         self.copy(self.pointer(step.target), self.pointer(step.source), step.source.nbytes)
-
-
-class _Counted:
-    """`with _Counted(entry, n) as i:` emits the body n times over, in a loop."""
-
-    def __init__(self, entry: EntryEmitter, n: int) -> None:
-        self.entry, self.n = entry, n
-        self.head, self.body, self.end = (entry.label(h) for h in ("each", "item", "after"))
-        self.i = f"%i{next(entry.names)}"
-
-    def __enter__(self) -> str:
-        e = self.entry
-        before = e.block
-        e.line(f"br label %{self.head}")
-        e.start(self.head)
-        self.phi = len(e.lines)
-        self.before = before
-        e.line(f"{self.i}c = icmp slt i64 {self.i}, {self.n}")
-        e.line(f"br i1 {self.i}c, label %{self.body}, label %{self.end}")
-        e.start(self.body)
-        return self.i
-
-    def __exit__(self, *_: object) -> None:
-        e = self.entry
-        e.line(f"{self.i}n = add nsw i64 {self.i}, 1")
-        e.line(f"br label %{self.head}")
-        e.lines.insert(
-            self.phi,
-            f"  {self.i} = phi i64 [ 0, %{self.before} ], [ {self.i}n, %{e.block} ]",
-        )
-        e.start(self.end)
 
 
 def _layout(strides: tuple[int, int, int], rows: int, cols: int) -> tuple[int, int]:
@@ -365,12 +279,16 @@ def _symbol(ops: Sequence[str]) -> str:
     return "_".join(dict.fromkeys(shown)) or "copy"
 
 
-_EMITTERS: dict[type, Any] = {
+EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Kernel: EntryEmitter.kernel,
     Matmul: EntryEmitter.matmul,
     Sort: EntryEmitter.sort,
-    Branch: EntryEmitter.branch,
-    Loop: EntryEmitter.loop,
     Check: EntryEmitter.check,
     Copy: EntryEmitter.whole_copy,
+    Branch: control.branch,
+    Loop: control.loop,
+    Scan: control.scan,
+    TapeNew: tapes.new,
+    TapePush: tapes.push,
+    TapePop: tapes.pop,
 }

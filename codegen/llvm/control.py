@@ -1,0 +1,134 @@
+"""Branches and loops of a program, as branches and loops of the entry function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ..kernel import Array, Branch, Carry, Loop, Moving, Scan
+
+if TYPE_CHECKING:
+    from .entry import EntryEmitter
+
+
+@contextmanager
+def counted(e: EntryEmitter, n: int) -> Iterator[str]:
+    """`with counted(e, n) as i:` emits the body n times over, in a loop over i."""
+    head, body, end = e.label("each"), e.label("item"), e.label("after")
+    i, before = f"%i{next(e.names)}", e.block
+    e.line(f"br label %{head}")
+    e.start(head)
+    phi = len(e.lines)
+    e.line(f"{i}c = icmp slt i64 {i}, {n}")
+    e.line(f"br i1 {i}c, label %{body}, label %{end}")
+    e.start(body)
+    yield i
+    e.line(f"{i}n = add nsw i64 {i}, 1")
+    e.line(f"br label %{head}")
+    e.lines.insert(phi, f"  {i} = phi i64 [ 0, %{before} ], [ {i}n, %{e.block} ]")
+    e.start(end)
+
+
+def branch(e: EntryEmitter, step: Branch) -> None:
+    index = e.op(f"load i32, ptr {e.pointer(step.index)}, align 4")
+    end = e.label("joined")
+    labels = [e.label("branch") for _ in step.branches]
+    # Out of range is clamped, as the op says: below 0 the first branch, above the last.
+    low = e.op(f"icmp slt i32 {index}, 0")
+    index = e.op(f"select i1 {low}, i32 0, i32 {index}")
+    cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels[:-1]))
+    e.line(f"switch i32 {index}, label %{labels[-1]} [ {cases} ]")
+    for label, program in zip(labels, step.branches, strict=True):
+        e.start(label)
+        e.program(program)
+        e.line(f"br label %{end}")
+    e.start(end)
+
+
+def loop(e: EntryEmitter, step: Loop) -> None:
+    homes = _start(e, step.carries)
+    head, body, end = e.label("while"), e.label("body"), e.label("done")
+    e.line(f"br label %{head}")
+    e.start(head)
+    e.program(step.test)
+    flag = e.op(f"load i8, ptr {e.pointer(step.flag)}, align 1")
+    going = e.op(f"icmp ne i8 {flag}, 0")
+    e.line(f"br i1 {going}, label %{body}, label %{end}")
+    e.start(body)
+    e.program(step.body)
+    _swap(e, step.carries)
+    e.line(f"br label %{head}")
+    e.start(end)
+    _finish(e, step.carries, homes)
+
+
+def scan(e: EntryEmitter, step: Scan) -> None:
+    homes = _start(e, step.carries)
+    moving = [*step.xs, *step.ys]
+    for part in moving:
+        _slot(e, part.slice)
+    bases = [e.pointer(part.whole) for part in moving]
+    with counted(e, step.length) as i:
+        if step.reverse:
+            i = e.op(f"sub i64 {step.length - 1}, {i}")
+        for part, base in zip(moving, bases, strict=True):
+            offset = e.op(f"mul i64 {i}, {_stride(part)}")
+            at = e.op(f"getelementptr i8, ptr {base}, i64 {offset}")
+            e.line(f"store ptr {at}, ptr {e.slots[part.slice]}, align 8")
+        e.program(step.body)
+        _swap(e, step.carries)
+    _finish(e, step.carries, homes)
+
+
+def _stride(part: Moving) -> int:
+    """Bytes between slices."""
+    whole = part.whole
+    return whole.strides[0] * whole.dtype.itemsize
+
+
+def _slot(e: EntryEmitter, array: Array) -> str:
+    slot = e.slots[array] = f"%slot{next(e.names)}"
+    e.allocas.append(f"  {slot} = alloca ptr, align 8")
+    return slot
+
+
+def _start(e: EntryEmitter, carries: Sequence[Carry]) -> list[str]:
+    """Copy the initial values to where the results are going to be, and point the slots there."""
+    homes = []
+    for carry in carries:
+        home = e.pointer(carry.result)
+        homes.append(home)
+        if carry.result.nbytes:
+            assert carry.init.contiguous, "a loop's initial value is contiguous"
+            e.copy(home, e.pointer(carry.init), carry.result.nbytes)
+        e.line(f"store ptr {home}, ptr {_slot(e, carry.now)}, align 8")
+        if carry.spare is not None:
+            spare = e.pointer(carry.spare)
+            e.line(f"store ptr {spare}, ptr {_slot(e, carry.next)}, align 8")
+    return homes
+
+
+def _swap(e: EntryEmitter, carries: Sequence[Carry]) -> None:
+    for carry in carries:
+        if carry.spare is not None:
+            now, following = e.slots[carry.now], e.slots[carry.next]
+            old = e.op(f"load ptr, ptr {now}, align 8")
+            new = e.op(f"load ptr, ptr {following}, align 8")
+            e.line(f"store ptr {new}, ptr {now}, align 8")
+            e.line(f"store ptr {old}, ptr {following}, align 8")
+
+
+def _finish(e: EntryEmitter, carries: Sequence[Carry], homes: Sequence[str]) -> None:
+    """Copy the final values to where the results are, if they are not there."""
+    for carry, home in zip(carries, homes, strict=True):
+        if carry.spare is None or not carry.result.nbytes:
+            continue
+        away, there = e.label("away"), e.label("home")
+        here = e.op(f"load ptr, ptr {e.slots[carry.now]}, align 8")
+        same = e.op(f"icmp eq ptr {here}, {home}")
+        e.line(f"br i1 {same}, label %{there}, label %{away}")
+        e.start(away)
+        e.copy(home, here, carry.result.nbytes)
+        e.line(f"br label %{there}")
+        e.start(there)

@@ -1,0 +1,107 @@
+"""Lowering of loops: the region of a loop becomes a program that runs once per trip.
+
+A carry lives in a pair of buffers that trade places at each trip, unless the body leaves it alone or
+updates it in place. The slices of a scan are not copied: a slot points at this trip's slice of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.graph import Graph, Op, Value
+from ..ir.types import BOOL
+from .kernel import Array, Carry, Loop, Moving, Scan
+from .lower import Lowering, lower, lowering, memory_type
+from .lower_control import bind, contiguous, operand_array, result_array
+from .lower_updates import UPDATES
+
+MaybeArrays = list[Array | None]
+
+
+@lowering("while")
+def _while(low: Lowering, op: Op) -> None:
+    count = op.attrs["consts"]
+    test_region, body_region = op.regions
+    consts = [operand_array(low, v) for v in op.operands[:count]]
+    init = [contiguous(low, operand_array(low, v)) for v in op.operands[count:]]
+    now, fresh = _slots(op.operands[count:], "now"), _slots(op.operands[count:], "next")
+    flag = Array((), BOOL, name="flag")
+    test, _ = lower(test_region, [*consts, *now], [flag], low.context)
+    stay = _staying(body_region, count, now)
+    body, ends = lower(body_region, [*consts, *now], fresh, low.context, stay, now)
+    results = [result_array(low, v) for v in op.results]
+    low.items.append(Loop(_carries(init, now, fresh, ends, results), test, flag, body, op.loc))
+    bind(low, op, results)
+
+
+@lowering("scan")
+def _scan(low: Lowering, op: Op) -> None:
+    count, carries = op.attrs["consts"], op.attrs["carries"]
+    (region,) = op.regions
+    consts = [operand_array(low, v) for v in op.operands[:count]]
+    given = op.operands[count : count + carries]
+    init = [contiguous(low, operand_array(low, v)) for v in given]
+    now, fresh = _slots(given, "now"), _slots(given, "next")
+    xs = [_moving(operand_array(low, v)) for v in op.operands[count + carries :]]
+    results = [result_array(low, v) for v in op.results]
+    ys = [_moving(a) for a in results[carries:]]
+    slices = [m.slice if m else None for m in xs]
+    targets = [*fresh, *(m.slice if m else None for m in ys)]
+    stay = [*_staying(region, count, now), *(None for _ in ys)]
+    body, ends = lower(region, [*consts, *now, *slices], targets, low.context, stay, now)
+    low.items.append(
+        Scan(
+            _carries(init, now, fresh, ends[:carries], results[:carries]),
+            [m for m in xs if m],
+            [m for m in ys if m],
+            op.attrs["length"],
+            op.attrs["reverse"],
+            body,
+            op.loc,
+        )
+    )
+    bind(low, op, results)
+
+
+def _slots(values: Sequence[Value], name: str) -> MaybeArrays:
+    """Arrays that stand for a pointer that changes, one per value with memory."""
+    types = [memory_type(v) for v in values]
+    return [Array(t.shape, t.dtype, "slot", name=name) if t else None for t in types]
+
+
+def _moving(whole: Array | None) -> Moving | None:
+    """An array and a slot for one of its slices along axis 0."""
+    if whole is None:
+        return None
+    part = Array(whole.shape[1:], whole.dtype, "slot", strides=whole.strides[1:], name="slice")
+    return Moving(whole, part)
+
+
+def _carries(
+    init: MaybeArrays, now: MaybeArrays, fresh: MaybeArrays, ends: MaybeArrays, results: MaybeArrays
+) -> list[Carry]:
+    carries = []
+    for start, c, f, end, result in zip(init, now, fresh, ends, results, strict=True):
+        if start is None or c is None or f is None or result is None:
+            continue  # a token
+        swap = end is not c
+        spare = Array(c.shape, c.dtype, name="spare") if swap else None
+        carries.append(Carry(start, c, f, result, spare))
+    return carries
+
+
+def _staying(body: Graph, consts: int, now: MaybeArrays) -> MaybeArrays:
+    """The carries that may end in their own memory: unchanged, tapes, or updated in place."""
+    return [
+        c if _keeps_memory(value, param) else None
+        for c, value, param in zip(now, body.outputs, body.params[consts:], strict=False)
+    ]
+
+
+def _keeps_memory(value: Value, param: Value) -> bool:
+    while value is not param:
+        op = value.op
+        if op is None or op.name not in (*UPDATES, "tape_push", "tape_pop"):
+            return False
+        value = op.operands[0]
+    return True
