@@ -29,7 +29,7 @@ import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Graph, Op, SourceLine, Value
-from ..ir.types import BOOL, F64, I64, TOKEN, TensorType, is_supported, type_of
+from ..ir.types import BOOL, F64, I64, TOKEN, TensorType, is_float, is_supported, type_of
 from . import errors
 from .errors import complain
 from .source import user_line
@@ -47,17 +47,25 @@ def current_trace() -> Trace | None:
 
 
 class EagerBuilder(Builder):
-    """A builder that computes each op as it is appended: `arrays[value]` is its ndarray."""
+    """A builder that computes each op as it is appended: `arrays[value]` is its ndarray.
+
+    `active` are the float values that depend on what is differentiated: they must not become plain
+    numbers unnoticed, which would cut them off from the derivative.
+    """
 
     def __init__(self, graph: Graph, loc: SourceLine | None = None) -> None:
         super().__init__(graph, loc)
         self.arrays: dict[Value, Array] = {}
+        self.active: set[Value] = set()
 
     def appended(self, op: Op) -> None:
         from ..ir.interpreter import evaluate_op
 
         results = evaluate_op(op, [self.arrays.get(v) for v in op.operands])
         self.arrays.update(zip(op.results, results, strict=True))
+        active = self.active
+        if active and op.name != "stop_gradient" and any(v in active for v in op.operands):
+            active.update(v for v in op.results if v.type is not TOKEN and is_float(v.dtype))
 
 
 class Capture:
@@ -101,12 +109,15 @@ class Trace:
         writeable: bool = True,
         strides: tuple[int, ...] | None = None,
         concrete: Array | None = None,
+        active: bool = False,
     ) -> Tracer:
         """A new graph parameter and its tracer. `strides` count elements; default C order."""
         value = self.graph.add_param(type, name)
         if isinstance(self.builder, EagerBuilder):
             assert concrete is not None, "an eager trace needs a value for each parameter"
             self.builder.arrays[value] = concrete
+            if active:
+                self.builder.active.add(value)
         storage = Storage(self, value, writeable, parameter=value.index)
         tracer = Tracer(storage, type, weak, scalar or weak is not None)
         if strides is not None:
@@ -145,6 +156,8 @@ class Trace:
             if isinstance(self.builder, EagerBuilder):
                 assert isinstance(self.parent.builder, EagerBuilder), "eager inside a graph trace"
                 self.builder.arrays[inner] = self.parent.builder.arrays[outer]
+                if outer in self.parent.builder.active:
+                    self.builder.active.add(inner)
         return inner
 
     def encloses(self, other: Trace | None) -> bool:
@@ -170,7 +183,12 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 def require_trace() -> Trace:
     trace = _current.get()
     if trace is None:
-        raise RuntimeError("no trace in progress")
+        complain(
+            errors.LeakedTracerError,
+            "a tracer was used outside of the call that it stands for",
+            "return the array from the function instead of storing it in a global, an attribute, "
+            "a list or a cache.",
+        )
     return trace
 
 
@@ -329,14 +347,22 @@ class Tracer:
     def __bool__(self) -> bool:
         if _is_concrete(self):
             return bool(concrete(self))
+        if self.size > 1:
+            complain(
+                errors.ArrayTruthError,
+                "the truth value of an array with more than one element is ambiguous",
+                "reduce it with np.any(x) or np.all(x), and branch with jt.where or jt.cond: the "
+                "values are known only when the compiled function runs.",
+                operands={"condition": self},
+            )
         complain(
             errors.TracerBoolError,
             "a traced value has no truth value yet: it is known only when the compiled function "
             "runs, but `if`, `while`, `and`, `or`, `not`, `assert` and comparisons in a chain ask "
             "for it now",
             "write jt.where(condition, a, b) to choose by element, jt.cond(condition, then, "
-            "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or make the "
-            "argument static (static_argnames).",
+            "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or "
+            f"{_make_static(self)}.",
             operands={"condition": self},
         )
 
@@ -356,13 +382,19 @@ class Tracer:
             errors.TracerIndexError,
             "Python needs an integer here (range, a shape, a list index, a slice bound), and a "
             "traced value is known only when the compiled function runs",
-            "make the argument static (static_argnames), loop with jt.fori_loop, or index an "
-            "array with x[i] or jt.take(x, i).",
+            f"{_make_static(self)}, loop with jt.fori_loop, or index an array with x[i] or "
+            "jt.take(x, i).",
             operands={"index": self},
         )
 
+    def __format__(self, spec: str) -> str:
+        if spec and _is_concrete(self) and not self.shape:
+            return format(concrete(self).item(), spec)
+        return format(repr(self), spec)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if _is_concrete(self):
+            _refuse_active(self, "np.asarray(x)")
             return np.array(concrete(self), dtype=dtype)
         complain(
             errors.TracerConversionError,
@@ -470,7 +502,11 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
     Takes tracers of this trace or of an enclosing one, arrays (captured by reference), NumPy and
     Python scalars. Anything else is an ArgumentError.
     """
-    trace = require_trace()
+    trace = _current.get()
+    if trace is None:
+        if isinstance(x, Tracer):
+            refuse_leaked(x)
+        trace = require_trace()
     if isinstance(x, Tracer):
         owner = x._storage.trace
         value = x.value if owner is trace and not trace.done else _from_enclosing(x, trace)
@@ -590,12 +626,26 @@ def weak_kind(x: Any) -> str | None:
     return _WEAK_OF.get(type(x))
 
 
+def _make_static(x: Tracer) -> str:
+    """The advice to make `x`, or what it was computed from, a static argument."""
+    value = x._storage.value
+    if x._storage.parameter is None or x._storage.version or not value.name:
+        return "make the argument that it depends on static (static_argnames)"
+    return f"make `{value.name}` static (static_argnames={value.name!r})"
+
+
 def _is_concrete(x: Tracer) -> bool:
-    return isinstance(x._storage.trace.builder, EagerBuilder) and not x._storage.trace.done
+    """Whether the value is known. Python asks for it now, so a tracer must be alive."""
+    trace = x._storage.trace
+    if trace.done:
+        refuse_leaked(x)
+    return isinstance(trace.builder, EagerBuilder)
 
 
 def _to_python(x: Tracer, what: str) -> Any:
     if _is_concrete(x):
+        if what != "int()":
+            _refuse_active(x, what)
         array = concrete(x)
         return array if array.ndim else array[()]
     complain(
@@ -604,7 +654,25 @@ def _to_python(x: Tracer, what: str) -> Any:
         "(math functions and formatting ask for it too, and so does an assignment into an array "
         "that NumPy made: `out = np.zeros(n); out[0] = x`)",
         "stay with arrays: x.astype(dtype) to convert, jt.sin instead of math.sin, jt.zeros "
-        "instead of np.zeros for arrays that you fill; or make the argument static.",
+        f"instead of np.zeros for arrays that you fill; or {_make_static(x)}.",
+        operands={"x": x},
+    )
+
+
+def _refuse_active(x: Tracer, what: str) -> None:
+    """A value that is being differentiated must not turn into a constant without a word."""
+    trace = x._storage.trace
+    assert isinstance(trace.builder, EagerBuilder)
+    if x.value not in trace.builder.active:
+        return
+    complain(
+        errors.TracerConversionError,
+        f"{what} makes a plain number of a value that {trace.what} differentiates, and the "
+        "derivative would be lost (math functions ask for one, and so does an assignment into an "
+        "array that NumPy made: `out = np.zeros(n); out[0] = x`)",
+        "stay with arrays: jt.sin instead of math.sin, jt.zeros or np.zeros_like(x) instead of "
+        "np.zeros for arrays that you fill; for the number as a constant write "
+        "float(jt.stop_gradient(x)).",
         operands={"x": x},
     )
 

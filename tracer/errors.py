@@ -30,6 +30,10 @@ class TracerBoolError(JitneyError, TypeError):
     """`if`, `while`, `and`, `or`, `not` or `bool()` of a traced value."""
 
 
+class ArrayTruthError(JitneyError, ValueError):
+    """`if`, `while`, `and`, ... of an array with several elements: ambiguous in NumPy too."""
+
+
 class TracerConversionError(JitneyError, TypeError):
     """`float()`, `int()`, `complex()`, `np.asarray()`, `np.zeros(n)[0] = x` of a traced value."""
 

@@ -290,7 +290,7 @@ class JitFunction:
             run, leaves, tree, name=self.__name__, values_only=False, refuse_as=self._function
         )
         for name, state in _random_states().items():
-            if random.get(name, state) != state:
+            if state != random.get(name, "unused" if name == "np.random" else state):
                 refuse_random(name)
         return traced
 
@@ -587,15 +587,16 @@ def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ..
 
 
 def _random_states() -> dict[str, Any]:
-    """The states of the global random generators."""
+    """The states of the global random generators; "unused" for one that nothing was drawn from."""
     states: dict[str, Any] = {}
     module = sys.modules.get("random")
     if module is not None:
         states["Python's random module"] = module.getstate()
-    legacy = sys.modules.get("numpy.random")
+    legacy = sys.modules.get("numpy.random")  # imported by its first use
     if legacy is not None:
-        state = legacy.get_state()
-        states["np.random"] = (state[1].tobytes(), state[2:])
+        name, key, position, *rest = legacy.get_state()
+        fresh = position == len(key) and rest == [0, 0.0]
+        states["np.random"] = "unused" if fresh else (key.tobytes(), position, *rest)
     return states
 
 

@@ -58,7 +58,10 @@ _IMMUTABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What the trace knows of one traced leaf of the arguments. `strides` count elements."""
+    """What the trace knows of one traced leaf of the arguments. `strides` count elements.
+
+    `active` marks what an eager trace will differentiate.
+    """
 
     type: TensorType
     weak: str | None = None
@@ -66,6 +69,7 @@ class Spec:
     writeable: bool = True
     strides: tuple[int, ...] | None = None
     name: str = ""
+    active: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,13 @@ def trace_function(
     with tracing(trace):
         leaves = _parameters(trace, specs, concrete)
         args, kwargs = pytree.unflatten(tree, leaves)
-        out = function(*args, **kwargs)
+        try:
+            out = function(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            if isinstance(error.__cause__, errors.JitneyError):
+                # NumPy's "setting an array element with a sequence" would hide what went wrong.
+                raise error.__cause__ from None
+            raise
         _refuse_lazy(out, refuse_as or function, what)
         out_leaves, out_tree = pytree.flatten(out)
         outputs = _Outputs(trace, values_only)
@@ -190,6 +200,7 @@ def _parameters(
                     writeable=spec.writeable,
                     strides=spec.strides,
                     concrete=next(values) if trace.eager else None,
+                    active=spec.active,
                 )
             )
         else:

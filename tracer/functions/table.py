@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from .. import errors
-from ..core import Tracer, current_trace
+from ..core import Tracer, current_trace, refuse_leaked
 from ..errors import JitneyError, complain
 from ..source import source_text, user_line
 
@@ -46,6 +47,9 @@ class ArrayFunction:
 
     def trace(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the traced implementation; whatever it raises names the user's line."""
+        if current_trace() is None:
+            for leaf in tracers_among((*args, *kwargs.values())):
+                refuse_leaked(leaf)
         try:
             return self.traced(*args, **kwargs)
         except JitneyError:
@@ -114,6 +118,15 @@ def holds_tracer(values: Iterable[Any]) -> bool:
     )
 
 
+def tracers_among(values: Iterable[Any]) -> Iterable[Tracer]:
+    """The tracers among the values, and in lists and tuples of them."""
+    for v in values:
+        if isinstance(v, Tracer):
+            yield v
+        elif isinstance(v, (list, tuple)):
+            yield from tracers_among(v)
+
+
 def holds_array(values: Iterable[Any]) -> bool:
     """Whether a tracer or an ndarray is among the values, or in lists and tuples of them."""
     return any(
@@ -129,10 +142,12 @@ def _with_line(error: Exception, name: str) -> NoReturn:
     if hasattr(error, "jitney_line"):
         raise error
     line = user_line(2)
-    text = str(error)
+    # Python names the implementation, `_sum.<locals>.traced() got an unexpected keyword ...`.
+    text = re.sub(r"^[\w.<>]+\(\)", f"{name}()", str(error))
+    said = text
     if line is not None:
         text = f"{text}\n  at {line} in {line.function}\n    {source_text(line)}"
-        text = f"{text}\n{line.file.rpartition('/')[2]}:{line.line}: {name}: {error}"
+        text = f"{text}\n{line.file.rpartition('/')[2]}:{line.line}: {name}: {said}"
     kind = type(error) if type(error).__module__ == "builtins" else ValueError
     if isinstance(error, np.exceptions.AxisError):
         kind = errors.AxisBoundsError
