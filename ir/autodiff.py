@@ -157,28 +157,30 @@ def _apply_jvp(b: Builder, op: Op, tangents: dict[Value, Value]) -> Sequence[Val
     if all(t is None for t in given):  # the path was cut by a rule: stop_gradient, floor, ...
         return [None] * len(op.results)
     if op.definition.jvp is None:
-        raise DerivativeError(_message(op, "has no forward-mode derivative"))
+        raise _failure(op, "has no forward-mode derivative")
     try:
         return op.definition.jvp(b, op, given)
     except DerivativeError as error:
-        raise DerivativeError(_message(op, str(error))) from None
+        raise _failure(op, error) from None
 
 
 def _apply_vjp(
     b: Builder, op: Op, cotangents: list[Value | None], wanted: list[bool]
 ) -> Sequence[Value | None]:
     if op.definition.vjp is None:
-        raise DerivativeError(_message(op, "has no reverse-mode derivative"))
+        raise _failure(op, "has no reverse-mode derivative")
     try:
         return op.definition.vjp(b, op, cotangents, wanted)
     except DerivativeError as error:
-        raise DerivativeError(_message(op, str(error))) from None
+        raise _failure(op, error) from None
 
 
-def _message(op: Op, reason: str) -> str:
+def _failure(op: Op, reason: str | DerivativeError) -> DerivativeError:
     line = f"{op.loc}: " if op.loc else ""
     operands = ", ".join(str(v.type) for v in op.operands)
-    return f"{line}{op.name}({operands}): {reason}"
+    error = DerivativeError(f"{line}{op.name}({operands}): {reason}")
+    error.op = getattr(reason, "op", None) or op  # the innermost one
+    return error
 
 
 def _check_type(op: Op, rule: str, derivative: Value, primal: Value) -> None:

@@ -40,6 +40,8 @@ class DerivativeError(TypeError):
     Rules raise it with the reason alone; `ir.autodiff` adds the op and the source line.
     """
 
+    op: Any = None  # the innermost op without the derivative
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OpDef:

@@ -115,8 +115,9 @@ def test_composed_function_against_central_differences(name: str) -> None:
 @pytest.mark.parametrize("name", COMPOSED)
 def test_composed_function_jitted_equals_eager(name: str) -> None:
     f, x = COMPOSED[name]
-    inside = interpreted(jt.grad(f))(x)
-    np.testing.assert_allclose(inside, jt.grad(f)(x), rtol=1e-12, atol=1e-13)
+    for backend in ("interpreter", "native"):
+        inside = jt.jit(jt.grad(f), backend=backend)(x)
+        np.testing.assert_allclose(inside, jt.grad(f)(x), rtol=1e-12, atol=1e-13)
     through = jt.grad(interpreted(f))(x)
     np.testing.assert_allclose(through, jt.grad(f)(x), rtol=1e-12, atol=1e-13)
 
@@ -400,6 +401,37 @@ def test_python_branches_and_prints_see_values(capsys: pytest.CaptureFixture[str
     assert np.isclose(jt.grad(f)(np.float64(4.4)), 0.5 + 0.25 + 0.125 + 3 * 0.125)
 
 
+def test_a_differentiated_value_does_not_become_a_constant_unnoticed() -> None:
+    """`out = np.zeros(n); out[i] = x` and math.sin(x) would have the gradient zero."""
+
+    def numpy_buffer(x: Any) -> Any:
+        out = np.zeros(3)
+        out[0] = x[0] ** 2
+        return np.sum(out)
+
+    for f in (
+        numpy_buffer,
+        lambda x: math.sin(x[0]),
+        lambda x: np.sum(np.array([x[0], x[1]])),
+        lambda x: float(x[0]) * 2.0,
+    ):
+        with pytest.raises(TypeError, match="derivative would be lost") as info:
+            jt.grad(f)(V)
+        assert "jt.stop_gradient" in str(info.value) and "test_grad.py" in str(info.value)
+    # What is not differentiated, and what was said to be a constant, are numbers.
+    seen = []
+
+    def f(x: Any, n: Any) -> Any:
+        seen.append((float(jt.stop_gradient(x[0])), float(n[0]), int(x[1]), f"{x[0]:.2f}"))
+        return np.sum(x) * float(n[0])
+
+    np.testing.assert_array_equal(jt.grad(f)(np.array([1.5, 2.5]), V), [V[0], V[0]])
+    assert seen == [(1.5, V[0], 2, "1.50")]
+    # Constants of the inner derivative still are values of the outer one.
+    with pytest.raises(TypeError, match="derivative would be lost"):
+        jt.grad(lambda x: jt.grad(lambda y: y * float(x))(1.0))(2.0)
+
+
 def test_second_derivative_may_branch_on_values() -> None:
     def f(x: Any) -> Any:
         return x**3 if x > 0 else x**2
@@ -602,6 +634,47 @@ def test_forward_over_reverse() -> None:
     np.testing.assert_allclose(hvp, (V + 2) * np.exp(V) * v, rtol=1e-12)
     _, hvp = jt.jvp(interpreted(jt.grad(f)), (V,), (v,))
     np.testing.assert_allclose(hvp, (V + 2) * np.exp(V) * v, rtol=1e-12)
+
+
+JACOBIANS = [jt.jacfwd, jt.jacrev]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, interpreted, jt.jit], ids=["eager", "interp", "jit"])
+@pytest.mark.parametrize("jacobian", JACOBIANS)
+def test_jacobian(jacobian: Callable[..., Any], wrap: Callable[[Any], Any]) -> None:
+    result = wrap(jacobian(lambda x: np.tanh(x @ B)))(V)
+    expected = (1 - np.tanh(V @ B) ** 2)[:, None] * B.T
+    assert result.shape == (5, 4)
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
+    assert np.isclose(wrap(jacobian(np.sin))(0.3), np.cos(0.3))
+    assert wrap(jacobian(lambda x: x[1:1]))(V).shape == (0, 4)
+
+
+@pytest.mark.parametrize("jacobian", JACOBIANS)
+def test_jacobian_of_trees(jacobian: Callable[..., Any]) -> None:
+    def f(p: dict[str, Any], q: Any) -> Any:
+        return [p["a"] * p["b"], np.sum(p["a"]) * q]
+
+    p = {"a": V, "b": 2.0}
+    (first, second), (of_q,) = (
+        jacobian(f)(p, 3.0),
+        [jacobian(f, argnums=(1,))(p, 3.0)[1]],
+    )
+    np.testing.assert_allclose(first["a"], 2 * np.eye(4))
+    np.testing.assert_allclose(first["b"], V)
+    np.testing.assert_allclose(second["a"], np.full(4, 3.0))
+    assert second["b"] == 0.0
+    assert isinstance(of_q, tuple) and np.isclose(of_q[0], V.sum())
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, interpreted, jt.jit], ids=["eager", "interp", "jit"])
+def test_hessian(wrap: Callable[[Any], Any]) -> None:
+    quadratic = A.T @ A
+    np.testing.assert_allclose(
+        wrap(jt.hessian(lambda x: x @ quadratic @ x + np.sum(x**3)))(V),
+        2 * quadratic + np.diag(6 * V),
+        rtol=1e-10,
+    )
 
 
 def test_stop_gradient() -> None:

@@ -13,6 +13,7 @@ the ops that it adds are run or appended: the forward computation is never done 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..ir.types import TOKEN, is_float, is_supported, type_of
 from . import errors, functions, pytree  # noqa: F401  (functions gives tracers operators)
 from .core import (
     Array,
+    EagerBuilder,
     Trace,
     Tracer,
     as_value,
@@ -136,24 +138,26 @@ def apply(
     leaves: Sequence[Any],
     tree: pytree.TreeDef,
     traced: Sequence[bool],
+    differentiated: Sequence[bool],
     *,
     what: str,
     copy: bool = False,
 ) -> Application:
     """Trace `function(*args, **kwargs)` here; `tree` unflattens `leaves` to `(args, kwargs)`.
 
-    The leaves marked in `traced` become the parameters, in order; the others reach the function as
-    they are. With `copy`, arrays are copied first, for derivatives that are computed after the
-    caller has moved on.
+    The leaves marked in `traced` become the parameters, in order, and some of them are
+    `differentiated`; the others reach the function as they are. With `copy`, arrays are copied
+    first, for derivatives that are computed after the caller has moved on.
     """
     here = current_trace()
     eager = here is None or here.eager
     specs: list[Spec | Static] = []
     outer: list[Leaf] = []
-    for leaf, chosen in zip(leaves, traced, strict=True):
+    for leaf, chosen, active in zip(leaves, traced, differentiated, strict=True):
         if chosen:
             outer.append(_outer(leaf, here, copy))
-            specs.append(spec_of(leaf))
+            active = active or _is_active(outer[-1], here)
+            specs.append(replace(spec_of(leaf), active=active))
         else:
             specs.append(Static(leaf))
     result = trace_function(
@@ -180,6 +184,13 @@ def _outer(leaf: Any, here: Trace | None, copy: bool) -> Leaf:
         return as_value(leaf)
     array = np.asarray(leaf)
     return array.copy() if copy and array is leaf else array
+
+
+def _is_active(value: Leaf, here: Trace | None) -> bool:
+    """Whether the enclosing eager trace differentiates `value`."""
+    return (
+        here is not None and isinstance(here.builder, EagerBuilder) and value in here.builder.active
+    )
 
 
 def spec_of(leaf: Any) -> Spec:

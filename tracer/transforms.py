@@ -70,7 +70,9 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False)
     return grad_fun
 
 
-def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def value_and_grad(
+    fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Function:
     """Like `grad`, but the function returned gives `(value, gradient)`, computed together.
 
     With `has_aux` it gives `((value, aux), gradient)`.
@@ -83,22 +85,20 @@ def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: boo
         chosen = check_float_leaves(positions, args, fun)
         leaves, tree = pytree.flatten((args, kwargs))
         spans = _spans(args)
-        differentiated = [i for p in chosen for i in range(*spans[p])]
-        traced = [is_array(leaf) for leaf in leaves]
-        for i in differentiated:
-            traced[i] = True
+        targets = [i for p in chosen for i in range(*spans[p])]
+        active = [i in set(targets) for i in range(len(leaves))]
+        traced = [a or is_array(leaf) for a, leaf in zip(active, leaves, strict=True)]
         aux = _Aux() if has_aux else None
-        application = apply(aux.split(fun) if aux else fun, leaves, tree, traced, what="grad")
+        function = aux.split(fun) if aux else fun
+        application = apply(function, leaves, tree, traced, active, what="grad")
         out_tree, results = _out_tree(application, aux)
         loss = scalar_loss(application, out_tree, results, fun)
-        wrt = [sum(traced[:i]) for i in differentiated]
+        wrt = [sum(traced[:i]) for i in targets]
         backward = _derivative(vjp_graph, application.over([loss]), wrt)
         seed = {backward.params[-1]: _ones(application.output(loss))}
         env = application.extend(backward.ops[len(application.graph.ops) :], seed)
         found = iter(
-            _present_gradients(
-                [env[v] for v in backward.outputs[1:]], [leaves[i] for i in differentiated]
-            )
+            _present_gradients([env[v] for v in backward.outputs[1:]], [leaves[i] for i in targets])
         )
         gradients = tuple(pytree.tree_map(lambda _: next(found), args[p]) for p in chosen)
         value = _present_results(application, [loss])[0]
@@ -175,7 +175,9 @@ def jvp(
     primals = tuple(primals)
     leaves, in_tree = pytree.flatten(primals)
     check_leaves(leaves, "jvp")
-    types = [leaf.type if isinstance(leaf, Tracer) else type_of(np.asarray(leaf)) for leaf in leaves]
+    types = [
+        leaf.type if isinstance(leaf, Tracer) else type_of(np.asarray(leaf)) for leaf in leaves
+    ]
     given = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
     application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "jvp")
     wrt = _float_parameters(leaves)
@@ -259,12 +261,27 @@ def _derivative(
     try:
         return transform(graph, wrt)
     except DerivativeError as error:
+        remedy = "jt.stop_gradient(x) makes x a constant, where that is what you mean."
+        if transform is vjp_graph and _has_forward_mode(graph, wrt):
+            remedy = (
+                "forward mode goes through it: jt.jvp(f, primals, tangents) or jt.jacfwd(f); and "
+                "outside of jit, where loops run in Python, jt.grad does too."
+            )
         complain(
             errors.TransformError,
             f"this program cannot be differentiated: {error}",
-            "jt.stop_gradient(x) makes x a constant, where that is what you mean.",
+            remedy,
+            line=getattr(error.op, "loc", None),
             cause=error,
         )
+
+
+def _has_forward_mode(graph: Graph, wrt: Sequence[int]) -> bool:
+    try:
+        jvp_graph(graph, wrt)
+    except DerivativeError:
+        return False
+    return True
 
 
 def _spans(args: Sequence[Any]) -> list[tuple[int, int]]:
@@ -288,8 +305,9 @@ def _apply_to_primals(
     aux = _Aux() if has_aux else None
     tree = pytree.flatten((primals, {}))[1]
     traced = [_is_traced(leaf) for leaf in leaves]
+    active = [is_float_leaf(leaf) for leaf in leaves]
     function = aux.split(fun) if aux else fun
-    return apply(function, leaves, tree, traced, what=what, copy=copy), aux
+    return apply(function, leaves, tree, traced, active, what=what, copy=copy), aux
 
 
 def _is_traced(leaf: Any) -> bool:
