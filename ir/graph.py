@@ -58,9 +58,9 @@ class Value:
 
     @property
     def tensor(self) -> TensorType:
-        """The type, known to be a tensor's. Raises TypeError for a token."""
+        """The type, known to be a tensor's. Raises TypeError for a token or a tape."""
         if not isinstance(self.type, TensorType):
-            raise TypeError("a token has no shape or dtype")
+            raise TypeError(f"a {self.type} has no shape or dtype")
         return self.type
 
     def __repr__(self) -> str:

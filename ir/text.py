@@ -10,8 +10,9 @@
 
 - Values without a name hint are numbered. Regions follow their op's line, in braces, as graphs.
 - Attributes: ints, floats (`inf`, `-inf`, `nan`), `true`, `false`, `none`, "strings", dtypes
-  (`f32`), tuples `[1,[2,3]]`, and arrays: `{1.0, 2.0}` lists the elements in C order,
-  `{base64 "..."}` holds the bytes of a large array; the result's type gives shape and dtype.
+  (`f32`), types (`f32[2,3]`, `tape`), tuples `[1,[2,3]]`, and arrays: `{1.0, 2.0}` lists the
+  elements in C order, `{base64 "..."}` holds the bytes of a large array; the result's type gives
+  shape and dtype.
 - A trailing comment `# file:line` or `# file:line in function` is the op's source line. Any other
   comment is only a comment.
 
@@ -32,7 +33,7 @@ import numpy as np
 
 from .graph import Graph, Op, SourceLine, Value
 from .text_parser import NAME, ParseError, parse_graph
-from .types import dtype_name
+from .types import TapeType, TensorType, TokenType, dtype_name
 
 __all__ = ["ParseError", "parse_graph", "print_graph"]
 
@@ -138,6 +139,8 @@ def print_attribute(value: Any) -> str:
         return f"[{','.join(map(print_attribute, value))}]"
     if isinstance(value, np.dtype):
         return dtype_name(value)
+    if isinstance(value, TensorType | TokenType | TapeType):
+        return str(value)
     if isinstance(value, np.ndarray):
         return _print_array(value)
     raise TypeError(f"an attribute of type {type(value).__name__} has no text form")

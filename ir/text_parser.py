@@ -237,7 +237,7 @@ class _Parser:
 
     def type(self) -> Type:
         token = self.token
-        if not (self.accept("type") or self.keyword("token")):
+        if not (self.accept("type") or self.keyword("token") or self.keyword("tape")):
             found = f"expected a type such as f32[2,3], found {token.text!r}"
             raise self.error(found, token.position)
         try:
@@ -264,6 +264,8 @@ class _Parser:
             return self.array(token)
         if self.accept("string"):
             return json.loads(token.text)
+        if token.kind == "type" or token.text in ("token", "tape"):
+            return self.type()
         if self.accept("number"):
             return _number(token.text)
         if self.accept("name"):

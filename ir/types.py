@@ -1,4 +1,4 @@
-"""Types of graph values: the static shape and dtype of a tensor, and the order token.
+"""Types of graph values: the static shape and dtype of a tensor, the order token, the tape.
 
 A type prints as in the text form, `f32[4096,1024]`, and `parse_type` reads it back. Every dtype that
 the compiler knows stands in `DTYPE_NAMES`; nothing else in the project lists dtypes by hand.
@@ -90,8 +90,25 @@ class TokenType:
         return "token"
 
 
-Type = TensorType | TokenType
+@dataclass(frozen=True, slots=True)
+class TapeType:
+    """A stack of records that grows while a program runs (see `ops/tape.py`).
+
+    Like a token, a tape is used linearly: each value of this type is read at most once.
+    """
+
+    def __str__(self) -> str:
+        return "tape"
+
+
+Type = TensorType | TokenType | TapeType
 TOKEN = TokenType()
+TAPE = TapeType()
+
+
+def is_linear(type: Type) -> bool:
+    """Whether a value of this type is read at most once: tokens and tapes are."""
+    return not isinstance(type, TensorType)
 
 
 def type_of(array: Any) -> TensorType:
@@ -106,11 +123,11 @@ def parse_type(text: str) -> Type:
     TensorType(shape=(2, 3), dtype=dtype('float32'))
     """
     text = text.strip()
-    if text == "token":
-        return TOKEN
+    if text in ("token", "tape"):
+        return TOKEN if text == "token" else TAPE
     name, bracket, rest = text.partition("[")
     if name not in DTYPE_NAMES or not bracket or not rest.endswith("]"):
-        raise ValueError(f"not a type: {text!r}; a type looks like f32[2,3], f64[] or token")
+        raise ValueError(f"not a type: {text!r}; a type looks like f32[2,3], f64[], token or tape")
     dims = rest[:-1].strip()
     shape = tuple(int(d) for d in dims.split(",")) if dims else ()
     return TensorType(shape, DTYPE_NAMES[name])

@@ -5,7 +5,8 @@
 - Attributes: exactly those that the definition names (or fewer, where `infer` has defaults).
 - Constants are read-only arrays.
 - Regions capture nothing and agree with their op's operands (the op's `infer` checks signatures).
-- Effects: an effectful op takes a token last and gives one last; each token is used at most once.
+- Effects: an effectful op takes a token last and gives one last.
+- Linearity: each token and each tape is used at most once.
 
 A graph that fails was built by a faulty pass or rule; the message says where: op, position, line.
 """
@@ -18,7 +19,7 @@ import numpy as np
 
 from .graph import Graph, Op, Value
 from .opdef import OPS, GraphError
-from .types import TOKEN, TensorType, TokenType, is_supported
+from .types import TOKEN, TensorType, is_linear, is_supported
 
 
 def verify(graph: Graph) -> None:
@@ -47,9 +48,9 @@ def _verify(graph: Graph, where: str) -> None:
     for i, output in enumerate(graph.outputs):
         if output not in defined:
             raise GraphError(f"{where}: output {i}, {output!r}, is not defined in the graph")
-        if isinstance(output.type, TokenType):
+        if is_linear(output.type):
             if output in spent:
-                raise GraphError(f"{where}: output {i} is a token that was already used")
+                raise GraphError(f"{where}: output {i} is a {output.type} that was already used")
             spent.add(output)
 
 
@@ -61,9 +62,9 @@ def _problem(op: Op, defined: set[Value], spent: set[Value]) -> str | None:
     for i, operand in enumerate(op.operands):
         if operand not in defined:
             return f"operand {i}, {operand!r}, is not defined before it"
-        if isinstance(operand.type, TokenType):
+        if is_linear(operand.type):
             if operand in spent:
-                return f"operand {i} is a token that was already used"
+                return f"operand {i} is a {operand.type} that was already used"
             spent.add(operand)
     for name, value in op.attrs.items():
         if name not in definition.attrs:

@@ -9,14 +9,17 @@ What does not live here: expansions into scalar primitives (`codegen.math`), wha
 from . import (  # noqa: F401  (imported for their registrations)
     binary,
     bitwise,
+    callbacks,
     contraction,
     effects,
     indexing,
     movement,
     reductions,
+    scan,
     scans,
     sorting,
     sources,
     structured,
+    tape,
     unary,
 )

@@ -5,7 +5,8 @@ Regions capture nothing; all that they read comes in as operands.
     cond(index, *operands; regions = branches)   the branch with that number, clamped into range
     while(*operands; consts; regions = (cond, body))
         the first `consts` operands stay, the rest is carried: while cond(consts, carry):
-        carry = body(consts, carry). Both regions take (consts..., carry...).
+        carry = body(consts, carry). Both regions take (consts..., carry...). `checkpoint` says
+        what reverse mode keeps: "all", "sqrt", or a number of slots (see `loops_checkpoint`).
 """
 
 from __future__ import annotations
@@ -18,20 +19,18 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..interpreter import evaluate
 from ..opdef import GraphError, OpDef, register
-from ..types import TensorType, Type
+from ..types import TensorType, Type, is_linear
 from .composed import instantiated
 from .families import check_dtype
 
 
-def _listed(types: Sequence[Type]) -> str:
+def listed(types: Sequence[Type]) -> str:
     return "(" + ", ".join(map(str, types)) + ")"
 
 
-def _check_params(region: Graph, types: Sequence[Type], what: str) -> None:
+def check_params(region: Graph, types: Sequence[Type], what: str) -> None:
     if region.input_types != list(types):
-        raise GraphError(
-            f"{what} takes {_listed(region.input_types)} but is given {_listed(types)}"
-        )
+        raise GraphError(f"{what} takes {listed(region.input_types)} but is given {listed(types)}")
 
 
 # cond
@@ -45,10 +44,10 @@ def _infer_cond(index: TensorType, *types: Type, regions: tuple[Graph, ...]) -> 
         raise GraphError("needs at least one branch")
     wanted = regions[0].output_types
     for k, region in enumerate(regions):
-        _check_params(region, types, f"branch {k}")
+        check_params(region, types, f"branch {k}")
         if region.output_types != wanted:
             raise GraphError(
-                f"branch {k} gives {_listed(region.output_types)}, branch 0 {_listed(wanted)}"
+                f"branch {k} gives {listed(region.output_types)}, branch 0 {listed(wanted)}"
             )
     return tuple(wanted)
 
@@ -110,23 +109,36 @@ register(
 # while
 
 
-def _infer_while(*types: Type, consts: int, regions: tuple[Graph, ...]) -> tuple[Type, ...]:
+def check_checkpoint(checkpoint: str | int) -> None:
+    slots = isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint > 0
+    if not slots and checkpoint not in ("all", "sqrt"):
+        raise GraphError(f'checkpoint={checkpoint!r} is not "all", "sqrt" or a number of slots')
+
+
+def _infer_while(
+    *types: Type, consts: int, checkpoint: str | int = "all", regions: tuple[Graph, ...]
+) -> tuple[Type, ...]:
     if len(regions) != 2:
         raise GraphError(f"needs two regions, cond and body, got {len(regions)}")
     if not 0 <= consts <= len(types):
         raise GraphError(f"consts={consts} with {len(types)} operands")
+    if any(is_linear(t) for t in types[:consts]):
+        raise GraphError(f"a token or a tape cannot be a loop invariant, in {listed(types)}")
+    check_checkpoint(checkpoint)
     test, body = regions
-    _check_params(test, types, "cond")
-    _check_params(body, types, "body")
+    check_params(test, types, "cond")
+    check_params(body, types, "body")
     if [str(t) for t in test.output_types] != ["bool[]"]:
-        raise GraphError(f"cond gives {_listed(test.output_types)}, it must give (bool[])")
+        raise GraphError(f"cond gives {listed(test.output_types)}, it must give (bool[])")
     carry = types[consts:]
     if tuple(body.output_types) != carry:
-        raise GraphError(f"body gives {_listed(body.output_types)} for the carry {_listed(carry)}")
+        raise GraphError(f"body gives {listed(body.output_types)} for the carry {listed(carry)}")
     return carry
 
 
-def _while(*arrays: Any, consts: int, regions: tuple[Graph, ...]) -> tuple[Any, ...]:
+def _while(
+    *arrays: Any, consts: int, checkpoint: str | int = "all", regions: tuple[Graph, ...]
+) -> tuple[Any, ...]:
     test, body = regions
     fixed, carry = arrays[:consts], list(arrays[consts:])
     while evaluate(test, [*fixed, *carry])[0]:
@@ -174,7 +186,7 @@ register(
         _infer_while,
         _while,
         _jvp_while,
-        attrs=("consts",),
+        attrs=("consts", "checkpoint"),
         regions=2,
         doc="a loop with a trip count known only at run time",
         extra={"examples": ()},
