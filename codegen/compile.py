@@ -79,6 +79,7 @@ def compile_graph(
         arena_bytes=arena,
         imports=entry.imports,
         errors=context.errors,
+        callbacks=context.callbacks,
         kernels=[_report(k, p, name) for k, p, name in entry.schedules]
         + [_library_report(s) for s in products],
         work=None if unknown else flops,

@@ -281,6 +281,15 @@ class TapePop:
 
 
 @dataclass(slots=True, eq=False)
+class Callback:
+    """Call back into Python: function number `number` of the module, on contiguous arrays."""
+
+    number: int
+    operands: list[Array]
+    results: list[Array]
+
+
+@dataclass(slots=True, eq=False)
 class Check:
     """Stop with error site `site` unless `flag` is true; `values` (0-d) go into its message."""
 
@@ -297,7 +306,20 @@ class Copy:
     target: Array
 
 
-Step = Kernel | Matmul | Sort | Branch | Loop | Scan | TapeNew | TapePush | TapePop | Check | Copy
+Step = (
+    Kernel
+    | Matmul
+    | Sort
+    | Branch
+    | Loop
+    | Scan
+    | TapeNew
+    | TapePush
+    | TapePop
+    | Callback
+    | Check
+    | Copy
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -350,6 +372,8 @@ def direct(step: Any) -> tuple[list[Array], list[Array]]:
             return [step.source], [step.target]
         case Check():
             return [step.flag, *step.values], []
+        case Callback():
+            return list(step.operands), list(step.results)
         case TapeNew():
             return [], [step.handle]
         case TapePush():

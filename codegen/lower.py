@@ -26,7 +26,7 @@ from ..ir.types import BOOL, I64, TOKEN, TensorType, dtype_name
 from .fusion import fuse
 from .index import Index, Var, delinearise, of_var
 from .kernel import Array, Program, Stage
-from .module import ErrorSite
+from .module import CallbackSite, ErrorSite
 from .pointwise import EXPENSIVE, INLINE, Pointwise, checked, index_value, op_cost
 from .scalar import Expr, const
 
@@ -42,6 +42,7 @@ class Context:
     def __init__(self, use_blas: bool) -> None:
         self.use_blas = use_blas
         self.errors: list[ErrorSite] = []
+        self.callbacks: list[CallbackSite] = []
         self.constants: dict[int, Array] = {}
 
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
@@ -49,6 +50,13 @@ class Context:
         names = tuple(dtype_name(v.dtype) for v in values)
         self.errors.append(ErrorSite(kind, message, op.loc, names))
         return len(self.errors)
+
+    def callback(self, op: Op) -> int:
+        """A new place where native code calls Python; returns its number."""
+        types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
+        function = op.attrs["function"]
+        self.callbacks.append(CallbackSite(function, types, function.results))
+        return len(self.callbacks) - 1
 
     def constant(self, value: np.ndarray[Any, Any]) -> Array:
         found = self.constants.get(id(value))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.graph import Op, Value
-from .kernel import Array, Branch, Check, TapeNew, TapePop, TapePush
+from .kernel import Array, Branch, Callback, Check, TapeNew, TapePop, TapePush
 from .lower import Lowering, lower, lowering, memory_type
 
 
@@ -32,6 +32,19 @@ def _assert(low: Lowering, op: Op) -> None:
 @lowering("create_token")
 def _token(low: Lowering, op: Op) -> None:
     """A token is order, and steps are in order."""
+
+
+@lowering("pure_callback", "io_callback")
+def _callback(low: Lowering, op: Op) -> None:
+    operands = [contiguous(low, operand_array(low, v)) for v in op.operands]
+    results = [result_array(low, v) for v in op.results]
+    number = low.context.callback(op)
+    low.items.append(
+        Callback(
+            number, [a for a in operands if a is not None], [a for a in results if a is not None]
+        )
+    )
+    bind(low, op, results)
 
 
 @lowering("tape_new")

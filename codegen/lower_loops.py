@@ -1,7 +1,7 @@
 """Lowering of loops: the region of a loop becomes a program that runs once per trip.
 
 A carry lives in a pair of buffers that trade places at each trip, unless the body leaves it alone or
-updates it in place. The slices of a scan are not copied: a slot points at this trip's slice of the whole.
+updates it in place. The slices of a scan are not copied: a slot points at this trip's part of the whole.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ The text defines `i32 @entry(ptr %args)`. `args` is a block of pointers:
     [one per input, one per output, the arena, the status block]
 
 The arena is scratch memory of `arena_bytes`, 64-byte aligned (null if `arena_bytes` is 0). The
-status block is eight i64. The entry returns 0, or k >= 1 to say that error site k (`errors[k -
-1]`) was met; then it has written to the status block what the message needs: for an index error
-the index and the size of its axis.
+status block is eight i64. The entry returns 0, or k >= 1 to say that error site k (`errors[k - 1]`)
+was met: then it has written to the status block what the message needs, for an index error the index
+and the size of its axis. It returns PYTHON_ERROR if the thread's Python error indicator is set (an
+interrupt), and CALLBACK_ERROR if a callback has failed (the runtime keeps what it raised).
 
 Outputs are fresh C-contiguous arrays that overlap no input. Inputs have exactly the types and
 strides that the module declares and are aligned to their item size; they may overlap each
@@ -16,13 +17,18 @@ other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from ..ir.graph import SourceLine
 from ..ir.types import TensorType
 
 STATUS_WORDS = 8
+PYTHON_ERROR = -1
+CALLBACK_ERROR = -2
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,15 @@ class ErrorSite:
     message: str
     loc: SourceLine | None = None
     values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CallbackSite:
+    """One place where native code calls Python: the function, and the types of what goes in and out."""
+
+    function: Callable[..., tuple[np.ndarray[Any, Any], ...]]
+    operands: tuple[TensorType, ...]
+    results: tuple[TensorType, ...]
 
 
 @dataclass(frozen=True)
@@ -69,6 +84,7 @@ class NativeModule:
     imports: set[str] = field(default_factory=set)  # runtime and libc symbols the text declares
     errors: list[ErrorSite] = field(default_factory=list)
     kernels: list[KernelReport] = field(default_factory=list)
+    callbacks: list[CallbackSite] = field(default_factory=list)
     # Scalar operations per call, None if unknown (loops): short calls keep the GIL.
     work: int | None = None
     notes: dict[str, Any] = field(default_factory=dict)  # compile timings and the like

@@ -27,6 +27,12 @@ class Target:
     blas_int_bits: int = 0
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
+    CALLBACK: ClassVar[str] = "jitney_callback"  # i32 (i64 number, ptr operands and results)
+    PYTHON_SYMBOLS: ClassVar[tuple[str, ...]] = (
+        "PyGILState_Ensure",
+        "PyGILState_Release",
+        "PyErr_CheckSignals",
+    )
     BLAS_SYMBOLS: ClassVar[tuple[str, ...]] = (
         "cblas_sgemm",
         "cblas_dgemm",

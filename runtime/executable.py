@@ -16,10 +16,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..codegen.module import STATUS_WORDS, ErrorSite, KernelReport, NativeModule
+from ..codegen.module import (
+    CALLBACK_ERROR,
+    STATUS_WORDS,
+    ErrorSite,
+    KernelReport,
+    NativeModule,
+)
 from ..codegen.target import Target
 from ..ir.types import DTYPE_NAMES, TensorType
 from . import memory
+from .callbacks import Callbacks
 from .engine import Engine, Library, engine_for, host_target
 from .invoke import (
     ANY_STRIDE,
@@ -57,9 +64,11 @@ class Executable:
             raise ValueError(f"code for {target.triple} ({target.cpu}) cannot run on this machine")
         self._engine: Engine = engine_for(target)
         start = time.perf_counter()
-        self._library: Library = self._engine.load(
-            module.text, [module.entry], runtime_imports(module.imports)
-        )
+        imports = runtime_imports(module.imports)
+        self._callbacks = Callbacks(module.callbacks)
+        if module.callbacks:
+            imports[Target.CALLBACK] = self._callbacks.address
+        self._library: Library = self._engine.load(module.text, [module.entry], imports)
         self.timings["native"] = time.perf_counter() - start
         self.nbytes = self._library.nbytes
         self._strides = [
@@ -143,6 +152,8 @@ class Executable:
 
     def _raise(self, report: tuple[int, ...]) -> NoReturn:
         code, *status = report
+        if code == CALLBACK_ERROR:
+            raise self._callbacks.take_failure()
         if not 1 <= code <= len(self.module.errors):
             raise RuntimeError(f"{self!r} returned {code}, which is no error site of its: a bug")
         raise error_of(self.module.errors[code - 1], status)
@@ -211,6 +222,9 @@ def runtime_imports(names: set[str]) -> dict[str, int]:
             if address is None:
                 raise RuntimeError(f"native code asks for {name}, but NumPy's BLAS was not found")
             imports[name] = address
+        elif name in Target.PYTHON_SYMBOLS:
+            function = getattr(ctypes.pythonapi, name)
+            imports[name] = ctypes.cast(function, ctypes.c_void_p).value or 0
     return imports
 
 

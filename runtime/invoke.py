@@ -7,7 +7,9 @@
 - None: done;
 - an int k >= 0: input k is not a plain ndarray with the declared dtype, shape, strides and
   alignment; nothing has run. -1: `arrays` is no list or tuple of the right length;
-- a tuple (site, status0, status1, ...): the entry reported an error.
+- a tuple (site, status0, status1, ...): the entry reported an error;
+
+and it raises what a signal handler raised while the entry ran.
 
 Checking costs a few nanoseconds per array, so that running an executable on wrong arrays is an
 exception and never a crash. `native_invoke()` is None where the probe in `layout` did not
@@ -24,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.module import STATUS_WORDS
+from ..codegen.module import PYTHON_ERROR, STATUS_WORDS
 from ..ir.types import DTYPE_NAMES, TensorType, dtype_name
 from .layout import ALIGNED, NdarrayLayout, ndarray_layout
 
@@ -227,6 +229,9 @@ success:
   call void @Py_IncRef(ptr @none)
   ret ptr @none
 failure:
+  %raised = icmp eq i32 %code, {python_error}
+  br i1 %raised, label %give_up, label %tell
+tell:
   %report = call ptr @PyTuple_New(i64 {report_words})
   %no_memory = icmp eq ptr %report, null
   br i1 %no_memory, label %give_up, label %fill
@@ -279,6 +284,7 @@ def invoke_ir(layout: NdarrayLayout) -> str:
         any_stride=ANY_STRIDE,
         status_words=STATUS_WORDS,
         report_words=1 + REPORTED_WORDS,
+        python_error=PYTHON_ERROR,
     )
 
 

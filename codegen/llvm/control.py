@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..kernel import Array, Branch, Carry, Loop, Moving, Scan
+from ..kernel import (
+    Array,
+    Branch,
+    Callback,
+    Carry,
+    Kernel,
+    Loop,
+    Matmul,
+    Moving,
+    Program,
+    Scan,
+    inner_programs,
+    steps_within,
+)
+from ..module import CALLBACK_ERROR, PYTHON_ERROR
+from ..target import Target
 
 if TYPE_CHECKING:
     from .entry import EntryEmitter
@@ -56,6 +72,7 @@ def loop(e: EntryEmitter, step: Loop) -> None:
     going = e.op(f"icmp ne i8 {flag}, 0")
     e.line(f"br i1 {going}, label %{body}, label %{end}")
     e.start(body)
+    poll(e, _work(step.body) + _work(step.test))
     e.program(step.body)
     _swap(e, step.carries)
     e.line(f"br label %{head}")
@@ -69,7 +86,10 @@ def scan(e: EntryEmitter, step: Scan) -> None:
     for part in moving:
         _slot(e, part.slice)
     bases = [e.pointer(part.whole) for part in moving]
+    work = _work(step.body)
     with counted(e, step.length) as i:
+        if step.length * work > POLLED_WORK:
+            poll(e, work)
         if step.reverse:
             i = e.op(f"sub i64 {step.length - 1}, {i}")
         for part, base in zip(moving, bases, strict=True):
@@ -79,6 +99,89 @@ def scan(e: EntryEmitter, step: Scan) -> None:
         e.program(step.body)
         _swap(e, step.carries)
     _finish(e, step.carries, homes)
+
+
+POLLED_WORK = 1 << 20  # scalar operations between two looks at the clock
+POLL_CYCLES = 100_000_000  # clock ticks between two looks for signals: tens of milliseconds
+
+# Has enough time passed to look for signals, and was there one that raised?
+_POLL = f"""
+declare i64 @llvm.readcyclecounter()
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyErr_CheckSignals()
+
+define internal i1 @poll(ptr %last_at) noinline nounwind {{
+  %now = call i64 @llvm.readcyclecounter()
+  %last = load i64, ptr %last_at, align 8
+  %passed = sub i64 %now, %last
+  %soon = icmp ult i64 %passed, {POLL_CYCLES}
+  br i1 %soon, label %go_on, label %look
+go_on:
+  ret i1 false
+look:
+  store i64 %now, ptr %last_at, align 8
+  %state = call i32 @PyGILState_Ensure()
+  %raised = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %state)
+  %stop = icmp ne i32 %raised, 0
+  ret i1 %stop
+}}
+"""
+
+
+def poll(e: EntryEmitter, work: int) -> None:
+    """Once in a while, let Python handle signals: Ctrl-C ends a long loop with KeyboardInterrupt."""
+    e.helpers[_POLL] = None
+    e.imports.update(Target.PYTHON_SYMBOLS)
+    clock = "%poll_clock"
+    if f"  {clock} = alloca i64, align 8" not in e.allocas:
+        e.allocas.append(f"  {clock} = alloca i64, align 8")
+        e.allocas.append(f"  store i64 0, ptr {clock}, align 8")
+    every = max(POLLED_WORK // max(work, 1), 1)
+    countdown = f"%left{next(e.names)}"
+    e.allocas.append(f"  {countdown} = alloca i64, align 8")
+    e.allocas.append(f"  store i64 {every}, ptr {countdown}, align 8")
+    left = e.op(f"load i64, ptr {countdown}, align 8")
+    less = e.op(f"sub i64 {left}, 1")
+    e.line(f"store i64 {less}, ptr {countdown}, align 8")
+    due, on = e.label("due"), e.label("on")
+    e.line(f"br i1 {e.op(f'icmp eq i64 {less}, 0')}, label %{due}, label %{on}")
+    e.start(due)
+    e.line(f"store i64 {every}, ptr {countdown}, align 8")
+    e.fail_if(e.op(f"call i1 @poll(ptr {clock})"), str(PYTHON_ERROR))
+    e.line(f"br label %{on}")
+    e.start(on)
+
+
+def _work(program: Program) -> int:
+    """Scalar operations that one run of a program takes, roughly; loops count once."""
+    total = 1
+    for step in steps_within(program):
+        if isinstance(step, Kernel):
+            points = sum(math.prod(s.extents) * (1 + s.cost) for s in step.stages)
+            total += 4 + points
+        elif isinstance(step, Matmul):
+            total += step.batch * step.m * step.n * step.k
+        elif isinstance(step, Scan):
+            total += step.length * _work(step.body)
+        elif not inner_programs(step):
+            total += 16
+    return total
+
+
+def callback(e: EntryEmitter, step: Callback) -> None:
+    """Pointers to operands and results in a block; the runtime's trampoline does the rest."""
+    symbol = Target.CALLBACK
+    e.imports.add(symbol)
+    e.declarations.add(f"declare i32 @{symbol}(i64, ptr)")
+    arrays = [*step.operands, *step.results]
+    e.context_words = max(e.context_words, len(arrays))
+    for position, array in enumerate(arrays):
+        place = e.op(f"getelementptr ptr, ptr %ctx, i64 {position}")
+        e.line(f"store ptr {e.pointer(array)}, ptr {place}, align 8")
+    failed = e.op(f"call i32 @{symbol}(i64 {step.number}, ptr %ctx)")
+    e.fail_if(e.op(f"icmp ne i32 {failed}, 0"), str(CALLBACK_ERROR))
 
 
 def _stride(part: Moving) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 from ..kernel import (
     Array,
     Branch,
+    Callback,
     Check,
     Copy,
     Kernel,
@@ -291,4 +292,5 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     TapeNew: tapes.new,
     TapePush: tapes.push,
     TapePop: tapes.pop,
+    Callback: control.callback,
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...ir.types import BOOL, DTYPE_NAMES, F32, F64, I32, I64
@@ -26,6 +27,7 @@ SCALAR_TYPES: dict[DType, str] = {
 } | {F32: "float", F64: "double"}
 
 
+@cache
 def type_text(dtype: DType, lanes: int) -> str:
     """The LLVM type of `lanes` values in registers; a bool is one bit there."""
     scalar = SCALAR_TYPES[dtype]

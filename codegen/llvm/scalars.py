@@ -206,37 +206,43 @@ class ScalarEmitter:
         found = memo.get(root)
         if found is not None:
             return found
+        log, width = self._memo_log, self.width
         stack = [root]
         while stack:
             node = stack[-1]
             if node in memo:
                 stack.pop()
                 continue
-            missing = [a for a in node.args if a not in memo]
-            if missing:
-                stack += missing
+            operands = []
+            for a in node.args:
+                operand = memo.get(a)
+                if operand is None:
+                    stack.append(a)
+                operands.append(operand)
+            if None in operands:
                 continue
             stack.pop()
-            self._remember(node, self._emit_node(node))
+            instruction = INSTRUCTIONS.get(node.op)
+            if instruction is None:
+                value = self._emit_other(node)
+            elif all([o[1] for o in operands]):
+                value = Operand(instruction(self, node, 1, *[o[0] for o in operands]), True)
+            else:
+                texts = [
+                    self.spread(o, a.dtype) if o[1] else o[0]
+                    for o, a in zip(operands, node.args, strict=True)
+                ]
+                value = Operand(instruction(self, node, width, *texts), False)
+            memo[node] = value
+            log.append(node)
         return memo[root]
 
     def _remember(self, node: Expr, operand: Operand) -> None:
         self._memo[node] = operand
         self._memo_log.append(node)
 
-    def _emit_node(self, node: Expr) -> Operand:
-        instruction = INSTRUCTIONS.get(node.op)
-        if instruction is not None:
-            memo = self._memo
-            operands = [memo[a] for a in node.args]
-            for operand in operands:
-                if not operand.uniform:
-                    texts = [
-                        self.spread(o, a.dtype) if o.uniform else o.text
-                        for o, a in zip(operands, node.args, strict=True)
-                    ]
-                    return Operand(instruction(self, node, self.width, *texts), False)
-            return Operand(instruction(self, node, 1, *[o.text for o in operands]), True)
+    def _emit_other(self, node: Expr) -> Operand:
+        """What is no instruction: constants, variables, loops, and the leaves of subclasses."""
         if node.op == "const":
             return Operand(number(node.attr, node.dtype), True)
         if node.op == "var":
