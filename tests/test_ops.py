@@ -19,13 +19,13 @@ from jitney.ir.types import BOOL, DTYPE_NAMES, F32, F64, I32, I64, TOKEN, Tensor
 
 ALL = sorted(OPS)
 # Need regions, tokens or tapes: tested by hand.
-SPECIAL = set("cond while scan assert create_token tape_new tape_push tape_pop".split())
+SPECIAL = set("cond while scan lanes_while assert create_token tape_new tape_push tape_pop".split())
 NO_DERIVATIVE = {
     # Results are integers or bools, or the op takes no floats: there is nothing to differentiate.
     *"isnan isinf isfinite signbit eq ne lt le gt ge any all argmax argmin argsort".split(),
     *"frexp_exponent invert gcd lcm bitwise_and bitwise_or bitwise_xor".split(),
     *"left_shift right_shift constant iota create_token".split(),
-    *"while scan tape_new tape_push tape_pop".split(),  # not yet
+    *"while scan lanes_while tape_new tape_push tape_pop".split(),  # not yet
 }
 
 
@@ -56,7 +56,7 @@ def test_the_contract_of_names() -> None:
     logaddexp logaddexp2 heaviside gcd lcm ldexp bitwise_and bitwise_or bitwise_xor left_shift
     right_shift eq ne lt le gt ge select convert reshape transpose broadcast slice flip pad concat
     update_slice gather scatter dynamic_slice dynamic_update_slice sum prod max min any all argmax
-    argmin cumsum cumprod cummax cummin sort argsort dot cond while scan assert create_token
+    argmin cumsum cumprod cummax cummin sort argsort dot cond while scan lanes_while assert create_token
     tape_new tape_push tape_pop"""
     assert set(wanted.split()) == set(OPS)
 

@@ -13,6 +13,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     contraction,
     effects,
     indexing,
+    loops_lanes,
     movement,
     reductions,
     scan,
