@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import jitney as jt
 
@@ -395,6 +397,87 @@ def test_arguments_that_are_not_callable() -> None:
         jt.cond(True, 1.0, 2.0)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="callable"):
         jt.while_loop(lambda c: True, None, 0)  # type: ignore[arg-type]
+
+
+# Random programs: control structures in any nesting, with closures and assignments.
+
+STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "sin": lambda x, outer: np.sin(x),
+    "closure": lambda x, outer: x * 0.5 + outer,
+    "mean": lambda x, outer: x - np.mean(x),
+    "flip": lambda x, outer: x[::-1] * 1.25,
+}
+
+
+def assign(x: Any) -> Any:
+    y = x * 1.0
+    y[1:] += 0.5 * y[:-1]
+    y[0] = y[-1]
+    return y
+
+
+def run(program: Any, x: Any, outer: Any) -> Any:
+    kind, *parts = program
+    if kind in STEPS:
+        return STEPS[kind](x, outer)
+    if kind == "assign":
+        return assign(x)
+    if kind == "sequence":
+        for part in parts:
+            x = run(part, x, outer)
+        return x
+    if kind == "cond":
+        return jt.cond(
+            np.sum(x) > 0.3,
+            lambda v: run(parts[0], v, outer),
+            lambda v: run(parts[1], v, x * 0.1),
+            x,
+        )
+    if kind == "switch":
+        index = np.floor(x[0] * 2).astype(np.int64)
+        return jt.switch(index, [lambda p=p: run(p, x, outer) for p in parts])
+    if kind == "for":
+        return jt.fori_loop(0, 3, lambda i, c: run(parts[0], c, outer) * 0.5 + i * 0.1, x)
+    _, count = jt.while_loop(
+        lambda c: (c[1] < 3) & (np.max(np.abs(c[0])) < 4.0),
+        lambda c: (run(parts[0], c[0], x), c[1] + 1),
+        (outer, 0),
+    )
+    return jt.while_loop(
+        lambda c: c[1] > 0, lambda c: (run(parts[0], c[0], outer), c[1] - 1), (x, count)
+    )[0]
+
+
+PROGRAMS = st.recursive(
+    st.sampled_from([(name,) for name in (*STEPS, "assign")]),
+    lambda inner: st.one_of(
+        st.tuples(st.just("sequence"), inner, inner),
+        st.tuples(st.just("cond"), inner, inner),
+        st.tuples(st.just("switch"), inner, inner, inner),
+        st.tuples(st.just("for"), inner),
+        st.tuples(st.just("while"), inner),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(PROGRAMS, st.integers(0, 100))
+def test_random_programs(program: Any, seed: int) -> None:
+    x = np.random.default_rng(seed).normal(size=4)
+    direction = np.linspace(1.0, -1.0, 4)
+    expected = run(program, x, x)
+    value, tangent = jt.jvp(lambda x: run(program, x, x), (x,), (direction,))
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    gradient = jt.grad(lambda x: run(program, x, x) @ direction)(x)
+    np.testing.assert_allclose(gradient @ direction, tangent @ direction, rtol=1e-9, atol=1e-12)
+    for backend in BACKENDS:
+        both_of = jt.jit(
+            lambda x, t: jt.jvp(lambda x: run(program, x, x), (x,), (t,)), backend=backend
+        )
+        got = both_of(x, direction)
+        np.testing.assert_allclose(got[0], expected, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(got[1], tangent, rtol=1e-9, atol=1e-12)
 
 
 # Derivatives.
