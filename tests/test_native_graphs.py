@@ -291,8 +291,6 @@ def region_updates_its_carry(b, x):
     return b.op("while", x, regions=(region(going, *types), body), consts=0)
 
 
-
-
 def branch_updates_what_is_read_later(b, x):
     y = b.exp(x)
     no = region(lambda b, y: put(b, put(b, y, ones(b, 1, 5.0), 0), ones(b, 1, 6.0), 1), y.type)
@@ -455,7 +453,10 @@ def raises(graph, arrays, message):
 def test_bad_index_in_a_shared_kernel(threads):
     threads(2)
     x, index = np.arange(50.0), np.zeros(300_000, np.int64)
-    f = lambda b, x, i: b.exp(b.gather(x, i, axes=(0,), mode="check"))  # noqa: E731
+
+    def f(b, x, i):
+        return b.exp(b.gather(x, i, axes=(0,), mode="check"))
+
     graph = build(f, x, index)
     bad = index.copy()
     bad[[5, 77_777, 299_999]] = 50, -51, 1 << 40
@@ -470,9 +471,11 @@ def test_the_first_bad_index_is_reported():
         [x, index],
         "index 7 is out of bounds for axis of size 5",
     )
-    f = lambda b, x, i: b.scatter(
-        x, b.exp(b.convert(i, dtype=F64)), i, axes=(0,), mode="check", combine="add"
-    )  # noqa: E501, E731
+
+    def f(b, x, i):
+        u = b.exp(b.convert(i, dtype=F64))
+        return b.scatter(x, u, i, axes=(0,), mode="check", combine="add")
+
     raises(build(f, x, index), [x, index], "index 7 ")
 
 
@@ -520,9 +523,10 @@ def test_indices_are_checked_where_nothing_moves(shape, axis, index):
     rest = tuple(n for d, n in enumerate(shape) if d != axis)
     u = np.ones((*index.shape, *rest))
     for combine in "set", "add":
-        f = lambda b, x, u, i, how=combine: b.scatter(
-            x, u, i, axes=(axis,), mode="check", combine=how
-        )  # noqa: E731
+
+        def f(b, x, u, i, how=combine):
+            return b.scatter(x, u, i, axes=(axis,), mode="check", combine=how)
+
         check(build(f, x, u, index), [x, u, index])
 
 
