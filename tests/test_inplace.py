@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitney as jt
+from jitney.tracer.core import k_order
 from jitney.tracer.views import reshaped_strides
 
 interpreted = functools.partial(jt.jit, backend="interpreter")
@@ -479,3 +480,21 @@ def test_random_programs(steps: list[tuple[Any, ...]], shape: tuple[int, ...], c
     order: Any = "C" if c else "F"
     x = np.arange(float(np.prod(shape))).reshape(shape, order=order)
     agree(functools.partial(run_program, steps), x)
+
+
+@given(st.data())
+def test_results_have_the_memory_order_of_numpy(data: st.DataObject) -> None:
+    rank = data.draw(st.integers(1, 4))
+    shape = tuple(data.draw(st.lists(st.integers(1, 3), min_size=rank, max_size=rank)))
+    operands = []
+    for _ in range(data.draw(st.integers(1, 2))):
+        own = [data.draw(st.sampled_from([n, 1])) if n > 1 else 1 for n in shape]
+        own = own[data.draw(st.integers(0, rank - 1)) :]
+        perm = data.draw(st.permutations(range(len(own))))
+        x = np.empty([own[i] for i in perm]).transpose(np.argsort(perm))
+        operands.append(x[::-1] if data.draw(st.booleans()) else x)
+    broadcast = np.broadcast_shapes(*(x.shape for x in operands))
+    result = functools.reduce(np.add, operands) if len(operands) > 1 else np.negative(*operands)
+    got = k_order(broadcast, [(x.shape, tuple(s // 8 for s in x.strides)) for x in operands])
+    long = [i for i, n in enumerate(broadcast) if n > 1]
+    assert [got[i] * 8 for i in long] == [result.strides[i] for i in long]

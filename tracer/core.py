@@ -496,6 +496,50 @@ def wrap(value: Value, weak: str | None = None, *, scalar: bool | None = None) -
     return Tracer(Storage(require_trace(), value), type, weak, scalar)
 
 
+def wrap_like(value: Value, operands: Sequence[Any], *, scalar: bool | None = None) -> Tracer:
+    """As `wrap`, with the memory order that NumPy gives results of these operands (order "K").
+
+    The order of a result decides whether reshaping it later gives a view.
+    """
+    result = wrap(value, scalar=scalar)
+    tracers = [x for x in operands if isinstance(x, Tracer)]
+    if any(x._strides is not None for x in tracers):
+        result._strides = k_order(value.shape, [(x.shape, x.element_strides) for x in tracers])
+    return result
+
+
+def k_order(
+    shape: tuple[int, ...], operands: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> tuple[int, ...]:
+    """Strides, in elements, of a new array in the memory order of (shape, strides) operands.
+
+    The axes are sorted as NumPy's iterator sorts them: inner axes have the smaller strides, and in
+    a conflict between operands C order wins.
+    """
+    rank = len(shape)
+    aligned = []
+    for own, strides in operands:
+        lead = rank - len(own)
+        steps = [abs(s) if n != 1 else 0 for n, s in zip(own, strides, strict=True)]
+        aligned.append([0] * lead + steps)
+    axes: list[int] = []  # from the innermost
+    for axis in reversed(range(rank)):
+        place = len(axes)
+        for i in reversed(range(len(axes))):
+            pairs = [(s[axes[i]], s[axis]) for s in aligned if s[axes[i]] and s[axis]]
+            if not pairs:
+                continue
+            if any(inner <= outer for inner, outer in pairs):
+                break
+            place = i
+        axes.insert(place, axis)
+    found, step = [0] * rank, 1
+    for axis in axes:
+        found[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(found)
+
+
 def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
     """The value of `x` in the current trace, converted to `dtype` if that is given.
 

@@ -430,7 +430,7 @@ class JitFunction:
 
 
 class BoundJitFunction:  # a jitted method of one object; its docstring is the method's
-    __doc__ = property(lambda self: self._child.__doc__)  # type: ignore[assignment]
+    __doc__ = property(lambda self: self._child.__doc__)
     __slots__ = ("__self__", "_child")
 
     def __init__(self, child: JitFunction, obj: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import errors, views
-from .core import Tracer, as_value, attribute, method, wrap
+from .core import Tracer, as_value, attribute, method, wrap, wrap_like
 from .errors import complain
 from .functions.common import build, static_array
 from .functions.table import FUNCTIONS
@@ -126,7 +126,7 @@ def astype(
     if found == self.dtype and not copy and self.weak is None:
         return self
     build()
-    return wrap(as_value(self, found), scalar=self.scalar)
+    return wrap_like(as_value(self, found), (self,), scalar=self.scalar)
 
 
 @method("copy", "__copy__")

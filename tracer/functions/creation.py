@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.types import F64, I64
 from .. import errors
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
 from ..promotion import DType, canonical, check_python_int, result_dtype
 from . import ufuncs
@@ -113,7 +113,7 @@ def array_(
 
 
 def _fresh(x: Tracer) -> Tracer:
-    return wrap(as_value(x), scalar=False)
+    return wrap_like(as_value(x), (x,), scalar=False)
 
 
 @function("asarray", "ascontiguousarray", "asfortranarray", "require", creates=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.types import BOOL
 from .. import errors
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
 from ..promotion import NoLoop, can_hold, check_python_int, ufunc_dtypes
 from .common import (
@@ -51,8 +51,8 @@ def apply(
     values = broadcast_values(operands, dtypes[: ufunc.nin], "operands")
     result = LOWERINGS[name](build(), *values)
     if isinstance(result, tuple):
-        return tuple(wrap(v) for v in result)
-    return wrap(result)
+        return tuple(wrap_like(v, operands) for v in result)
+    return wrap_like(result, operands)
 
 
 def loop_dtypes(
