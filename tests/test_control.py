@@ -363,6 +363,48 @@ def test_fori_loop_bounds(jit: Callable[..., Any]) -> None:
         jt.fori_loop(0.0, 3.0, lambda i, c: c, 1)
 
 
+def test_fori_loop_bounds_without_a_common_integer_dtype(jit: Callable[..., Any]) -> None:
+    def f(lower: Any, upper: Any) -> Any:
+        return jt.fori_loop(lower, upper, lambda i, c: c + i, 0)
+
+    for g in (f, jit(f)):
+        with pytest.raises(TypeError, match="(?s)float64.*astype"):
+            g(np.uint64(0), np.int64(3))
+
+
+def test_carry_without_arrays_and_with_what_is_no_array(jit: Callable[..., Any]) -> None:
+    f = jit(lambda x: (jt.fori_loop(0, 3, lambda i, c: None, None), jt.cond(x > 0, id_, id_, ())))
+    assert f(1.0) == (None, ())
+    with pytest.raises(TypeError, match="a str in the carry of fori_loop"):
+        jit(lambda x: jt.fori_loop(0, 3, lambda i, c: c, (x, "text")))(1.0)
+
+
+def id_(x: Any) -> Any:
+    return x
+
+
+def test_errors_in_a_body_leave_no_trace_behind(jit: Callable[..., Any]) -> None:
+    with pytest.raises(ZeroDivisionError):
+        jit(lambda x: jt.fori_loop(0, 3, lambda i, c: 1 // 0, x))(1.0)
+    assert isinstance(jt.sin(1.0), float) and jit(lambda x: x + 1)(1.0) == 2.0
+
+
+def test_gradient_steps_inside_of_a_loop() -> None:
+    def descend(x: Any) -> Any:
+        step = jt.grad(lambda v: np.sum((v - 2) ** 2))
+        return jt.fori_loop(0, 40, lambda i, c: c - 0.1 * step(c), x)
+
+    def newton(a: Any) -> Any:
+        f = lambda x: x * x - a  # noqa: E731
+        return jt.while_loop(
+            lambda c: np.abs(f(c)) > 1e-12 * a, lambda c: c - f(c) / jt.grad(f)(c), a
+        )
+
+    both(descend, X)
+    both(newton, 5.0)
+    assert np.isclose(newton(5.0), np.sqrt(5.0))
+
+
 def test_assignment_to_an_array_from_outside_the_body(jit: Callable[..., Any]) -> None:
     def f(x: Any) -> Any:
         y = x * 2

@@ -98,6 +98,13 @@ def fori_loop(lower: Any, upper: Any, body_fn: Function, init: Any) -> Any:
     dtype = None
     if not weak_kind(lower) == weak_kind(upper) == "i":
         dtype = result_dtype(*(kind_of(np.result_type(x), weak_kind(x)) for x in (lower, upper)))
+        if not is_integer(dtype):
+            complain(
+                errors.DTypeError,
+                f"no integer dtype holds both bounds of fori_loop: NumPy promotes them to {dtype}",
+                "convert one of them with .astype(np.int64).",
+                operands={"lower": lower, "upper": upper},
+            )
     if _is_plain():
         carry = _own(init)
         for i in range(operator.index(lower), operator.index(upper)):

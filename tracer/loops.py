@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..ir.types import BOOL, TensorType
 from . import errors, pytree
-from .core import Tracer, as_value, require_trace, weak_kind, wrap
+from .core import Tracer, as_value, refuse, require_trace, weak_kind, wrap
 from .errors import complain
 from .regions import Out, Region, common_type, fits, show_tree, trace_region, union
 from .source import user_line
@@ -25,6 +27,9 @@ def while_region(
     """
     leaves, carry_tree = pytree.flatten(init)
     call_tree = pytree.flatten(((init,), {}))[1]
+    for leaf in leaves:
+        if not isinstance(leaf, (Tracer, np.ndarray, np.generic, bool, int, float)):
+            refuse(leaf, f"a {type(leaf).__name__} in the carry of {what}")
     values = [as_value(leaf) for leaf in leaves]
     given = [
         Out(v.tensor, weak_kind(leaf), _is_scalar(leaf))
