@@ -17,7 +17,7 @@ from ...ir.types import BOOL, DTYPE_NAMES, F32, F64, I32, I64
 from ..scalar import DType, Expr
 
 if TYPE_CHECKING:
-    from .scalars import ScalarEmitter
+    from .text import TextEmitter
 
 U32 = DTYPE_NAMES["u32"]
 U64 = DTYPE_NAMES["u64"]
@@ -58,7 +58,7 @@ Instruction = Callable[..., str]
 
 
 def intrinsic(
-    e: ScalarEmitter, name: str, dtype: DType, lanes: int, operands: Sequence[str], extra: str = ""
+    e: TextEmitter, name: str, dtype: DType, lanes: int, operands: Sequence[str], extra: str = ""
 ) -> str:
     """Call `llvm.<name>`, overloaded on `dtype`: all operands and the result have that type."""
     key = (name, dtype, lanes)
@@ -75,7 +75,7 @@ def intrinsic(
 
 
 def _arithmetic(floating: str | None, signed: str, unsigned: str | None = None) -> Instruction:
-    def emit(e: ScalarEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
+    def emit(e: TextEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
         kind = node.dtype.kind
         name = floating if kind == "f" else unsigned if kind != "i" and unsigned else signed
         return e.value_of(f"{name} {type_text(node.dtype, lanes)} {a}, {b}")
@@ -84,7 +84,7 @@ def _arithmetic(floating: str | None, signed: str, unsigned: str | None = None) 
 
 
 def _comparison(floating: str, signed: str, unsigned: str) -> Instruction:
-    def emit(e: ScalarEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
+    def emit(e: TextEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
         dtype = node.args[0].dtype
         test = floating if dtype.kind == "f" else signed if dtype.kind == "i" else unsigned
         return e.value_of(f"{test} {type_text(dtype, lanes)} {a}, {b}")
@@ -93,29 +93,29 @@ def _comparison(floating: str, signed: str, unsigned: str) -> Instruction:
 
 
 def _intrinsic(name: str, extra: str = "") -> Instruction:
-    def emit(e: ScalarEmitter, node: Expr, lanes: int, *operands: str) -> str:
+    def emit(e: TextEmitter, node: Expr, lanes: int, *operands: str) -> str:
         return intrinsic(e, name, node.dtype, lanes, operands, extra)
 
     return emit
 
 
-def _abs(e: ScalarEmitter, node: Expr, lanes: int, a: str) -> str:
+def _abs(e: TextEmitter, node: Expr, lanes: int, a: str) -> str:
     if node.dtype.kind == "f":
         return intrinsic(e, "fabs", node.dtype, lanes, (a,))
     return intrinsic(e, "abs", node.dtype, lanes, (a,), ", i1 false")
 
 
-def _not(e: ScalarEmitter, node: Expr, lanes: int, a: str) -> str:
+def _not(e: TextEmitter, node: Expr, lanes: int, a: str) -> str:
     ones = constant(True if node.dtype == BOOL else -1, node.dtype, lanes)
     return e.value_of(f"xor {type_text(node.dtype, lanes)} {a}, {ones}")
 
 
-def _neg(e: ScalarEmitter, node: Expr, lanes: int, a: str) -> str:
+def _neg(e: TextEmitter, node: Expr, lanes: int, a: str) -> str:
     return e.value_of(f"fneg {type_text(node.dtype, lanes)} {a}")
 
 
 def _min_max(name: str, test: str) -> Instruction:
-    def emit(e: ScalarEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
+    def emit(e: TextEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
         dtype = node.dtype
         if dtype.kind != "f":
             return intrinsic(e, ("s" if dtype.kind == "i" else "u") + name, dtype, lanes, (a, b))
@@ -126,15 +126,15 @@ def _min_max(name: str, test: str) -> Instruction:
     return emit
 
 
-def _choose(e: ScalarEmitter, condition: str, ty: str, a: str, b: str, lanes: int) -> str:
+def _choose(e: TextEmitter, condition: str, ty: str, a: str, b: str, lanes: int) -> str:
     return e.value_of(f"select {type_text(BOOL, lanes)} {condition}, {ty} {a}, {ty} {b}")
 
 
-def _select(e: ScalarEmitter, node: Expr, lanes: int, c: str, a: str, b: str) -> str:
+def _select(e: TextEmitter, node: Expr, lanes: int, c: str, a: str, b: str) -> str:
     return _choose(e, c, type_text(node.dtype, lanes), a, b, lanes)
 
 
-def _divide(e: ScalarEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
+def _divide(e: TextEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
     """Integer vectors up to 32 bits divide in floating point, which is exact there: the distance of
     a quotient from the next integer is more than the rounding error. x86 has no vector division;
     a constant divisor becomes a multiplication inside LLVM."""
@@ -158,7 +158,7 @@ def _divide(e: ScalarEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
     return q if dtype.itemsize == 4 else e.value_of(f"trunc {wide} {q} to {ty}")
 
 
-def _remainder(e: ScalarEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
+def _remainder(e: TextEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
     ty = type_text(node.dtype, lanes)
     if lanes == 1 or node.dtype.itemsize == 8 or node.args[1].op == "const":
         return e.value_of(f"{'s' if node.dtype.kind == 'i' else 'u'}rem {ty} {a}, {b}")
@@ -166,7 +166,7 @@ def _remainder(e: ScalarEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
     return e.value_of(f"sub {ty} {a}, {e.value_of(f'mul {ty} {q}, {b}')}")
 
 
-def _high_product(e: ScalarEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
+def _high_product(e: TextEmitter, node: Expr, lanes: int, a: str, b: str) -> str:
     ty = type_text(node.dtype, lanes)
     bits = node.dtype.itemsize * 8
     op = e.value_of
@@ -189,7 +189,7 @@ def _high_product(e: ScalarEmitter, node: Expr, lanes: int, a: str, b: str) -> s
     return op(f"add {ty} {high}, {op(f'lshr {ty} {middle}, {half}')}")
 
 
-def _scale2(e: ScalarEmitter, node: Expr, lanes: int, a: str, n: str) -> str:
+def _scale2(e: TextEmitter, node: Expr, lanes: int, a: str, n: str) -> str:
     dtype = node.dtype
     ty, count = type_text(dtype, lanes), type_text(I32, lanes)
     if e.has_scalef and lanes > 1:  # one instruction, vscalef
@@ -237,7 +237,7 @@ def _scale2(e: ScalarEmitter, node: Expr, lanes: int, a: str, n: str) -> str:
     return times(a, n)
 
 
-def _convert(e: ScalarEmitter, node: Expr, lanes: int, a: str) -> str:
+def _convert(e: TextEmitter, node: Expr, lanes: int, a: str) -> str:
     source, dtype = node.args[0].dtype, node.dtype
     old, new = type_text(source, lanes), type_text(dtype, lanes)
     if dtype == BOOL:
@@ -258,9 +258,7 @@ def _convert(e: ScalarEmitter, node: Expr, lanes: int, a: str) -> str:
     return e.value_of(f"{'sext' if source.kind == 'i' else 'zext'} {old} {a} to {new}")
 
 
-def _to_integer(
-    e: ScalarEmitter, a: str, source: DType, dtype: DType, lanes: int, fits: bool
-) -> str:
+def _to_integer(e: TextEmitter, a: str, source: DType, dtype: DType, lanes: int, fits: bool) -> str:
     """NumPy's conversion on x86-64: through the instruction of 32 or 64 bits, whose answer to what
     does not fit is the smallest integer; u32 and u64 take off the upper half first."""
     ty = type_text(source, lanes)
@@ -289,12 +287,12 @@ def _to_integer(
     )
 
 
-def _bitcast(e: ScalarEmitter, node: Expr, lanes: int, a: str) -> str:
+def _bitcast(e: TextEmitter, node: Expr, lanes: int, a: str) -> str:
     old, new = type_text(node.args[0].dtype, lanes), type_text(node.dtype, lanes)
     return a if old == new else e.value_of(f"bitcast {old} {a} to {new}")
 
 
-def _table(e: ScalarEmitter, node: Expr, lanes: int, index: str) -> str:
+def _table(e: TextEmitter, node: Expr, lanes: int, index: str) -> str:
     dtype = node.dtype
     scalar, size = SCALAR_TYPES[dtype], dtype.itemsize
     elements = ", ".join(f"{scalar} {number(v, dtype)}" for v in node.attr)

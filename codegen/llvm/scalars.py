@@ -16,37 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, MutableSet, Sequence
 from contextlib import contextmanager
-from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
+from ...ir.types import BOOL
 from ..scalar import DType, Expr, LoopBody
-from .instructions import BOOL, INSTRUCTIONS, SCALAR_TYPES, number, type_text
+from .instructions import INSTRUCTIONS, SCALAR_TYPES, number, type_text
+from .text import Operand, TargetLike, TextEmitter
 
 
-class TargetLike(Protocol):
-    """What scalar code needs to know about the machine."""
-
-    @property
-    def vector_bits(self) -> int: ...
-
-    @property
-    def features(self) -> str: ...
-
-
-class Operand(NamedTuple):
-    """An emitted value: its text, a scalar's if `uniform` and else a vector's of the full width."""
-
-    text: str
-    uniform: bool
-
-
-class ScalarEmitter:
-    """Emits expressions at one width (1: plain scalars) into `lines`.
-
-    `names` numbers the values and labels of the whole function; `declarations` collects `declare`
-    lines; `definitions` maps the body of each module-level constant to its name (`name = body`).
-    All three may be shared by several emitters.
-    """
+class ScalarEmitter(TextEmitter):
+    """Emits expressions. See `TextEmitter` for the arguments."""
 
     def __init__(
         self,
@@ -58,22 +37,11 @@ class ScalarEmitter:
         definitions: MutableMapping[str, str] | None = None,
         block: str = "entry",
     ) -> None:
-        self.target = target
-        self.lines = lines
-        self.width = width
-        self.names = count() if names is None else names
-        self.declarations: MutableSet[str] = set() if declarations is None else declarations
-        self.definitions: MutableMapping[str, str] = {} if definitions is None else definitions
-        self.block = block
-        features = target.features.split(",")
-        self.has_scalef = "+avx512f" in features and "+avx512vl" in features
-        self.signatures: dict[Any, tuple[str, str]] = {}
+        super().__init__(target, lines, width, names, declarations, definitions, block)
         self._memo: dict[Expr, Operand] = {}
-        self._numbered: dict[str, str] = {}  # instruction -> name of its value
+        self._memo_log: list[Expr] = []
         self._bound: dict[Any, Operand] = {}
         self._results: dict[Expr, list[Operand]] = {}
-        self._memo_log: list[Expr] = []
-        self._numbered_log: list[str] = []
 
     # What the rest of the compiler calls.
 
@@ -110,93 +78,13 @@ class ScalarEmitter:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Values emitted inside are forgotten at the end: for blocks that do not dominate the rest."""
-        memo, numbered = len(self._memo_log), len(self._numbered_log)
+        mark = len(self._memo_log)
         try:
-            yield
+            with super().scope():
+                yield
         finally:
-            while len(self._memo_log) > memo:
+            while len(self._memo_log) > mark:
                 del self._memo[self._memo_log.pop()]
-            while len(self._numbered_log) > numbered:
-                del self._numbered[self._numbered_log.pop()]
-
-    # What instructions are written with.
-
-    def value_of(self, instruction: str) -> str:
-        """The name of an instruction's value; an instruction that is in scope is not repeated."""
-        name = self._numbered.get(instruction)
-        if name is None:
-            name = f"%v{next(self.names)}"
-            self.lines.append(f"  {name} = {instruction}")
-            self._numbered[instruction] = name
-            self._numbered_log.append(instruction)
-        return name
-
-    def fresh(self, instruction: str) -> str:
-        """Like `value_of` for what may give another value each time, such as a load."""
-        name = f"%v{next(self.names)}"
-        self.lines.append(f"  {name} = {instruction}")
-        return name
-
-    def define(self, prefix: str, body: str) -> str:
-        """The name of a module-level constant or metadata node (`prefix` is `@something` or `!`)."""
-        return self.definitions.setdefault(body, f"{prefix}{len(self.definitions)}")
-
-    def new_label(self, hint: str) -> str:
-        return f"{hint}{next(self.names)}"
-
-    def start_block(self, label: str) -> None:
-        self.lines.append(f"{label}:")
-        self.block = label
-
-    def spread(self, operand: Operand, dtype: DType) -> str:
-        """The operand at full width."""
-        text, uniform = operand
-        if not uniform or self.width == 1:
-            return text
-        if text[0] != "%":
-            return f"splat ({SCALAR_TYPES[dtype]} {text})"
-        ty = type_text(dtype, self.width)
-        first = self.value_of(f"insertelement {ty} poison, {SCALAR_TYPES[dtype]} {text}, i64 0")
-        zeros = f"<{self.width} x i32> zeroinitializer"
-        return self.value_of(f"shufflevector {ty} {first}, {ty} poison, {zeros}")
-
-    def load(self, dtype: DType, pointer: str, lanes: int, align: int = 0, mask: str = "") -> str:
-        """Load `lanes` adjacent elements; under a mask, lanes that are off read as zero."""
-        memory = _memory_type(dtype, lanes)
-        align = align or dtype.itemsize
-        if mask:
-            symbol = f"@llvm.masked.load.{_memory_suffix(dtype, lanes)}.p0"
-            bits = type_text(BOOL, lanes)
-            self.declarations.add(f"declare {memory} {symbol}(ptr, {bits}, {memory})")
-            text = self.fresh(
-                f"call {memory} {symbol}(ptr align {align} {pointer}, {bits} {mask}, "
-                f"{memory} zeroinitializer)"
-            )
-        else:
-            text = self.fresh(f"load {memory}, ptr {pointer}, align {align}")
-        if dtype == BOOL:
-            zero = "0" if lanes == 1 else "zeroinitializer"
-            return self.value_of(f"icmp ne {memory} {text}, {zero}")
-        return text
-
-    def store(
-        self, dtype: DType, text: str, pointer: str, lanes: int, align: int = 0, mask: str = ""
-    ) -> None:
-        """Store `lanes` adjacent elements, those of the mask if there is one."""
-        memory = _memory_type(dtype, lanes)
-        align = align or dtype.itemsize
-        if dtype == BOOL:
-            text = self.value_of(f"zext {type_text(BOOL, lanes)} {text} to {memory}")
-        if mask:
-            symbol = f"@llvm.masked.store.{_memory_suffix(dtype, lanes)}.p0"
-            bits = type_text(BOOL, lanes)
-            self.declarations.add(f"declare void {symbol}({memory}, ptr, {bits})")
-            self.lines.append(
-                f"  call void {symbol}({memory} {text}, ptr align {align} {pointer}, {bits} {mask})"
-            )
-        else:
-            self.lines.append(f"  store {memory} {text}, ptr {pointer}, align {align}")
 
     # The walk.
 
@@ -213,19 +101,16 @@ class ScalarEmitter:
             if node in memo:
                 stack.pop()
                 continue
-            operands = []
-            for a in node.args:
-                operand = memo.get(a)
-                if operand is None:
-                    stack.append(a)
-                operands.append(operand)
-            if None in operands:
+            missing = [a for a in node.args if a not in memo]
+            if missing:
+                stack += missing
                 continue
             stack.pop()
+            operands = [memo[a] for a in node.args]
             instruction = INSTRUCTIONS.get(node.op)
             if instruction is None:
                 value = self._emit_other(node)
-            elif all([o[1] for o in operands]):
+            elif all(o[1] for o in operands):
                 value = Operand(instruction(self, node, 1, *[o[0] for o in operands]), True)
             else:
                 texts = [
@@ -477,13 +362,3 @@ def _inputs(node: Expr) -> tuple[Expr, ...]:
     if node.op == "loop":
         return (*node.args, node.attr.test, *node.attr.new)
     return node.args
-
-
-def _memory_type(dtype: DType, lanes: int) -> str:
-    scalar = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
-
-
-def _memory_suffix(dtype: DType, lanes: int) -> str:
-    name = "i8" if dtype == BOOL else f"{'f' if dtype.kind == 'f' else 'i'}{dtype.itemsize * 8}"
-    return f"v{lanes}{name}"

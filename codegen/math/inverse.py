@@ -1,8 +1,8 @@
 """arcsin, arccos, arctan, arctan2.
 
-arcsin z = z + z**3 P(z**2) up to 1/2, and through arcsin x = pi/2 - 2 arcsin sqrt((1 - x)/2) above. The
-arc tangent is one polynomial on [0, 1], with the reciprocal above. Where a multiple of pi/2 is added, the
-large parts are added exactly.
+arcsin z = z + z**3 P(z**2) up to 1/2, and through arcsin x = pi/2 - 2 arcsin sqrt((1 - x)/2) above.
+The arc tangent is one polynomial on [0, 1], with the reciprocal above. Where a multiple of pi/2 is
+added, the large parts are added exactly.
 """
 
 from __future__ import annotations

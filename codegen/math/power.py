@@ -118,7 +118,7 @@ def _positive_power_of_f32(a: Expr, y: Expr) -> Expr:
 
 
 def _positive_power(a: Expr, y: Expr) -> Expr:
-    """a**y for a > 0 and finite: log a to 68 bits, times y, and the exponential of an unevaluated sum."""
+    """a**y for a > 0 and finite: log a to 68 bits, times y, the exponential of that sum of two."""
     form = FORMATS[F64]
     denormal = a < form.tiny
     a = select(denormal, a * 2.0**54, a)
