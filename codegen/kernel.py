@@ -102,6 +102,15 @@ class Bound:
         self.clip = clip
 
 
+class Demand:
+    """A condition that must hold wherever the value is wanted; else error site `site` is reported."""
+
+    __slots__ = ("site",)
+
+    def __init__(self, site: int) -> None:
+        self.site = site
+
+
 @dataclass(slots=True, eq=False)
 class Stage:
     """At each point of `dims`, compute `value` and do `action` with it.

@@ -16,7 +16,7 @@ from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64
 from .index import ZERO, Data, Index, Var, delinearise, linear, variables
 from .index import contiguous_strides as strides_of
-from .kernel import Access, Array, Bound
+from .kernel import Access, Array, Bound, Demand
 from .math import EXPANSIONS
 from .scalar import Expr, binary, compare, const, convert, loop, select
 
@@ -103,7 +103,17 @@ class Pointwise:
             return self._lanes(op, index, mask)[value.index]
         self.cost += _COST.get(op.name, 8 if op.name in _COSTLY else 1)
         operands = [self.at(v, index, mask) for v in op.operands]
+        if op.name == "pow" and op.result.dtype.kind == "i":
+            operands[1] = self._natural(op, operands[1], mask)
         return EXPANSIONS[op.name](*operands, **op.attrs)
+
+    def _natural(self, op: Op, exponent: Expr, mask: Expr | None) -> Expr:
+        """The exponent of an integer power, demanded not to be negative as NumPy does."""
+        if exponent.op == "const" and exponent.attr >= 0:
+            return exponent
+        site = self.site("value", "Integers to negative integer powers are not allowed.", op)
+        args = (exponent, exponent >= 0) if mask is None else (exponent, exponent >= 0, mask)
+        return Expr("demanded", args, exponent.dtype, Demand(site))
 
     def _lanes(self, op: Op, index: IndexTuple, mask: Expr | None) -> list[Expr]:
         """A loop of each element's own: all its results, built together."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...ir.types import BOOL, I32, I64
 from ..index import Data, Div, Index, Mod, Var, linear
-from ..kernel import Access, Array, Bound, Kernel, Nest, Stage
+from ..kernel import Access, Array, Bound, Demand, Kernel, Nest, Stage
 from ..math import EXPANSIONS
 from ..scalar import DType, Expr
 from ..schedule import Loops, Schedule
@@ -403,6 +403,8 @@ class KernelEmitter(ScalarEmitter):
             return self._index(expr.attr)
         if expr.op == "bounded":
             return self._bounded(expr)
+        if expr.op == "demanded":
+            return self._demanded(expr)
         return super().emit_leaf(expr)
 
     def leaf_is_uniform(self, expr: Expr) -> bool:
@@ -413,7 +415,7 @@ class KernelEmitter(ScalarEmitter):
             if access.array in self.registers:
                 return self.registers[access.array].uniform
             return all(self._is_uniform_index(i) for i in access.index)
-        return expr.op == "bounded" or self._is_uniform_index(expr.attr)
+        return expr.op in ("bounded", "demanded") or self._is_uniform_index(expr.attr)
 
     def _load(self, expr: Expr) -> Operand:
         access: Access = expr.attr
@@ -537,12 +539,26 @@ class KernelEmitter(ScalarEmitter):
         reported = bad
         if self.mask and lanes > 1:
             reported = self.value_of(f"and {bits} {bad}, {self.mask}")
-        self._report(reported, text, lanes, bound)
+        self._report(reported, text, lanes, bound.size, bound.site)
         return Operand(
             self.value_of(f"select {bits} {bad}, {ty} {zero}, {ty} {normal}"), lanes == 1
         )
 
-    def _report(self, bad: str, index: str, lanes: int, bound: Bound) -> None:
+    def _demanded(self, expr: Expr) -> Operand:
+        """The value, after noting whether its condition fails in a lane that counts."""
+        demand: Demand = expr.attr
+        value = self.operand(expr.args[0])
+        conditions = [self.operand(a) for a in expr.args[1:]]
+        lanes = 1 if all(c.uniform for c in conditions) else self.width
+        bits = type_text(BOOL, lanes)
+        texts = [c.text if lanes == 1 else self.spread(c, BOOL) for c in conditions]
+        bad = self.value_of(f"xor {bits} {texts[0]}, {'true' if lanes == 1 else 'splat (i1 true)'}")
+        for on in (*texts[1:], *([self.mask] if self.mask and lanes > 1 else [])):
+            bad = self.value_of(f"and {bits} {bad}, {on}")
+        self._report(bad, "0" if lanes == 1 else "zeroinitializer", lanes, 0, demand.site)
+        return value
+
+    def _report(self, bad: str, index: str, lanes: int, size: int, site: int) -> None:
         """If any lane is bad, write the index, the size and the error site to the status block.
 
         What was reported first stays, so without threads the error is the interpreter's.
@@ -563,7 +579,7 @@ class KernelEmitter(ScalarEmitter):
             old = [self.fresh(f"load i64, ptr {place}, align 8") for place in places]
             first = self.fresh(f"icmp eq i64 {old[-1]}, 0")
             for place, before, value in zip(
-                places, old, (index, bound.size, bound.site), strict=True
+                places, old, (index, size, site), strict=True
             ):
                 kept = self.fresh(f"select i1 {first}, i64 {value}, i64 {before}")
                 self.lines.append(f"  store i64 {kept}, ptr {place}, align 8")
@@ -668,7 +684,7 @@ def _checks(stage: Stage) -> bool:
         if node in seen:
             continue
         seen.add(node)
-        found = found or node.op == "bounded"
+        found = found or node.op in ("bounded", "demanded")
         pending += node.args
     return found
 

@@ -12,29 +12,14 @@ Conventions where a derivative does not exist:
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .families import ANY, IDENTITY, INTEGER, NUMBER, Array, elementwise
+from .families import ANY, IDENTITY, INTEGER, NUMBER, elementwise
 from .term import Term, where
 
 _TWO = ("T", "T")
 _APART = ((-2.0, -0.2), (0.2, 2.0))  # samples that never meet
 _POSITIVE = ((0.3, 2.0), (0.3, 2.0))
-
-
-def _pow(x: Array, y: Array) -> Any:
-    """NumPy refuses negative integer exponents; here they give the exact quotient cut to an int.
-
-    So only 1 and -1 keep a value and all else, 0 included, gives 0. The tracer checks before.
-    """
-    if x.dtype.kind != "i":
-        return np.power(x, y)
-    negative = y < 0
-    odd = (y & 1).astype(bool)
-    unit = np.where(x == 1, 1, np.where(x == -1, np.where(odd, -1, 1), 0)).astype(x.dtype)
-    return np.where(negative, unit, np.power(x, np.where(negative, 0, y).astype(y.dtype)))
 
 
 def _nonzero_quotient(t: Term, x: Term, z: Term) -> Term:
@@ -97,15 +82,16 @@ def _power_by_exponent(t: Term, z: Term, x: Term, y: Term) -> Term:
     return where(flat, 0, t * (z * where(flat, 1, x).log()))
 
 
-elementwise(
+POW = elementwise(
     "pow",
-    _pow,
+    np.power,
     [_power_by_base, _power_by_exponent],
     kinds=NUMBER,
     operands=_TWO,
     domain=((0.2, 2.0), (-2.0, 2.0)),
-    doc=_pow.__doc__ or "",
+    doc="of signed integers only to powers that are not negative; others raise ValueError as in NumPy",
 )
+POW.extra["natural"] = (1,)  # operands whose integer samples are not negative
 
 # Maxima and minima. maximum and minimum propagate NaN; fmax and fmin drop it.
 

@@ -53,7 +53,8 @@ class Case:
         elif arg.below is not None:
             flat = rng.integers(0, arg.below, count)
         elif dtype.kind in "iu":
-            flat = rng.integers(0 if dtype.kind == "u" else -9, 10, count)
+            natural = dtype.kind == "u" or i in self.definition.extra.get("natural", ())
+            flat = rng.integers(0 if natural else -9, 10, count)
         else:
             flat = self._floats(i, arg, count, rng)
         flat = flat.astype(dtype)
