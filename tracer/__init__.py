@@ -1,6 +1,8 @@
 """Python -> Graph: tracers, jit, the transformations as users call them, and the array functions.
 
     core            Trace, Tracer, Storage: recording a call as a graph
+      conversions   when Python asks a tracer for its value
+      accept        which arrays can be traced;  layout: NumPy's memory order
     views           shared storage and assignment through views
     tracing         trace_function: call a function with tracers, get its graph
     pytree          nested containers of arrays;  tree: their public functions
@@ -10,6 +12,8 @@
       reads         which outside values a function's code reads
       guards        remembering those values and checking them
       outside       closed-over arrays as hidden inputs
+      purity        random numbers while tracing, `jit(check=True)`
+      cache_info    why each specialisation was made
       lowered       what `f.lower(x)` gives
     functions/      one table of array functions; NumPy's protocols arrive there
       operators, methods, indexing, masked, promotion    the surface of a Tracer

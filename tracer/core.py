@@ -31,7 +31,11 @@ from ..ir.build import Builder
 from ..ir.graph import Graph, Op, SourceLine, Value
 from ..ir.types import BOOL, F64, I64, TOKEN, TensorType, is_float, is_supported, type_of
 from . import errors
+from .accept import check_array as check_array
+from .accept import refuse as refuse
 from .errors import complain
+from .layout import c_strides as c_strides
+from .layout import k_order as k_order
 from .source import user_line
 
 Array = np.ndarray[Any, Any]
@@ -323,90 +327,14 @@ class Tracer:
             return f"Tracer({np.array2string(concrete(self), threshold=20)}, {self.type}{weak})"
         return f"Tracer({self.type}{weak})"
 
-    def __len__(self) -> int:
-        if not self.shape:
-            complain(
-                errors.TracerIterationError,
-                "len() of an unsized object: a 0-d value has no length",
-                "use x.size, or give the value an axis with x.reshape(1).",
-                operands={"x": self},
-            )
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        if not self.shape:
-            complain(
-                errors.TracerIterationError,
-                "iteration over a 0-d value",
-                "iterate over an array with an axis; for a traced count write "
-                "jt.fori_loop(0, n, body, init).",
-                operands={"x": self},
-            )
-        return (self[i] for i in range(self.shape[0]))
-
-    def __bool__(self) -> bool:
-        if _is_concrete(self):
-            return bool(concrete(self))
-        if self.size > 1:
-            complain(
-                errors.ArrayTruthError,
-                "the truth value of an array with more than one element is ambiguous",
-                "reduce it with np.any(x) or np.all(x), and branch with jt.where or jt.cond: the "
-                "values are known only when the compiled function runs.",
-                operands={"condition": self},
-            )
-        complain(
-            errors.TracerBoolError,
-            "a traced value has no truth value yet: it is known only when the compiled function "
-            "runs, but `if`, `while`, `and`, `or`, `not`, `assert` and comparisons in a chain ask "
-            "for it now",
-            "write jt.where(condition, a, b) to choose by element, jt.cond(condition, then, "
-            "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or "
-            f"{_make_static(self)}.",
-            operands={"condition": self},
-        )
-
-    def __float__(self) -> float:
-        return float(_to_python(self, "float()"))
-
-    def __int__(self) -> int:
-        return int(_to_python(self, "int()"))
-
-    def __complex__(self) -> complex:
-        return complex(_to_python(self, "complex()"))
-
-    def __index__(self) -> int:
-        if _is_concrete(self):
-            return concrete(self).__index__()
-        complain(
-            errors.TracerIndexError,
-            "Python needs an integer here (range, a shape, a list index, a slice bound), and a "
-            "traced value is known only when the compiled function runs",
-            f"{_make_static(self)}, loop with jt.fori_loop, or index an array with x[i] or "
-            "jt.take(x, i).",
-            operands={"index": self},
-        )
-
-    def __format__(self, spec: str) -> str:
-        if spec and _is_concrete(self) and not self.shape:
-            return format(concrete(self).item(), spec)
-        return format(repr(self), spec)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        if _is_concrete(self):
-            _refuse_active(self, "np.asarray(x)")
-            return np.array(concrete(self), dtype=dtype)
-        complain(
-            errors.TracerConversionError,
-            "NumPy asked a traced value for its elements, which are known only when the compiled "
-            "function runs (np.asarray(x), np.array([x, 1.0]), or an assignment into an array "
-            "that NumPy made, as in `out = np.zeros(n); out[0] = x`)",
-            "make the array with jt.zeros, jt.empty, jt.asarray, jt.stack or np.zeros_like(x), "
-            "which assignments into are traced.",
-            operands={"x": self},
-        )
-
-    if TYPE_CHECKING:  # attached by operators.py, methods.py, protocols.py, indexing.py
+    if TYPE_CHECKING:  # attached by conversions.py, operators.py, methods.py, indexing.py
+        __len__: Any
+        __iter__: Any
+        __float__: Any
+        __int__: Any
+        __complex__: Any
+        __index__: Any
+        __array__: Any
         __add__: Any
         __radd__: Any
         __sub__: Any
@@ -476,15 +404,6 @@ def attribute(name: str) -> Callable[[F], F]:
     return attach
 
 
-def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in elements, of a C-contiguous array."""
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
-
-
 def wrap(value: Value, weak: str | None = None, *, scalar: bool | None = None) -> Tracer:
     """A tracer with fresh storage for `value` of the current trace.
 
@@ -506,38 +425,6 @@ def wrap_like(value: Value, operands: Sequence[Any], *, scalar: bool | None = No
     if any(x._strides is not None for x in tracers):
         result._strides = k_order(value.shape, [(x.shape, x.element_strides) for x in tracers])
     return result
-
-
-def k_order(
-    shape: tuple[int, ...], operands: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
-) -> tuple[int, ...]:
-    """Strides, in elements, of a new array in the memory order of (shape, strides) operands.
-
-    The axes are sorted as NumPy's iterator sorts them: inner axes have the smaller strides, and in
-    a conflict between operands C order wins.
-    """
-    rank = len(shape)
-    aligned = []
-    for own, strides in operands:
-        lead = rank - len(own)
-        steps = [abs(s) if n != 1 else 0 for n, s in zip(own, strides, strict=True)]
-        aligned.append([0] * lead + steps)
-    axes: list[int] = []  # from the innermost
-    for axis in reversed(range(rank)):
-        place = len(axes)
-        for i in reversed(range(len(axes))):
-            pairs = [(s[axes[i]], s[axis]) for s in aligned if s[axes[i]] and s[axis]]
-            if not pairs:
-                continue
-            if any(inner <= outer for inner, outer in pairs):
-                break
-            place = i
-        axes.insert(place, axis)
-    found, step = [0] * rank, 1
-    for axis in axes:
-        found[axis] = step
-        step *= max(shape[axis], 1)
-    return tuple(found)
 
 
 def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
@@ -601,44 +488,6 @@ def refuse_leaked(x: Tracer) -> NoReturn:
     )
 
 
-def check_array(x: Array) -> Array:
-    """`x` itself, if it is an ndarray that can live in a graph; otherwise an ArgumentError."""
-    if type(x) is not np.ndarray:
-        if isinstance(x, np.ma.MaskedArray):
-            refuse(x, "a masked array", "compute with x.data and x.mask as two arrays")
-        if isinstance(x, np.matrix):
-            refuse(x, "np.matrix", "pass np.asarray(x) and write @ for the matrix product")
-        if isinstance(x, np.memmap):
-            return x.view(np.ndarray)
-        refuse(x, f"{type(x).__name__}, a subclass of ndarray,", "pass np.asarray(x)")
-    if not is_supported(x.dtype):
-        if is_supported(x.dtype.newbyteorder("=")):
-            return x.astype(x.dtype.newbyteorder("="))
-        refuse(x, f"dtype {x.dtype}", _dtype_remedy(x.dtype))
-    return x
-
-
-def _dtype_remedy(dtype: np.dtype[Any]) -> str:
-    if dtype.kind == "O":
-        return "give the array a number dtype with x.astype(np.float64); ragged lists need padding"
-    if dtype.kind == "c":
-        return "pass the real and the imaginary part as two arrays"
-    if dtype.kind in "SU":
-        return "strings stay outside of the compiled function; pass codes (integers)"
-    return "convert it with x.astype(np.float64), or np.float32"
-
-
-def refuse(x: Any, what: str, remedy: str | None = None) -> NoReturn:
-    """Raise ArgumentError: `x` cannot be traced."""
-    complain(
-        errors.ArgumentError,
-        f"jitney cannot trace {what}: arrays of bool, integers, float32 and float64, Python and "
-        "NumPy scalars, and pytrees of them, can be traced",
-        f"{remedy or 'pass an array or a number'}.",
-        operands={"value": x},
-    )
-
-
 def emit(name: str, *values: Value, weak: str | None = None, **attrs: Any) -> Any:
     """Append the op `name` to the current trace at the user's line; wrap its result(s)."""
     trace = require_trace()
@@ -670,56 +519,8 @@ def weak_kind(x: Any) -> str | None:
     return _WEAK_OF.get(type(x))
 
 
-def _make_static(x: Tracer) -> str:
-    """The advice to make `x`, or what it was computed from, a static argument."""
-    value = x._storage.value
-    if x._storage.parameter is None or x._storage.version or not value.name:
-        return "make the argument that it depends on static (static_argnames)"
-    return f"make `{value.name}` static (static_argnames={value.name!r})"
-
-
-def _is_concrete(x: Tracer) -> bool:
-    """Whether the value is known. Python asks for it now, so a tracer must be alive."""
-    trace = x._storage.trace
-    if trace.done:
-        refuse_leaked(x)
-    return isinstance(trace.builder, EagerBuilder)
-
-
-def _to_python(x: Tracer, what: str) -> Any:
-    if _is_concrete(x):
-        if what != "int()":
-            _refuse_active(x, what)
-        array = concrete(x)
-        return array if array.ndim else array[()]
-    complain(
-        errors.TracerConversionError,
-        f"{what} needs a number, and a traced value is known only when the compiled function runs "
-        "(math functions and formatting ask for it too, and so does an assignment into an array "
-        "that NumPy made: `out = np.zeros(n); out[0] = x`)",
-        "stay with arrays: x.astype(dtype) to convert, jt.sin instead of math.sin, jt.zeros "
-        f"instead of np.zeros for arrays that you fill; or {_make_static(x)}.",
-        operands={"x": x},
-    )
-
-
-def _refuse_active(x: Tracer, what: str) -> None:
-    """A value that is being differentiated must not turn into a constant without a word."""
-    trace = x._storage.trace
-    assert isinstance(trace.builder, EagerBuilder)
-    if x.value not in trace.builder.active:
-        return
-    complain(
-        errors.TracerConversionError,
-        f"{what} makes a plain number of a value that {trace.what} differentiates, and the "
-        "derivative would be lost (math functions ask for one, and so does an assignment into an "
-        "array that NumPy made: `out = np.zeros(n); out[0] = x`)",
-        "stay with arrays: jt.sin instead of math.sin, jt.zeros or np.zeros_like(x) instead of "
-        "np.zeros for arrays that you fill; for the number as a constant write "
-        "float(jt.stop_gradient(x)).",
-        operands={"x": x},
-    )
-
-
 def _same_bits(a: Array | None, b: Array) -> bool:
     return a is not None and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+from . import conversions  # noqa: E402, F401  (a Tracer is never without its conversions)

@@ -11,14 +11,15 @@ import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from types import MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ..ir.graph import Graph
 from . import errors, pytree
+from .cache_info import CacheInfo, EntryInfo, difference
 from .core import _current
-from .dispatch import Call, StaticNames, show_spec, signature_of, static_names
+from .dispatch import Call, StaticNames, signature_of, static_names
 from .entry import (
     STALE,
     Entry,
@@ -32,39 +33,14 @@ from .entry import (
 from .errors import complain
 from .lowered import Lowered, explain
 from .outside import Outside, refuse_random
+from .purity import compare, random_states
 from .reads import Path
-from .tracing import Same, Spec, Static, Traced, trace_function
+from .tracing import Spec, Static, Traced, trace_function
 
 _BACKENDS = ("native", "interpreter")
 _SCALARS = frozenset({bool, int, float})
 _ENTRIES = 16  # specialisations kept per signature; they differ in what they read from outside
 _WARN_AFTER = 8  # tracings of one signature for changed outside values
-
-
-class EntryInfo(NamedTuple):
-    """One specialisation: its signature, why it was made, how long that took, how often it ran."""
-
-    signature: str
-    reason: str
-    seconds: dict[str, float]
-    calls: int
-
-
-class CacheInfo(NamedTuple):
-    """What `f.cache_info()` gives."""
-
-    hits: int
-    misses: int
-    entries: list[EntryInfo]
-
-    def __str__(self) -> str:
-        lines = [f"{self.hits} hits, {self.misses} misses"]
-        for entry in self.entries:
-            total = sum(entry.seconds.values()) * 1e3
-            lines.append(
-                f"  ({entry.signature}): {entry.reason}; {total:.1f} ms, {entry.calls} calls"
-            )
-        return "\n".join(lines)
 
 
 class _Bucket:
@@ -275,7 +251,7 @@ class JitFunction:
         stand_ins = outside.values()
         leaves = [*call.named_specs(), *outside.specs]
         tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
-        random = _random_states()
+        random = random_states()
 
         def run(args: Any, kwargs: Any, hidden: Any) -> Any:
             return outside.call(args, kwargs, hidden)
@@ -289,7 +265,7 @@ class JitFunction:
         traced = trace_function(
             run, leaves, tree, name=self.__name__, values_only=False, refuse_as=self._function
         )
-        for name, state in _random_states().items():
+        for name, state in random_states().items():
             if state != random.get(name, "unused" if name == "np.random" else state):
                 refuse_random(name)
         return traced
@@ -299,7 +275,7 @@ class JitFunction:
         start = time.perf_counter()
         traced, outside = self._trace(call)
         if self._options["check"]:
-            _compare(traced, self._trace(call)[0])
+            compare(traced, self._trace(call)[0])
         seconds = {"trace": time.perf_counter() - start}
         start = time.perf_counter()
         runnable = self._compile_graph(traced, call, outside)
@@ -330,7 +306,7 @@ class JitFunction:
         if latest.names != tuple(call.leaf_names()):
             return "another structure of the arguments"
         pairs = zip(latest.names, latest.specs, call.specs, strict=True)
-        return ", ".join(_difference(n, a, b) for n, a, b in pairs if a != b) or "recompiled"
+        return ", ".join(difference(n, a, b) for n, a, b in pairs if a != b) or "recompiled"
 
     def _warn(self, bucket: _Bucket, outside: Outside) -> None:
         """A trace whose guards do not hold right after it: the function changes what it reads."""
@@ -556,23 +532,6 @@ def _check_function(function: Any) -> None:
     )
 
 
-def _difference(name: str, old: Any, new: Any) -> str:
-    if isinstance(old, Spec) and isinstance(new, Spec):
-        what = "dtype"
-        if old.weak != new.weak or old.scalar != new.scalar:
-            what = "kind"
-        elif old.type.shape != new.type.shape:
-            what = "shape"
-        elif old.type.dtype == new.type.dtype:
-            what = "layout"
-        return f"{what} of `{name}` changed from {show_spec(old)} to {show_spec(new)}"
-    if isinstance(old, Static) and isinstance(new, Static):
-        return f"static `{name}` changed from {old.value!r} to {new.value!r}"
-    if isinstance(new, Same):
-        return f"`{name}` is the same array as another argument"
-    return f"kind of `{name}` changed"
-
-
 def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ...]]:
     """The layout of each graph parameter, in elements."""
     from ..codegen.module import contiguous_strides
@@ -584,53 +543,3 @@ def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ..
         assert isinstance(array, np.ndarray)
         found.append(tuple(s // array.itemsize for s in array.strides))
     return found
-
-
-def _random_states() -> dict[str, Any]:
-    """The states of the global random generators; "unused" for one that nothing was drawn from."""
-    states: dict[str, Any] = {}
-    module = sys.modules.get("random")
-    if module is not None:
-        states["Python's random module"] = module.getstate()
-    legacy = sys.modules.get("numpy.random")  # imported by its first use
-    if legacy is not None:
-        name, key, position, *rest = legacy.get_state()
-        fresh = position == len(key) and rest == [0, 0.0]
-        states["np.random"] = "unused" if fresh else (key.tobytes(), position, *rest)
-    return states
-
-
-def _compare(first: Traced, second: Traced) -> None:
-    """Raise ImpureFunctionError if two traces of the same call differ."""
-    for a, b in zip(first.graph.ops, second.graph.ops, strict=False):
-        if _print(a) != _print(b):
-            complain(
-                errors.ImpureFunctionError,
-                "two traces of the same call differ: "
-                f"first {a.name} {_attributes(a)}, then {b.name} {_attributes(b)}",
-                "what this line computes depends on something other than the arguments (a counter, "
-                "the time, random numbers, the order of a set): pass it as an argument.",
-                line=b.loc or a.loc,
-            )
-    if len(first.graph.ops) != len(second.graph.ops) or len(first.results) != len(second.results):
-        longer = max(first.graph, second.graph, key=lambda g: len(g.ops))
-        extra = longer.ops[min(len(first.graph.ops), len(second.graph.ops)) :]
-        complain(
-            errors.ImpureFunctionError,
-            "two traces of the same call differ: one has more operations than the other",
-            "what this line does depends on something other than the arguments: pass it as one.",
-            line=extra[0].loc if extra else None,
-        )
-
-
-def _print(op: Any) -> tuple[Any, ...]:
-    attrs = tuple(
-        (k, v.tobytes(), v.dtype, v.shape) if isinstance(v, np.ndarray) else (k, v)
-        for k, v in sorted(op.attrs.items())
-    )
-    regions = tuple(str(region) for region in op.regions)
-    return op.name, [v.type for v in op.operands], attrs, regions
-
-
-def _attributes(op: Any) -> str:
-    return ", ".join(f"{k}={v}" for k, v in op.attrs.items())

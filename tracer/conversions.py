@@ -1,0 +1,168 @@
+"""When Python or NumPy asks a tracer for its value: bool(), float(), len(), iteration, np.asarray.
+
+An eager trace knows its values and gives them, unless a derivative would be lost. Elsewhere each is
+an error that says what to write instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from . import errors
+from .core import Array, EagerBuilder, Tracer, concrete, method, refuse_leaked
+from .errors import complain
+
+
+@method("__len__")
+def length(self: Tracer) -> int:
+    if not self.shape:
+        complain(
+            errors.TracerIterationError,
+            "len() of an unsized object: a 0-d value has no length",
+            "use x.size, or give the value an axis with x.reshape(1).",
+            operands={"x": self},
+        )
+    return self.shape[0]
+
+
+@method("__iter__")
+def iterate(self: Tracer) -> Iterator[Any]:
+    if not self.shape:
+        complain(
+            errors.TracerIterationError,
+            "iteration over a 0-d value",
+            "iterate over an array with an axis; for a traced count write "
+            "jt.fori_loop(0, n, body, init).",
+            operands={"x": self},
+        )
+    return (self[i] for i in range(self.shape[0]))
+
+
+@method("__bool__")
+def truth(self: Tracer) -> bool:
+    if _is_concrete(self):
+        return bool(concrete(self))
+    if self.size > 1:
+        complain(
+            errors.ArrayTruthError,
+            "the truth value of an array with more than one element is ambiguous",
+            "reduce it with np.any(x) or np.all(x), and branch with jt.where or jt.cond: the "
+            "values are known only when the compiled function runs.",
+            operands={"condition": self},
+        )
+    complain(
+        errors.TracerBoolError,
+        "a traced value has no truth value yet: it is known only when the compiled function "
+        "runs, but `if`, `while`, `and`, `or`, `not`, `assert` and comparisons in a chain ask "
+        "for it now",
+        "write jt.where(condition, a, b) to choose by element, jt.cond(condition, then, "
+        "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or "
+        f"{_make_static(self)}.",
+        operands={"condition": self},
+    )
+
+
+@method("__float__")
+def to_float(self: Tracer) -> float:
+    return float(_to_python(self, "float()"))
+
+
+@method("__int__")
+def to_int(self: Tracer) -> int:
+    return int(_to_python(self, "int()"))
+
+
+@method("__complex__")
+def to_complex(self: Tracer) -> complex:
+    return complex(_to_python(self, "complex()"))
+
+
+@method("__index__")
+def to_index(self: Tracer) -> int:
+    if _is_concrete(self):
+        return concrete(self).__index__()
+    complain(
+        errors.TracerIndexError,
+        "Python needs an integer here (range, a shape, a list index, a slice bound), and a "
+        "traced value is known only when the compiled function runs",
+        f"{_make_static(self)}, loop with jt.fori_loop, or index an array with x[i] or "
+        "jt.take(x, i).",
+        operands={"index": self},
+    )
+
+
+@method("__format__")
+def formatted(self: Tracer, spec: str) -> str:
+    if spec and _is_concrete(self) and not self.shape:
+        return format(concrete(self).item(), spec)
+    return format(repr(self), spec)
+
+
+@method("__array__")
+def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array:
+    if _is_concrete(self):
+        _refuse_active(self, "np.asarray(x)")
+        return np.array(concrete(self), dtype=dtype)
+    complain(
+        errors.TracerConversionError,
+        "NumPy asked a traced value for its elements, which are known only when the compiled "
+        "function runs (np.asarray(x), np.array([x, 1.0]), or an assignment into an array "
+        "that NumPy made, as in `out = np.zeros(n); out[0] = x`)",
+        "make the array with jt.zeros, jt.empty, jt.asarray, jt.stack or np.zeros_like(x), "
+        "which assignments into are traced.",
+        operands={"x": self},
+    )
+
+
+def _make_static(x: Tracer) -> str:
+    """The advice to make `x`, or what it was computed from, a static argument."""
+    value = x._storage.value
+    if x._storage.parameter is None or x._storage.version or not value.name:
+        return "make the argument that it depends on static (static_argnames)"
+    return f"make `{value.name}` static (static_argnames={value.name!r})"
+
+
+def _is_concrete(x: Tracer) -> bool:
+    """Whether the value is known. Python asks for it now, so a tracer must be alive."""
+    trace = x._storage.trace
+    if trace.done:
+        refuse_leaked(x)
+    return isinstance(trace.builder, EagerBuilder)
+
+
+def _to_python(x: Tracer, what: str) -> Any:
+    if _is_concrete(x):
+        if what != "int()":
+            _refuse_active(x, what)
+        array = concrete(x)
+        return array if array.ndim else array[()]
+    complain(
+        errors.TracerConversionError,
+        f"{what} needs a number, and a traced value is known only when the compiled function runs "
+        "(math functions and formatting ask for it too, and so does an assignment into an array "
+        "that NumPy made: `out = np.zeros(n); out[0] = x`)",
+        "stay with arrays: x.astype(dtype) to convert, jt.sin instead of math.sin, jt.zeros "
+        f"instead of np.zeros for arrays that you fill; or {_make_static(x)}.",
+        operands={"x": x},
+    )
+
+
+def _refuse_active(x: Tracer, what: str) -> None:
+    """A value that is being differentiated must not turn into a constant without a word."""
+    trace = x._storage.trace
+    assert isinstance(trace.builder, EagerBuilder)
+    if x.value not in trace.builder.active:
+        return
+    complain(
+        errors.TracerConversionError,
+        f"{what} makes a plain number of a value that {trace.what} differentiates, and the "
+        "derivative would be lost (math functions ask for one, and so does an assignment into an "
+        "array that NumPy made: `out = np.zeros(n); out[0] = x`)",
+        "stay with arrays: jt.sin instead of math.sin, jt.zeros or np.zeros_like(x) instead of "
+        "np.zeros for arrays that you fill; for the number as a constant write "
+        "float(jt.stop_gradient(x)).",
+        operands={"x": x},
+    )
