@@ -144,10 +144,10 @@ def _updatable(low: Lowering, op: Op, base: Value) -> Array:
     """
     here = low.arrays.get(base)
     own = here is not None and here not in low.borrowed and here.kind != "const"
-    if here is not None and own and op.result not in low.target_of and _dead_after(low, base, op):
-        if _detached(low, op, base):
-            del low.arrays[base]
-            return here
+    free = own and op.result not in low.target_of and _dead_after(low, base, op)
+    if here is not None and free and _detached(low, op, base):
+        del low.arrays[base]
+        return here
     last = op.result
     while last not in low.target_of:
         users = low.users[last]

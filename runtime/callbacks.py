@@ -55,5 +55,5 @@ def _array_at(pointer: int | None, type: TensorType) -> np.ndarray[Any, Any]:
     if type.size == 0 or pointer is None:
         return np.empty(type.shape, type.dtype)
     nbytes = math.prod(type.shape) * type.dtype.itemsize
-    memory = (ctypes.c_char * nbytes).from_address(pointer)
+    memory: Any = (ctypes.c_char * nbytes).from_address(pointer)
     return np.frombuffer(memory, type.dtype).reshape(type.shape)

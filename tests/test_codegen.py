@@ -77,7 +77,9 @@ def test_op(case):
     run_case(case, "contiguous", wild=False)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.definition.family == "elementwise"], ids=str)
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c.definition.family == "elementwise"], ids=str
+)
 def test_op_on_extreme_values(case):
     run_case(case, "contiguous", wild=True)
 

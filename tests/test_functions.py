@@ -191,7 +191,8 @@ np.take(x, i, axis=1, mode="clip")
 (jt.linspace(x[0], x[1], 7, axis=1), jt.linspace(0, 1, 2000) * o, jt.linspace(0, 10, 5, dtype=int))
 jt.linspace(o, 3, 5, retstep=True)
 (jt.eye(4, k=1) @ x.T, jt.identity(3), jt.tri(3, 4), jt.tri(3, 4, -1), jt.indices((3, 4)) * x)
-(jt.array([x[0, 0], x[1, 1], 1.0]), jt.array([[f[0, 0], 1], [2, 3]]), jt.asarray(x), jt.array(x, ndmin=3))
+(jt.array([x[0, 0], x[1, 1], 1.0]), jt.array([[f[0, 0], 1], [2, 3]]))
+(jt.asarray(x), jt.array(x, ndmin=3))
 (jt.logspace(x[0, 0], 1, 5), jt.geomspace(np.abs(x[0, 0]), 9, 5), jt.geomspace(1, 1000, 4) + o)
 (np.add.reduce(x), np.add.reduce(x, axis=None), np.add.accumulate(x, axis=1), np.multiply.reduce(i))
 (np.maximum.accumulate(i, axis=1), np.maximum.reduce(i, axis=None), np.minimum.accumulate(x))
@@ -280,7 +281,7 @@ def test_at() -> None:
     check(f, DATA["x"], DATA["v"], np.array([0, 2, 2, 0]))
 
 
-NUMBERS = [d for d in DTYPE_NAMES.values()]
+NUMBERS = list(DTYPE_NAMES.values())
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 
 
@@ -302,7 +303,9 @@ def agree(f: Any, *args: Any) -> None:
     except (TypeError, ValueError, IndexError):
         check_raises(f, *args)
         return
-    if any(np.asarray(w).dtype == np.float16 for w in (want if isinstance(want, tuple) else [want])):
+    if any(
+        np.asarray(w).dtype == np.float16 for w in (want if isinstance(want, tuple) else [want])
+    ):
         with pytest.raises(TypeError):
             run(f, *args)
         return
@@ -325,7 +328,9 @@ def test_reductions_of_any_shape_and_dtype(x: Any, name: str, axis: Any, keepdim
 
 
 @settings(max_examples=100)
-@given(arrays(), arrays(), st.sampled_from(["matmul", "dot", "concatenate", "add", "where", "kron"]))
+@given(
+    arrays(), arrays(), st.sampled_from(["matmul", "dot", "concatenate", "add", "where", "kron"])
+)
 def test_pairs_of_any_shape_and_dtype(x: Any, y: Any, name: str) -> None:
     f = {
         "concatenate": lambda x, y: np.concatenate([x, y]),

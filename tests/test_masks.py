@@ -166,7 +166,9 @@ def test_mask_through_gather_update_concat() -> None:
     def f(x: Term) -> Term:
         b = x.b
         bad = x.sqrt()
-        picked = Term(b, b.op("gather", bad.value, b.const([3, 0, 3, 1], I64), axes=(0,), mode="check"))
+        picked = Term(
+            b, b.op("gather", bad.value, b.const([3, 0, 3, 1], I64), axes=(0,), mode="check")
+        )
         twice = Term(b, b.op("concat", bad.value, picked.value, axis=0))
         both = Term(b, b.op("concat", x.value, x.value, axis=0))
         return where((both > 0) & (twice > 0), twice, 0)
@@ -204,5 +206,7 @@ def test_support_of_long_sums_does_not_recurse() -> None:
             total = total + root
         return total
 
-    (got,) = np.asarray(evaluate(vjp_graph(build(f, np.zeros(2)), [0]), [np.zeros(2), np.ones(2)])[1:])
+    (got,) = np.asarray(
+        evaluate(vjp_graph(build(f, np.zeros(2)), [0]), [np.zeros(2), np.ones(2)])[1:]
+    )
     assert got.tolist() == [0, 0]

@@ -65,9 +65,7 @@ _SYMBOLS = {
 
 def _foreign(x: Any) -> bool:
     """Whether an operator should leave `x` to the other operand's own methods."""
-    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, list, tuple)):
-        return False
-    return True
+    return not isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, list, tuple))
 
 
 def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
@@ -255,5 +253,3 @@ def _array_function(
 def _array_namespace(self: Tracer, *, api_version: str | None = None) -> Any:
     """The root module: it is an array namespace."""
     return sys.modules[__name__.partition(".")[0]]
-
-

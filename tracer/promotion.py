@@ -12,7 +12,7 @@ float16 in NumPy) is refused with a TypeError that says what to convert.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def kind_of(dtype: DType, weak: str | None) -> Kind:
 _SAMPLES: dict[Any, Any] = {int: 0, float: 0.0}
 
 
-@lru_cache(maxsize=None)
+@cache
 def result_dtype(*kinds: Kind) -> DType:
     """`np.result_type` of the operands: what where, clip and concatenate give.
 
@@ -90,7 +90,7 @@ def check_python_int(value: int, dtype: DType) -> None:
         raise OverflowError(f"Python integer {value} out of bounds for {dtype.name}")
 
 
-@lru_cache(maxsize=None)
+@cache
 def ufunc_dtypes(
     ufunc: np.ufunc,
     kinds: tuple[Kind, ...],
@@ -118,7 +118,11 @@ def ufunc_dtypes(
 
 
 def _resolve(
-    ufunc: np.ufunc, query: Sequence[Any], dtype: DType | None, casting: Any, reduction: bool = False
+    ufunc: np.ufunc,
+    query: Sequence[Any],
+    dtype: DType | None,
+    casting: Any,
+    reduction: bool = False,
 ) -> tuple[Any, ...]:
     if dtype is None:
         return ufunc.resolve_dtypes(tuple(query), casting=casting, reduction=reduction)

@@ -20,6 +20,9 @@ from . import (  # noqa: F401  (each module enters its functions into the table)
     ufuncs,
 )
 from .table import BY_NUMPY, FUNCTIONS, ArrayFunction, public_names
-from .. import indexing, masked, methods, operators  # noqa: F401, E402, I001  (attach to Tracer)
+
+# isort: split
+# Last: they attach functions of the table to Tracer.
+from .. import indexing, masked, methods, operators  # noqa: F401
 
 __all__ = ["BY_NUMPY", "FUNCTIONS", "ArrayFunction", "public_names"]

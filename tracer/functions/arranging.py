@@ -102,7 +102,9 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
         final = (*x.shape[:axis], n * count, *x.shape[axis + 1 :])
         return wrap(b.reshape(value, shape=final), scalar=False)
     if counts.shape != (n,):
-        raise ValueError(f"operands could not be broadcast together with shape ({n},) {counts.shape}")
+        raise ValueError(
+            f"operands could not be broadcast together with shape ({n},) {counts.shape}"
+        )
     from .selection import take
 
     return take(x, np.repeat(np.arange(n), counts).tolist(), axis=axis)
@@ -145,9 +147,8 @@ def pad(array_: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
         fills = _fills(kwargs.pop("constant_values", 0), x.ndim)
         _no_more(mode, kwargs)
         return _pad_constant(x, widths, fills)
-    if mode in ("reflect", "symmetric"):
-        if kwargs.pop("reflect_type", "even") != "even":
-            refuse_option("pad", reflect_type="odd")
+    if mode in ("reflect", "symmetric") and kwargs.pop("reflect_type", "even") != "even":
+        refuse_option("pad", reflect_type="odd")
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         refuse_option("pad", mode=mode)
     _no_more(mode, kwargs)
@@ -182,7 +183,11 @@ def _pieces(
         return None
 
     parts: list[Tracer] = []
-    ends = (positions[:low], positions[low : len(positions) - high], positions[len(positions) - high :])
+    ends = (
+        positions[:low],
+        positions[low : len(positions) - high],
+        positions[len(positions) - high :],
+    )
     for part in ends:
         if len(part):
             piece = run(part)
@@ -436,5 +441,3 @@ def _by_positions(x: Tracer, positions: np.ndarray[Any, Any], axis: int) -> Trac
         return take(x, positions.tolist(), axis=axis)
     runs = np.split(positions, cuts)
     return concatenate([x[(*lead, slice(int(r[0]), int(r[-1]) + 1))] for r in runs], axis)
-
-

@@ -41,9 +41,9 @@ def array(x: Any, dtype: Any = None) -> Tracer:
     """`np.asarray(x)` as a tracer: lists (of tracers too) are stacked, scalars become 0-d."""
     if getattr(type(x), "_jitney_lazy", False):
         x = x.materialise()
-    if isinstance(x, Tracer) and (dtype is None or x.dtype == dtype):
-        if x._storage.trace is require_trace():
-            return x
+    as_it_is = isinstance(x, Tracer) and (dtype is None or x.dtype == dtype)
+    if as_it_is and x._storage.trace is require_trace():
+        return x
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if isinstance(x, range):
@@ -130,7 +130,7 @@ def ints(x: Any) -> tuple[int, ...]:
     """A shape, repetition counts, ...: an int or a sequence of ints, as a tuple of Python ints."""
     if isinstance(x, Tracer) and x.ndim == 1:
         x = require_static(x, "shape")
-    if isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) > 0 or isinstance(x, range):
+    if (isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) > 0) or isinstance(x, range):
         return tuple(operator.index(i) for i in x)
     return () if isinstance(x, (list, tuple)) else (operator.index(x),)
 
@@ -184,9 +184,7 @@ def broadcast_values(operands: Sequence[Any], dtypes: Sequence[DType], what: str
     """The operands' values, converted and broadcast to one shape."""
     shape = broadcast_shape(operands, what)
     b = build()
-    return [
-        b.broadcast_to(as_value(x, d), shape) for x, d in zip(operands, dtypes, strict=True)
-    ]
+    return [b.broadcast_to(as_value(x, d), shape) for x, d in zip(operands, dtypes, strict=True)]
 
 
 def store(out: Any, result: Tracer, casting: str = "same_kind", where: Any = True) -> Tracer:

@@ -60,7 +60,7 @@ def _matmul(x1: Any, x2: Any) -> Tracer:
     if a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
         _mismatch("matmul", a, b, a.shape[-1], b.shape[-2 if b.ndim > 1 else 0])
     u, v, _ = _values(a, b)
-    if a.ndim <= 2 and b.ndim <= 2 or b.ndim <= 2:
+    if (a.ndim <= 2 and b.ndim <= 2) or b.ndim <= 2:
         return wrap(contract(u, v, ((a.ndim - 1,), (max(b.ndim - 2, 0),))))
     if a.ndim == 1:
         result = contract(v, u, ((b.ndim - 2,), (0,)))
@@ -90,9 +90,19 @@ def _matmul(x1: Any, x2: Any) -> Tracer:
 
 @function("matmul", "linalg.matmul")
 def matmul(
-    x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None, casting: str = "same_kind",
-    order: str = "K", subok: bool = True, axes: Any = None, axis: Any = None,
-    keepdims: bool = False, signature: Any = None,
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: str = "same_kind",
+    order: str = "K",
+    subok: bool = True,
+    axes: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+    signature: Any = None,
 ) -> Tracer:
     for name, value in {"axes": axes, "axis": axis, "signature": signature}.items():
         if value is not None:
@@ -209,9 +219,7 @@ def cross(
     x = moveaxis(x, axis_index(axisa, x.ndim, x), -1)
     y = moveaxis(y, axis_index(axisb, y.ndim, y), -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
-        raise ValueError(
-            "incompatible dimensions for cross product\n(dimension must be 2 or 3)"
-        )
+        raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
     p = [x[..., i] for i in range(x.shape[-1])]
     q = [y[..., i] for i in range(y.shape[-1])]
     z = p[0] * q[1] - p[1] * q[0]
@@ -339,5 +347,3 @@ def _sliding(x: Tracer, kernel: Tracer, mode: str) -> Tracer:
     )
     windows = b.gather(as_value(padded), index, axes=(0,), mode="clip")
     return wrap(contract(windows, as_value(flipped), ((1,), (0,))))
-
-

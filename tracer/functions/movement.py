@@ -5,6 +5,7 @@ What NumPy returns as a view is a view here too (`tracer.views`).
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -26,9 +27,8 @@ from .common import (
     ints,
     kind,
     require_static,
-    static_array,
 )
-from .table import function, refuse_option
+from .table import function
 
 
 @function("reshape")
@@ -222,7 +222,9 @@ def concatenate(
     axis = axis_index(axis, ndim, parts[0])
     for i, p in enumerate(parts):
         same = p.ndim == ndim and all(
-            n == m for k, (n, m) in enumerate(zip(p.shape, parts[0].shape, strict=True)) if k != axis
+            n == m
+            for k, (n, m) in enumerate(zip(p.shape, parts[0].shape, strict=True))
+            if k != axis
         )
         if not same:
             complain(
@@ -328,7 +330,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Trace
     else:
         cuts = [0, *ints(indices_or_sections), n]
     lead = (slice(None),) * axis
-    return [x[(*lead, slice(i, j))] for i, j in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [x[(*lead, slice(i, j))] for i, j in itertools.pairwise(cuts)]
 
 
 @function("split")
@@ -371,5 +373,3 @@ def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Tracer, ...]:
     if a.ndim == 0:
         raise ValueError("Input array must be at least 1-d.")
     return tuple(moveaxis(a, axis, 0))
-
-

@@ -60,9 +60,7 @@ def _keep(keepdims: Any) -> bool:
     return bool(keepdims) if given(keepdims) else False
 
 
-def _accumulation(
-    op: str, combine: str, identity: int
-) -> Callable[..., Any]:
+def _accumulation(op: str, combine: str, identity: int) -> Callable[..., Any]:
     def traced(
         a: Any,
         axis: Any = None,
@@ -298,7 +296,9 @@ def average(
             if axis is None:
                 raise TypeError("Axis must be specified when shapes of a and weights differ.")
             if w.shape != tuple(x.shape[i] for i in axes):
-                raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+                raise ValueError(
+                    "Shape of weights must be consistent with shape of a along specified axis."
+                )
             w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
         dtype = np.result_type(x.dtype, w.dtype, *(() if x.dtype.kind == "f" else (F64,)))
         scale = sum_(w.astype(dtype) + np.zeros(x.shape, dtype), axis=axes, keepdims=keepdims)
@@ -312,9 +312,10 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return sum_(array(a).astype(bool), axis=axis, dtype=np.int64, keepdims=keepdims)
 
 
-@function("logsumexp", reference=lambda a, axis=None, keepdims=False: logsumexp_reference(
-    a, axis, keepdims
-))
+@function(
+    "logsumexp",
+    reference=lambda a, axis=None, keepdims=False: logsumexp_reference(a, axis, keepdims),
+)
 def logsumexp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """`log(sum(exp(a)))` without overflow; infinities and empty sums give what the limit gives."""
     x = array(a)

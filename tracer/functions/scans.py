@@ -69,7 +69,9 @@ def _cumulative(name: str, scan: Callable[..., Any], start: int) -> None:
         a = a.reshape(1) if a.ndim == 0 else a
         if axis is None:
             if a.ndim != 1:
-                raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+                raise ValueError(
+                    "For arrays which have more than one dimension ``axis`` argument is required."
+                )
             axis = 0
         axis = axis_index(axis, a.ndim, a)
         result = scan(a, axis, dtype)
@@ -174,7 +176,9 @@ def _slope(x: Tracer, spacing: Any, axis: int, edge_order: int) -> Tracer:
             last = (1.5 * y[-1:] - 2.0 * y[-2:-1] + 0.5 * y[-3:-2]) / spacing
     else:
         if h.shape != (y.shape[0],):
-            raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+            raise ValueError(
+                "when 1d, distances must match the length of the corresponding dimension"
+            )
         step = diff(h).reshape((-1,) + (1,) * (y.ndim - 1))
         d1, d2 = step[:-1], step[1:]
         a, b, c = -d2 / (d1 * (d1 + d2)), (d2 - d1) / (d1 * d2), d1 / (d2 * (d1 + d2))

@@ -308,5 +308,3 @@ def histogram(
     if density:
         totals = totals / diff(edges) / sum_(totals)
     return totals, edges
-
-

@@ -128,9 +128,7 @@ def quantile(
 
 
 @function("percentile")
-def percentile(
-    a: Any, q: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
-) -> Any:
+def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
     x = array(a)
     share = _fractions(q, x) / (x.dtype.type(100) if x.dtype.kind == "f" else 100)
     if share.size and not (share.min() >= 0 and share.max() <= 1):
@@ -160,7 +158,7 @@ def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, middle: bool = False)
         return result.reshape(shape) if keepdims else result
     ordered = sort(flat, -1)
     place = float(q) * (size - 1)
-    low = int(math.floor(place))
+    low = math.floor(place)
     high = min(low + 1, size - 1)
     own = float_dtype(x.dtype)
     a, b = ordered[..., low].astype(own), ordered[..., high].astype(own)
@@ -263,5 +261,3 @@ def interp(
     result = where(points > xs[-1], ys[-1] if right is None else right, result)
     result = where(ufuncs.apply(np.isnan, points), points, result)
     return wrap(as_value(result))
-
-
