@@ -258,7 +258,7 @@ def test_no_temporaries_no_arena():
 
 
 def test_playing_finds_a_bad_plan():
-    """The tests above can fail: each pair of values that live at one time, put in one place, is noticed."""
+    """The tests above can fail: two values of one time in one place are noticed."""
 
     def three_at_once(b, x):
         sorts = [b.sort(b.mul(x, b.full_like(x, k)), axis=0, stable=True) for k in (1.0, 2.0, 3.0)]

@@ -1,0 +1,93 @@
+!0 = !{!"branch_weights", i32 1, i32 2000}
+declare <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr>, <8 x i1>, <8 x double>)
+declare i8 @llvm.cttz.i8(i8, i1)
+define internal void @gather_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
+entry:
+  %p0a = getelementptr ptr, ptr %ctx, i64 0
+  %p0 = load ptr, ptr %p0a, align 8
+  %p1a = getelementptr ptr, ptr %ctx, i64 1
+  %p1 = load ptr, ptr %p1a, align 8
+  %p2a = getelementptr ptr, ptr %ctx, i64 2
+  %p2 = load ptr, ptr %p2a, align 8
+  %statusa = getelementptr ptr, ptr %ctx, i64 3
+  %status = load ptr, ptr %statusa, align 8
+  br label %for0
+for0:
+  %i3 = phi i64 [ 0, %entry ], [ %i3n, %good15 ]
+  %i3c = icmp slt i64 %i3, 33
+  br i1 %i3c, label %do1, label %end2
+do1:
+  %v4 = icmp slt i64 %i3, 25
+  %v5 = select i1 %v4, i64 %i3, i64 25
+  %v6 = getelementptr i64, ptr %p0, i64 %v5
+  %v7 = load <8 x i64>, ptr %v6, align 8
+  %v8 = icmp slt <8 x i64> %v7, zeroinitializer
+  %v9 = add <8 x i64> %v7, splat (i64 50)
+  %v10 = select <8 x i1> %v8, <8 x i64> %v9, <8 x i64> %v7
+  %v11 = icmp uge <8 x i64> %v10, splat (i64 50)
+  %v12 = bitcast <8 x i1> %v11 to i8
+  %v13 = icmp ne i8 %v12, 0
+  br i1 %v13, label %bad14, label %good15, !prof !0
+bad14:
+  %v16 = call i8 @llvm.cttz.i8(i8 %v12, i1 true)
+  %v17 = extractelement <8 x i64> %v7, i8 %v16
+  %v18 = getelementptr i64, ptr %status, i64 0
+  %v19 = getelementptr i64, ptr %status, i64 1
+  %v20 = getelementptr i64, ptr %status, i64 7
+  %v21 = load i64, ptr %v18, align 8
+  %v22 = load i64, ptr %v19, align 8
+  %v23 = load i64, ptr %v20, align 8
+  %v24 = icmp eq i64 %v23, 0
+  %v25 = select i1 %v24, i64 %v17, i64 %v21
+  store i64 %v25, ptr %v18, align 8
+  %v26 = select i1 %v24, i64 50, i64 %v22
+  store i64 %v26, ptr %v19, align 8
+  %v27 = select i1 %v24, i64 1, i64 %v23
+  store i64 %v27, ptr %v20, align 8
+  br label %good15
+good15:
+  %v28 = select <8 x i1> %v11, <8 x i64> zeroinitializer, <8 x i64> %v10
+  %v29 = add <8 x i64> splat (i64 0), %v28
+  %v30 = getelementptr double, ptr %p1, <8 x i64> %v29
+  %v31 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> align 8 %v30, <8 x i1> splat (i1 true), <8 x double> zeroinitializer)
+  %v32 = getelementptr double, ptr %p2, i64 %v5
+  store <8 x double> %v31, ptr %v32, align 8
+  %i3n = add nsw i64 %i3, 8
+  br label %for0
+end2:
+  ret void
+}
+
+define i32 @jitney_entry(ptr %args) nounwind {
+entry:
+  %in0_at = getelementptr ptr, ptr %args, i64 0
+  %in0 = load ptr, ptr %in0_at, align 8
+  %in1_at = getelementptr ptr, ptr %args, i64 1
+  %in1 = load ptr, ptr %in1_at, align 8
+  %out0_at = getelementptr ptr, ptr %args, i64 2
+  %out0 = load ptr, ptr %out0_at, align 8
+  %arena_at = getelementptr ptr, ptr %args, i64 3
+  %arena = load ptr, ptr %arena_at, align 8
+  %status_at = getelementptr ptr, ptr %args, i64 4
+  %status = load ptr, ptr %status_at, align 8
+  %site_at = getelementptr i64, ptr %status, i64 7
+  store i64 0, ptr %site_at, align 8
+  %ctx = alloca [4 x ptr], align 16
+  %t0 = getelementptr ptr, ptr %ctx, i64 0
+  store ptr %in1, ptr %t0, align 8
+  %t1 = getelementptr ptr, ptr %ctx, i64 1
+  store ptr %in0, ptr %t1, align 8
+  %t2 = getelementptr ptr, ptr %ctx, i64 2
+  store ptr %out0, ptr %t2, align 8
+  %t3 = getelementptr ptr, ptr %ctx, i64 3
+  store ptr %status, ptr %t3, align 8
+  call void @gather_0(ptr %ctx, i64 0, i64 33)
+  %t4 = load i64, ptr %site_at, align 8
+  %t5 = icmp ne i64 %t4, 0
+  %t6 = trunc i64 %t4 to i32
+  br i1 %t5, label %fail7, label %fine8
+fail7:
+  ret i32 %t6
+fine8:
+  ret i32 0
+}

@@ -1,0 +1,140 @@
+
+declare <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr>, <4 x i1>, <4 x double>)
+declare void @llvm.masked.scatter.v4f64.v4p0(<4 x double>, <4 x ptr>, <4 x i1>)
+define internal void @neg_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
+entry:
+  %p0a = getelementptr ptr, ptr %ctx, i64 0
+  %p0 = load ptr, ptr %p0a, align 8
+  %p1a = getelementptr ptr, ptr %ctx, i64 1
+  %p1 = load ptr, ptr %p1a, align 8
+  br label %for0
+for0:
+  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
+  %i3c = icmp slt i64 %i3, 10
+  br i1 %i3c, label %do1, label %end2
+do1:
+  %v4 = icmp slt i64 %i3, 2
+  %v5 = select i1 %v4, i64 %i3, i64 2
+  %v6 = getelementptr double, ptr %p0, i64 %v5
+  %v7 = load <8 x double>, ptr %v6, align 8
+  %v8 = fneg <8 x double> %v7
+  %v9 = getelementptr double, ptr %p1, i64 %v5
+  store <8 x double> %v8, ptr %v9, align 8
+  %v10 = add i64 %v5, 50
+  %v11 = getelementptr double, ptr %p0, i64 %v10
+  %v12 = load <8 x double>, ptr %v11, align 8
+  %v13 = fneg <8 x double> %v12
+  %v14 = getelementptr double, ptr %p1, i64 %v10
+  store <8 x double> %v13, ptr %v14, align 8
+  %i3n = add nsw i64 %i3, 8
+  br label %for0
+end2:
+  ret void
+}
+
+define internal void @neg_1(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
+entry:
+  %p0a = getelementptr ptr, ptr %ctx, i64 0
+  %p0 = load ptr, ptr %p0a, align 8
+  %p1a = getelementptr ptr, ptr %ctx, i64 1
+  %p1 = load ptr, ptr %p1a, align 8
+  br label %for0
+for0:
+  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
+  %i3c = icmp slt i64 %i3, 4
+  br i1 %i3c, label %do1, label %end2
+do1:
+  %v4 = icmp slt i64 %i3, 0
+  %v5 = select i1 %v4, i64 %i3, i64 0
+  %v6 = insertelement <4 x i64> poison, i64 %v5, i64 0
+  %v7 = shufflevector <4 x i64> %v6, <4 x i64> poison, <4 x i32> zeroinitializer
+  %v8 = add <4 x i64> %v7, <i64 0, i64 1, i64 2, i64 3>
+  %v9 = mul <4 x i64> %v8, splat (i64 10)
+  %v10 = add <4 x i64> splat (i64 10), %v9
+  %v11 = getelementptr double, ptr %p0, <4 x i64> %v10
+  %v12 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v11, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
+  %v13 = fneg <4 x double> %v12
+  %v14 = getelementptr double, ptr %p1, <4 x i64> %v10
+  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v13, <4 x ptr> align 8 %v14, <4 x i1> splat (i1 true))
+  %v15 = add <4 x i64> splat (i64 19), %v9
+  %v16 = getelementptr double, ptr %p0, <4 x i64> %v15
+  %v17 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v16, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
+  %v18 = fneg <4 x double> %v17
+  %v19 = getelementptr double, ptr %p1, <4 x i64> %v15
+  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v18, <4 x ptr> align 8 %v19, <4 x i1> splat (i1 true))
+  %i3n = add nsw i64 %i3, 4
+  br label %for0
+end2:
+  ret void
+}
+
+define internal void @update_slice_2(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
+entry:
+  %p0a = getelementptr ptr, ptr %ctx, i64 0
+  %p0 = load ptr, ptr %p0a, align 8
+  %p1a = getelementptr ptr, ptr %ctx, i64 1
+  %p1 = load ptr, ptr %p1a, align 8
+  br label %for0
+for0:
+  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end6 ]
+  %i3c = icmp slt i64 %i3, 4
+  br i1 %i3c, label %do1, label %end2
+do1:
+  br label %for4
+for4:
+  %i7 = phi i64 [ 0, %do1 ], [ %i7n, %do5 ]
+  %i7c = icmp slt i64 %i7, 8
+  br i1 %i7c, label %do5, label %end6
+do5:
+  %v8 = icmp slt i64 %i7, 0
+  %v9 = select i1 %v8, i64 %i7, i64 0
+  %v10 = mul i64 %i3, 8
+  %v11 = add i64 %v10, %v9
+  %v12 = getelementptr double, ptr %p0, i64 %v11
+  %v13 = load <8 x double>, ptr %v12, align 8
+  %v14 = mul i64 %i3, 10
+  %v15 = add i64 %v14, %v9
+  %v16 = add i64 %v15, 11
+  %v17 = getelementptr double, ptr %p1, i64 %v16
+  store <8 x double> %v13, ptr %v17, align 8
+  %i7n = add nsw i64 %i7, 8
+  br label %for4
+end6:
+  %i3n = add nsw i64 %i3, 1
+  br label %for0
+end2:
+  ret void
+}
+
+define i32 @jitney_entry(ptr %args) nounwind {
+entry:
+  %in0_at = getelementptr ptr, ptr %args, i64 0
+  %in0 = load ptr, ptr %in0_at, align 8
+  %in1_at = getelementptr ptr, ptr %args, i64 1
+  %in1 = load ptr, ptr %in1_at, align 8
+  %out0_at = getelementptr ptr, ptr %args, i64 2
+  %out0 = load ptr, ptr %out0_at, align 8
+  %arena_at = getelementptr ptr, ptr %args, i64 3
+  %arena = load ptr, ptr %arena_at, align 8
+  %status_at = getelementptr ptr, ptr %args, i64 4
+  %status = load ptr, ptr %status_at, align 8
+  %site_at = getelementptr i64, ptr %status, i64 7
+  store i64 0, ptr %site_at, align 8
+  %ctx = alloca [4 x ptr], align 16
+  %t0 = getelementptr ptr, ptr %ctx, i64 0
+  store ptr %in0, ptr %t0, align 8
+  %t1 = getelementptr ptr, ptr %ctx, i64 1
+  store ptr %out0, ptr %t1, align 8
+  call void @neg_0(ptr %ctx, i64 0, i64 10)
+  %t2 = getelementptr ptr, ptr %ctx, i64 0
+  store ptr %in0, ptr %t2, align 8
+  %t3 = getelementptr ptr, ptr %ctx, i64 1
+  store ptr %out0, ptr %t3, align 8
+  call void @neg_1(ptr %ctx, i64 0, i64 4)
+  %t4 = getelementptr ptr, ptr %ctx, i64 0
+  store ptr %in1, ptr %t4, align 8
+  %t5 = getelementptr ptr, ptr %ctx, i64 1
+  store ptr %out0, ptr %t5, align 8
+  call void @update_slice_2(ptr %ctx, i64 0, i64 4)
+  ret i32 0
+}
