@@ -395,6 +395,42 @@ def test_the_array_of_a_closure_is_returned_itself() -> None:
     assert np.shares_memory(tail, w)
 
 
+gradient = jt.grad(lambda p: np.sum((np.sin(weights) * p) ** 2))
+
+
+def test_arrays_behind_a_derivative_are_inputs() -> None:
+    def loss(p):
+        return np.sum(np.cos(weights) * p)
+
+    f = interpreted(lambda p: (gradient(p), jt.grad(loss)(p), jt.value_and_grad(loss)(p)[1]))
+    for scale in (1.0, 2.0):
+        weights[:] *= scale
+        a, b, c = f(X)
+        np.testing.assert_allclose(a, 2 * np.sin(weights) ** 2 * X, rtol=1e-14)
+        np.testing.assert_allclose(b, np.cos(weights), rtol=1e-14)
+        np.testing.assert_allclose(c, b)
+    assert misses(f) == 1
+
+
+def test_arrays_behind_decorators_are_inputs() -> None:
+    def decorate(g):
+        @functools.wraps(g)
+        def wrapper(*args):
+            return g(*args) + weights[0]
+
+        return wrapper
+
+    @decorate
+    def inner(x):
+        return x * weights[1]
+
+    f = interpreted(lambda x: inner(x))
+    np.testing.assert_array_equal(f(X), X * 2 + 1)
+    weights[:] = 5.0
+    np.testing.assert_array_equal(f(X), X * 5 + 5)
+    assert misses(f) == 1
+
+
 # The function's own effects
 
 

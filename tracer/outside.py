@@ -30,7 +30,7 @@ from .guards import (
     random_state,
     write_guards,
 )
-from .reads import Path, Reads, find_reads
+from .reads import Path, Reads, find_reads, is_user_module
 from .tracing import Spec, Static
 
 _CONTAINERS = (list, tuple, dict)
@@ -297,9 +297,10 @@ class _Copies:
             cells = None
             if closure is not None:
                 cells = tuple(self._cells.get(id(cell), cell) for cell in closure)
+            user = is_user_module(function.__module__)
             found = FunctionType(
                 function.__code__,
-                self._namespace(function.__globals__),
+                self._namespace(function.__globals__) if user else function.__globals__,
                 function.__name__,
                 function.__defaults__,
                 cells,

@@ -146,13 +146,7 @@ class _Finder:
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
         }
         if not is_user_module(function.__module__):
-            for cell_path, _ in cells.values():  # a decorator's wrapper: enter what it wraps
-                value = _read(cell_path)
-                if isinstance(value, (FunctionType, MethodType)):
-                    self.callable(value, None, False)
-            wrapped = getattr(function, "__wrapped__", None)
-            if wrapped is not None:
-                self.callable(wrapped, None, False)
+            self.wrapper(function, [path for path, _ in cells.values()], free)
             return
         names = dict(cells)
         if owner is not None and code.co_argcount:
@@ -161,6 +155,20 @@ class _Finder:
             if isinstance(value, (FunctionType, MethodType)):
                 self.callable(value, None, False)
         self.code(code, function.__globals__, names, free)
+
+    def wrapper(self, function: FunctionType, cells: list[Path], free: bool) -> None:
+        """A library's function around the user's (jt.grad(f), a decorator): enter what it wraps."""
+        wrapped = getattr(function, "__wrapped__", None)
+        for path in cells:
+            value = _read(path)
+            if isinstance(value, FunctionType):
+                self.function(value, None, free, path)
+            elif isinstance(value, MethodType):
+                self.callable(value, None, False)
+            if value is wrapped:
+                wrapped = None
+        if wrapped is not None:
+            self.callable(wrapped, None, False)
 
     def code(
         self,
