@@ -431,6 +431,25 @@ def test_arrays_behind_decorators_are_inputs() -> None:
     assert misses(f) == 1
 
 
+def test_callable_objects_and_partials() -> None:
+    class Scale:
+        def __init__(self) -> None:
+            self.w, self.c = np.ones(3), 2.0
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.c + np.sum(np.sin(self.w)) * factor
+
+    scale = Scale()
+    partial = functools.partial(lambda w, x, *, c: x * np.sum(np.sin(w)) + c, np.ones(3), c=1.0)
+    f, g = interpreted(scale), interpreted(partial)
+    for value in (2.0, 3.0):
+        scale.c = scale.w[0] = partial.args[0][1] = value
+        np.testing.assert_array_equal(f(X), scale(X))
+        np.testing.assert_array_equal(f(X), scale(X))
+        np.testing.assert_array_equal(g(X), partial(X))
+    assert misses(f) == 2 and misses(g) == 2
+
+
 # The function's own effects
 
 

@@ -40,6 +40,7 @@ from .tracing import Spec, Static, Traced, trace_function
 _BACKENDS = ("native", "interpreter")
 _SCALARS = frozenset({bool, int, float})
 _ENTRIES = 16  # specialisations kept per signature; they differ in what they read from outside
+_SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
 _WARN_AFTER = 8  # tracings of one signature for changed outside values
 
 
@@ -282,6 +283,9 @@ class JitFunction:
         seconds["compile"] = time.perf_counter() - start
         entry = Entry(call, traced, outside, runnable, reason, seconds)
         self._misses += 1
+        if len(self._buckets) > _SIGNATURES:
+            self._buckets.pop(next(iter(self._buckets)))
+            self._fast.clear()  # it refills from the buckets
         bucket.entries = [entry, *bucket.entries][:_ENTRIES]
         if entry.check() is None:
             self._warn(bucket, outside)

@@ -304,6 +304,9 @@ class _Finder:
             if isinstance(value.__func__, FunctionType):
                 self.function(value.__func__, held, False, owner_free=False)
         elif isinstance(value, functools.partial):
+            held = Path("object", lambda: value, "partial")
+            self.end(held.get("args"), value.args, False)
+            self.end(held.get("keywords"), value.keywords, False)
             self.callable(value.func, None, False)
         elif isinstance(value, type):
             if is_user_module(value.__module__):
@@ -321,6 +324,11 @@ class _Finder:
                     self.callable(item, None, False)
                 elif is_user_module(type(item).__module__):
                     self.callable(type(item), None, False)
+        elif is_user_module(type(value).__module__):
+            call = inspect.getattr_static(type(value), "__call__", None)
+            if isinstance(call, FunctionType):
+                held = path or Path("object", lambda: value, type(value).__name__)
+                self.function(call, held, False, owner_free=False)
 
     def record(self, path: Path, value: Any, free: bool, identity: bool = False) -> None:
         key = path.key
