@@ -1,0 +1,106 @@
+"""Native sort and argsort against NumPy's stable sort: lengths around the runs, order of equals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import build, compiled
+
+from jitney.codegen.llvm.sorting import RUN
+from jitney.ir.types import DTYPE_NAMES
+
+DTYPES = list(DTYPE_NAMES.values())
+LENGTHS = [1, 2, 3, RUN - 1, RUN, RUN + 1, 2 * RUN, 2 * RUN + 1, 5 * RUN + 7, 1000, 4097]
+SHAPES = [(3, 40, 29), (26, 2, 1), (1, 1, 60), (30, 30, 30), (0, 3, 2), (2, 0, 5)]
+
+
+def both(b: Any, x: Any, axis: int) -> list[Any]:
+    return [b.sort(x, axis=axis, stable=True), b.argsort(x, axis=axis, stable=True)]
+
+
+def check(x: np.ndarray, axis: int = -1) -> None:
+    axis %= x.ndim
+    graph = build(lambda b, v: both(b, v, axis), x)
+    values, places = compiled(graph, [x]).run([x])
+    np.testing.assert_array_equal(places, np.argsort(x, axis=axis, kind="stable"))
+    want = np.sort(x, axis=axis, kind="stable")
+    np.testing.assert_array_equal(values, want)
+    if x.dtype.kind == "f":
+        np.testing.assert_array_equal(
+            np.signbit(values), np.signbit(want), "zeros keep their order"
+        )
+    assert places.dtype == np.int64 and values.dtype == x.dtype
+
+
+def sample(rng: np.random.Generator, shape: Any, dtype: np.dtype[Any], kinds: int) -> np.ndarray:
+    """Few different values, so that many are equal; the ends of the range among them."""
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
+    if dtype.kind == "f":
+        special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], dtype)
+        pool = np.concatenate([special, rng.standard_normal(kinds).astype(dtype)])
+    else:
+        info = np.iinfo(dtype)
+        ends = np.array([info.min, info.max, 0], dtype)
+        pool = np.concatenate([ends, rng.integers(0, 100, kinds).astype(dtype)])
+    return rng.choice(pool, shape)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_lengths(dtype):
+    rng = np.random.default_rng(1)
+    for n in LENGTHS:
+        check(sample(rng, n, dtype, kinds=n // 3 + 1))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_axes(shape, axis):
+    rng = np.random.default_rng(2)
+    check(sample(rng, shape, np.dtype("f4"), kinds=9), axis)
+    strided = np.asfortranarray(sample(rng, shape, np.dtype("i2"), kinds=9))
+    check(strided, axis)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: np.arange(float(n)),
+        lambda n: np.arange(float(n))[::-1],
+        lambda n: np.zeros(n),
+        lambda n: np.full(n, np.nan),
+        lambda n: np.tile([1.0, 0.0], n)[:n],
+        lambda n: np.concatenate([np.arange(n // 2), np.arange(n - n // 2)]).astype(float),
+    ],
+    ids=["sorted", "reversed", "equal", "nan", "alternating", "two runs"],
+)
+def test_orders(make):
+    for n in (RUN - 1, RUN + 1, 777):
+        check(make(n))
+
+
+@settings(max_examples=20)
+@given(st.lists(st.floats(width=32), min_size=1, max_size=80), st.booleans())
+def test_any_floats(values, double):
+    check(np.array(values, "f8" if double else "f4"))
+
+
+def test_the_source_stays_as_it_was():
+    x = np.array([3.0, 1.0, 2.0])
+    check(x)
+    np.testing.assert_array_equal(x, [3.0, 1.0, 2.0])
+
+
+def test_sorts_of_computed_and_reversed_values():
+    """Descending order is composed: flip of a sort of a flip."""
+    x = np.random.default_rng(4).integers(0, 9, (7, 50)).astype("f8")
+
+    def descending(b, x):
+        return b.flip(b.sort(b.flip(b.neg(x), axes=(1,)), axis=1, stable=True), axes=(1,))
+
+    (got,) = compiled(build(descending, x)).run([x])
+    np.testing.assert_array_equal(got, -np.sort(x, axis=1))
