@@ -1,356 +1,36 @@
 """`x[index]` and `x[index] = value` for every index that NumPy knows and whose result is static.
 
-An index is resolved in two steps. Its slices, `None`s and, when nothing else is there, integers make
-a *view* (`views.basic_index`). Integer arrays and traced integers then `gather` from that view or
-`scatter` into it, with NumPy's rule for the place of their dims. A boolean array that is known
-while tracing becomes integer arrays; a traced mask selects by element (see `masked`).
+An index is resolved (`index_plan`) in two steps. Its slices, `None`s and, when nothing else is
+there, integers make a *view* (`views.basic_index`). Integer arrays and traced integers then `gather`
+from that view or `scatter` into it, with NumPy's rule for the place of their dims. A boolean array
+that is known while tracing becomes integer arrays; a traced mask selects by element (see `masked`).
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Value
-from ..ir.types import BOOL, I64
 from . import errors, views
-from .core import Array, Tracer, as_value, current_trace, method, wrap
+from .core import Tracer, as_value, method, wrap
 from .errors import complain
-from .functions.common import array, build, operand, shape_of, static_array
+from .functions.common import array, build, operand, shape_of
+from .functions.table import ArrayFunction
+from .index_plan import Plan, Subscript, basic_items, resolve
 from .promotion import check_python_int
-
-
-class Subscript:
-    """How NumPy makes a view, remembered so that `x[i] += v` need not store twice."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: tuple[Any, ...]) -> None:
-        self.index = index
-
-    def __call__(self, a: Array) -> Array:
-        return a[self.index]
-
-
-@dataclass(slots=True)
-class Plan:
-    """A resolved index: `base` is a view with all slices applied; what is left indexes its `axes`.
-
-    `indices` are int64 values of one shape, or empty. Their dims stand at `place` in the result.
-    `mask` is a traced boolean array over the axes from `place` on.
-    """
-
-    base: Tracer
-    items: tuple[Any, ...]  # the basic part
-    axes: tuple[int, ...] = ()
-    indices: tuple[Value, ...] = ()
-    mode: str = "check"
-    place: int = 0
-    mask: Tracer | None = None
-    scalar: bool = False  # integers for all axes: the result is a NumPy scalar
-    view: bool = False  # only 0-d indices: NumPy gives a view
-
-
-def resolve(x: Tracer, index: Any) -> Plan:
-    """Resolve an index of `x`, or raise IndexError or TypeError as NumPy would, with the line."""
-    items = _expand(x, [_classify(i, x) for i in _as_tuple(index)])
-    advanced = [i for i in items if isinstance(i, (_Integers, _Mask))]
-    if not advanced:
-        return _basic(x, items, any(i is Ellipsis for i in _as_tuple(index)))
-    masks = [i for i in advanced if isinstance(i, _Mask)]
-    if masks:
-        return _masked_plan(x, items, masks)
-    return _advanced(x, items)
-
-
-@dataclass(slots=True)
-class _Integers:
-    """An integer index: an array, or an int (`known` has its elements while tracing)."""
-
-    given: Any
-    known: Array | None  # None for a traced one
-    fixed: bool  # cannot change from call to call
-    ndim: int
-
-
-@dataclass(slots=True)
-class _Mask:
-    mask: Tracer
-
-
-def _as_tuple(index: Any) -> tuple[Any, ...]:
-    return index if isinstance(index, tuple) else (index,)
-
-
-def _classify(item: Any, x: Tracer) -> Any:
-    """None, Ellipsis, a slice of ints, an int, `_Integers`, a list of `_Integers`, or `_Mask`."""
-    if item is None or item is Ellipsis:
-        return item
-    if isinstance(item, slice):
-        return _static_slice(item, x)
-    if isinstance(item, (bool, np.bool_)):
-        return [_bool_scalar(bool(item))]
-    if isinstance(item, (int, np.integer)):
-        return int(item)
-    if isinstance(item, (list, tuple, range)):
-        item = np.asarray(item) if static_array(item) is not None else array(item)
-        if isinstance(item, np.ndarray):
-            item = item.astype(np.int64) if item.size == 0 and item.dtype.kind == "f" else item
-            return _static_index(item, fixed=True)
-    if getattr(type(item), "_jitney_lazy", False):
-        item = item.materialise()
-    if isinstance(item, Tracer):
-        known = static_array(item)
-        if known is not None and known.dtype.kind == "b":
-            return _static_index(known, fixed=True)
-        if item.dtype == BOOL:
-            return _Mask(item)
-        _require_integer(item)
-        return _Integers(item, known, False, item.ndim)
-    if isinstance(item, np.ndarray):
-        return _static_index(item, fixed=False)
-    if hasattr(item, "__index__"):
-        return operator.index(item)
-    _require_integer(item)
-
-
-def _require_integer(item: Any) -> None:
-    if getattr(getattr(item, "dtype", None), "kind", "") not in tuple("iu"):
-        complain(
-            errors.BoundsError,
-            "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
-            "boolean arrays are valid indices",
-            "convert a float index with .astype(np.int64).",
-            operands={"index": item},
-        )
-
-
-def _static_index(item: Array, fixed: bool) -> Any:
-    if item.dtype.kind == "b":
-        if item.ndim == 0:
-            return [_bool_scalar(bool(item))]
-        return [_Integers(i, i, True, 1) for i in np.nonzero(item)] + [item.shape]
-    _require_integer(item)
-    if item.ndim == 0 and fixed:
-        return int(item)
-    return _Integers(item, item, fixed, item.ndim)
-
-
-def _bool_scalar(value: bool) -> Any:
-    complain(
-        errors.UnsupportedFunctionError,
-        f"indexing with the single boolean {value} cannot be traced",
-        "write x[None] for True, and an empty slice for False.",
-    )
-
-
-def _static_slice(item: slice, x: Tracer) -> slice:
-    bounds = (item.start, item.stop, item.step)
-    if any(isinstance(i, Tracer) and static_array(i) is None for i in bounds):
-        complain(
-            errors.TracerIndexError,
-            "the bounds of a slice decide the result's shape, and a traced value is known only "
-            "when the compiled function runs",
-            "a window of fixed size at a traced place is jt.dynamic_slice(x, starts, sizes), and "
-            "jt.dynamic_update_slice(x, update, starts) to write; or make the bound static.",
-            operands={"array": x},
-        )
-    if item.step is not None and operator.index(item.step) == 0:
-        raise ValueError("slice step cannot be zero")
-    return slice(*(None if i is None else operator.index(i) for i in bounds))
-
-
-def _expand(x: Tracer, classified: Sequence[Any]) -> list[Any]:
-    """One item per axis: lists flattened, the ellipsis expanded, boolean shapes checked."""
-    flat: list[Any] = []
-    shapes: dict[int, tuple[int, ...]] = {}  # position in flat -> shape of a boolean array
-    used = 0
-    dots = 0
-    for item in classified:
-        if isinstance(item, list):
-            *indices, shape = item
-            shapes[len(flat)] = shape
-            flat += indices
-            used += len(indices)
-            continue
-        flat.append(item)
-        dots += item is Ellipsis
-        used += item.mask.ndim if isinstance(item, _Mask) else item not in (None, Ellipsis)
-    if dots > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    if used > x.ndim:
-        complain(
-            errors.BoundsError,
-            f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed",
-            f"x has {x.ndim} axes.",
-            operands={"x": x},
-        )
-    missing = [slice(None)] * (x.ndim - used)
-    items: list[Any] = []
-    axis = 0
-    for position, item in enumerate(flat):
-        if position in shapes:
-            _check_mask(x, shapes[position], axis)
-        if item is Ellipsis:
-            items += missing
-            axis += len(missing)
-            continue
-        if isinstance(item, _Mask):
-            _check_mask(x, item.mask.shape, axis)
-            axis += item.mask.ndim
-        else:
-            axis += item is not None
-        items.append(item)
-    return items if dots else items + missing
-
-
-def _check_mask(x: Tracer, shape: tuple[int, ...], axis: int) -> None:
-    for i, n in enumerate(shape):
-        if x.shape[axis + i] != n:
-            complain(
-                errors.BoundsError,
-                f"boolean index did not match indexed array along axis {axis + i}; size of axis "
-                f"is {x.shape[axis + i]} but size of corresponding boolean axis is {n}",
-                "the mask must have the shape of the axes that it selects from.",
-                operands={"x": x},
-            )
-
-
-def _in_range(index: int, n: int, axis: int, x: Tracer) -> int:
-    if not -n <= index < n:
-        complain(
-            errors.BoundsError,
-            f"index {index} is out of bounds for axis {axis} with size {n}",
-            f"valid are {-n} to {n - 1}." if n else "the axis is empty.",
-            operands={"x": x},
-        )
-    return index + n if index < 0 else index
-
-
-def _basic(x: Tracer, items: Sequence[Any], dots: bool) -> Plan:
-    axis, checked = 0, []
-    for item in items:
-        if isinstance(item, int):
-            item = _in_range(item, x.shape[axis], axis, x)
-        axis += item is not None
-        checked.append(item)
-    scalar = not dots and all(isinstance(i, int) for i in checked)
-    return Plan(_view(x, checked), tuple(checked), scalar=scalar)
-
-
-def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
-    base = views.basic_index(x, items)
-    assert base._view is not None
-    base._view.numpy = Subscript(tuple(items))
-    return base
-
-
-def _advanced(x: Tracer, items: Sequence[Any]) -> Plan:
-    arrays = any(isinstance(i, _Integers) and i.ndim for i in items)
-    # Beside an array index, ints are indices of the same kind; alone they just remove an axis.
-    basic: list[Any] = []
-    found: list[_Integers] = []
-    axes, spots, axis, source = [], [], 0, 0
-    for spot, item in enumerate(items):
-        if isinstance(item, int):
-            item = _in_range(item, x.shape[source], source, x)
-            if arrays:
-                item = _Integers(item, np.asarray(item), True, 0)
-        if isinstance(item, _Integers):
-            _check_known(item, x.shape[source], source, x)
-            found.append(item)
-            axes.append(axis)
-            spots.append(spot)
-            basic.append(slice(None))
-            axis += 1
-        else:
-            basic.append(item)
-            axis += not isinstance(item, int)
-        source += item is not None
-    base = x if _whole(basic) else _view(x, basic)
-    together = spots == list(range(spots[0], spots[0] + len(spots)))
-    place = axes[0] if together else 0
-    mode, indices = _index_values(found, [base.shape[a] for a in axes])
-    scalar = len(found) == base.ndim and not arrays and all(isinstance(i, _Integers) for i in items)
-    here = base._storage.trace is current_trace()
-    return Plan(
-        base, tuple(basic), tuple(axes), indices, mode, place,
-        scalar=scalar, view=not arrays and not scalar and here,
-    )
-
-
-def _whole(items: Sequence[Any]) -> bool:
-    return all(isinstance(i, slice) and i == slice(None) for i in items)
-
-
-def _check_known(item: _Integers, n: int, axis: int, x: Tracer) -> None:
-    if item.known is not None and item.known.size:
-        for extreme in (item.known.min(), item.known.max()):
-            _in_range(int(extreme), n, axis, x)
-
-
-def _index_values(
-    found: Sequence[_Integers], sizes: Sequence[int]
-) -> tuple[str, tuple[Value, ...]]:
-    """The indices as int64 values of one shape, and the gather mode that they need."""
-    shapes = [shape_of(i.given) for i in found]
-    try:
-        shape = np.broadcast_shapes(*shapes)
-    except ValueError as error:
-        text = " ".join(str(s).replace(" ", "") for s in shapes)
-        complain(
-            errors.BoundsError,
-            "shape mismatch: indexing arrays could not be broadcast together with shapes " + text,
-            "index arrays must have equal shapes, or sizes of 1.",
-            cause=error,
-        )
-    fixed = all(i.fixed for i in found)
-    b = build()
-    values = []
-    for item, n in zip(found, sizes, strict=True):
-        if item.fixed:
-            known = np.asarray(item.known, dtype=np.int64)
-            value = b.const(np.where(known < 0, known + n, known))
-        else:
-            value = as_value(item.given, I64)
-        values.append(b.broadcast_to(value, shape))
-    return "clip" if fixed else "check", tuple(values)
-
-
-def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Plan:
-    basic: list[Any] = []
-    place = axis = 0
-    for item in items:
-        if isinstance(item, _Mask):
-            place = axis
-            basic += [slice(None)] * item.mask.ndim
-            axis += item.mask.ndim
-        else:
-            if isinstance(item, _Integers) or len(masks) > 1:
-                complain(
-                    errors.DynamicShapeError,
-                    "a traced boolean mask beside other index arrays cannot be traced: the "
-                    "number of selected elements is known only when the compiled function runs",
-                    "use the mask alone, or jt.where(mask, a, b) on the whole array.",
-                    operands={"x": x, "mask": masks[0].mask},
-                )
-            basic.append(item)
-            axis += not isinstance(item, int)
-    checked = _basic(x, basic, True)
-    base = x if _whole(basic) else checked.base
-    return Plan(base, checked.items, place=place, mask=masks[0].mask)
-
 
 # Reading
 
 
 @method("__getitem__")
 def getitem(x: Tracer, index: Any) -> Any:
+    return _READ.trace((x, index), {})
+
+
+def _read(x: Tracer, index: Any) -> Any:
     plan = resolve(x, index)
     if plan.mask is not None:
         from .masked import Masked
@@ -397,9 +77,16 @@ def _dynamic_view(plan: Plan) -> Tracer:
 
 @method("__setitem__")
 def setitem(x: Tracer, index: Any, value: Any) -> None:
-    if not x.scalar and _is_own_view(x, index, value):
-        return
-    update(x, index, value, "set")
+    _WRITE.trace((x, index, value), {})
+
+
+def _write(x: Tracer, index: Any, value: Any) -> None:
+    if not _is_own_view(x, index, value):
+        update(x, index, value, "set")
+
+
+_READ = ArrayFunction("x[index]", _read, operator.getitem, None)
+_WRITE = ArrayFunction("x[index] = value", _write, operator.setitem, None)
 
 
 def _is_own_view(x: Tracer, index: Any, value: Any) -> bool:
@@ -409,20 +96,7 @@ def _is_own_view(x: Tracer, index: Any, value: Any) -> bool:
     how = value._view.numpy
     if value._view.version != x._storage.version or not isinstance(how, Subscript):
         return False
-    classified = [_classify(i, x) for i in _as_tuple(index)]
-    if any(isinstance(i, (list, _Integers, _Mask)) for i in classified):
-        return False
-    return how.index == _basic_items(x, _expand(x, classified))
-
-
-def _basic_items(x: Tracer, items: Sequence[Any]) -> tuple[Any, ...]:
-    axis, checked = 0, []
-    for item in items:
-        if isinstance(item, int):
-            item = _in_range(item, x.shape[axis], axis, x)
-        axis += item is not None
-        checked.append(item)
-    return tuple(checked)
+    return how.index == basic_items(x, index)
 
 
 def update(x: Tracer, index: Any, value: Any, combine: str) -> None:
@@ -431,6 +105,8 @@ def update(x: Tracer, index: Any, value: Any, combine: str) -> None:
     Where an index array names an element twice, "set" keeps the last value and the others
     accumulate (as `np.add.at` does).
     """
+    if x.scalar or not x.writeable:
+        x.assign(as_value(x))  # says why not
     plan = resolve(x, index)
     base = plan.base
     if plan.mask is not None:

@@ -333,7 +333,7 @@ def _sliding(x: Tracer, kernel: Tracer, mode: str) -> Tracer:
     if mode == "same":
         low = k - 1 - (k - 1) // 2
     high = count + k - 1 - n - low
-    from .arranging import pad
+    from .padding import pad
 
     padded = pad(x, (low, high))
     flipped = kernel[::-1]

@@ -14,9 +14,9 @@ from .. import errors, views
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
 from ..promotion import canonical
-from .arranging import diagonal
 from .common import array, common_dtype, finish
 from .contraction import contract
+from .diagonals import diagonal
 from .reductions import sum_
 from .table import function, refuse_option
 

@@ -130,7 +130,7 @@ def cov(
 
 @function("corrcoef")
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tracer:
-    from .arranging import diagonal
+    from .diagonals import diagonal
     from .elementwise import clip
 
     c = cov(x, y, rowvar, dtype=dtype)
