@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..batching import batch_each
 from ..opdef import GraphError, OpDef, register
 from ..types import TOKEN, TensorType, Type
+from .batch_structured import refuse_effect
 
 _serial = count()
 
@@ -82,6 +84,7 @@ PURE_CALLBACK = register(
         "opaque",
         _infer_pure,
         _call,
+        batch=batch_each,
         attrs=("function",),
         doc="a Python function of its operands and nothing else",
         extra={"examples": ()},
@@ -94,6 +97,7 @@ IO_CALLBACK = register(
         "effect",
         _infer_effectful,
         _call_in_order,
+        batch=refuse_effect,
         attrs=("function",),
         effect=True,
         doc="a Python function that is called exactly once, in program order",

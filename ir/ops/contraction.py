@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..batching import BatchBuilder, Batched, shift
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError
@@ -108,6 +109,38 @@ def _vjp_dot(
     ]
 
 
+def _batch_dot(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
+    """Both batched: one more batch axis. One: a free axis of that operand, moved to the front."""
+    left, right = operands
+    contract, batch = op.attrs["contract"], op.attrs["batch"]
+    first = len(batch[0])
+    axes = [
+        (shift(contract[side]), shift(batch[side]))
+        if batched[side]
+        else (contract[side], batch[side])
+        for side in (0, 1)
+    ]
+    free = [
+        free_axes(len(v.shape), contract[side], batch[side]) for side, v in enumerate(op.operands)
+    ]
+    if all(batched):
+        axes = [(contracted, (0, *rest)) for contracted, rest in axes]
+        place = 0
+    elif batched[1] and free[0] and not free[1]:  # in the other order the axis is where it belongs
+        left, right = right, left
+        axes.reverse()
+        place = first
+    else:
+        place = first if batched[0] else first + len(free[0])
+    (left_contract, left_batch), (right_contract, right_batch) = axes
+    z = b.dot(
+        left, right, contract=(left_contract, right_contract), batch=(left_batch, right_batch)
+    )
+    return [b.moved(z, place, 0)], [True]
+
+
 opaque(
     "dot",
     _infer_dot,
@@ -115,6 +148,7 @@ opaque(
     family="bilinear",
     jvp=_jvp_dot,
     vjp=_vjp_dot,
+    batch=_batch_dot,
     kinds=NUMBER,
     attrs=("contract", "batch"),
     examples=examples((2, 3), (3, 4), contract=((1,), (0,)), batch=((), ()))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..opdef import GraphError, OpDef, register
 from ..types import TOKEN, TensorType, TokenType, Type
+from .batch_structured import batch_assert
 from .families import Array, check_dtype
 
 
@@ -58,6 +59,7 @@ register(
         _assert,
         _no_tangent,
         _no_cotangent,
+        batch=batch_assert,
         attrs=("message",),
         effect=True,
         doc="raises AssertionError unless pred holds. With values, `message` is a format string "

@@ -1,7 +1,7 @@
 """Families of ops: the rules that a record need not spell out because its family implies them.
 
 - `elementwise`: partials give jvp and vjp. An elementwise Jacobian is diagonal, so one rule,
-  "the tangent times the local derivative", serves both directions.
+  "the tangent times the local derivative", serves both directions. A batch is one more dimension.
 - `linear`: linear in some operands jointly. jvp applies the op to tangents; vjp calls `transpose`.
 - `opaque`: an op that spells out its own rules.
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..batching import Rule, batch_elementwise
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError, OpDef, register
@@ -189,6 +190,7 @@ def elementwise(
             evaluate,
             jvp if partials is not None else None,
             vjp if partials is not None else None,
+            batch=batch_elementwise,
             dtypes=kinds,
             attrs=attrs,
             doc=doc,
@@ -210,6 +212,7 @@ def linear(
     reference: Callable[..., Any],
     transpose: Callable[[Builder, Op, Value, int], Value],
     *,
+    batch: Rule,
     linear_in: tuple[int, ...] | None = None,
     kinds: str = ANY,
     attrs: tuple[str, ...] = (),
@@ -251,6 +254,7 @@ def linear(
             evaluate,
             jvp,
             vjp,
+            batch=batch,
             dtypes=kinds,
             attrs=attrs,
             doc=doc,
@@ -267,6 +271,7 @@ def opaque(
     family: str = "opaque",
     jvp: Callable[..., Any] | None = None,
     vjp: Callable[..., Any] | None = None,
+    batch: Rule | None = None,
     kinds: str = ANY,
     attrs: tuple[str, ...] = (),
     examples: tuple[Example, ...] = (),
@@ -285,6 +290,7 @@ def opaque(
             evaluate,
             jvp,
             vjp,
+            batch=batch,
             dtypes=kinds,
             attrs=attrs,
             doc=doc,

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..batching import BatchBuilder, Batched, shift
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError
@@ -95,12 +96,44 @@ def _transpose_gather(b: Builder, op: Op, ct: Value, i: int) -> Value:
     return b.op("scatter", b.zeros(x.tensor), ct, *indices, combine="add", **op.attrs)
 
 
+def _batched_places(
+    b: BatchBuilder, op: Op, indices: Sequence[Value], batched: Sequence[bool], into_batched: bool
+) -> tuple[list[Value], Ints]:
+    """The indices and axes that index a batched x, or the same x, for each example.
+
+    If an index is batched, all are, and the number of the example is one more index into a batched x.
+    """
+    axes = op.attrs["axes"]
+    if op.attrs["mode"] == "check":
+        sizes = [op.operands[0].shape[a] for a in axes]
+        triples = zip(indices, batched, sizes, strict=True)
+        indices = [b.safe_index(index, flag, n) for index, flag, n in triples]
+    if any(batched):
+        indices = b.spread_all(indices, batched)
+        if into_batched:
+            return [b.examples(indices[0].shape), *indices], (0, *shift(axes))
+        return indices, axes
+    return list(indices), shift(axes) if into_batched else axes
+
+
+def _batch_gather(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
+    x, *indices = operands
+    places, axes = _batched_places(b, op, indices, batched[1:], batched[0])
+    found = b.gather(x, *places, axes=axes, mode=op.attrs["mode"])
+    if batched[0] and not any(batched[1:]):  # the dimensions of the index come first
+        found = b.moved(found, len(indices[0].shape), 0)
+    return [found], [any(batched)]
+
+
 linear(
     "gather",
     _infer_gather,
     _gather,
     _transpose_gather,
     linear_in=(0,),
+    batch=_batch_gather,
     attrs=("axes", "mode"),
     examples=(
         Example((Arg((4, 3)), Arg((5,), "i64", 4)), {"axes": (0,), "mode": "check"}),
@@ -237,6 +270,19 @@ def _vjp_scatter(
     return grads
 
 
+def _batch_scatter(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
+    x, u, *indices = operands
+    several = any(batched)
+    if several:
+        x, u = b.spread(x, batched[0]), b.spread(u, batched[1])
+    places, axes = _batched_places(b, op, indices, batched[2:], several)
+    if several and not any(batched[2:]):
+        u = b.moved(u, 0, len(indices[0].shape))
+    return [b.scatter(x, u, *places, **{**op.attrs, "axes": axes})], [several]
+
+
 def _scatter_examples() -> tuple[Example, ...]:
     rows = (Arg((4, 2), distinct=True), Arg((5, 2), distinct=True), Arg((5,), "i64", 4))
     points = (Arg((4, 2)), Arg((3,)), Arg((3,), "i64", 9), Arg((3,), "i64", 2))
@@ -253,6 +299,7 @@ opaque(
     _scatter,
     jvp=_jvp_scatter,
     vjp=_vjp_scatter,
+    batch=_batch_scatter,
     attrs=("axes", "mode", "combine"),
     examples=_scatter_examples(),
     doc="a copy of x with u combined into the places that index arrays name",
@@ -277,6 +324,46 @@ def _window(x: Array, starts: Sequence[Array], sizes: Ints) -> tuple[slice, ...]
     return tuple(slice(a, a + k) for a, k in zip(clamped, sizes, strict=True))
 
 
+def _batched_window(
+    b: BatchBuilder, shape: Ints, sizes: Ints, starts: Sequence[Value], batched: Sequence[bool]
+) -> tuple[list[Value], Ints]:
+    """Index arrays, one row per example, over the axes that a window does not cover whole."""
+    axes = tuple(d for d, (n, k) in enumerate(zip(shape, sizes, strict=True)) if k != n)
+    inner = (b.size, *(sizes[d] for d in axes))
+    indices = []
+    for i, d in enumerate(axes):
+        start = b.spread(starts[d], batched[d])
+        last = b.full_like(start, shape[d] - sizes[d])
+        start = b.minimum(b.maximum(start, b.full_like(start, 0)), last)
+        offset = b.iota(shape=inner, dtype=I64, axis=i + 1)
+        indices.append(b.add(b.broadcast(start, shape=inner, dims=(0,)), offset))
+    return indices, axes
+
+
+def _window_order(rank: int, axes: Ints) -> Ints:
+    """How the dimensions of an indexed window (example, `axes`, the others) go back in place."""
+    order = (*axes, *(d for d in range(rank) if d not in axes))
+    return (0, *(order.index(d) + 1 for d in range(rank)))
+
+
+def _batch_dynamic_slice(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
+    x, *starts = operands
+    sizes, shape = op.attrs["sizes"], op.operands[0].shape
+    if not any(batched[1:]):
+        return [b.dynamic_slice(x, b.const(0, I64), *starts, sizes=(b.size, *sizes))], [True]
+    indices, axes = _batched_window(b, shape, sizes, starts, batched[1:])
+    if not axes:
+        return [x], [batched[0]]
+    if batched[0]:
+        places = (0, *shift(axes))
+        found = b.gather(x, b.examples(indices[0].shape), *indices, axes=places, mode="clip")
+    else:
+        found = b.gather(x, *indices, axes=axes, mode="clip")
+    return [b.transpose(found, perm=_window_order(len(shape), axes))], [True]
+
+
 def _infer_dynamic_slice(x: TensorType, *starts: TensorType, sizes: Ints) -> TensorType:
     check_kind(x, ANY)
     _check_starts(x, starts, sizes)
@@ -290,6 +377,7 @@ linear(
     lambda b, op, ct, i: b.op(
         "dynamic_update_slice", b.zeros(op.operands[0].tensor), ct, *op.operands[1:]
     ),
+    batch=_batch_dynamic_slice,
     linear_in=(0,),
     attrs=("sizes",),
     examples=(
@@ -322,11 +410,28 @@ def _transpose_dynamic_update_slice(b: Builder, op: Op, ct: Value, i: int) -> Va
     return b.op("dynamic_slice", ct, *starts, sizes=u.shape)
 
 
+def _batch_dynamic_update_slice(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
+    (x, u), starts = b.spread_all(operands[:2], batched[:2]), operands[2:]
+    if not any(batched[2:]):
+        return [b.dynamic_update_slice(x, u, b.const(0, I64), *starts)], [True]
+    indices, axes = _batched_window(b, x.shape[1:], u.shape[1:], starts, batched[2:])
+    if not axes:
+        return [u], [True]
+    order = _window_order(len(starts), axes)
+    u = b.transpose(u, perm=tuple(order.index(d) for d in range(len(order))))
+    places = [b.examples(indices[0].shape), *indices]
+    attrs = {"axes": (0, *shift(axes)), "mode": "clip", "combine": "set"}
+    return [b.scatter(x, u, *places, **attrs)], [True]
+
+
 linear(
     "dynamic_update_slice",
     _infer_dynamic_update_slice,
     _dynamic_update_slice,
     _transpose_dynamic_update_slice,
+    batch=_batch_dynamic_update_slice,
     linear_in=(0, 1),
     examples=(Example((Arg((5, 4)), Arg((2, 3)), Arg((), "i64", 9), Arg((), "i64", 2))),),
     doc="a copy of x with u written at `starts`, which are clamped so that it fits",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..batching import SIZE, BatchBuilder, Batched, first, leading, shift
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError
@@ -40,6 +41,7 @@ linear(
     _infer_reshape,
     lambda x, *, shape: x.reshape(shape),
     lambda b, op, ct, i: b.reshape(ct, shape=op.operands[0].shape),
+    batch=leading(shape=SIZE),
     attrs=("shape",),
     examples=examples((2, 6), shape=(3, 1, 4)) + examples((0, 2), shape=(5, 0)),
 )
@@ -59,6 +61,7 @@ linear(
     _infer_transpose,
     lambda x, *, perm: x.transpose(perm),
     lambda b, op, ct, i: b.transpose(ct, perm=tuple(np.argsort(op.attrs["perm"]).tolist())),
+    batch=leading(perm=lambda perm: (0, *shift(perm))),
     attrs=("perm",),
     examples=examples((2, 3, 4), perm=(2, 0, 1)) + examples((), perm=()),
 )
@@ -91,6 +94,7 @@ linear(
     _infer_broadcast,
     _broadcast,
     _transpose_broadcast,
+    batch=leading(shape=SIZE, dims=lambda dims: (0, *shift(dims))),
     attrs=("shape", "dims"),
     examples=examples((3,), shape=(2, 3, 4), dims=(1,))
     + examples((), shape=(2, 2), dims=())
@@ -133,6 +137,7 @@ linear(
     _infer_slice,
     lambda x, *, start, stop, step: x[_region(start, stop, step)],
     _transpose_slice,
+    batch=leading(start=first(0), stop=SIZE, step=first(1)),
     attrs=("start", "stop", "step"),
     examples=examples((5, 7), start=(1, 0), stop=(5, 6), step=(2, 3))
     + examples((3,), start=(2,), stop=(2,), step=(1,)),
@@ -152,6 +157,7 @@ linear(
     _infer_flip,
     lambda x, *, axes: np.flip(x, axes),
     lambda b, op, ct, i: b.flip(ct, axes=op.attrs["axes"]),
+    batch=leading(axes=shift),
     attrs=("axes",),
     examples=examples((2, 3, 2), axes=(0, 1)) + examples((3,), axes=()),
 )
@@ -200,11 +206,26 @@ def _transpose_pad(b: Builder, op: Op, ct: Value, i: int) -> Value:
     return b.sum(border, axes=tuple(range(len(ct.shape))))
 
 
+def _batch_pad(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
+    """A padding value for each example: x is written into an array of them."""
+    x, value = operands
+    low, high, interior = ((0, *op.attrs[name]) for name in ("low", "high", "interior"))
+    if not batched[1]:
+        return [b.pad(x, value, low=low, high=high, interior=interior)], [True]
+    x = b.spread(x, batched[0])
+    frame = b.broadcast(value, shape=(b.size, *op.result.shape), dims=(0,))
+    inner = _inner(x.shape, low, interior)
+    return [b.update_slice(frame, x, start=inner["start"], step=inner["step"])], [True]
+
+
 linear(
     "pad",
     _infer_pad,
     _pad,
     _transpose_pad,
+    batch=_batch_pad,
     attrs=("low", "high", "interior"),
     examples=examples((2, 3), (), low=(1, 0), high=(0, 2), interior=(1, 2))
     + examples((0,), (), low=(1,), high=(1,), interior=(3,)),
@@ -247,6 +268,7 @@ linear(
     _infer_concat,
     lambda *xs, axis: np.concatenate(xs, axis),
     _transpose_concat,
+    batch=leading(axis=shift),
     attrs=("axis",),
     examples=examples((2, 1), (2, 3), (2, 0), axis=1) + examples((2,), axis=0),
 )
@@ -293,6 +315,7 @@ linear(
     _infer_update_slice,
     _update_slice,
     _transpose_update_slice,
+    batch=leading(start=first(0), step=first(1)),
     attrs=("start", "step"),
     examples=examples((5, 4), (2, 2), start=(1, 0), step=(2, 3))
     + examples((4,), (0,), start=(4,), step=(2,)),

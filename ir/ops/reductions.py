@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..batching import leading, shift
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError
@@ -73,6 +74,7 @@ linear(
     lambda x, *, axes: np.sum(x, axes, x.dtype),
     lambda b, op, ct, i: restore(b, ct, op.operands[0].shape, op.attrs["axes"]),
     kinds=NUMBER,
+    batch=leading(axes=shift),
     attrs=("axes",),
     examples=_EXAMPLES + examples((0, 2), axes=(0,)),
 )
@@ -110,6 +112,7 @@ opaque(
     jvp=_jvp_prod,
     vjp=_vjp_prod,
     kinds=NUMBER,
+    batch=leading(axes=shift),
     attrs=("axes",),
     examples=_EXAMPLES + examples((5,), axes=(0,)) + examples((0, 2), axes=(0,)),
 )
@@ -154,6 +157,7 @@ def _extremum(name: str, reference: Callable[..., Any]) -> None:
         jvp=_jvp_extremum,
         vjp=_vjp_extremum,
         kinds=NUMBER,
+        batch=leading(axes=shift),
         attrs=("axes",),
         examples=_DISTINCT,
     )
@@ -173,7 +177,16 @@ def _undifferentiated(
     attr: str,
     *samples: Example,
 ) -> None:
-    opaque(name, infer, reference, family="reduction", kinds=kinds, attrs=(attr,), examples=samples)
+    opaque(
+        name,
+        infer,
+        reference,
+        family="reduction",
+        batch=leading(**{attr: shift}),
+        kinds=kinds,
+        attrs=(attr,),
+        examples=samples,
+    )
 
 
 _undifferentiated(

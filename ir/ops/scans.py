@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..batching import leading, shift
 from ..build import Builder
 from ..graph import Op, Value
 from ..types import I64, TensorType
@@ -48,6 +49,7 @@ linear(
     _scan(np.add.accumulate),
     lambda b, op, ct, i: b.op("cumsum", ct, axis=op.attrs["axis"], reverse=not op.attrs["reverse"]),
     kinds=NUMBER,
+    batch=leading(axis=shift),
     attrs=("axis", "reverse"),
     examples=_examples(distinct=False),
 )
@@ -87,6 +89,7 @@ opaque(
     jvp=_jvp_cumprod,
     vjp=_vjp_cumprod,
     kinds=NUMBER,
+    batch=leading(axis=shift),
     attrs=("axis", "reverse"),
     examples=_examples(distinct=False),
 )
@@ -142,6 +145,7 @@ def _running(name: str, accumulate: Callable[..., Any]) -> None:
         jvp=_jvp_extremum,
         vjp=_vjp_extremum,
         kinds=NUMBER,
+        batch=leading(axis=shift),
         attrs=("axis", "reverse"),
         examples=_examples(distinct=True),
     )

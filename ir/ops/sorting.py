@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..batching import leading, shift
 from ..build import Builder
 from ..graph import Op, Value
 from ..types import I64, TensorType
@@ -54,6 +55,7 @@ opaque(
     lambda x, *, axis, stable: np.sort(x, axis, kind="stable"),
     jvp=_jvp_sort,
     vjp=_vjp_sort,
+    batch=leading(axis=shift),
     attrs=("axis", "stable"),
     examples=_EXAMPLES,
 )
@@ -61,6 +63,7 @@ opaque(
     "argsort",
     _infer_argsort,
     lambda x, *, axis, stable: np.argsort(x, axis, kind="stable"),
+    batch=leading(axis=shift),
     attrs=("axis", "stable"),
     examples=_EXAMPLES,
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..batching import batch_elementwise
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError, OpDef, register
@@ -158,6 +159,7 @@ register(
         lambda c, x, y: np.asarray(np.where(c, x, y)),
         _jvp_select,
         _vjp_select,
+        batch=batch_elementwise,
         dtypes=ANY,
         doc="x where the condition holds, y elsewhere",
         extra={
@@ -204,6 +206,7 @@ register(
         lambda x, *, dtype: x.astype(dtype),
         _jvp_convert,
         _vjp_convert,
+        batch=batch_elementwise,
         dtypes=ANY,
         attrs=("dtype",),
         doc="NumPy's astype",
