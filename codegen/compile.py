@@ -9,6 +9,7 @@ must keep that meaning, up to the rounding of reductions and contractions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 from ..ir.graph import Graph
 from ..ir.types import TensorType
@@ -45,19 +46,23 @@ def compile_graph(
     types = [v.tensor for v in graph.params if isinstance(v.type, TensorType)]
     strides = [tuple(s) for s in input_strides or [contiguous_strides(t.shape) for t in types]]
     given = iter(zip(types, strides, strict=True))
+    positions = count()
     inputs: list[Array | None] = []
     for v in graph.params:
         if not isinstance(v.type, TensorType):
             inputs.append(None)
             continue
         type_, layout = next(given)
-        position = sum(a is not None for a in inputs)
-        inputs.append(Array(type_.shape, type_.dtype, "input", strides=layout, position=position))
-    outputs: list[Array | None] = []
-    for v in graph.outputs:
-        tensor = isinstance(v.type, TensorType)
-        position = sum(a is not None for a in outputs)
-        outputs.append(Array(v.shape, v.dtype, "output", position=position) if tensor else None)
+        inputs.append(
+            Array(type_.shape, type_.dtype, "input", strides=layout, position=next(positions))
+        )
+    positions = count()
+    outputs = [
+        Array(v.shape, v.dtype, "output", position=next(positions))
+        if isinstance(v.type, TensorType)
+        else None
+        for v in graph.outputs
+    ]
     context = Context(use_blas=target.blas_int_bits != 0)
     program, _ = lower(graph, inputs, outputs, context)
     arena = plan(program)

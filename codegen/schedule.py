@@ -15,13 +15,13 @@ Two modes:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .fusion import vector_mode
-from .index import Data, Div, Index, Var, linear, of_var
-from .kernel import Access, Kernel, Nest, Stage
-from .scalar import Expr
+from .index import Index, Var, linear, of_var
+from .kernel import Kernel, Nest, Stage
+from .survey import Survey, survey
 from .target import Target
 
 PARALLEL_NS = 20_000.0  # estimated time from which a kernel is shared among threads
@@ -43,12 +43,10 @@ class Schedule:
     outer: Loops
     inner: list[Loops] = field(default_factory=list)  # one per nest
     parallel: bool = False
-    split_last: bool = (
-        False  # "outer" mode: threads share the vectorised loop, not the ones before it
-    )
+    split_last: bool = False  # "outer" mode: threads share the vectorised loop, not those before it
     grain: int = 1
-    nodes: int = 0
     flops: int = 0
+    surveys: dict[Stage, Survey] = field(default_factory=dict)
 
     @property
     def range(self) -> int:
@@ -61,15 +59,15 @@ class Schedule:
 
 def schedule(kernel: Kernel, target: Target) -> Schedule:
     mode = _mode(kernel)
-    nodes = sum(_size(s.value) for s in kernel.stages)
+    surveys = {s: survey(s) for s in kernel.stages}
     outer_env, outer_vars = _rename(kernel)
-    flats = [f.substitute(outer_env) for s in kernel.stages for f in _indices(s)]
+    flats = [f.substitute(outer_env) for s in surveys.values() for f in s.indices]
     loops = collapse(outer_vars, flats)
     env = {v: i.substitute(loops.env) for v, i in outer_env.items()}
     outer = Loops(loops.vars or (Var("one", 1),), env)
-    inner = [_inner(nest, len(kernel.extents)) for nest in kernel.nests]
-    result = Schedule(mode, 1, outer, inner, nodes=nodes)
-    result.width = _width(kernel, result, target, nodes)
+    inner = [_inner(nest, len(kernel.extents), surveys) for nest in kernel.nests]
+    result = Schedule(mode, 1, outer, inner, surveys=surveys)
+    result.width = _width(kernel, result, target)
     _share(kernel, result)
     return result
 
@@ -97,14 +95,14 @@ def _rename(kernel: Kernel) -> tuple[dict[Var, Index], list[Var]]:
     return env, fresh
 
 
-def _inner(nest: Nest, outer: int) -> Loops:
+def _inner(nest: Nest, outer: int, surveys: dict[Stage, Survey]) -> Loops:
     fresh = [Var(f"n{d}", n) for d, n in enumerate(nest.extents)]
     env = {
         own: of_var(new)
         for stage in nest.stages
         for own, new in zip(stage.dims[outer:], fresh, strict=True)
     }
-    flats = [f.substitute(env) for s in nest.stages for f in _indices(s)]
+    flats = [f.substitute(env) for s in nest.stages for f in surveys[s].indices]
     if any(
         s.action in ("update", "scan") or s.dynamic or s.op.startswith("arg") for s in nest.stages
     ):
@@ -146,50 +144,7 @@ def _walks_as_one(flat: Index, before: Var, last: Var) -> bool:
     return flat.coeff(before) == flat.coeff(last) * last.extent
 
 
-def _indices(stage: Stage) -> Iterator[Index]:
-    """Every index that the stage uses, memory accesses as element offsets."""
-    if stage.index:
-        yield linear(stage.index, stage.array.strides)
-    seen: set[Expr] = set()
-    pending = [stage.value]
-    extra: list[Index] = list(stage.index)
-    while pending or extra:
-        while extra:
-            for atom in extra.pop().terms:
-                if isinstance(atom, Data):
-                    pending.append(atom.expr)
-                elif isinstance(atom, Div):
-                    extra.append(atom.index)
-        if not pending:
-            break
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        pending += node.args
-        if node.op == "load":
-            access: Access = node.attr
-            yield linear(access.index, access.array.strides)
-            extra += access.index
-        elif node.op == "index":
-            yield node.attr
-            extra.append(node.attr)
-
-
-def _size(expr: Expr) -> int:
-    """Nodes of a DAG, loops counted with their bodies."""
-    seen: set[Expr] = set()
-    pending = [expr]
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        pending += node.args
-    return sum(1 for n in seen if n.op not in ("const", "load", "var", "index", "result"))
-
-
-def _width(kernel: Kernel, plan: Schedule, target: Target, nodes: int) -> int:
+def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     """Lanes: a vector register of the widest float (else integer) type, times an unroll factor."""
     if kernel.ordered and not _vector_update(kernel):
         return 1
@@ -200,7 +155,8 @@ def _width(kernel: Kernel, plan: Schedule, target: Target, nodes: int) -> int:
     floats = [d.itemsize for d in dtypes if d.kind == "f"]
     others = [d.itemsize for d in dtypes if d.kind in "iu"]
     lanes = target.lanes(max(floats or others or [1]))
-    loopy = any(_has_loop(s.value) for s in kernel.stages)
+    nodes = sum(s.size for s in plan.surveys.values())
+    loopy = any(s.loops for s in plan.surveys.values())
     reducing = any(s.action == "reduce" for s in kernel.stages)
     unroll = 1 if loopy or nodes > 48 else 4 if reducing and nodes <= 12 else 2
     if any(s.op.startswith("arg") for s in kernel.stages):
@@ -225,20 +181,6 @@ def _vector_update(kernel: Kernel) -> bool:
     return flat.is_affine_in(last) and abs(flat.coeff(last)) == 1
 
 
-def _has_loop(expr: Expr) -> bool:
-    seen: set[Expr] = set()
-    pending = [expr]
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op == "loop" and not getattr(node.attr, "rare", False):
-            return True
-        pending += node.args
-    return False
-
-
 def _share(kernel: Kernel, plan: Schedule) -> None:
     """Cut the outer loops for the thread pool."""
     extents = [v.extent for v in plan.outer.vars]
@@ -251,7 +193,7 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
         n = points * math.prod(nest.extents)
         speedup = max(plan.width, 1)
         for stage in nest.stages:
-            size = _size(stage.value)
+            size = plan.surveys[stage].size
             traffic = sum(a.array.dtype.itemsize for a in stage.reads)
             nanoseconds += n * (0.03 * traffic + (1.0 + size) * 0.8 / min(speedup, 16))
             plan.flops += n * size

@@ -45,7 +45,7 @@ class KernelEmitter(ScalarEmitter):
         self.registers: dict[Array, Operand] = {}
         self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}  # row buffers
         self.pointers: dict[Array, str] = {}
-        self.checks = any(_checks(s) for s in kernel.stages)
+        self.checks = any(s.checks for s in plan.surveys.values())
         self.arrays = self._memory_arrays()
         self.idempotent = self._is_idempotent()
 
@@ -578,9 +578,7 @@ class KernelEmitter(ScalarEmitter):
             places = [self.fresh(f"getelementptr i64, ptr %status, i64 {k}") for k in (0, 1, 7)]
             old = [self.fresh(f"load i64, ptr {place}, align 8") for place in places]
             first = self.fresh(f"icmp eq i64 {old[-1]}, 0")
-            for place, before, value in zip(
-                places, old, (index, size, site), strict=True
-            ):
+            for place, before, value in zip(places, old, (index, size, site), strict=True):
                 kept = self.fresh(f"select i1 {first}, i64 {value}, i64 {before}")
                 self.lines.append(f"  store i64 {kept}, ptr {place}, align 8")
         self.lines.append(f"  br label %{no}")
@@ -668,25 +666,6 @@ class KernelEmitter(ScalarEmitter):
             op = "urem" if isinstance(atom, Mod) else "udiv"
             return self.value_of(f"{op} {ty} {inner}, splat (i64 {atom.n})")
         return self._floor_divide(inner, atom, ty, "splat")
-
-
-def _checks(stage: Stage) -> bool:
-    """Whether a stage may report an index out of bounds."""
-    from ..schedule import _indices
-
-    found = False
-    seen: set[Expr] = set()
-    pending = [stage.value]
-    for index in _indices(stage):
-        pending += [a.expr for a in index.terms if isinstance(a, Data)]
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        found = found or node.op in ("bounded", "demanded")
-        pending += node.args
-    return found
 
 
 def _pointer(name: str, position: int) -> list[str]:

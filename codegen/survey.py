@@ -1,0 +1,65 @@
+"""What one look at a stage's expressions finds, for those who schedule and emit it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .index import Data, Div, Index, linear, of_var
+from .kernel import Access, Stage
+from .scalar import Expr
+
+FREE = frozenset(("const", "load", "var", "index", "result"))  # nodes that are no work
+
+
+class Survey(NamedTuple):
+    """`indices`: every index that the stage uses, memory accesses as element offsets.
+    `size`: nodes of its value that are work, those in bodies of loops and in computed indices apart.
+    `loops`: whether a loop is in it that runs as a rule. `checks`: whether it checks bounds.
+    """
+
+    indices: list[Index]
+    size: int
+    loops: bool
+    checks: bool
+
+
+def survey(stage: Stage) -> Survey:
+    indices = [linear(stage.index, stage.array.strides)] if stage.index else []
+    if stage.dynamic is not None:  # the loop over chunks says where a chunk begins: it stays apart
+        indices.append(of_var(stage.dims[0]) * stage.dynamic[0])
+    inside: list[Index] = list(stage.index)
+    later: list[Expr] = []  # what computes indices, and bodies of loops
+    seen: set[Expr] = set()
+    loops = checks = False
+    pending = [stage.value]
+    size = -1
+    while pending:
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            pending += node.args
+            op = node.op
+            if op == "load":
+                access: Access = node.attr
+                indices.append(linear(access.index, access.array.strides))
+                inside += access.index
+            elif op == "index":
+                indices.append(node.attr)
+                inside.append(node.attr)
+            elif op == "bounded":
+                checks = True
+            elif op == "loop":
+                loops = loops or not node.attr.rare
+                later += (node.attr.test, *node.attr.new)
+        if size < 0:
+            size = sum(1 for n in seen if n.op not in FREE)
+        while inside:
+            for atom in inside.pop().terms:
+                if isinstance(atom, Data):
+                    later.append(atom.expr)
+                elif isinstance(atom, Div):
+                    inside.append(atom.index)
+        pending, later = later, []
+    return Survey(indices, size, loops, checks)
