@@ -17,6 +17,7 @@ import pytest
 
 import jitney as jt
 
+pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass")
 jit = functools.partial(jt.jit, backend="interpreter")
 X = np.arange(3.0)
 M = np.ones((3, 4))
