@@ -48,7 +48,7 @@ def survey(stage: Stage) -> Survey:
             elif op == "index":
                 indices.append(node.attr)
                 inside.append(node.attr)
-            elif op == "bounded":
+            elif op in ("bounded", "demanded"):
                 checks = True
             elif op == "loop":
                 loops = loops or not node.attr.rare

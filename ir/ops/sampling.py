@@ -61,6 +61,8 @@ class Case:
         if wild and arg.below is None and dtype.kind != "b":
             special = _specials(dtype)
             chosen = rng.integers(0, 3, count) > 0
+            if dtype.kind == "i" and i in self.definition.extra.get("natural", ()):
+                special = special[special >= 0]
             flat = np.where(chosen, rng.choice(special, count), flat)
         return flat.reshape(arg.shape)
 

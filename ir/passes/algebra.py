@@ -234,7 +234,7 @@ POWERS = (
     # x ** 4 = (x * x) ** 2: exact for integers.
     "pow(x:int, 4) -> mul(mul(x, x), mul(x, x))",
     # 1 ** x = 1, also for NaN, as in NumPy. Exact.
-    "pow(1, x) -> 1",
+    "pow(1, x:float) -> 1",
 )
 DIVISIONS = (
     # x / 2^k = x * 2^-k: both round the same real number once. Exact, where 2^-k is normal.
