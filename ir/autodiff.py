@@ -14,96 +14,161 @@ float output. Integers and bools carry no derivative, so a path through them is 
 for a zero derivative all the way, and becomes an array only where an output needs one. What comes
 out is a plain graph, so derivatives of derivatives need nothing more.
 
-The forward ops and values are shared with the input graph (both are immutable); each op of the
-derivative carries the source line of the op that it belongs to.
+An op whose definition has a `forward` rule (structured ops) is replaced by its forward part, which
+also gives what its backward part needs: a loop runs once, not twice. All other forward ops and
+values are shared with the input graph, as far as they do not read a replaced op (both graphs are
+immutable). Each op of the derivative carries the source line of the op that it belongs to.
+
+Tapes are differentiated like floats: the derivative of a tape is a tape of the derivatives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from .build import Builder
 from .graph import Graph, Op, Value
 from .opdef import DerivativeError, GraphError
-from .types import TensorType, Type, is_float
+from .types import TapeType, TensorType, Type, is_float
 
 
 def is_differentiable(type: Type) -> bool:
-    """Whether values of this type carry a derivative: float tensors do, nothing else."""
-    return isinstance(type, TensorType) and is_float(type.dtype)
+    """Whether values of this type carry a derivative: float tensors and tapes do, nothing else."""
+    if isinstance(type, TensorType):
+        return is_float(type.dtype)
+    return isinstance(type, TapeType)
 
 
-def jvp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
+def jvp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = None) -> Graph:
     """Forward mode.
 
     Takes `graph`'s parameters, then one tangent per parameter in `wrt` (float parameters, each
-    once). Gives `graph`'s outputs, then one tangent per float output.
+    once). Gives `graph`'s outputs, then one tangent per float output (or per output in `outputs`).
     """
     new = _extend(graph, "jvp")
     tangents: dict[Value, Value] = {}
     for param in _wrt_params(graph, wrt):
         tangents[param] = new.add_param(param.type, f"d_{param.name}" if param.name else "")
-    active = _active_ops(graph, tangents)
+    chosen = [
+        v
+        for i, v in enumerate(graph.outputs)
+        if (is_differentiable(v.type) if outputs is None else i in outputs)
+    ]
+    useful = _useful(graph, chosen, _varied(graph, tangents))
     b = Builder(new)
+    env: dict[Value, Value] = {}
     for op in graph.ops:
-        new.ops.append(op)
-        if op not in active:
+        here = _rebased(op, env)
+        given = [tangents.get(v) for v in op.operands]
+        active = any(v in useful for v in op.results)
+        # All None: the path was cut by a rule: stop_gradient, floor, ...
+        if not active or all(t is None for t in given):
+            new.ops.append(here)
             continue
         b.loc = op.loc
-        for result, tangent in zip(op.results, _apply_jvp(b, op, tangents), strict=True):
+        if op.definition.forward is None:
+            new.ops.append(here)
+        found = _apply(here, "jvp", "forward-mode derivative", b, here, given)
+        if op.definition.forward is not None:
+            results, found = found
+            env.update(zip(op.results, results, strict=True))
+        for result, tangent in zip(op.results, found, strict=True):
             if tangent is not None and is_differentiable(result.type):
                 _check_type(op, "jvp", tangent, result)
                 tangents[result] = tangent
     b.loc = None
-    for output in graph.outputs:
-        if is_differentiable(output.type):
-            new.outputs.append(tangents[output] if output in tangents else b.zeros(output.tensor))
+    new.outputs = [env.get(v, v) for v in graph.outputs]
+    for output in chosen:
+        new.outputs.append(tangents[output] if output in tangents else b.zeros(output.type))
     return new
 
 
-def vjp_graph(graph: Graph, wrt: Sequence[int]) -> Graph:
+def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = None) -> Graph:
     """Reverse mode.
 
-    Takes `graph`'s parameters, then one cotangent per float output. Gives `graph`'s outputs, then
-    one cotangent per parameter in `wrt` (float parameters, each once).
+    Takes `graph`'s parameters, then one cotangent per float output (or per output in `outputs`; the
+    others have the cotangent zero). Gives `graph`'s outputs, then one cotangent per parameter in
+    `wrt` (float parameters, each once).
     """
     new = _extend(graph, "vjp")
-    new.ops = list(graph.ops)
     params = _wrt_params(graph, wrt)
     contributions: dict[Value, list[Value]] = {}
-    for output in graph.outputs:
-        if is_differentiable(output.type):
+    for i, output in enumerate(graph.outputs):
+        if is_differentiable(output.type) if outputs is None else i in outputs:
             seed = new.add_param(output.type, f"d_{output.name}" if output.name else "")
             contributions.setdefault(output, []).append(seed)
     varied = _varied(graph, params)
+    useful = _useful(graph, contributions, varied)
     b = Builder(new)
-    for op in reversed(graph.ops):
+    env: dict[Value, Value] = {}
+    steps: list[tuple[Op, Op, tuple[Any, ...]]] = []  # the op, as it is in `new`, what it saved
+    for op in graph.ops:
+        here = _rebased(op, env)
+        saved: tuple[Any, ...] = ()
+        needed = [v in useful for v in op.results]
+        if op.definition.forward is not None and any(needed):
+            b.loc = op.loc
+            wanted = [v in varied for v in op.operands]
+            results, kept = _apply(
+                here, "forward", "reverse-mode derivative", b, here, wanted, needed
+            )
+            env.update(zip(op.results, results, strict=True))
+            saved = (kept,)
+        else:
+            new.ops.append(here)
+        steps.append((op, here, saved))
+    for op, here, saved in reversed(steps):
         if not any(v in contributions for v in op.results):
             continue
-        if not any(v in varied for v in op.results):
+        if not any(v in useful for v in op.results):
             continue
         b.loc = op.loc
         cotangents = [_total(b, contributions.pop(v, ())) for v in op.results]
         wanted = [v in varied for v in op.operands]
-        parts = _apply_vjp(b, op, cotangents, wanted)
+        parts = _apply(here, "vjp", "reverse-mode derivative", b, here, cotangents, wanted, *saved)
         for operand, want, part in zip(op.operands, wanted, parts, strict=True):
             if want and part is not None:
                 _check_type(op, "vjp", part, operand)
                 contributions.setdefault(operand, []).append(part)
+    new.outputs = [env.get(v, v) for v in graph.outputs]
     for param in params:
         found = contributions.get(param, ())
         first_use = found[-1].op if found else None
         b.loc = first_use.loc if first_use is not None else None
         total = _total(b, found)
-        new.outputs.append(b.zeros(param.tensor) if total is None else total)
+        new.outputs.append(b.zeros(param.type) if total is None else total)
     return new
+
+
+def reach(
+    graph: Graph, wrt: Iterable[int], outputs: Iterable[int]
+) -> tuple[list[bool], list[bool]]:
+    """Which parameters of `wrt` and which of `outputs` a path of float values connects.
+
+    Gives one flag per parameter and one per output.
+    """
+    params = [graph.params[i] for i in wrt]
+    varied = _varied(graph, params)
+    chosen = [graph.outputs[i] for i in outputs]
+    useful = _useful(graph, chosen, varied)
+    ends = set(chosen)
+    return [v in useful for v in graph.params], [v in ends and v in varied for v in graph.outputs]
 
 
 def _extend(graph: Graph, suffix: str) -> Graph:
     """A graph with `graph`'s parameters and outputs and no ops yet."""
     new = Graph(f"{graph.name}_{suffix}")
     new.params = list(graph.params)
-    new.outputs = list(graph.outputs)
+    return new
+
+
+def _rebased(op: Op, env: dict[Value, Value]) -> Op:
+    """`op`, or a copy of it where it reads values that `env` replaces; its results join `env`."""
+    if not env or env.keys().isdisjoint(op.operands):
+        return op
+    new = op.with_operands([env.get(v, v) for v in op.operands])
+    env.update(zip(op.results, new.results, strict=True))
     return new
 
 
@@ -130,16 +195,13 @@ def _varied(graph: Graph, sources: Sequence[Value] | dict[Value, Value]) -> set[
     return varied
 
 
-def _active_ops(graph: Graph, sources: Sequence[Value] | dict[Value, Value]) -> set[Op]:
-    """The ops on a path of float values from `sources` to a float output."""
-    varied = _varied(graph, sources)
-    useful = {v for v in graph.outputs if v in varied}
-    active = set()
+def _useful(graph: Graph, ends: Iterable[Value], varied: set[Value]) -> set[Value]:
+    """The values of `varied` that one of `ends` depends on through values of `varied` only."""
+    useful = {v for v in ends if v in varied}
     for op in reversed(graph.ops):
         if any(v in useful for v in op.results):
-            active.add(op)
             useful.update(v for v in op.operands if v in varied)
-    return active
+    return useful
 
 
 def _total(b: Builder, contributions: Sequence[Value]) -> Value | None:
@@ -152,25 +214,13 @@ def _total(b: Builder, contributions: Sequence[Value]) -> Value | None:
     return total
 
 
-def _apply_jvp(b: Builder, op: Op, tangents: dict[Value, Value]) -> Sequence[Value | None]:
-    given = [tangents.get(v) for v in op.operands]
-    if all(t is None for t in given):  # the path was cut by a rule: stop_gradient, floor, ...
-        return [None] * len(op.results)
-    if op.definition.jvp is None:
-        raise _failure(op, "has no forward-mode derivative")
+def _apply(op: Op, rule: str, what: str, *arguments: Any) -> Any:
+    """Call a rule of `op`'s definition; `what` names what is missing if there is none."""
+    function = getattr(op.definition, rule)
+    if function is None:
+        raise _failure(op, f"has no {what}")
     try:
-        return op.definition.jvp(b, op, given)
-    except DerivativeError as error:
-        raise _failure(op, error) from None
-
-
-def _apply_vjp(
-    b: Builder, op: Op, cotangents: list[Value | None], wanted: list[bool]
-) -> Sequence[Value | None]:
-    if op.definition.vjp is None:
-        raise _failure(op, "has no reverse-mode derivative")
-    try:
-        return op.definition.vjp(b, op, cotangents, wanted)
+        return function(*arguments)
     except DerivativeError as error:
         raise _failure(op, error) from None
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from .graph import Graph, Op, SourceLine, Value
 from .opdef import OPS, GraphError, OpDef
-from .types import TensorType
+from .types import TensorType, Type
 
 
 class Builder:
@@ -103,7 +103,10 @@ class Builder:
     def full_like(self, x: Value, value: Any) -> Value:
         return self.full(x.shape, value, x.dtype)
 
-    def zeros(self, type: TensorType) -> Value:
+    def zeros(self, type: Type) -> Value:
+        """Zeros; an empty tape, which is as good as any number of records of zeros."""
+        if not isinstance(type, TensorType):
+            return self.op("tape_new")
         return self.full(type.shape, 0, type.dtype)
 
     def broadcast_to(self, x: Value, shape: Sequence[int]) -> Value:

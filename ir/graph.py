@@ -15,7 +15,7 @@ Graphs are built by appending (see `build.Builder`) and never edited in place; a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +97,22 @@ class Op:
         """The only result."""
         (value,) = self.results
         return value
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether running the op does more than compute its results, regions included."""
+        return self.definition.effect or any(
+            inner.definition.effect for region in self.regions for inner in region.walk()
+        )
+
+    def with_operands(
+        self, operands: Iterable[Value], regions: tuple[Graph, ...] | None = None
+    ) -> Op:
+        """The op with other operands of the same types, and other regions of the same signatures."""
+        kept = self.regions if regions is None else regions
+        new = Op(self.definition, tuple(operands), self.attrs, kept, self.loc)
+        new.results = tuple([Value(v.type, new, v.index, v.name) for v in self.results])
+        return new
 
     def __repr__(self) -> str:
         return f"<Op {self.name} {[str(v.type) for v in self.operands]} {self.attrs}>"

@@ -16,7 +16,16 @@ Rules are plain functions:
   `wanted[i]` is false). `cotangents` has one entry per result, None standing for zero.
 - `batch(b, op, operands, axes)` gives `(results, result_axes)`: filled in with vmap.
 
-Integer and bool values carry no derivative: rules are never asked for their tangents.
+A structured op is computed along with its derivative, so that its regions run once. Its rules
+stand in for the op itself, and have other signatures; `forward` says that it is so:
+
+- `jvp(b, op, tangents)` gives `(results, tangents)`, one of each per result.
+- `forward(b, op, wanted, needed)` appends the forward part and gives `(results, saved)`; `needed`
+  says which results get cotangents, `saved` is anything.
+- `vjp(b, op, cotangents, wanted, saved)` appends the backward part. `op` itself is in no graph.
+
+Integer and bool values carry no derivative: rules are never asked for their tangents. The tangent
+or cotangent of a tape is a tape.
 """
 
 from __future__ import annotations
@@ -53,6 +62,7 @@ class OpDef:
     reference: Callable[..., Any]
     jvp: Callable[..., Any] | None = None
     vjp: Callable[..., Any] | None = None
+    forward: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
     dtypes: str = "biuf"  # NumPy kind codes accepted for the operands: the tests sample from these
     attrs: tuple[str, ...] = ()  # names of the attributes, in printing order

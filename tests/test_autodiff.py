@@ -296,6 +296,7 @@ def test_a_rule_may_refuse() -> None:
 
     class Definition:
         name, jvp, vjp = "exp", staticmethod(refuse), staticmethod(refuse)
+        forward = None
 
     op.definition = Definition()  # type: ignore[assignment]
     for make in (vjp_graph, jvp_graph):

@@ -12,7 +12,7 @@ from jitney.ir.autodiff import jvp_graph, vjp_graph
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
-from jitney.ir.opdef import OPS, DerivativeError, GraphError
+from jitney.ir.opdef import OPS, GraphError
 from jitney.ir.ops.term import Term
 from jitney.ir.types import BOOL, F64, I32, I64, TensorType
 
@@ -160,9 +160,11 @@ def test_while_forward(trips: int) -> None:
     np.testing.assert_allclose(only_x, both)
 
 
-def test_while_backward_is_refused_by_name() -> None:
-    with pytest.raises(DerivativeError, match="while"):
-        vjp_graph(while_graph(), [3])
+@pytest.mark.parametrize("trips", [0, 1, 5])
+def test_while_backward(trips: int) -> None:
+    rng = np.random.default_rng(9)
+    scale, x, y = (rng.normal(size=2) for _ in range(3))
+    check_derivatives(while_graph(), [np.int64(trips), scale, np.int64(0), x, y], rng)
 
 
 def test_assert_lets_gradients_pass() -> None:

@@ -4,10 +4,11 @@
 
 - outside of tracing the function runs eagerly, and `Application` holds the ndarray of every value;
 - inside an eager trace it runs eagerly too, and its ops are appended to that trace;
-- inside any other trace its ops are appended as they are.
+- inside any other trace its ops wait for the derivative that they become part of.
 
-A derivative graph (`ir.autodiff`) shares the ops and values of the graph it was made from, so only
-the ops that it adds are run or appended: the forward computation is never done twice.
+A derivative graph (`ir.autodiff`) shares the ops and values of the graph it was made from, except for
+loops and branches, which it replaces. `adopt` runs or appends what is not there yet, so the
+forward computation is never done twice.
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ class Application:
         self.traced = traced
         self.owner = owner
         self._env = env
+        # The ops that were run or appended already.
+        self._placed = set[Op]() if owner is not None and not owner.eager else set(self.graph.ops)
+        self._instead: dict[Value, Value] = {}
 
     @property
     def graph(self) -> Graph:
@@ -65,6 +69,11 @@ class Application:
     @property
     def results(self) -> list[Result]:
         return self.traced.results
+
+    @property
+    def arrays(self) -> list[Result]:
+        """The results that the function computes: outputs of the graph."""
+        return [r for r in self.traced.results if r.output is not None]
 
     def output(self, result: Result) -> Value:
         assert result.output is not None
@@ -77,6 +86,34 @@ class Application:
         graph.ops = self.graph.ops
         graph.outputs = [self.output(result) for result in results]
         return graph
+
+    def adopt(
+        self, derivative: Graph, results: Sequence[Result], seeds: Sequence[Leaf] | None = None
+    ) -> list[Op]:
+        """Run or append a derivative of `over(results)`, from which `results` are read from now on.
+
+        Without values for its seeds (the parameters beyond the function's own) only what does not
+        depend on them; the ops that do are given back.
+        """
+        waiting = derivative.params[len(self.graph.params) :]
+        late: list[Op] = []
+        if seeds is None:
+            known = set(waiting)
+            for op in derivative.ops:
+                if not known.isdisjoint(op.operands):
+                    known.update(op.results)
+                    late.append(op)
+        else:
+            self._env.update(zip(waiting, seeds, strict=True))
+        skipped = self._placed.union(late)
+        env = _Env(self._resolve)
+        env.update(self._env)
+        append([op for op in derivative.ops if op not in skipped], env)
+        self._env = dict(env)
+        self._placed.update(derivative.ops)
+        replaced = zip([self.output(r) for r in results], derivative.outputs, strict=False)
+        self._instead = {old: new for old, new in replaced if old is not new}
+        return late
 
     def read(self, values: Sequence[Value]) -> list[Leaf]:
         """What `values` of the graph are here."""
@@ -91,11 +128,12 @@ class Application:
 
     def keep_only(self, ops: Iterable[Op], outputs: Iterable[Value]) -> None:
         """Forget every value but those that `ops` and `outputs` read."""
+        self._placed.clear()
         needed = {v for op in ops for v in op.operands}.union(outputs)
         self._env = {v: x for v, x in self._env.items() if v in needed}
 
     def _resolve(self, value: Value) -> Leaf:
-        found = self._env[value]
+        found = self._env[self._instead.get(value, value)]
         here, owner = current_trace(), self.owner
         if here is owner:
             return found
@@ -123,8 +161,9 @@ def append(ops: Iterable[Op], env: Any) -> None:
                 env[op.result] = trace.token
                 continue
             new = trace.builder.copy(op, env)
-            if new.results and new.results[-1].type is TOKEN:
-                trace.token = new.results[-1]
+            for value in new.results:
+                if value.type is TOKEN:
+                    trace.token = value
         return
     from ..ir.interpreter import evaluate_op
 
@@ -175,7 +214,8 @@ def apply(
         return Application(result, None, dict(result.arrays))
     env: dict[Value, Leaf] = dict(zip(result.graph.params, outer, strict=False))
     env.update((capture.param, capture.outer) for capture in result.captures)
-    append(result.graph.ops, env)
+    if eager:
+        append(result.graph.ops, env)
     return Application(result, here, env)
 
 

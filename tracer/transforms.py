@@ -16,15 +16,16 @@ Rules that hold for all of them:
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir.autodiff import jvp_graph, vjp_graph
-from ..ir.graph import Graph, Value
+from ..ir.graph import Graph, Op, Value
 from ..ir.opdef import DerivativeError
-from ..ir.types import is_float, type_of
+from ..ir.types import TAPE, is_float, type_of
 from . import errors, pytree
 from .application import (
     Application,
@@ -94,12 +95,11 @@ def value_and_grad(
         out_tree, results = _out_tree(application, aux)
         loss = scalar_loss(application, out_tree, results, fun)
         wrt = [sum(traced[:i]) for i in targets]
-        backward = _derivative(vjp_graph, application.over([loss]), wrt)
-        seed = {backward.params[-1]: _ones(application.output(loss))}
-        env = application.extend(backward.ops[len(application.graph.ops) :], seed)
-        found = iter(
-            _present_gradients([env[v] for v in backward.outputs[1:]], [leaves[i] for i in targets])
-        )
+        returned = application.arrays
+        backward = _derivative(vjp_graph, application.over(returned), wrt, [returned.index(loss)])
+        application.adopt(backward, returned, [_ones(application.output(loss))])
+        gradients = application.read(backward.outputs[len(returned) :])
+        found = iter(_present_gradients(gradients, [leaves[i] for i in targets]))
         gradients = tuple(pytree.tree_map(lambda _: next(found), args[p]) for p in chosen)
         value = _present_results(application, [loss])[0]
         if has_aux:
@@ -125,21 +125,29 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "vjp", copy=True)
     wrt = _float_parameters(leaves)
     out_tree, results = _out_tree(application, aux)
+    returned = application.arrays
     pulled = [r for r in results if is_float(application.output(r).dtype)]
-    backward = _derivative(vjp_graph, application.over(pulled), wrt)
+    backward = _derivative(
+        vjp_graph, application.over(returned), wrt, [returned.index(r) for r in pulled]
+    )
+    ops = application.adopt(backward, returned)
     out = pytree.unflatten(out_tree, _present_results(application, results))
     side = _present_aux(application, aux, len(results))
 
-    ops = backward.ops[len(application.graph.ops) :]
-    gradients = backward.outputs[len(pulled) :]
+    gradients = backward.outputs[len(returned) :]
     seeds = backward.params[len(application.graph.params) :]
     types = [application.output(r).tensor for r in results]
     float_leaves = [leaf for leaf, chosen in zip(leaves, floats, strict=True) if chosen]
-    application.keep_only(ops, gradients)
+    again = _tape_makers(backward.ops, ops)
+    application.keep_only([*again, *ops], gradients)
+    calls = itertools.count()
 
     def vjp_fn(cotangent: Any) -> tuple[Any, ...]:
         cotangents = tangent_leaves(cotangent, out_tree, types, "cotangent", "result")
-        env = application.extend(ops, dict(zip(seeds, cotangents, strict=True)))
+        first = next(calls) == 0  # the next call needs tapes of its own
+        env = application.extend(
+            ops if first else [*again, *ops], dict(zip(seeds, cotangents, strict=True))
+        )
         found = iter(_present_gradients([env[v] for v in gradients], float_leaves, fresh=False))
         return pytree.unflatten(in_tree, [next(found) if chosen else None for chosen in floats])
 
@@ -182,14 +190,13 @@ def jvp(
     application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "jvp")
     wrt = _float_parameters(leaves)
     out_tree, results = _out_tree(application, aux)
+    returned = application.arrays
     pushed = [r for r in results if is_float(application.output(r).dtype)]
-    forward = _derivative(jvp_graph, application.over(pushed), wrt)
-    done = set(application.graph.ops)
-    seeds = forward.params[len(application.graph.params) :]
-    env = application.extend(
-        [op for op in forward.ops if op not in done], dict(zip(seeds, given, strict=True))
+    forward = _derivative(
+        jvp_graph, application.over(returned), wrt, [returned.index(r) for r in pushed]
     )
-    found = iter(env[v] for v in forward.outputs[len(pushed) :])
+    application.adopt(forward, returned, given)
+    found = iter(application.read(forward.outputs[len(returned) :]))
     flowing = {id(r) for r in pushed}
     tangent_out = pytree.unflatten(
         out_tree,
@@ -255,14 +262,31 @@ def _out_tree(application: Application, aux: _Aux | None) -> tuple[pytree.TreeDe
     return aux.value_tree, application.results[: aux.value_tree.num_leaves]
 
 
+def _tape_makers(ops: Sequence[Op], late: Sequence[Op]) -> list[Op]:
+    """The ops that fill the tapes that `late` ops read. A tape is read once, so they run again."""
+    found: set[Op] = set()
+    pending = [*late]
+    known = set(late)
+    while pending:
+        for v in pending.pop().operands:
+            maker = v.op
+            if v.type == TAPE and maker is not None and maker not in known | found:
+                found.add(maker)
+                pending.append(maker)
+    return [op for op in ops if op in found]
+
+
 def _derivative(
-    transform: Callable[[Graph, Sequence[int]], Graph], graph: Graph, wrt: Sequence[int]
+    transform: Callable[[Graph, Sequence[int], Sequence[int]], Graph],
+    graph: Graph,
+    wrt: Sequence[int],
+    outputs: Sequence[int],
 ) -> Graph:
     try:
-        return transform(graph, wrt)
+        return transform(graph, wrt, outputs)
     except DerivativeError as error:
         remedy = "jt.stop_gradient(x) makes x a constant, where that is what you mean."
-        if transform is vjp_graph and _has_forward_mode(graph, wrt):
+        if transform is vjp_graph and _has_forward_mode(graph, wrt, outputs):
             remedy = (
                 "forward mode goes through it: jt.jvp(f, primals, tangents) or jt.jacfwd(f); and "
                 "outside of jit, where loops run in Python, jt.grad does too."
@@ -276,9 +300,9 @@ def _derivative(
         )
 
 
-def _has_forward_mode(graph: Graph, wrt: Sequence[int]) -> bool:
+def _has_forward_mode(graph: Graph, wrt: Sequence[int], outputs: Sequence[int]) -> bool:
     try:
-        jvp_graph(graph, wrt)
+        jvp_graph(graph, wrt, outputs)
     except DerivativeError:
         return False
     return True

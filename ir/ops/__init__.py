@@ -14,6 +14,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     effects,
     indexing,
     loops_lanes,
+    loops_while,
     movement,
     reductions,
     scan,

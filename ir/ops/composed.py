@@ -45,4 +45,4 @@ def composed_rules(compose: Callable[..., Value]) -> tuple[Rule, Rule]:
 
 def instantiated(b: Builder, values: Sequence[Value | None], like: Sequence[Any]) -> list[Value]:
     """Zeros in place of None."""
-    return [b.zeros(v.tensor) if t is None else t for t, v in zip(values, like, strict=True)]
+    return [b.zeros(v.type) if t is None else t for t, v in zip(values, like, strict=True)]

@@ -10,15 +10,22 @@ What a scalar `while` becomes when it is batched: in one kernel each lane of a v
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..graph import Graph
+from ..build import Builder
+from ..graph import Graph, Op, Value
 from ..interpreter import evaluate_op
-from ..opdef import GraphError, OpDef, register
+from ..opdef import OPS, GraphError, OpDef, register
 from ..types import TensorType, Type
+from .batch_structured import batch_lanes_while
 from .families import Array, check_same
+from .lanewise import is_lanewise
+from .loops_backward import Kept
+from .loops_while import jvp_loop
 from .structured import check_checkpoint, check_params, listed
 
 
@@ -48,11 +55,6 @@ def infer_lanes(
             if not is_lanewise(op.definition):
                 raise GraphError(f"{op.name} is not elementwise")
     return types[consts:]
-
-
-def is_lanewise(definition: OpDef) -> bool:
-    """Whether an op may stand in the regions of `lanes_while`."""
-    return definition.family == "elementwise" or definition.name in ("constant", "lanes_while")
 
 
 def _lanes(
@@ -85,12 +87,79 @@ def evaluate_lanes(graph: Graph, arrays: list[Array]) -> list[Array]:
     return [np.broadcast_to(env[v], shape) for v in graph.outputs]
 
 
+# Derivatives. Forward mode stays in lanes; reverse mode goes through `while` over all lanes.
+
+
+@dataclass(frozen=True, slots=True)
+class _Masked:
+    loop: Op
+    kept: Kept
+
+
+def _forward_lanes(
+    b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
+) -> tuple[Sequence[Value], _Masked]:
+    """As a `while` that runs as long as one lane does. Lanes that have ended keep their values."""
+    consts = op.attrs["consts"]
+    test, body = op.regions
+    shape = op.operands[0].shape
+    mask = b.inline(lift(test, shape), op.operands)[0]
+    any_left, trip = Graph("any_left"), Graph(body.name)
+    for graph in (any_left, trip):
+        for v in [*op.operands[:consts], mask, *op.operands[consts:]]:
+            graph.add_param(v.type, v.name)
+    axes = tuple(range(len(shape)))
+    any_left.outputs = [Builder(any_left, op.loc).op("any", any_left.params[consts], axes=axes)]
+    inner = Builder(trip, op.loc)
+    fixed, running, carry = trip.params[:consts], trip.params[consts], trip.params[consts + 1 :]
+    after = inner.inline(lift(body, shape), [*fixed, *carry])
+    carry = [inner.op("select", running, x, y) for x, y in zip(after, carry, strict=True)]
+    (goes_on,) = inner.inline(lift(test, shape), [*fixed, *carry])
+    trip.outputs = [inner.op("bitwise_and", running, goes_on), *carry]
+
+    operands = [*op.operands[:consts], mask, *op.operands[consts:]]
+    loop = b.make(OPS["while"], operands, dict(op.attrs), [any_left, trip])
+    where = [*wanted[:consts], False, *wanted[consts:]]
+    rule: Any = loop.definition.forward
+    results, kept = rule(b, loop, where, [False, *needed])
+    return results[1:], _Masked(loop, kept)
+
+
+def _vjp_lanes(
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], saved: _Masked
+) -> list[Value | None]:
+    consts = op.attrs["consts"]
+    where = [*wanted[:consts], False, *wanted[consts:]]
+    rule: Any = saved.loop.definition.vjp
+    grads = rule(b, saved.loop, [None, *cotangents], where, saved.kept)
+    return [*grads[:consts], *grads[consts + 1 :]]
+
+
+def lift(graph: Graph, shape: tuple[int, ...]) -> Graph:
+    """A scalar graph of elementwise ops as a graph over arrays of `shape`."""
+    new = Graph(graph.name)
+    b = Builder(new)
+    env: dict[Value, Value] = {
+        v: new.add_param(v.tensor.with_shape(shape), v.name) for v in graph.params
+    }
+    for op in graph.ops:
+        b.copy(op, env)
+        if op.name == "constant":
+            env[op.result] = b.broadcast_to(env[op.result], shape)
+    new.outputs = [env[v] for v in graph.outputs]
+    return new
+
+
 register(
     OpDef(
         "lanes_while",
         "structured",
         infer_lanes,
         _lanes,
+        jvp_loop,
+        _vjp_lanes,
+        _forward_lanes,
+        batch=batch_lanes_while,
         attrs=("consts", "checkpoint"),
         regions=2,
         doc="a loop that each element runs for itself",

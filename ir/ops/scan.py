@@ -7,18 +7,30 @@
 
 With `reverse` it walks from the last index to the first; a y lands at the index of its x's. A
 length of 0 gives the initial carries and empty ys. Tokens and tapes may be carries.
+
+In reverse mode the forward scan also stacks what the backward part of the body needs and cannot
+compute again from consts, slices of xs and ys (see `residuals`); the backward scan walks the other
+way, and adds up the cotangents of consts in carries.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..graph import Graph
+from ..autodiff import is_differentiable, jvp_graph, vjp_graph
+from ..build import Builder
+from ..graph import Graph, Op, Value
 from ..interpreter import evaluate
 from ..opdef import GraphError, OpDef, register
-from ..types import TensorType, Type, is_linear
+from ..residuals import Split, split
+from ..types import TAPE, TensorType, Type, is_linear
+from .batch_structured import batch_scan
+from .composed import instantiated
+from .loops import Flow, accumulate, flow, invariant_carries, tensors, varied_carries
 from .structured import check_params, listed
 
 
@@ -67,12 +79,198 @@ def _scan(
     return (*carry, *ys)
 
 
+# Forward mode: the same scan with tangents beside what varies.
+
+
+def _jvp_scan(
+    b: Builder, op: Op, tangents: Sequence[Value | None]
+) -> tuple[Sequence[Value], list[Value | None]]:
+    consts, carries = op.attrs["consts"], op.attrs["carries"]
+    first_x = consts + carries
+    (body,) = op.regions
+    varied = varied_carries(body, consts, carries, [t is not None for t in tangents])
+    fixed = [i for i in range(consts) if tangents[i] is not None]
+    moving = [consts + i for i in range(carries) if varied[i]]
+    slices = [i for i in range(first_x, len(op.operands)) if tangents[i] is not None]
+    push = jvp_graph(body, fixed + moving + slices)
+    floats = [i for i, v in enumerate(body.outputs) if is_differentiable(v.type)]
+    found = dict(zip(floats, push.outputs[len(body.outputs) :], strict=True))
+
+    new = Graph(push.name)
+    env: dict[int, Value] = {}
+    d_env: dict[int, Value] = {}
+    for own, active in (
+        (range(consts), fixed),
+        (range(consts, first_x), moving),
+        (range(first_x, len(body.params)), slices),
+    ):
+        env.update((i, new.add_param(body.params[i].type, body.params[i].name)) for i in own)
+        d_env.update((i, new.add_param(body.params[i].type)) for i in active)
+    given = [*(env[i] for i in range(len(body.params)))]
+    given += [d_env[i] for i in fixed + moving + slices]
+    stacked = [i for i in range(carries, len(body.outputs)) if varied[i]]
+    own_out, zero = push.outputs[: len(body.outputs)], [i - consts for i in moving]
+    push.outputs = [
+        *own_out[:carries],
+        *(found[i] for i in zero),
+        *own_out[carries:],
+        *(found[i] for i in stacked),
+    ]
+    new.outputs = Builder(new, op.loc).inline(push, given)
+
+    start = instantiated(b, [tangents[i] for i in moving], [op.operands[i] for i in moving])
+    operands = [
+        *op.operands[:consts],
+        *(t for t in tangents[:consts] if t is not None),
+        *op.operands[consts:first_x],
+        *start,
+        *op.operands[first_x:],
+        *(t for t in tangents[first_x:] if t is not None),
+    ]
+    attrs = {**op.attrs, "consts": consts + len(fixed), "carries": carries + len(moving)}
+    out = list(b.append(op.definition, operands, attrs, [new]).results)
+    n, m = carries + len(moving), len(body.outputs) - carries
+    results = out[:carries] + out[n : n + m]
+    rest = iter(out[carries:n] + out[n + m :])
+    return results, [next(rest) if v else None for v in varied]
+
+
+# Reverse mode.
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What the forward scan leaves behind: a stack for each saved tensor, a tape of saved tapes."""
+
+    flow: Flow
+    free: list[int]
+    parts: Split
+    stacks: dict[Value, Value]  # by the saved value of the body
+    tape: Value | None
+
+
+def _forward_scan(
+    b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
+) -> tuple[Sequence[Value], _Kept]:
+    consts, carries = op.attrs["consts"], op.attrs["carries"]
+    (body,) = op.regions
+    active = flow(body, consts, carries, wanted, needed)
+    still = [consts + i for i in invariant_carries(body, consts, carries)]
+    free = [*range(consts), *tensors(body.params, still)]
+    free += range(consts + carries, len(body.params))
+    wrt = [
+        *active.consts,
+        *(consts + i for i in active.carries),
+        *(consts + carries + i for i in active.xs),
+    ]
+    outputs = active.carries + [carries + i for i in active.ys]
+    joint = vjp_graph(body, wrt, outputs)
+    parts = split(joint, len(body.params), len(body.outputs), free)
+
+    # The body that also gives what is saved: tensors are stacked unless they are ys already, and
+    # tapes go on a tape, which is one more carry.
+    tapes = [v for v in parts.saved if v.type == TAPE]
+    ys = joint.outputs[carries : len(body.outputs)]
+    fresh = [v for v in parts.saved if v.type != TAPE and v not in ys]
+    new = Graph(parts.forward.name)
+    inner = Builder(new, op.loc)
+    own = [new.add_param(v.type, v.name) for v in parts.forward.params[: consts + carries]]
+    top = [new.add_param(TAPE)] if tapes else []
+    own += [new.add_param(v.type, v.name) for v in parts.forward.params[consts + carries :]]
+    out = inner.inline(parts.forward, own)
+    saved = dict(zip(parts.saved, out[len(body.outputs) :], strict=True))
+    top = [inner.op("tape_push", t, *(saved[v] for v in tapes)) for t in top]
+    new.outputs = [
+        *out[:carries],
+        *top,
+        *out[carries : len(body.outputs)],
+        *(saved[v] for v in fresh),
+    ]
+    start = [b.op("tape_new")] if tapes else []
+    operands = [*op.operands[: consts + carries], *start, *op.operands[consts + carries :]]
+    attrs = {**op.attrs, "carries": carries + len(start)}
+    found = list(b.append(op.definition, operands, attrs, [new]).results)
+    tape = found.pop(carries) if tapes else None
+    results = found[: len(body.outputs)]
+    stacks = dict(zip(ys, results[carries:], strict=True))
+    stacks.update(zip(fresh, found[len(body.outputs) :], strict=True))
+    return results, _Kept(active, free, parts, stacks, tape)
+
+
+def _vjp_scan(
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], kept: _Kept
+) -> list[Value | None]:
+    """A scan the other way, over (consts; tape, cotangents, sums; xs, stacks, cotangents of ys)."""
+    consts, carries = op.attrs["consts"], op.attrs["carries"]
+    active, parts = kept.flow, kept.parts
+    fixed = [i for i in kept.free if i < consts + carries]
+    xs = [i for i in kept.free if i >= consts + carries]
+    stacked = [v for v in parts.saved if v.type != TAPE]
+    like = [op.operands[consts + i] for i in active.carries]
+    cts = instantiated(b, [cotangents[i] for i in active.carries], like)
+    places = [carries + i for i in active.ys]
+    ct_ys = instantiated(b, [cotangents[i] for i in places], [op.results[i] for i in places])
+    sums = [b.zeros(op.operands[i].type) for i in active.consts]
+    tape = [] if kept.tape is None else [kept.tape]
+    groups = [
+        [op.operands[i] for i in fixed],
+        tape,
+        cts,
+        sums,
+        [op.operands[i] for i in xs],
+        [kept.stacks[v] for v in stacked],
+        ct_ys,
+    ]
+
+    new = Graph(parts.backward.name)
+    inner = Builder(new, op.loc)
+    p_fixed, p_tape, p_cts, p_sums = (
+        [new.add_param(v.type) for v in group] for group in groups[:4]
+    )
+    p_xs, p_stacks, p_ys = (
+        [new.add_param(v.tensor.with_shape(v.shape[1:])) for v in group] for group in groups[4:]
+    )
+    saved = dict(zip(stacked, p_stacks, strict=True))
+    if tape:
+        tapes = [v for v in parts.saved if v.type == TAPE]
+        below, *inside = inner.op("tape_pop", p_tape[0], types=(TAPE,) * len(tapes))
+        saved.update(zip(tapes, inside, strict=True))
+        p_tape = [below]
+    known = [*p_fixed, *p_xs, *(saved[v] for v in parts.saved)]
+    grads = inner.inline(parts.backward, [*known, *p_cts, *p_ys])
+    n, m = len(sums), len(sums) + len(cts)
+    totals = [accumulate(inner, s, g) for s, g in zip(p_sums, grads[:n], strict=True)]
+    new.outputs = [*p_tape, *grads[n:m], *totals, *grads[m:]]
+
+    attrs = {
+        "consts": len(fixed),
+        "carries": len(tape) + m,
+        "length": op.attrs["length"],
+        "reverse": not op.attrs["reverse"],
+    }
+    operands = [v for group in groups for v in group]
+    out = list(b.append(op.definition, operands, attrs, [new]).results)[len(tape) :]
+    result: list[Value | None] = [None] * len(op.operands)
+    targets = [
+        *(consts + i for i in active.carries),
+        *active.consts,
+        *(consts + carries + i for i in active.xs),
+    ]
+    for i, grad in zip(targets, out, strict=True):
+        result[i] = grad
+    return result
+
+
 register(
     OpDef(
         "scan",
         "structured",
         infer_scan,
         _scan,
+        _jvp_scan,
+        _vjp_scan,
+        _forward_scan,
+        batch=batch_scan,
         attrs=("consts", "carries", "length", "reverse"),
         regions=1,
         doc="a loop over the slices of arrays, which carries values and stacks results",

@@ -1,25 +1,26 @@
-"""Structured control flow: ops whose meaning lies in region graphs.
+"""Structured ops: their meaning lies in region graphs. Here is what they share, and `cond`.
 
 Regions capture nothing; all that they read comes in as operands.
 
     cond(index, *operands; regions = branches)   the branch with that number, clamped into range
-    while(*operands; consts; regions = (cond, body))
-        the first `consts` operands stay, the rest is carried: while cond(consts, carry):
-        carry = body(consts, carry). Both regions take (consts..., carry...). `checkpoint` says
-        what reverse mode keeps: "all", "sqrt", or a number of slots (see `loops_checkpoint`).
+
+`while` is in `loops_while`, `scan` in `scan`, `lanes_while` in `loops_lanes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..autodiff import is_differentiable, jvp_graph, vjp_graph
+from ..autodiff import is_differentiable, jvp_graph, reach, vjp_graph
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..interpreter import evaluate
 from ..opdef import GraphError, OpDef, register
-from ..types import TensorType, Type, is_linear
+from ..residuals import Split, is_heavy, split
+from ..types import TAPE, TensorType, Type
+from .batch_structured import batch_cond
 from .composed import instantiated
 from .families import check_dtype
 
@@ -31,6 +32,12 @@ def listed(types: Sequence[Type]) -> str:
 def check_params(region: Graph, types: Sequence[Type], what: str) -> None:
     if region.input_types != list(types):
         raise GraphError(f"{what} takes {listed(region.input_types)} but is given {listed(types)}")
+
+
+def check_checkpoint(checkpoint: str | int) -> None:
+    slots = isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint > 0
+    if not slots and checkpoint not in ("all", "sqrt"):
+        raise GraphError(f'checkpoint={checkpoint!r} is not "all", "sqrt" or a number of slots')
 
 
 # cond
@@ -56,38 +63,102 @@ def _cond(index: Any, *arrays: Any, regions: tuple[Graph, ...]) -> tuple[Any, ..
     return tuple(evaluate(regions[min(max(int(index), 0), len(regions) - 1)], arrays))
 
 
-def _float_params(op: Op, wanted: Sequence[bool]) -> list[int]:
-    """Which parameters of the branches to differentiate; operand 0 of `op` is the index."""
-    return [i for i, v in enumerate(op.operands[1:]) if wanted[i + 1] and is_differentiable(v.type)]
+# Derivatives of cond. Only the branch taken runs, in both directions.
 
 
-def _jvp_cond(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
-    wrt = _float_params(op, [t is not None for t in tangents])
-    branches = [jvp_graph(region, wrt) for region in op.regions]
+def _varied(op: Op, wrt: Sequence[int]) -> list[bool]:
+    """The results that depend on these parameters of the branches, in any branch."""
+    wrt = list(wrt)
+    count = range(len(op.results))
+    flags = [reach(region, wrt, count)[1] for region in op.regions]
+    return [any(branch) for branch in zip(*flags, strict=True)]
+
+
+def _jvp_cond(
+    b: Builder, op: Op, tangents: Sequence[Value | None]
+) -> tuple[Sequence[Value], list[Value | None]]:
+    wrt = [i for i, t in enumerate(tangents[1:]) if t is not None]
+    varied = _varied(op, wrt)
     count = len(op.results)
+    floats = [i for i, v in enumerate(op.results) if is_differentiable(v.type)]
+    branches = [jvp_graph(region, wrt) for region in op.regions]
     for branch in branches:
-        del branch.outputs[:count]  # the branch's own results are known already
-    given = [t for t in (tangents[i + 1] for i in wrt) if t is not None]
-    out = list(b.append(op.definition, [*op.operands, *given], {}, branches).results)
-    return [out.pop(0) if is_differentiable(v.type) else None for v in op.results]
+        found = zip(floats, branch.outputs[count:], strict=True)
+        branch.outputs[count:] = [t for i, t in found if varied[i]]
+    given = [t for t in tangents if t is not None]
+    new = b.append(op.definition, [*op.operands, *given], {}, branches)
+    out = iter(new.results[count:])
+    return new.results[:count], [next(out) if v else None for v in varied]
+
+
+@dataclass(frozen=True, slots=True)
+class _Branches:
+    """What the backward part of a cond needs."""
+
+    wrt: list[int]  # parameters of the branches
+    outputs: list[int]
+    parts: list[Split]
+    tape: Value | None
+
+
+def _forward_cond(
+    b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
+) -> tuple[Sequence[Value], _Branches]:
+    """Each branch computes again in its backward part what it needs; what is dear goes on a tape."""
+    wrt = [i for i, w in enumerate(wanted[1:]) if w]
+    outputs = [i for i, v in enumerate(_varied(op, wrt)) if v and needed[i]]
+    count, params = len(op.results), len(op.operands) - 1
+    free = [i for i, v in enumerate(op.operands[1:]) if isinstance(v.type, TensorType)]
+    joints = [vjp_graph(region, wrt, outputs) for region in op.regions]
+    heavy = is_heavy(op)
+    parts = [split(joint, params, count, free, keep=heavy) for joint in joints]
+    if not any(part.saved for part in parts):
+        results = b.append(op.definition, op.operands, op.attrs, op.regions).results
+        return results, _Branches(wrt, outputs, parts, None)
+    branches = []
+    for part in parts:
+        new = Graph(part.forward.name)
+        own = [new.add_param(v.type, v.name) for v in part.forward.params]
+        tape = new.add_param(TAPE)
+        inner = Builder(new, op.loc)
+        out = inner.inline(part.forward, own)
+        if part.saved:
+            tape = inner.op("tape_push", tape, *out[count:])
+        new.outputs = [*out[:count], tape]
+        branches.append(new)
+    operands = [*op.operands, b.op("tape_new")]
+    *results, tape = b.append(op.definition, operands, {}, branches).results
+    return results, _Branches(wrt, outputs, parts, tape)
 
 
 def _vjp_cond(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder,
+    op: Op,
+    cotangents: Sequence[Value | None],
+    wanted: Sequence[bool],
+    saved: _Branches,
 ) -> list[Value | None]:
-    """Each branch's forward part is computed again inside its backward branch."""
-    wrt = _float_params(op, wanted)
-    branches = [vjp_graph(region, wrt) for region in op.regions]
-    count = len(op.results)
-    for branch in branches:
-        del branch.outputs[:count]
-    floats = [
-        (ct, v) for ct, v in zip(cotangents, op.results, strict=True) if is_differentiable(v.type)
-    ]
-    cts = instantiated(b, [ct for ct, _ in floats], [v for _, v in floats])
-    new = b.append(op.definition, [*op.operands, *cts], {}, branches)
+    free = [v for v in op.operands[1:] if isinstance(v.type, TensorType)]
+    cts = instantiated(
+        b, [cotangents[i] for i in saved.outputs], [op.results[i] for i in saved.outputs]
+    )
+    branches = []
+    for part in saved.parts:
+        new = Graph(part.backward.name)
+        inner = Builder(new, op.loc)
+        given = [new.add_param(v.type, v.name) for v in free]
+        seeds = [new.add_param(v.type) for v in cts]
+        if saved.tape is not None:
+            tape = new.add_param(TAPE)
+            if part.saved:
+                types = tuple(v.type for v in part.saved)
+                given += inner.op("tape_pop", tape, types=types)[1:]
+        new.outputs = inner.inline(part.backward, [*given, *seeds])
+        branches.append(new)
+    tapes = [] if saved.tape is None else [saved.tape]
+    new_op = b.append(op.definition, [op.operands[0], *free, *cts, *tapes], {}, branches)
     grads: list[Value | None] = [None] * len(op.operands)
-    for i, grad in zip(wrt, new.results, strict=True):
+    for i, grad in zip(saved.wrt, new_op.results, strict=True):
         grads[i + 1] = grad
     return grads
 
@@ -100,95 +171,10 @@ register(
         _cond,
         _jvp_cond,
         _vjp_cond,
+        _forward_cond,
+        batch=batch_cond,
         regions=-1,
         doc="one of several branches, chosen at run time",
-        extra={"examples": ()},
-    )
-)
-
-# while
-
-
-def check_checkpoint(checkpoint: str | int) -> None:
-    slots = isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint > 0
-    if not slots and checkpoint not in ("all", "sqrt"):
-        raise GraphError(f'checkpoint={checkpoint!r} is not "all", "sqrt" or a number of slots')
-
-
-def _infer_while(
-    *types: Type, consts: int, checkpoint: str | int = "all", regions: tuple[Graph, ...]
-) -> tuple[Type, ...]:
-    if len(regions) != 2:
-        raise GraphError(f"needs two regions, cond and body, got {len(regions)}")
-    if not 0 <= consts <= len(types):
-        raise GraphError(f"consts={consts} with {len(types)} operands")
-    if any(is_linear(t) for t in types[:consts]):
-        raise GraphError(f"a token or a tape cannot be a loop invariant, in {listed(types)}")
-    check_checkpoint(checkpoint)
-    test, body = regions
-    check_params(test, types, "cond")
-    check_params(body, types, "body")
-    if [str(t) for t in test.output_types] != ["bool[]"]:
-        raise GraphError(f"cond gives {listed(test.output_types)}, it must give (bool[])")
-    carry = types[consts:]
-    if tuple(body.output_types) != carry:
-        raise GraphError(f"body gives {listed(body.output_types)} for the carry {listed(carry)}")
-    return carry
-
-
-def _while(
-    *arrays: Any, consts: int, checkpoint: str | int = "all", regions: tuple[Graph, ...]
-) -> tuple[Any, ...]:
-    test, body = regions
-    fixed, carry = arrays[:consts], list(arrays[consts:])
-    while evaluate(test, [*fixed, *carry])[0]:
-        carry = evaluate(body, [*fixed, *carry])
-    return tuple(carry)
-
-
-def _jvp_while(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
-    """The same loop over the carry and the tangents of its floats, side by side."""
-    consts = op.attrs["consts"]
-    test, body = op.regions
-    fixed = [i for i in range(consts) if tangents[i] is not None]
-    moving = [i for i in range(consts, len(op.operands)) if is_differentiable(op.operands[i].type)]
-    push = jvp_graph(body, fixed + moving)  # consts, carry, d_fixed, d_moving -> carry', d_moving'
-    count = len(body.params)
-
-    # The new loop's parameters: consts, d_fixed, then carry, d_moving.
-    def params(graph: Graph) -> list[Value]:
-        primal = [graph.add_param(v.type, v.name) for v in body.params[:consts]]
-        d_fixed = [graph.add_param(push.params[count + k].type) for k in range(len(fixed))]
-        primal += [graph.add_param(v.type, v.name) for v in body.params[consts:]]
-        d_moving = [graph.add_param(body.params[i].type) for i in moving]
-        return primal + d_fixed + d_moving
-
-    new_test, new_body = Graph(test.name), Graph(push.name)
-    new_test.outputs = Builder(new_test, op.loc).inline(test, params(new_test)[:count])
-    new_body.outputs = Builder(new_body, op.loc).inline(push, params(new_body))
-
-    given = instantiated(b, [tangents[i] for i in moving], [op.operands[i] for i in moving])
-    operands = [
-        *op.operands[:consts],
-        *(t for t in (tangents[i] for i in fixed) if t is not None),
-        *op.operands[consts:],
-        *given,
-    ]
-    loop = b.append(op.definition, operands, {"consts": consts + len(fixed)}, [new_test, new_body])
-    out = list(loop.results[len(op.results) :])
-    return [out.pop(0) if is_differentiable(v.type) else None for v in op.results]
-
-
-register(
-    OpDef(
-        "while",
-        "structured",
-        _infer_while,
-        _while,
-        _jvp_while,
-        attrs=("consts", "checkpoint"),
-        regions=2,
-        doc="a loop with a trip count known only at run time",
         extra={"examples": ()},
     )
 )

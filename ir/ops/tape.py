@@ -10,6 +10,10 @@ merged with another.
 
 **An empty tape gives zeros**: popping it yields zeros (and empty tapes) and leaves it empty. So
 a new tape stands for any number of records of zeros, which makes it the zero of derivatives.
+
+Push and pop are linear, and transposes of each other. Beside a tape runs its tangent, a tape with
+the tangents of the floats and tapes in each record; the cotangent of a tape is a tape with
+their cotangents. Records of integers alone have no counterpart there.
 """
 
 from __future__ import annotations
@@ -19,8 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from ..autodiff import is_differentiable
+from ..build import Builder
+from ..graph import Op, Value
 from ..opdef import GraphError, OpDef, register
 from ..types import TAPE, TOKEN, TapeType, TensorType, Type, type_of
+from .batch_structured import batch_tape
 
 Tape = tuple[Any, ...]  # () or (the tape below, the top record): immutable, so views may be shared
 EMPTY: Tape = ()
@@ -59,12 +67,70 @@ def _zero(type: Type) -> Any:
     return np.zeros(type.shape, type.dtype) if isinstance(type, TensorType) else EMPTY
 
 
+# Derivatives
+
+
+def _active(types: Sequence[Type]) -> list[int]:
+    return [i for i, t in enumerate(types) if is_differentiable(t)]
+
+
+def _push(
+    b: Builder, tape: Value | None, values: Sequence[Value | None], types: Sequence[Type]
+) -> Value:
+    """`tape` with a record of the derivatives `values` of a record of `types`; None is zero."""
+    given = [b.zeros(t) if v is None else v for v, t in zip(values, types, strict=True)]
+    return b.op("tape_push", b.op("tape_new") if tape is None else tape, *given)
+
+
+def _jvp_push(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+    tape, *values = tangents
+    types = [v.type for v in op.operands[1:]]
+    active = _active(types)
+    if not active:
+        return [tape]
+    return [_push(b, tape, [values[i] for i in active], [types[i] for i in active])]
+
+
+def _vjp_push(
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+) -> list[Value | None]:
+    (tape,) = cotangents
+    return _taken(b, tape, [v.type for v in op.operands[1:]])
+
+
+def _taken(b: Builder, tape: Value | None, types: Sequence[Type]) -> list[Value | None]:
+    """The derivative tape `tape` below its top record, and that record, for a record of `types`."""
+    out: list[Value | None] = [None] * len(types)
+    active = _active(types)
+    if tape is not None and active:
+        tape, *found = b.op("tape_pop", tape, types=tuple(types[i] for i in active))
+        for i, value in zip(active, found, strict=True):
+            out[i] = value
+    return [tape, *out]
+
+
+def _jvp_pop(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+    return _taken(b, tangents[0], op.attrs["types"])
+
+
+def _vjp_pop(
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+) -> list[Value | None]:
+    tape, *values = cotangents
+    types = op.attrs["types"]
+    active = _active(types)
+    if not active:
+        return [tape]
+    return [_push(b, tape, [values[i] for i in active], [types[i] for i in active])]
+
+
 register(
     OpDef(
         "tape_new",
         "source",
         lambda: TAPE,
         lambda: (EMPTY,),
+        batch=batch_tape,
         doc="an empty tape",
         extra={"examples": ()},
     )
@@ -75,6 +141,9 @@ register(
         "tape",
         _infer_push,
         lambda tape, *values: ((tape, values),),
+        _jvp_push,
+        _vjp_push,
+        batch=batch_tape,
         doc="the tape with a record of these values on top",
         extra={"examples": ()},
     )
@@ -84,7 +153,10 @@ register(
         "tape_pop",
         "tape",
         _infer_pop,
-        lambda tape, types: _pop(tape, types),
+        _pop,
+        _jvp_pop,
+        _vjp_pop,
+        batch=batch_tape,
         attrs=("types",),
         doc="the tape without its top record, and the values of that record; zeros if it is empty",
         extra={"examples": ()},

@@ -25,7 +25,7 @@ def eliminate_dead_code(graph: Graph) -> Graph:
             if result in live:
                 break
         else:
-            if not has_effect(op):
+            if not op.has_effect:
                 continue
         live.update(op.operands)
         kept.append(op)
@@ -35,10 +35,3 @@ def eliminate_dead_code(graph: Graph) -> Graph:
     new = Graph(graph.name)
     new.params, new.ops, new.outputs = list(graph.params), kept, list(graph.outputs)
     return new
-
-
-def has_effect(op: Op) -> bool:
-    """Whether running `op` does more than compute its results, regions included."""
-    return op.definition.effect or any(
-        inner.definition.effect for region in op.regions for inner in region.walk()
-    )

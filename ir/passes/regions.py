@@ -27,16 +27,9 @@ def map_regions(graph: Graph, transform: Callable[[Graph], Graph]) -> Graph:
     for op in graph.ops:
         if op in changed or not env.keys().isdisjoint(op.operands):
             operands = tuple([env.get(v, v) for v in op.operands])
-            copy = with_operands(op, operands, changed.get(op, op.regions))
+            copy = op.with_operands(operands, changed.get(op))
             env.update(zip(op.results, copy.results, strict=True))
             op = copy
         new.ops.append(op)
     new.outputs = [env.get(v, v) for v in graph.outputs]
-    return new
-
-
-def with_operands(op: Op, operands: tuple[Value, ...], regions: tuple[Graph, ...]) -> Op:
-    """`op` with other operands of the same types and other regions of the same signatures."""
-    new = Op(op.definition, operands, op.attrs, regions, op.loc)
-    new.results = tuple([Value(v.type, new, v.index, v.name) for v in op.results])
     return new

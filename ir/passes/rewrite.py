@@ -22,10 +22,8 @@ from typing import Any
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..opdef import OPS, OpDef
-from ..types import TOKEN
-from .dead import has_effect
+from ..types import is_linear
 from .hash import attributes_key, canonical_key
-from .regions import with_operands
 
 Replacement = Value | Sequence[Value] | None
 
@@ -105,11 +103,11 @@ class Rewriter(Builder):
         new = op
         env = self.env
         if env and not env.keys().isdisjoint(op.operands):
-            new = with_operands(op, tuple([env.get(v, v) for v in op.operands]), op.regions)
+            new = op.with_operands([env.get(v, v) for v in op.operands])
         if op.regions:
             regions = tuple(rewrite(region, self.table) for region in op.regions)
             if any(a is not b for a, b in zip(regions, op.regions, strict=True)):
-                new = with_operands(op, new.operands, regions)
+                new = op.with_operands(new.operands, regions)
         self.loc = op.loc
         before = len(self.graph.ops)
         for old, value in zip(op.results, self.settle(new), strict=True):
@@ -165,7 +163,7 @@ class Rewriter(Builder):
 
     def copy(self, op: Op, env: dict[Value, Value]) -> Op:
         """Append a simplified copy of `op`, and record what stands for its results in `env`."""
-        new = with_operands(op, tuple([env[v] for v in op.operands]), op.regions)
+        new = op.with_operands([env[v] for v in op.operands])
         with self.at(op.loc):
             env.update(zip(op.results, self.settle(new), strict=True))
         return new
@@ -201,13 +199,13 @@ def _key(op: Op) -> Hashable:
     operands: Any = op.operands
     if len(operands) == 2 and name in _COMMUTATIVE and id(operands[0]) > id(operands[1]):
         operands = (operands[1], operands[0])
-    if not op.regions and not op.definition.effect:
+    if not op.regions and not op.definition.effect and not is_linear(op.results[0].type):
         if op.attrs:
             return (name, operands, attributes_key(op))
         if operands:
             return (name, operands)
-    if has_effect(op) or any(v.type == TOKEN for v in op.results):
-        return None
+    if op.has_effect or any(is_linear(v.type) for v in op.results):
+        return None  # two tapes are never one
     regions = tuple([canonical_key(region) for region in op.regions])
     return (name, operands, attributes_key(op), regions)
 
