@@ -7,36 +7,31 @@ loop lives until the loop ends. Places are given out best fit, largest first amo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
 
-from .kernel import (
-    Array,
-    Branch,
-    Kernel,
-    Loop,
-    Program,
-    Scan,
-    direct,
-    inner_programs,
-    touched,
-)
+from .kernel import Array, Kernel, Loop, Program, Scan, direct, inner_programs
 
 ALIGN = 64
+
+Lives = dict[Array, list[int]]  # first and last touch
 
 
 def plan(program: Program) -> int:
     """Set `offset` of every temporary that needs memory; returns the arena's size in bytes."""
-    lives: dict[Array, list[int]] = {}
-    _number(program, 0, lives)
-    ordered = sorted(lives.items(), key=lambda item: (item[1][0], -item[0].nbytes))
+    lives: Lives = {}
+    _number(program, 0, lives, [])
     free = _FreeList()
-    active: list[tuple[int, Array]] = []
-    for array, (first, last) in ordered:
-        for end, old in [a for a in active if a[0] < first]:
+    active: list[tuple[int, int, Array]] = []  # a heap: what dies next comes first
+    order = count()
+    for array, (first, last) in sorted(lives.items(), key=lambda i: (i[1][0], -i[0].nbytes)):
+        while active and active[0][0] < first:
+            old = heappop(active)[2]
             free.release(old.offset, _rounded(old))
-            active.remove((end, old))
         array.offset = free.take(_rounded(array))
-        active.append((last, array))
+        heappush(active, (last, next(order), array))
     return free.top
 
 
@@ -44,55 +39,50 @@ def _rounded(array: Array) -> int:
     return max(-(-array.nbytes // ALIGN) * ALIGN, ALIGN)
 
 
-def _number(program: Program, time: int, lives: dict[Array, list[int]]) -> int:
-    """Record first and last touch of each temporary in `program`, which starts at `time`."""
+def _number(program: Program, time: int, lives: Lives, log: list[Array]) -> int:
+    """Record the touches of each temporary in `program`, which starts at `time`; `log` lists them."""
     for step in program.steps:
-        start = time
-        _touch(_visible(step), time, lives)
+        start, before = time, len(log)
+        _touch(_visible(step), time, lives, log)
         time += 1
         for inner in inner_programs(step):
-            time = _number(inner, time, lives)
+            time = _number(inner, time, lives, log)
         if isinstance(step, (Loop, Scan)):
-            _touch(_visible(step), time, lives)
-            for life in lives.values():
-                if life[0] <= start and life[1] > start:
-                    life[1] = time
+            _touch(_visible(step), time, lives, log)
+            for array in log[before:]:
+                if lives[array][0] <= start:
+                    lives[array][1] = time
         time += 1
     return time
 
 
 def _visible(step: object) -> Iterator[Array]:
-    """What a step itself reads and writes, kernel locals excluded; what a branch's programs write."""
-    steps = [inner for p in step.branches for inner in p.steps] if isinstance(step, Branch) else []
-    if isinstance(step, Branch):
-        yield step.index
-    for inner in steps or [step]:
-        hidden = inner.local if isinstance(inner, Kernel) else ()
-        reads, writes = direct(inner) if inner is step else ([], touched(inner)[1])
-        yield from (a for a in (*reads, *writes) if a not in hidden)
+    """What a step itself reads and writes in memory."""
+    hidden = step.local if isinstance(step, Kernel) else ()
+    for arrays in direct(step):
+        yield from (a for a in arrays if a not in hidden)
 
 
-def _touch(arrays: Iterator[Array], time: int, lives: dict[Array, list[int]]) -> None:
+def _touch(arrays: Iterator[Array], time: int, lives: Lives, log: list[Array]) -> None:
     for array in arrays:
         if array.kind == "temp":
-            life = lives.setdefault(array, [time, time])
-            life[1] = time
+            lives.setdefault(array, [time, time])[1] = time
+            log.append(array)
 
 
 class _FreeList:
-    """Free intervals of the arena, sorted by offset, neighbours joined; `top` is its size so far."""
+    """Free intervals of the arena by offset, neighbours joined; `top` is its size so far."""
 
     def __init__(self) -> None:
-        self.spans: list[tuple[int, int]] = []
+        self.spans: list[tuple[int, int]] = []  # (start, length)
         self.top = 0
 
     def take(self, size: int) -> int:
         fits = [(length, start) for start, length in self.spans if length >= size]
         if fits:
             length, start = min(fits)
-            self.spans.remove((start, length))
-            if length > size:
-                self._insert(start + size, length - size)
+            place = bisect_left(self.spans, (start, length))
+            self.spans[place : place + 1] = [(start + size, length - size)] if length > size else []
             return start
         start = self.top
         if self.spans and sum(self.spans[-1]) == self.top:
@@ -101,15 +91,12 @@ class _FreeList:
         return start
 
     def release(self, start: int, size: int) -> None:
-        self._insert(start, size)
-
-    def _insert(self, start: int, length: int) -> None:
-        self.spans.append((start, length))
-        self.spans.sort()
-        joined: list[tuple[int, int]] = []
-        for s, n in self.spans:
-            if joined and sum(joined[-1]) == s:
-                joined[-1] = (joined[-1][0], joined[-1][1] + n)
-            else:
-                joined.append((s, n))
-        self.spans = joined
+        place = bisect_left(self.spans, (start, 0))
+        stop = place
+        if place and sum(self.spans[place - 1]) == start:
+            place -= 1
+            start, size = self.spans[place][0], self.spans[place][1] + size
+        if stop < len(self.spans) and self.spans[stop][0] == start + size:
+            size += self.spans[stop][1]
+            stop += 1
+        self.spans[place:stop] = [(start, size)]
