@@ -326,6 +326,14 @@ def _index_values(
 
 
 def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Plan:
+    if len(masks) > 1 or any(isinstance(item, _Integers) for item in items):
+        complain(
+            errors.DynamicShapeError,
+            "a traced boolean mask beside other index arrays cannot be traced: the number of "
+            "selected elements is known only when the compiled function runs",
+            "use the mask alone, or jt.where(mask, a, b) on the whole array.",
+            operands={"x": x, "mask": masks[0].mask},
+        )
     basic: list[Any] = []
     place = axis = 0
     for item in items:
@@ -334,14 +342,6 @@ def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Pla
             basic += [slice(None)] * item.mask.ndim
             axis += item.mask.ndim
         else:
-            if isinstance(item, _Integers) or len(masks) > 1:
-                complain(
-                    errors.DynamicShapeError,
-                    "a traced boolean mask beside other index arrays cannot be traced: the "
-                    "number of selected elements is known only when the compiled function runs",
-                    "use the mask alone, or jt.where(mask, a, b) on the whole array.",
-                    operands={"x": x, "mask": masks[0].mask},
-                )
             basic.append(item)
             axis += not isinstance(item, int)
     checked = _basic(x, basic, True)
