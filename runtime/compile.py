@@ -9,6 +9,7 @@ options gives the same Executable while the in-memory cache holds it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import time
@@ -23,6 +24,7 @@ from ..ir.graph import Graph, Value
 from .cache import LRUCache
 from .engine import host_target
 from .executable import Executable
+from .invoke import native_invoke
 
 Strides = Sequence[tuple[int, ...]]
 
@@ -53,6 +55,19 @@ def compile(
     strides = None if input_strides is None else tuple(map(tuple, input_strides))
     key = (graph_key(graph), strides, target, options.fastmath)
     return _executables.get_or_make(key, lambda: _compile(graph, target, strides, options))
+
+
+@functools.lru_cache(maxsize=1)
+def load_compiler() -> None:
+    """Import the code generator and LLVM, and make what all executables share.
+
+    Called when the first function is decorated, so that the first call only traces and compiles.
+    """
+    from ..codegen import compile as _  # noqa: F401
+    from ..ir import passes  # noqa: F401
+
+    host_target()
+    native_invoke()
 
 
 def _compile(

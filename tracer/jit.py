@@ -77,6 +77,10 @@ class JitFunction:
             raise ValueError(f"device={device!r}: this version compiles for 'cpu'")
         if backend not in _BACKENDS:
             raise ValueError(f"backend={backend!r}: choose 'native' or 'interpreter'")
+        if backend == "native":
+            from ..runtime.compile import load_compiler
+
+            load_compiler()
         self._options: dict[str, Any] = {
             "static_argnums": static_argnums,
             "static_argnames": static_argnames,
