@@ -11,6 +11,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     bitwise,
     callbacks,
     contraction,
+    custom,
     effects,
     indexing,
     loops_lanes,

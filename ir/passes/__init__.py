@@ -16,6 +16,7 @@ from .cse import eliminate_common_subexpressions
 from .dead import eliminate_dead_code
 from .fold import fold_constants
 from .hash import canonical_key
+from .inline_calls import inline_calls
 from .simplify import simplify, simplify_fast
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
     "fold_constants",
+    "inline_calls",
     "optimise",
     "simplify",
     "simplify_fast",
@@ -32,6 +34,7 @@ __all__ = [
 Pass = Callable[[Graph], Graph]
 
 PIPELINE: tuple[Pass, ...] = (
+    inline_calls,  # what only speaks of derivatives has done its work
     eliminate_dead_code,
     simplify,  # folds constants and merges common subexpressions in the same walk
     eliminate_dead_code,

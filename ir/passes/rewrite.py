@@ -196,6 +196,8 @@ def literal_key(element: bool | int | float) -> Hashable:
 def _key(op: Op) -> Hashable:
     """Ops with equal keys compute the same; None if `op` is to be left alone."""
     name = op.definition.name
+    if name == "optimization_barrier":
+        return None
     operands: Any = op.operands
     if len(operands) == 2 and name in _COMMUTATIVE and id(operands[0]) > id(operands[1]):
         operands = (operands[1], operands[0])

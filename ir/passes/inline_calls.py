@@ -1,0 +1,54 @@
+"""Ops that only speak of derivatives are dissolved: what remains is what runs."""
+
+from __future__ import annotations
+
+from ..build import Builder
+from ..graph import Graph, Op, Value
+from .regions import map_regions
+
+_DISSOLVED = frozenset({"custom_vjp", "custom_jvp", "checkpoint_name", "remat"})
+
+
+def inline_calls(graph: Graph) -> Graph:
+    """Put the body in place of `remat`, and the values in place of ops that give them on.
+
+        graph f(%x: f32[8]) -> f32[8] {          graph f(%x: f32[8]) -> f32[8] {
+          %y = remat %x policy="nothing" {         %e = exp %x : f32[8]
+              graph body(%x: f32[8]) ...   ->      return %e
+                %e = exp %x : f32[8]             }
+                return %e
+              }
+          }
+          return %y
+        }
+
+    Barriers stay: the recomputation of a remat in a backward pass reads its operands behind one, and
+    so is not merged with the first computation.
+    """
+    graph = map_regions(graph, inline_calls)
+    if not any(op.name in _DISSOLVED for op in graph.ops):
+        return graph
+    new = Graph(graph.name)
+    new.params = list(graph.params)
+    b = Builder(new)
+    env: dict[Value, Value] = {v: v for v in graph.params}
+    for op in graph.ops:
+        if op.name in _DISSOLVED:
+            found = _inside(b, op, [env[v] for v in op.operands])
+            env.update(zip(op.results, found, strict=True))
+        elif all(env[v] is v for v in op.operands):
+            new.ops.append(op)
+            env.update((v, v) for v in op.results)
+        else:
+            copy = op.with_operands([env[v] for v in op.operands])
+            new.ops.append(copy)
+            env.update(zip(op.results, copy.results, strict=True))
+    new.outputs = [env[v] for v in graph.outputs]
+    return new
+
+
+def _inside(b: Builder, op: Op, operands: list[Value]) -> list[Value]:
+    if op.name == "remat":
+        return b.inline(op.regions[0], operands)
+    start = op.attrs.get("inputs", 0)
+    return operands[start : start + len(op.results)]

@@ -1,0 +1,117 @@
+"""What is kept for the backward pass, and what is computed again: by a policy, or by a minimum cut.
+
+`recompute` cuts the derivative of a region in two by a policy of `jt.checkpoint`:
+
+    forward(params...)                    ->  outputs..., saved...
+    backward(params[i]..., saved..., cts...)  ->  the gradients
+
+The backward part computes again whatever it needs of the forward part and is not saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from .autodiff import vjp_graph
+from .build import Builder
+from .graph import Graph, Op, Value
+from .types import TensorType
+
+Policy = str | tuple[str, ...]  # "nothing", "dots", "everything", or names given by checkpoint_name
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """The two parts. `params` are the parameters of the region that the backward part reads."""
+
+    forward: Graph
+    backward: Graph
+    params: list[int]
+
+
+def recompute(
+    region: Graph, wrt: Sequence[int], outputs: Sequence[int], policy: Policy
+) -> Recomputed:
+    """The derivative of `region` with respect to the parameters `wrt`, for cotangents of `outputs`.
+
+    Results of ops with effects are saved whatever the policy: they happen once.
+    """
+    joint = vjp_graph(region, wrt, outputs)
+    count, results = len(region.params), len(region.outputs)
+    gradients, seeds = joint.outputs[results:], joint.params[count:]
+    late = _readers(joint.ops, seeds)
+    needed = [v for op in joint.ops if op in late for v in op.operands] + gradients
+    early = [op for op in joint.ops if op not in late]
+    kept = {
+        v
+        for op in early
+        if op.has_effect or _is_kept(op, policy)
+        for v in op.results
+        if isinstance(v.type, TensorType)
+    }
+    again, sources = reached(early, needed, stop={*kept, *joint.params})
+    saved = [v for op in early for v in op.results if v in kept and v in sources]
+    params = [i for i, v in enumerate(joint.params[:count]) if v in sources]
+
+    forward = region
+    if saved:
+        ends = [*joint.outputs[:results], *saved]
+        runs, _ = reached(early, ends, stop=joint.params, effects=True)
+        forward = extract(region.name, joint.params[:count], early, runs, ends)
+    inputs = [*(joint.params[i] for i in params), *saved, *seeds]
+    backward = extract(joint.name, inputs, joint.ops, {*late, *again}, gradients)
+    return Recomputed(forward, backward, params)
+
+
+def _is_kept(op: Op, policy: Policy) -> bool:
+    if isinstance(policy, tuple):
+        return op.name == "checkpoint_name" and op.attrs["name"] in policy
+    return policy == "everything" or (policy == "dots" and op.name == "dot")
+
+
+def _readers(ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
+    """The ops that read `values`, directly or not."""
+    known = set(values)
+    found = set()
+    for op in ops:
+        if not known.isdisjoint(op.operands):
+            known.update(op.results)
+            found.add(op)
+    return found
+
+
+def reached(
+    ops: Sequence[Op], ends: Iterable[Value], stop: Collection[Value], effects: bool = False
+) -> tuple[set[Op], set[Value]]:
+    """The ops that `ends` depend on without looking beyond `stop`, and those of `stop` they read.
+
+    With `effects` the ops that have effects, too.
+    """
+    values = set(ends)
+    found = set()
+    for op in reversed(ops):
+        if any(v in values and v not in stop for v in op.results) or (effects and op.has_effect):
+            found.add(op)
+            values.update(op.operands)
+    return found, {v for v in values if v in stop}
+
+
+def extract(
+    name: str,
+    params: Sequence[Value],
+    ops: Iterable[Op],
+    chosen: Collection[Op],
+    outputs: Sequence[Value],
+) -> Graph:
+    """A graph of the `chosen` ones of `ops`, over `params` (values that it takes as they are)."""
+    graph = Graph(name)
+    env = {v: graph.add_param(v.type, v.name) for v in params}
+    given = dict(env)
+    b = Builder(graph)
+    for op in ops:
+        if op in chosen:
+            b.copy(op, env)
+            env.update(given)  # an op that runs for one result does not replace a given one
+    graph.outputs = [env[v] for v in outputs]
+    return graph
