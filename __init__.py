@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from .tracer.transforms import stop_gradient as stop_gradient
     from .tracer.transforms import value_and_grad as value_and_grad
     from .tracer.transforms import vjp as vjp
+    from .tracer.vectorize import vectorize as vectorize
+    from .tracer.vmap import vmap as vmap
 
 _HOMES = {
     "ShapeDtype": "tracer.shapes",
@@ -56,7 +58,9 @@ _HOMES = {
     "stop_gradient": "tracer.transforms",
     "switch": "tracer.control",
     "value_and_grad": "tracer.transforms",
+    "vectorize": "tracer.vectorize",
     "vjp": "tracer.transforms",
+    "vmap": "tracer.vmap",
     "while_loop": "tracer.control",
 }
 _MODULES = {"errors": "tracer.errors", "tree": "tracer.tree"}

@@ -12,21 +12,24 @@ from graphs import arrays_of, random_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jitney.ir.batching import BatchingError, batch_graph
+from jitney.ir.batching import batch_graph
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
-from jitney.ir.ops.callbacks import PythonFunction
 from jitney.ir.ops.sampling import cases
-from jitney.ir.types import BOOL, F64, I32, I64, TAPE, TOKEN, TensorType
+from jitney.ir.types import F64, TensorType
 from jitney.ir.verify import verify
 
 SOURCES = {"constant", "iota", "create_token"}  # no operands, so nothing to batch
 
 
 def compare(
-    graph: Graph, batched: Sequence[bool], size: int, arrays: Sequence[np.ndarray], exact: bool = False
+    graph: Graph,
+    batched: Sequence[bool],
+    size: int,
+    arrays: Sequence[np.ndarray],
+    exact: bool = False,
 ) -> Graph:
     """Assert that `graph`, batched, gives for each row what `graph` gives for that example."""
     new, flags = batch_graph(graph, batched, size)
@@ -102,7 +105,9 @@ def test_random_graphs(data: st.DataObject) -> None:
     batched = [data.draw(st.booleans()) for _ in graph.params]
     size = data.draw(st.sampled_from([1, 2, 3]))
     given = [
-        np.stack([array, *(data.draw(arrays_of(v.tensor)) for _ in range(size - 1))]) if flag else array
+        np.stack([array, *(data.draw(arrays_of(v.tensor)) for _ in range(size - 1))])
+        if flag
+        else array
         for v, array, flag in zip(graph.params, arrays, batched, strict=True)
     ]
     compare(graph, batched, size, given, exact=True)

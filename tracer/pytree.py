@@ -37,6 +37,11 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     return leaves, definition
 
 
+def flatten_with_none(tree: Any) -> tuple[list[Any], TreeDef]:
+    """Like `flatten`, with None as a leaf: for trees of options, where None means something."""
+    return optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+
+
 def unflatten(definition: TreeDef, leaves: Iterable[Any]) -> Any:
     return optree.tree_unflatten(definition, leaves)
 

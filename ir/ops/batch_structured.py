@@ -269,5 +269,11 @@ def _spread_outputs(region: Graph, own: Flags, wanted: Flags, size: int) -> None
 def _add_first(region: Graph, type: TensorType, name: str) -> None:
     """Give a new `region` one more parameter, in front."""
     region.params.insert(0, Value(type, None, 0, name))
+    move_first(region, 0)
+
+
+def move_first(region: Graph, place: int) -> None:
+    """Move the first parameter of a new `region` to that place."""
+    region.params.insert(place, region.params.pop(0))
     for i, param in enumerate(region.params):
         param.index = i

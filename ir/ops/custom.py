@@ -30,6 +30,7 @@ from ..interpreter import evaluate
 from ..opdef import DerivativeError, GraphError, OpDef, register
 from ..remat import Policy, recompute
 from ..types import TensorType, Type
+from .batch_structured import move_first
 from .composed import instantiated
 from .families import examples, linear
 from .structured import check_params, listed
@@ -156,11 +157,20 @@ def _vjp_custom_jvp(
 def _batch_custom(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
-    """Everything gets the leading dimension, and so does all that the rule takes and gives."""
+    """Everything gets the leading dimension, and so does all that the rule takes and gives.
+
+    A rule that needs the mask closes over it: it is the first value that the rule takes beside.
+    """
     (region,) = op.regions
-    rule, flags = batch_region(region, [True] * len(region.params), b.size)
+    mask = [b.active] if b.active is not None and regions_need_mask(op) else []
+    rule, flags = batch_region(region, [True] * len(region.params), b.size, masked=bool(mask))
     rule.outputs = BatchBuilder(rule, b.size).spread_all(rule.outputs, flags)
-    new = b.append(op.definition, b.spread_all(operands, batched), op.attrs, [rule])
+    if mask and op.name == "custom_jvp":
+        move_first(rule, op.attrs["inputs"])
+    given = b.spread_all(operands, batched)
+    rest = op.attrs["inputs"] + op.attrs["outputs"] + op.attrs["closed"]
+    given[rest:rest] = mask
+    new = b.append(op.definition, given, op.attrs, [rule])
     return new.results, [True] * len(new.results)
 
 

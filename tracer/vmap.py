@@ -1,0 +1,353 @@
+"""`vmap`: a function of one example becomes a function of many, which are computed together.
+
+The function is traced once, for one example, and its graph is batched (`ir.batching`): there is no
+loop over examples unless the program has one. So inside of the function a value stands for every
+example at once, and Python cannot branch on it, within jit or outside; `jt.cond`, `jt.where` and
+`jt.while_loop` branch for each example by itself.
+
+What the function closes over, and arguments with the axis None, are the same for all examples. In-place
+assignment to an argument works and stays inside of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..ir.batching import BatchingError, batch_graph
+from ..ir.build import Builder
+from ..ir.graph import Graph, Value
+from ..ir.interpreter import evaluate
+from . import errors, pytree
+from .accept import check_array
+from .application import Leaf, append, is_array, present, spec_of
+from .core import Tracer, as_value, current_trace
+from .differentiable import check_callable, function_name, parameter_name
+from .errors import complain, describe
+from .layout import c_strides
+from .regions import show_tree
+from .source import user_line
+from .tracing import Result, Spec, Static, Traced, trace_function
+from .transforms import named
+
+Function = Callable[..., Any]
+Axis = int | None
+
+
+def vmap(
+    fun: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
+) -> Function:
+    """`fun` over an axis of its arguments, for all examples at once.
+
+        pairwise = jt.vmap(jt.vmap(distance, (None, 0)), (0, None))
+
+    in_axes    which axis of each positional argument counts the examples: an int for all of them,
+               or a tuple with one entry per argument. An entry is an int, None (the same for all
+               examples), or a tree of them like the argument, or like the upper part of it.
+               Keyword arguments are taken along axis 0.
+    out_axes   where the axis goes in the result, in the same way; None for a result that is the
+               same for all examples.
+    axis_size  the number of examples; only needed where no argument tells.
+
+    Arguments with the axis None that are no arrays reach the function as they are.
+    """
+    check_callable(fun, "vmap")
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    _check_axes(in_axes, "in_axes")
+    _check_axes(out_axes, "out_axes")
+
+    @named("vmap", fun)
+    def vmap_fun(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = pytree.flatten((args, kwargs))
+        arguments = _arguments(fun, args, kwargs, leaves, in_axes)
+        size = _common_size(fun, arguments, axis_size)
+        call = _Call(fun, arguments, tree, size)
+        axes = _out_axes(out_axes, call.traced)
+        return pytree.unflatten(call.traced.out_tree, call.results(axes))
+
+    return vmap_fun
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """One leaf of the arguments: its name, and its axis of examples (normal, or None)."""
+
+    leaf: Any
+    name: str
+    axis: Axis
+
+
+class _Call:
+    """One call: the traced function of one example, and its batched graph at work here."""
+
+    def __init__(
+        self, fun: Function, arguments: Sequence[_Argument], tree: pytree.TreeDef, size: int
+    ) -> None:
+        self.size = size
+        here = current_trace()
+        given = [a for a in arguments if a.axis is not None or is_array(a.leaf)]
+        self.traced = trace_function(
+            fun, [_spec(a) for a in arguments], tree, what="vmap", refuse_as=fun
+        )
+        captures = self.traced.captures
+        flags = [a.axis is not None for a in given] + [False] * len(captures)
+        try:
+            self.graph, self.flags = batch_graph(self.traced.graph, flags, size)
+        except BatchingError as error:
+            complain(
+                errors.TransformError,
+                f"this program cannot be batched: {error}",
+                "call the function in a Python loop, or in jt.fori_loop, over the examples.",
+                line=getattr(error.op, "loc", None),
+                cause=error,
+            )
+        self.given = [_first(a) for a in given] + [
+            c.outer if here is None else _value(c.outer) for c in captures
+        ]
+
+    def results(self, axes: Sequence[Axis]) -> list[Any]:
+        """The leaves of the result, with the examples along `axes`."""
+        graph = Graph(self.graph.name)
+        graph.params, graph.ops = self.graph.params, list(self.graph.ops)
+        b = Builder(graph, user_line())
+        for result, axis in zip(self.traced.results, axes, strict=True):
+            graph.outputs.append(self._placed(b, result, axis))
+        found = _run(graph, self.given)
+        kept = {id(x) for x in self.given}
+        leaves = []
+        for leaf, result, axis in zip(found, self.traced.results, axes, strict=True):
+            alone = axis is None  # then it is what the function returns
+            fresh = id(leaf) not in kept
+            leaves.append(
+                present(leaf, result.weak if alone else None, alone and result.scalar, fresh=fresh)
+            )
+            kept.add(id(leaf))
+        return leaves
+
+    def _placed(self, b: Builder, result: Result, axis: Axis) -> Value:
+        assert result.output is not None
+        value, batched = self.graph.outputs[result.output], self.flags[result.output]
+        one = self.traced.graph.outputs[result.output]
+        if axis is None:
+            if batched:
+                complain(
+                    errors.TransformError,
+                    f"out_axes is None for a result of type {one.type} that differs from example "
+                    "to example",
+                    "give it an axis, or reduce it over the examples outside of the function.",
+                )
+            return value
+        rank = len(one.shape) + 1
+        if not -rank <= axis < rank:
+            complain(
+                errors.AxisBoundsError,
+                f"out_axes has the axis {axis} for a result of type {one.type}; with the axis of "
+                f"the examples it has {rank} {'axis' if rank == 1 else 'axes'}",
+                f"axes go from {-rank} to {rank - 1} there.",
+            )
+        axis %= rank
+        if not batched:
+            shape = (*one.shape[:axis], self.size, *one.shape[axis:])
+            return b.broadcast(value, shape=shape, dims=tuple(d for d in range(rank) if d != axis))
+        if axis == 0:
+            return value
+        perm = list(range(1, rank))
+        perm.insert(axis, 0)
+        return b.transpose(value, perm=tuple(perm))
+
+
+def _run(graph: Graph, given: Sequence[Leaf]) -> list[Leaf]:
+    """The outputs of `graph`: computed, or appended to the current trace."""
+    if current_trace() is None:
+        return list(evaluate(graph, given))
+    env: dict[Value, Leaf] = dict(zip(graph.params, given, strict=True))
+    append(graph.ops, env)
+    return [env[v] for v in graph.outputs]
+
+
+def _value(outer: Any) -> Value:
+    assert isinstance(outer, Value)
+    return outer
+
+
+def _spec(argument: _Argument) -> Spec | Static:
+    """How one example of the argument looks inside of the function."""
+    leaf, axis = argument.leaf, argument.axis
+    if axis is None:
+        return spec_of(leaf) if is_array(leaf) else Static(leaf)
+    whole = spec_of(leaf)
+    shape = _without(whole.type.shape, axis)
+    strides = None if whole.strides is None else _without(whole.strides, axis)
+    if axis > 0 and strides is None:
+        strides = _without(c_strides(whole.type.shape), axis)
+    return replace(whole, type=whole.type.with_shape(shape), scalar=not shape, strides=strides)
+
+
+def _without(entries: Sequence[int], axis: int) -> tuple[int, ...]:
+    return (*entries[:axis], *entries[axis + 1 :])
+
+
+def _first(argument: _Argument) -> Leaf:
+    """The argument with its examples along the first axis, as the current trace has it."""
+    leaf, axis = argument.leaf, argument.axis
+    trace = current_trace()
+    if trace is None and not isinstance(leaf, Tracer):
+        return np.asarray(leaf) if axis is None else np.moveaxis(leaf, axis, 0)
+    value = as_value(leaf)
+    if not axis:
+        return value
+    assert trace is not None
+    with trace.builder.at(user_line()):
+        perm = (axis, *(d for d in range(len(value.shape)) if d != axis))
+        return trace.builder.transpose(value, perm=perm)
+
+
+# Axes
+
+
+def _check_axes(axes: Any, what: str) -> None:
+    for entry in pytree.flatten(axes)[0]:
+        if type(entry) is not int:
+            complain(
+                errors.TransformError,
+                f"an entry of {what} is an axis, an int, or None; not {describe(entry)}",
+                f"write {what}=0, or one entry per argument: {what}=(0, None).",
+            )
+
+
+def _arguments(
+    fun: Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    leaves: Sequence[Any],
+    in_axes: Any,
+) -> list[_Argument]:
+    """The leaves of `(args, kwargs)` with their names and axes, checked."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        complain(
+            errors.TransformError,
+            f"in_axes={in_axes!r} has {len(in_axes)} entries, and {function_name(fun)} was called "
+            f"with {len(args)} positional arguments",
+            "give one entry per positional argument; keyword arguments are taken along axis 0.",
+        )
+    names: list[str] = []
+    axes: list[Axis] = []
+    for i, arg in enumerate(args):
+        name = parameter_name(fun, i)
+        names += pytree.leaf_names(arg, name)
+        entry = in_axes[i] if isinstance(in_axes, tuple) else in_axes
+        found = _spread(entry, arg)
+        if found is None:
+            complain(
+                errors.TransformError,
+                f"in_axes has {entry!r} for {name}, which is no upper part of the structure "
+                f"{show_tree(pytree.flatten(arg)[1])}",
+                "give an int or None for the whole argument, or a tree of them like it.",
+            )
+        axes += found
+    for key in sorted(kwargs):
+        found_names = pytree.leaf_names(kwargs[key], key)
+        names += found_names
+        axes += [0] * len(found_names)
+    triples = zip(leaves, names, axes, strict=True)
+    return [_Argument(leaf, name, _normal(leaf, name, axis)) for leaf, name, axis in triples]
+
+
+def _spread(prefix: Any, tree: Any) -> list[Axis] | None:
+    """One axis per leaf of `tree`, whose upper part `prefix` is; None if it is not."""
+    if prefix is None or isinstance(prefix, int):
+        return [prefix] * len(pytree.flatten(tree)[0])
+    entries, structure = pytree.flatten_with_none(prefix)
+    try:
+        subtrees = structure.flatten_up_to(tree)
+    except ValueError:
+        return None
+    axes: list[Axis] = []
+    for entry, subtree in zip(entries, subtrees, strict=True):
+        axes += [entry] * len(pytree.flatten(subtree)[0])
+    return axes
+
+
+def _normal(leaf: Any, name: str, axis: Axis) -> Axis:
+    """`axis` as a non-negative axis of `leaf`."""
+    if axis is None:
+        return None
+    if not is_array(leaf) and not isinstance(leaf, (bool, int, float, np.generic, np.ndarray)):
+        complain(
+            errors.ArgumentError,
+            f"vmap cannot take examples from {name}, which is no array",
+            "give it the axis None in in_axes: it is the same for all examples.",
+            operands={name: leaf},
+        )
+    if isinstance(leaf, np.ndarray):
+        check_array(leaf)
+    rank = leaf.ndim if isinstance(leaf, Tracer) else np.ndim(leaf)
+    if rank == 0:
+        complain(
+            errors.AxisBoundsError,
+            f"vmap was given the axis {axis} for {name}, a scalar: it has no axis of examples",
+            "give it the axis None in in_axes, as in in_axes=(0, None), or pass an array.",
+            operands={name: leaf},
+        )
+    if not -rank <= axis < rank:
+        complain(
+            errors.AxisBoundsError,
+            f"vmap was given the axis {axis} for {name}, which has {rank} "
+            f"{'axis' if rank == 1 else 'axes'}",
+            f"axes go from {-rank} to {rank - 1} there.",
+            operands={name: leaf},
+        )
+    return axis % rank
+
+
+def _common_size(fun: Function, arguments: Sequence[_Argument], axis_size: int | None) -> int:
+    sized = [(a, a.leaf.shape[a.axis]) for a in arguments if a.axis is not None]
+    if axis_size is not None:
+        for argument, n in sized:
+            if n != axis_size:
+                complain(
+                    errors.ShapeError,
+                    f"axis_size={axis_size}, and {argument.name} has {n} examples along axis "
+                    f"{argument.axis}",
+                    "leave axis_size out, or pass as many examples.",
+                    operands={argument.name: argument.leaf},
+                )
+        return axis_size
+    if not sized:
+        complain(
+            errors.TransformError,
+            f"vmap of {function_name(fun)} was given no argument with an axis of examples",
+            "give some argument an axis in in_axes, or the number of examples: axis_size=n.",
+        )
+    (first, size), *others = sized
+    for argument, n in others:
+        if n != size:
+            _refuse_sizes(first, size, argument, n)
+    return size
+
+
+def _refuse_sizes(first: _Argument, size: int, other: _Argument, n: int) -> NoReturn:
+    complain(
+        errors.ShapeError,
+        f"the arguments of vmap have different numbers of examples: {first.name} has {size} along "
+        f"axis {first.axis}, and {other.name} has {n} along axis {other.axis}",
+        "pass arrays of equal length, or in_axes with the right axis for each; None for what is "
+        "the same for all examples.",
+        operands={first.name: first.leaf, other.name: other.leaf},
+    )
+
+
+def _out_axes(out_axes: Any, traced: Traced) -> list[Axis]:
+    out = pytree.unflatten(traced.out_tree, range(len(traced.results)))
+    axes = _spread(out_axes, out)
+    if axes is None:
+        complain(
+            errors.TransformError,
+            f"out_axes={out_axes!r} is no upper part of the structure of the result, "
+            f"{show_tree(traced.out_tree)}",
+            "give an int or None for the whole result, or a tree of them like it.",
+        )
+    return axes
