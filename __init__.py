@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from .ir.text import parse_graph as parse_graph
     from .tracer import errors as errors
     from .tracer import tree as tree
+    from .tracer.associative import associative_scan as associative_scan
     from .tracer.check_grads import check_grads as check_grads
+    from .tracer.control import case as case
     from .tracer.control import cond as cond
     from .tracer.control import fori_loop as fori_loop
     from .tracer.control import switch as switch
@@ -33,7 +35,12 @@ if TYPE_CHECKING:
     from .tracer.jacobians import jacrev as jacrev
     from .tracer.jit import jit as jit
     from .tracer.pytree import register_pytree as register_pytree
+    from .tracer.scans import foldl as foldl
+    from .tracer.scans import foldr as foldr
+    from .tracer.scans import map_fn as map_fn
+    from .tracer.scans import scan as scan
     from .tracer.shapes import ShapeDtype as ShapeDtype
+    from .tracer.tensor_array import TensorArray as TensorArray
     from .tracer.transforms import grad as grad
     from .tracer.transforms import jvp as jvp
     from .tracer.transforms import stop_gradient as stop_gradient
@@ -44,8 +51,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ShapeDtype": "tracer.shapes",
+    "TensorArray": "tracer.tensor_array",
+    "associative_scan": "tracer.associative",
+    "case": "tracer.control",
     "check_grads": "tracer.check_grads",
     "cond": "tracer.control",
+    "foldl": "tracer.scans",
+    "foldr": "tracer.scans",
     "fori_loop": "tracer.control",
     "grad": "tracer.transforms",
     "hessian": "tracer.jacobians",
@@ -53,8 +65,10 @@ _HOMES = {
     "jacrev": "tracer.jacobians",
     "jit": "tracer.jit",
     "jvp": "tracer.transforms",
+    "map_fn": "tracer.scans",
     "parse_graph": "ir.text",
     "register_pytree": "tracer.pytree",
+    "scan": "tracer.scans",
     "stop_gradient": "tracer.transforms",
     "switch": "tracer.control",
     "value_and_grad": "tracer.transforms",

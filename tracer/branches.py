@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..ir.graph import Value
+from ..ir.opdef import OPS
+from ..ir.types import TensorType
 from . import errors, pytree
 from .application import is_array, spec_of
 from .core import Tracer, as_value, require_trace, wrap
+from .effects import advance, order_token
 from .errors import complain
-from .regions import Out, Region, common_type, show_tree, trace_region, union
+from .regions import Out, Region, common_type, have_effects, show_tree, trace_region, union
 from .source import user_line
 from .tracing import Static
 
@@ -37,19 +40,29 @@ def branch_region(
     targets = [_assignable(arrays[p], arrays, what) for p in mutated]
 
     captured = union(regions)
-    types = [out.type for out in outs] + [given[p].tensor for p in mutated]
+    types: list[TensorType | None] = [out.type for out in outs]
+    types += [given[p].tensor for p in mutated]
+    token = [order_token()] if have_effects(regions) else []
     graphs = []
     for region in regions:
         params = region.traced.graph.params
         final = [region.mutated.get(p, params[p]) for p in mutated]
-        graphs.append(region.close(captured, [*region.values, *final], types))
+        results = [*region.values, *final, *(None for _ in token)]
+        graphs.append(
+            region.close(
+                captured,
+                results,
+                [*types, *(None for _ in token)],
+                token_at=len(given) if token else None,
+            )
+        )
     builder = require_trace().builder
     with builder.at(user_line()):
-        results = builder.op("cond", index, *given, *captured, regions=graphs)
-    results = results if isinstance(results, tuple) else (results,)
-    for target, value in zip(targets, results[len(outs) :], strict=True):
+        op = builder.append(OPS["cond"], [index, *given, *token, *captured], {}, graphs)
+    advance(op.results)
+    for target, value in zip(targets, op.results[len(outs) :], strict=False):
         target.assign(value)
-    wrapped = [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, outs, strict=False)]
+    wrapped = [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(op.results, outs, strict=False)]
     return pytree.unflatten(out_tree, wrapped)
 
 

@@ -98,6 +98,17 @@ class CarryError(JitneyError, TypeError):
     """A loop's carry or a branch's result whose structure, shape or dtype changes."""
 
 
+class TensorArrayError(JitneyError, AssertionError, ValueError):
+    """A second write to an element of a TensorArray, or a read of one that was not written.
+
+    With an index known only at run time compiled code raises AssertionError for it.
+    """
+
+
+class CaseError(JitneyError, AssertionError):
+    """`case` where no predicate is True and there is no default, or several are (exclusive=True)."""
+
+
 class TransformError(JitneyError, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
 

@@ -1,17 +1,20 @@
-"""`while_loop` and `fori_loop` as one `while` op: the type of the carry, and the regions."""
+"""Loops as one op: `while` for a trip count known only at run time, `scan` for a known one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
-import numpy as np
-
+from ..ir.build import Builder
+from ..ir.graph import Graph, Value
+from ..ir.opdef import OPS
 from ..ir.types import BOOL, TensorType
 from . import errors, pytree
-from .core import Tracer, as_value, refuse, require_trace, weak_kind, wrap
+from .carries import Carry
+from .core import as_value, require_trace, wrap
+from .effects import advance, order_token
 from .errors import complain
-from .regions import Out, Region, common_type, fits, show_tree, trace_region, union
+from .regions import Region, have_effects, show_tree, trace_region, union
 from .source import user_line
 from .tracing import Spec
 
@@ -19,78 +22,203 @@ Function = Callable[..., Any]
 
 
 def while_region(
-    cond_fn: Function, body_fn: Function, init: Any, what: str, *, counted: bool = False
+    cond_fn: Function,
+    body_fn: Function,
+    init: Any,
+    what: str,
+    *,
+    counted: bool = False,
+    checkpoint: str | int = "all",
 ) -> Any:
-    """Append a `while` op and return its carry. `what` names it in messages.
+    """Append a `while` op and return its carry. `what` names it in messages; `counted`: see Carry."""
+    carry = Carry(init, what, "body_fn", counted=counted)
 
-    With `counted` the carry is `(i, carry)` of a fori_loop, and messages speak of its second part.
-    """
-    leaves, carry_tree = pytree.flatten(init)
-    call_tree = pytree.flatten(((init,), {}))[1]
-    for leaf in leaves:
-        if not isinstance(leaf, (Tracer, np.ndarray, np.generic, bool, int, float)):
-            refuse(leaf, f"a {type(leaf).__name__} in the carry of {what}")
-    values = [as_value(leaf) for leaf in leaves]
-    given = [
-        Out(v.tensor, weak_kind(leaf), _is_scalar(leaf))
-        for v, leaf in zip(values, leaves, strict=True)
-    ]
-    names = ["i", *pytree.leaf_names(init[1], "carry")] if counted else []
-    names = names or pytree.leaf_names(init, "carry")
+    def traced(function: Function, part: str) -> Region:
+        tree = pytree.flatten(((carry.init,), {}))[1]
+        return trace_region(function, carry.specs, tree, f"the {part} of {what}")
 
-    carry = given
-    while True:
-        body = trace_region(body_fn, _specs(carry), call_tree, f"the body of {what}")
-        if body.tree != carry_tree:
-            _refuse_structure(what, carry_tree, body.tree, counted)
-        new = [
-            _settle(before, after) or _refuse_type(what, names[i], given[i], after, body, i)
-            for i, (before, after) in enumerate(zip(carry, body.outs, strict=True))
-        ]
-        if [(o.type, o.weak) for o in new] == [(o.type, o.weak) for o in carry]:
-            break
-        carry = new  # the types only grow stronger: Python int, Python float, array
-    test = trace_region(cond_fn, _specs(carry), call_tree, f"the condition of {what}")
+    body = carry.settle(lambda: traced(body_fn, "body"), lambda body: body.tree)
+    test = traced(cond_fn, "condition")
     _check_condition(test, what)
 
     captured = union([test, body])
-    types = [out.type for out in carry]
-    boolean = [TensorType((), BOOL)]
+    token = [order_token()] if have_effects([test, body]) else []
+    nothing = [None for _ in token]
+    token_at = len(carry.outs) if token else None
+    types = [*(out.type for out in carry.outs), *nothing]
+    bool_ = [TensorType((), BOOL)]
     regions = [
-        test.close(captured, test.values, boolean, captures_first=True),
-        body.close(captured, body.values, types, captures_first=True),
+        test.close(captured, test.values, bool_, captures_first=True, token_at=token_at),
+        body.close(
+            captured, [*body.values, *nothing], types, captures_first=True, token_at=token_at
+        ),
     ]
-    start = [as_value(wrap(v), t.dtype) for v, t in zip(values, types, strict=True)]
-    builder = require_trace().builder
-    with builder.at(user_line()):
-        results = builder.op("while", *captured, *start, consts=len(captured), regions=regions)
-    results = results if isinstance(results, tuple) else (results,)
-    return pytree.unflatten(
-        carry_tree,
-        [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, new, strict=True)],
-    )
+    operands = [*captured, *carry.start(), *token]
+    attrs: dict[str, Any] = {"consts": len(captured)}
+    if checkpoint != "all":
+        attrs["checkpoint"] = checkpoint
+    return carry.unflatten(_append("while", operands, attrs, regions))
 
 
-def _settle(before: Out, after: Out) -> Out | None:
-    """The type of a carry that goes in as `before` and comes out as `after`; None if it has none.
+def scan_region(
+    function: Function,
+    init: Any,
+    xs: Any,
+    length: int,
+    what: str,
+    *,
+    reverse: bool = False,
+    unroll: int = 1,
+    counted: bool = False,
+    body_name: str = "f",
+) -> tuple[Any, Any]:
+    """Append a `scan` op; returns `(carry, ys)`. Every leaf of `xs` has `length` slices.
 
-    An array keeps its type. A Python number takes the type that the body makes of it.
+    With `unroll` a trip of the op makes that many steps.
     """
-    if before.weak is not None:
-        return common_type([before, after])
-    if before.type == after.type and after.weak is None:
-        return Out(before.type, None, before.scalar or after.scalar)
-    if before.type.shape == after.type.shape and after.weak and fits(after.weak, before.type.dtype):
-        return Out(before.type, None, True)
-    return None
+    x_leaves, x_tree = pytree.flatten(xs)
+    values = [as_value(x) for x in x_leaves]
+    slices = [TensorType(v.shape[1:], v.dtype) for v in values]
+    carry = Carry(init, what, body_name, counted=counted)
+
+    def trace_body() -> Region:
+        tree = pytree.flatten(((carry.init, xs), {}))[1]
+        specs = [*carry.specs, *(Spec(t, None, t.shape == ()) for t in slices)]
+        return trace_region(function, specs, tree, f"the body of {what}")
+
+    def carried(body: Region) -> pytree.TreeDef:
+        if body.tree.type is not tuple or body.tree.num_children != 2:
+            complain(
+                errors.CarryError,
+                f"{body_name} of {what} must return a pair (carry, y); it returned "
+                f"{show_tree(body.tree)}",
+                "return the new carry and the result of this step, which may be None.",
+            )
+        return body.tree.child(0)
+
+    body = carry.settle(trace_body, carried)
+    count = len(carry.outs)
+    captured = union([body])
+    token = [order_token()] if have_effects([body]) else []
+    nothing = [None for _ in token]
+    ys = body.values[count:]
+    region = body.close(
+        captured,
+        [*body.values[:count], *nothing, *ys],
+        [*(out.type for out in carry.outs), *nothing, *(y.tensor for y in ys)],
+        captures_first=True,
+        token_at=count if token else None,
+    )
+    start = [*carry.start(), *token]
+    results = _Scan(region, captured, len(start), reverse).run(start, values, length, unroll)
+    stacked = [wrap(v, scalar=False) for v in results[len(start) :]]
+    return carry.unflatten(results), pytree.unflatten(body.tree.child(1), stacked)
 
 
-def _specs(carry: Sequence[Out]) -> list[Spec]:
-    return [Spec(out.type, out.weak, out.scalar) for out in carry]
+def _append(
+    name: str, operands: Sequence[Value], attrs: dict[str, Any], regions: Sequence[Graph]
+) -> Sequence[Value]:
+    builder = require_trace().builder
+    with builder.at(user_line(2)):
+        results = builder.append(OPS[name], operands, attrs, regions).results
+    advance(results)
+    return results
 
 
-def _is_scalar(leaf: Any) -> bool:
-    return leaf.scalar if isinstance(leaf, Tracer) else not hasattr(leaf, "setflags")
+class _Scan:
+    """Scans with one body: as one op, with several steps in a trip, or without any loop."""
+
+    def __init__(self, body: Graph, consts: Sequence[Value], carries: int, reverse: bool) -> None:
+        self.body, self.consts, self.carries, self.reverse = body, consts, carries, reverse
+
+    def run(
+        self, start: Sequence[Value], xs: Sequence[Value], length: int, unroll: int
+    ) -> list[Value]:
+        """The last carries, then the stacked ys."""
+        builder = require_trace().builder
+        unroll = min(unroll, length)
+        if unroll <= 1:
+            return self._op(self.body, start, xs, length)
+        with builder.at(user_line(2)):
+            if unroll == length:
+                results = self._steps(builder, self.consts, start, xs, length)
+                advance(tuple(results))
+                return results
+            trips, rest = divmod(length, unroll)
+            low, high = (rest, length) if self.reverse else (0, length - rest)
+            many = [_window(builder, x, low, high) for x in xs]
+            many = [builder.reshape(x, shape=(trips, unroll, *x.shape[1:])) for x in many]
+        results = self._op(self._unrolled(unroll), start, many, trips)
+        ys = []
+        with builder.at(user_line(2)):
+            for y in results[self.carries :]:
+                ys.append(builder.reshape(y, shape=(trips * unroll, *y.shape[2:])))
+        if not rest:
+            return [*results[: self.carries], *ys]
+        low, high = (0, rest) if self.reverse else (length - rest, length)
+        with builder.at(user_line(2)):
+            few = [_window(builder, x, low, high) for x in xs]
+        last = self._op(self.body, results[: self.carries], few, rest)
+        with builder.at(user_line(2)):
+            pairs = zip(ys, last[self.carries :], strict=True)
+            ys = [builder.concat(*((b, a) if self.reverse else (a, b)), axis=0) for a, b in pairs]
+        return [*last[: self.carries], *ys]
+
+    def _op(
+        self, body: Graph, start: Sequence[Value], xs: Sequence[Value], length: int
+    ) -> list[Value]:
+        attrs = {
+            "consts": len(self.consts),
+            "carries": self.carries,
+            "length": length,
+            "reverse": self.reverse,
+        }
+        return list(_append("scan", [*self.consts, *start, *xs], attrs, [body]))
+
+    def _unrolled(self, unroll: int) -> Graph:
+        """A body that makes `unroll` steps, over that many slices of each x."""
+        body = self.body
+        graph = Graph(body.name)
+        builder = Builder(graph)
+        cut = len(self.consts) + self.carries
+        own = [graph.add_param(v.type, v.name) for v in body.params[:cut]]
+        xs = [
+            graph.add_param(v.tensor.with_shape((unroll, *v.shape)), v.name)
+            for v in body.params[cut:]
+        ]
+        consts, carry = own[: len(self.consts)], own[len(self.consts) :]
+        graph.outputs = self._steps(builder, consts, carry, xs, unroll)
+        return graph
+
+    def _steps(
+        self,
+        builder: Builder,
+        consts: Sequence[Value],
+        carry: Sequence[Value],
+        xs: Sequence[Value],
+        count: int,
+    ) -> list[Value]:
+        ys: list[list[Value]] = []
+        for i in reversed(range(count)) if self.reverse else range(count):
+            parts = [_window(builder, x, i, i + 1) for x in xs]
+            slices = [builder.reshape(x, shape=x.shape[1:]) for x in parts]
+            out = builder.inline(self.body, [*consts, *carry, *slices])
+            carry = out[: self.carries]
+            ys.append([builder.reshape(y, shape=(1, *y.shape)) for y in out[self.carries :]])
+        if self.reverse:
+            ys.reverse()
+        return [*carry, *(builder.concat(*parts, axis=0) for parts in zip(*ys, strict=True))]
+
+
+def _window(builder: Builder, x: Value, low: int, high: int) -> Value:
+    """`x[low:high]`."""
+    rest = x.shape[1:]
+    return builder.slice(
+        x,
+        start=(low, *(0 for _ in rest)),
+        stop=(high, *rest),
+        step=(1,) * (1 + len(rest)),
+    )
 
 
 def _check_condition(test: Region, what: str) -> None:
@@ -115,39 +243,3 @@ def _check_condition(test: Region, what: str) -> None:
             f"the condition of {what} assigns to the carry",
             "assign in the body; the condition only looks at the carry.",
         )
-
-
-def _refuse_structure(
-    what: str, before: pytree.TreeDef, after: pytree.TreeDef, counted: bool
-) -> NoReturn:
-    if counted:
-        before, after = before.child(1), after.child(1)
-    returned = show_tree(after)
-    complain(
-        errors.CarryError,
-        f"the carry of {what} changes its structure:\n"
-        f"  it goes in as   {show_tree(before)}\n"
-        f"  body_fn returns {returned}",
-        "return the whole carry from body_fn: has it no `return`?"
-        if returned == "None"
-        else "return the carry in the containers that it came in.",
-    )
-
-
-def _refuse_type(
-    what: str, name: str, before: Out, after: Out, body: Region, index: int
-) -> NoReturn:
-    remedy = (
-        "keep its shape: for a result that grows write into an array of the final size, as in "
-        "buffer[i] = value."
-        if before.type.shape != after.type.shape
-        else f"convert one of the two: init with the dtype {after.type.dtype}, or what body_fn "
-        f"returns with .astype({str(before.type.dtype)!r})."
-    )
-    complain(
-        errors.CarryError,
-        f"the carry of {what} changes its type at {name}:\n"
-        f"  it goes in as   {before}\n"
-        f"  body_fn returns {after}{body.made_at(index)}",
-        remedy,
-    )

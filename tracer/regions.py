@@ -1,7 +1,8 @@
-"""Functions traced as regions of structured ops: the branches of cond, the test and body of while.
+"""Functions traced as regions of structured ops: the branches of cond, the bodies of loops.
 
 A region captures nothing: whatever its function closes over (arrays, values of enclosing traces)
-comes in through extra operands, shared by all regions of one op.
+comes in through extra operands, shared by all regions of one op. If it has effects, the order token
+comes in and goes out likewise.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Graph, Value
-from ..ir.types import TensorType
+from ..ir.types import TOKEN, TensorType
 from . import functions, pytree  # noqa: F401  (functions gives tracers operators)
 from .core import WEAK_DTYPES
 from .tracing import Spec, Static, Traced, trace_function
@@ -73,6 +74,7 @@ class Region:
     def __init__(self, traced: Traced) -> None:
         self.traced = traced
         self.tree = traced.out_tree
+        self.token = traced.token  # after its last effect; None without effects
         graph = traced.graph
         results = [graph.outputs[r.output] for r in traced.results if r.output is not None]
         self.values = results
@@ -92,35 +94,47 @@ class Region:
     def close(
         self,
         captured: Sequence[Value],
-        outputs: Sequence[Value],
-        types: Sequence[TensorType],
+        outputs: Sequence[Value | None],
+        types: Sequence[TensorType | None],
         *,
         captures_first: bool = False,
+        token_at: int | None = None,
     ) -> Graph:
         """The region's graph with one parameter per value of `captured` after (or before) its own.
 
-        Gives `outputs`, values of the region, converted to `types`.
+        Gives `outputs`, values of the region, converted to `types`. With `token_at` its own
+        parameters have the order token among them, at that position, and a None in `outputs`
+        stands for the token after its last effect.
         """
         inner = self.traced.graph
         explicit = inner.params[: len(inner.params) - len(self.traced.captures)]
         graph = Graph(inner.name)
-
-        def own() -> list[Value]:
-            return [graph.add_param(v.type, v.name) for v in explicit]
-
-        params = [] if captures_first else own()
-        lifted = {v: graph.add_param(v.type, v.name) for v in captured}
-        params = own() if captures_first else params
+        lifted: dict[Value, Value] = {}
+        env: dict[Value, Value] = {}
+        token = None
+        if captures_first:
+            lifted = {v: graph.add_param(v.type, v.name) for v in captured}
+        for i, value in enumerate([*explicit, None]):
+            if i == token_at:
+                token = graph.add_param(TOKEN)
+            if value is not None:
+                env[value] = graph.add_param(value.type, value.name)
+        if not captures_first:
+            lifted = {v: graph.add_param(v.type, v.name) for v in captured}
         builder = Builder(graph)
-        env = dict(zip(explicit, params, strict=True))
         env.update((c.param, lifted[c.outer]) for c in self.traced.captures)  # type: ignore[index]
         for op in inner.ops:
-            builder.copy(op, env)
-        found = [env[v] for v in outputs]
-        graph.outputs = [
-            v if v.dtype == t.dtype else builder.convert(v, dtype=t.dtype)
-            for v, t in zip(found, types, strict=True)
-        ]
+            if op.name == "create_token" and token is not None:
+                env[op.result] = token  # the region's thread goes on from the outer one
+            else:
+                builder.copy(op, env)
+        last = token if self.token is None else env[self.token]
+        for value, type in zip(outputs, types, strict=True):
+            found = last if value is None else env[value]
+            assert found is not None
+            if type is not None and found.tensor.dtype != type.dtype:
+                found = builder.convert(found, dtype=type.dtype)
+            graph.outputs.append(found)
         return graph
 
     def made_at(self, index: int) -> str:
@@ -142,3 +156,7 @@ def trace_region(
 def union(regions: Sequence[Region]) -> list[Value]:
     """What the regions close over, each value once."""
     return list(dict.fromkeys(v for region in regions for v in region.captured))
+
+
+def have_effects(regions: Sequence[Region]) -> bool:
+    return any(region.token is not None for region in regions)

@@ -109,7 +109,7 @@ class Traced:
 
     `graph.params` are the traced leaves in order, then one per entry of `captures`. `graph.outputs`
     are the array results, then the final values of the `mutated` parameters (indices). `arrays` holds
-    the ndarray of every value of an eager trace.
+    the ndarray of every value of an eager trace. `token` is the last of its effects, None without.
     """
 
     graph: Graph
@@ -118,6 +118,7 @@ class Traced:
     captures: list[Capture]
     mutated: list[int] = field(default_factory=list)
     arrays: dict[Value, Array] | None = None
+    token: Value | None = None
 
     @property
     def weak(self) -> list[str | None]:
@@ -181,6 +182,7 @@ def trace_function(
         trace.captures,
         [p for p in parameters if p is not None],
         trace.builder.arrays if isinstance(trace.builder, EagerBuilder) else None,
+        trace.token,
     )
 
 

@@ -1,0 +1,149 @@
+"""What a loop carries: its structure, its leaves, and the types on which they settle.
+
+A carry keeps structure, shapes and dtypes from trip to trip. A Python number in `init` takes the
+type that the body makes of it: the body is traced until its types are a fixed point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..ir.graph import Value
+from . import errors, pytree
+from .application import is_array
+from .core import Tracer, as_value, current_trace, refuse, weak_kind, wrap
+from .errors import complain
+from .regions import Out, Region, common_type, fits, show_tree
+from .tensor_array import adopt_elements
+from .tracing import Spec
+
+
+class Carry:
+    """The carry of a loop while its body is being traced. `what` names the loop in messages.
+
+    A `counted` carry is `(i, carry)` of a fori_loop, and messages speak of its second part.
+    """
+
+    def __init__(self, init: Any, what: str, body_name: str, *, counted: bool = False) -> None:
+        self.what, self.body_name, self.counted = what, body_name, counted
+        self._take(init)
+
+    def _take(self, init: Any) -> None:
+        self.init = init
+        self.leaves, self.tree = pytree.flatten(init)
+        for leaf in self.leaves:
+            if not isinstance(leaf, (Tracer, np.ndarray, np.generic, bool, int, float)):
+                refuse(leaf, f"a {type(leaf).__name__} in the carry of {self.what}")
+        self.given = [
+            Out(as_value(leaf).tensor, weak_kind(leaf), _is_scalar(leaf)) for leaf in self.leaves
+        ]
+        self.outs = self.given
+
+    @property
+    def specs(self) -> list[Spec]:
+        return [Spec(out.type, out.weak, out.scalar) for out in self.outs]
+
+    def settle(
+        self, trace_body: Callable[[], Region], part: Callable[[Region], pytree.TreeDef]
+    ) -> Region:
+        """Trace the body until what it gives for the carry, the `part` of its result that comes
+        first, has the types that it took. Returns that last tracing."""
+        while True:
+            body = trace_body()
+            tree = part(body)
+            if tree != self.tree:
+                known = adopt_elements(self.init, tree)
+                if known is None:
+                    self._refuse_structure(tree)
+                self._take(known)  # the body says what the elements of a TensorArray look like
+                continue
+            new = [
+                _settled(before, after) or self._refuse_type(i, after, body)
+                for i, (before, after) in enumerate(zip(self.outs, body.outs, strict=False))
+            ]
+            before, self.outs = self.outs, new
+            if [(o.type, o.weak) for o in new] == [(o.type, o.weak) for o in before]:
+                return body  # types only grow stronger: Python int, Python float, array
+
+    def start(self) -> list[Value]:
+        """The initial values, with the types on which the carry settled."""
+        return [
+            as_value(leaf, out.type.dtype) for leaf, out in zip(self.leaves, self.outs, strict=True)
+        ]
+
+    def unflatten(self, results: Sequence[Value]) -> Any:
+        """The carry again, of the first results of the loop."""
+        found = [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, self.outs, strict=False)]
+        return pytree.unflatten(self.tree, found)
+
+    def _refuse_structure(self, after: pytree.TreeDef) -> NoReturn:
+        before = self.tree
+        if self.counted:
+            before, after = before.child(1), after.child(1)
+        returned = show_tree(after)
+        complain(
+            errors.CarryError,
+            f"the carry of {self.what} changes its structure:\n"
+            f"  it goes in as   {show_tree(before)}\n"
+            f"  {self.body_name} returns {returned}",
+            f"return the whole carry from {self.body_name}: has it no `return`?"
+            if returned == "None"
+            else "return the carry in the containers that it came in.",
+        )
+
+    def _refuse_type(self, index: int, after: Out, body: Region) -> NoReturn:
+        before = self.given[index]
+        if self.counted:
+            name = ["i", *pytree.leaf_names(self.init[1], "carry")][index]
+        else:
+            name = pytree.leaf_names(self.init, "carry")[index]
+        remedy = (
+            f"convert one of the two: init with the dtype {after.type.dtype}, or what "
+            f"{self.body_name} returns with .astype({str(before.type.dtype)!r})."
+        )
+        if before.type.shape != after.type.shape:
+            remedy = (
+                f"a carry cannot grow or shrink. To collect results make {name} a "
+                "jt.TensorArray(dtype, size) and return "
+                f"{name}.write(i, value), or write into an array of the final size: "
+                "buffer[i] = value."
+            )
+        complain(
+            errors.CarryError,
+            f"the carry of {self.what} changes its type at {name}:\n"
+            f"  it goes in as   {before}\n"
+            f"  {self.body_name} returns {after}{body.made_at(index)}",
+            remedy,
+        )
+
+
+def own(tree: Any) -> Any:
+    """A tree of arrays that a loop may write to, for loops that run in Python."""
+
+    def copy(leaf: Any) -> Any:
+        if current_trace() is not None and is_array(leaf):
+            return wrap(as_value(leaf), weak_kind(leaf), scalar=getattr(leaf, "scalar", False))
+        return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+    return pytree.tree_map(copy, tree)
+
+
+def _settled(before: Out, after: Out) -> Out | None:
+    """The type of a carry that goes in as `before` and comes out as `after`; None if it has none.
+
+    An array keeps its type. A Python number takes the type that the body makes of it.
+    """
+    if before.weak is not None:
+        return common_type([before, after])
+    if before.type == after.type and after.weak is None:
+        return Out(before.type, None, before.scalar or after.scalar)
+    if before.type.shape == after.type.shape and after.weak and fits(after.weak, before.type.dtype):
+        return Out(before.type, None, True)
+    return None
+
+
+def _is_scalar(leaf: Any) -> bool:
+    return leaf.scalar if isinstance(leaf, Tracer) else not hasattr(leaf, "setflags")
