@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .core import Array, EagerBuilder, Tracer, concrete, method, refuse_leaked
+from .core import Array, EagerBuilder, Trace, Tracer, concrete, method, refuse_leaked
 from .errors import complain
 
 
@@ -55,9 +55,8 @@ def truth(self: Tracer) -> bool:
         )
     complain(
         errors.TracerBoolError,
-        "a traced value has no truth value yet: it is known only when the compiled function "
-        "runs, but `if`, `while`, `and`, `or`, `not`, `assert` and comparisons in a chain ask "
-        "for it now",
+        f"a traced value has no truth value yet: it {_why(self)}, but `if`, `while`, `and`, `or`, "
+        "`not`, `assert` and comparisons in a chain ask for it now",
         "write jt.where(condition, a, b) to choose by element, jt.cond(condition, then, "
         "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or "
         f"{_make_static(self)}.",
@@ -87,7 +86,7 @@ def to_index(self: Tracer) -> int:
     complain(
         errors.TracerIndexError,
         "Python needs an integer here (range, a shape, a list index, a slice bound), and a "
-        "traced value is known only when the compiled function runs",
+        f"traced value {_why(self)}",
         f"{_make_static(self)}, loop with jt.fori_loop, or index an array with x[i] or "
         "jt.take(x, i).",
         operands={"index": self},
@@ -108,18 +107,34 @@ def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array
         return np.array(concrete(self), dtype=dtype)
     complain(
         errors.TracerConversionError,
-        "NumPy asked a traced value for its elements, which are known only when the compiled "
-        "function runs (np.asarray(x), np.array([x, 1.0]), or an assignment into an array "
-        "that NumPy made, as in `out = np.zeros(n); out[0] = x`)",
+        f"NumPy asked a traced value for its elements, and it {_why(self)} (np.asarray(x), "
+        "np.array([x, 1.0]), or an assignment into an array that NumPy made, as in "
+        "`out = np.zeros(n); out[0] = x`)",
         "make the array with jt.zeros, jt.empty, jt.asarray, jt.stack or np.zeros_like(x), "
         "which assignments into are traced.",
         operands={"x": self},
     )
 
 
+def _why(x: Tracer) -> str:
+    """Why the value is not there: what completes "a traced value ..."."""
+    if _in_vmap(x):
+        return "stands for every example at once, because a vmapped function is traced"
+    return "is known only when the compiled function runs"
+
+
+def _in_vmap(x: Tracer) -> bool:
+    trace: Trace | None = x._storage.trace
+    while trace is not None and trace.what != "vmap":
+        trace = trace.parent
+    return trace is not None
+
+
 def _make_static(x: Tracer) -> str:
     """The advice to make `x`, or what it was computed from, a static argument."""
     value = x._storage.value
+    if _in_vmap(x):
+        return "pass a Python number with the axis None (in_axes)"
     if x._storage.parameter is None or x._storage.version or not value.name:
         return "make the argument that it depends on static (static_argnames)"
     return f"make `{value.name}` static (static_argnames={value.name!r})"
@@ -141,7 +156,7 @@ def _to_python(x: Tracer, what: str) -> Any:
         return array if array.ndim else array[()]
     complain(
         errors.TracerConversionError,
-        f"{what} needs a number, and a traced value is known only when the compiled function runs "
+        f"{what} needs a number, and a traced value {_why(x)} "
         "(math functions and formatting ask for it too, and so does an assignment into an array "
         "that NumPy made: `out = np.zeros(n); out[0] = x`)",
         "stay with arrays: x.astype(dtype) to convert, jt.sin instead of math.sin, jt.zeros "

@@ -167,7 +167,7 @@ def check_callable(fun: Any, what: str) -> None:
     if not callable(fun):
         complain(
             errors.TransformError,
-            f"jt.{what} takes a callable: a function to differentiate, not {describe(fun)}",
+            f"jt.{what} takes a callable, the function to transform, not {describe(fun)}",
             f"write jt.{what}(f), with f and not f(x).",
         )
 

@@ -12,8 +12,8 @@ assignment to an argument works and stays inside of the call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,19 +22,18 @@ from ..ir.build import Builder
 from ..ir.graph import Graph, Value
 from ..ir.interpreter import evaluate
 from . import errors, pytree
-from .accept import check_array
 from .application import Leaf, append, is_array, present, spec_of
 from .core import Tracer, as_value, current_trace
-from .differentiable import check_callable, function_name, parameter_name
-from .errors import complain, describe
+from .differentiable import check_callable
+from .errors import complain
 from .layout import c_strides
 from .regions import show_tree
 from .source import user_line
 from .tracing import Result, Spec, Static, Traced, trace_function
 from .transforms import named
+from .vmap_axes import Argument, Axis, arguments, check_axes, common_size, spread_axes
 
 Function = Callable[..., Any]
-Axis = int | None
 
 
 def vmap(
@@ -56,44 +55,35 @@ def vmap(
     """
     check_callable(fun, "vmap")
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    _check_axes(in_axes, "in_axes")
-    _check_axes(out_axes, "out_axes")
+    check_axes(in_axes, "in_axes")
+    check_axes(out_axes, "out_axes")
 
     @named("vmap", fun)
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
-        arguments = _arguments(fun, args, kwargs, leaves, in_axes)
-        size = _common_size(fun, arguments, axis_size)
-        call = _Call(fun, arguments, tree, size)
+        given = arguments(fun, args, kwargs, leaves, in_axes)
+        call = _Call(fun, given, tree, common_size(fun, given, axis_size))
         axes = _out_axes(out_axes, call.traced)
         return pytree.unflatten(call.traced.out_tree, call.results(axes))
 
     return vmap_fun
 
 
-@dataclass(frozen=True, slots=True)
-class _Argument:
-    """One leaf of the arguments: its name, and its axis of examples (normal, or None)."""
-
-    leaf: Any
-    name: str
-    axis: Axis
-
-
 class _Call:
     """One call: the traced function of one example, and its batched graph at work here."""
 
     def __init__(
-        self, fun: Function, arguments: Sequence[_Argument], tree: pytree.TreeDef, size: int
+        self, fun: Function, leaves: Sequence[Argument], tree: pytree.TreeDef, size: int
     ) -> None:
         self.size = size
-        here = current_trace()
-        given = [a for a in arguments if a.axis is not None or is_array(a.leaf)]
+        traced = [a for a in leaves if a.axis is not None or is_array(a.leaf)]
+        self.given = [_first(a) for a in traced]
         self.traced = trace_function(
-            fun, [_spec(a) for a in arguments], tree, what="vmap", refuse_as=fun
+            fun, [_spec(a) for a in leaves], tree, what="vmap", refuse_as=fun
         )
-        captures = self.traced.captures
-        flags = [a.axis is not None for a in given] + [False] * len(captures)
+        captured = [c.outer for c in self.traced.captures]
+        self.given += captured
+        flags = [a.axis is not None for a in traced] + [False] * len(captured)
         try:
             self.graph, self.flags = batch_graph(self.traced.graph, flags, size)
         except BatchingError as error:
@@ -104,9 +94,6 @@ class _Call:
                 line=getattr(error.op, "loc", None),
                 cause=error,
             )
-        self.given = [_first(a) for a in given] + [
-            c.outer if here is None else _value(c.outer) for c in captures
-        ]
 
     def results(self, axes: Sequence[Axis]) -> list[Any]:
         """The leaves of the result, with the examples along `axes`."""
@@ -159,6 +146,19 @@ class _Call:
         return b.transpose(value, perm=tuple(perm))
 
 
+def _out_axes(out_axes: Any, traced: Traced) -> list[Axis]:
+    out = pytree.unflatten(traced.out_tree, range(len(traced.results)))
+    axes = spread_axes(out_axes, out)
+    if axes is None:
+        complain(
+            errors.TransformError,
+            f"out_axes={out_axes!r} is no upper part of the structure of the result, "
+            f"{show_tree(traced.out_tree)}",
+            "give an int or None for the whole result, or a tree of them like it.",
+        )
+    return axes
+
+
 def _run(graph: Graph, given: Sequence[Leaf]) -> list[Leaf]:
     """The outputs of `graph`: computed, or appended to the current trace."""
     if current_trace() is None:
@@ -168,12 +168,7 @@ def _run(graph: Graph, given: Sequence[Leaf]) -> list[Leaf]:
     return [env[v] for v in graph.outputs]
 
 
-def _value(outer: Any) -> Value:
-    assert isinstance(outer, Value)
-    return outer
-
-
-def _spec(argument: _Argument) -> Spec | Static:
+def _spec(argument: Argument) -> Spec | Static:
     """How one example of the argument looks inside of the function."""
     leaf, axis = argument.leaf, argument.axis
     if axis is None:
@@ -190,7 +185,7 @@ def _without(entries: Sequence[int], axis: int) -> tuple[int, ...]:
     return (*entries[:axis], *entries[axis + 1 :])
 
 
-def _first(argument: _Argument) -> Leaf:
+def _first(argument: Argument) -> Leaf:
     """The argument with its examples along the first axis, as the current trace has it."""
     leaf, axis = argument.leaf, argument.axis
     trace = current_trace()
@@ -203,151 +198,3 @@ def _first(argument: _Argument) -> Leaf:
     with trace.builder.at(user_line()):
         perm = (axis, *(d for d in range(len(value.shape)) if d != axis))
         return trace.builder.transpose(value, perm=perm)
-
-
-# Axes
-
-
-def _check_axes(axes: Any, what: str) -> None:
-    for entry in pytree.flatten(axes)[0]:
-        if type(entry) is not int:
-            complain(
-                errors.TransformError,
-                f"an entry of {what} is an axis, an int, or None; not {describe(entry)}",
-                f"write {what}=0, or one entry per argument: {what}=(0, None).",
-            )
-
-
-def _arguments(
-    fun: Function,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    leaves: Sequence[Any],
-    in_axes: Any,
-) -> list[_Argument]:
-    """The leaves of `(args, kwargs)` with their names and axes, checked."""
-    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-        complain(
-            errors.TransformError,
-            f"in_axes={in_axes!r} has {len(in_axes)} entries, and {function_name(fun)} was called "
-            f"with {len(args)} positional arguments",
-            "give one entry per positional argument; keyword arguments are taken along axis 0.",
-        )
-    names: list[str] = []
-    axes: list[Axis] = []
-    for i, arg in enumerate(args):
-        name = parameter_name(fun, i)
-        names += pytree.leaf_names(arg, name)
-        entry = in_axes[i] if isinstance(in_axes, tuple) else in_axes
-        found = _spread(entry, arg)
-        if found is None:
-            complain(
-                errors.TransformError,
-                f"in_axes has {entry!r} for {name}, which is no upper part of the structure "
-                f"{show_tree(pytree.flatten(arg)[1])}",
-                "give an int or None for the whole argument, or a tree of them like it.",
-            )
-        axes += found
-    for key in sorted(kwargs):
-        found_names = pytree.leaf_names(kwargs[key], key)
-        names += found_names
-        axes += [0] * len(found_names)
-    triples = zip(leaves, names, axes, strict=True)
-    return [_Argument(leaf, name, _normal(leaf, name, axis)) for leaf, name, axis in triples]
-
-
-def _spread(prefix: Any, tree: Any) -> list[Axis] | None:
-    """One axis per leaf of `tree`, whose upper part `prefix` is; None if it is not."""
-    if prefix is None or isinstance(prefix, int):
-        return [prefix] * len(pytree.flatten(tree)[0])
-    entries, structure = pytree.flatten_with_none(prefix)
-    try:
-        subtrees = structure.flatten_up_to(tree)
-    except ValueError:
-        return None
-    axes: list[Axis] = []
-    for entry, subtree in zip(entries, subtrees, strict=True):
-        axes += [entry] * len(pytree.flatten(subtree)[0])
-    return axes
-
-
-def _normal(leaf: Any, name: str, axis: Axis) -> Axis:
-    """`axis` as a non-negative axis of `leaf`."""
-    if axis is None:
-        return None
-    if not is_array(leaf) and not isinstance(leaf, (bool, int, float, np.generic, np.ndarray)):
-        complain(
-            errors.ArgumentError,
-            f"vmap cannot take examples from {name}, which is no array",
-            "give it the axis None in in_axes: it is the same for all examples.",
-            operands={name: leaf},
-        )
-    if isinstance(leaf, np.ndarray):
-        check_array(leaf)
-    rank = leaf.ndim if isinstance(leaf, Tracer) else np.ndim(leaf)
-    if rank == 0:
-        complain(
-            errors.AxisBoundsError,
-            f"vmap was given the axis {axis} for {name}, a scalar: it has no axis of examples",
-            "give it the axis None in in_axes, as in in_axes=(0, None), or pass an array.",
-            operands={name: leaf},
-        )
-    if not -rank <= axis < rank:
-        complain(
-            errors.AxisBoundsError,
-            f"vmap was given the axis {axis} for {name}, which has {rank} "
-            f"{'axis' if rank == 1 else 'axes'}",
-            f"axes go from {-rank} to {rank - 1} there.",
-            operands={name: leaf},
-        )
-    return axis % rank
-
-
-def _common_size(fun: Function, arguments: Sequence[_Argument], axis_size: int | None) -> int:
-    sized = [(a, a.leaf.shape[a.axis]) for a in arguments if a.axis is not None]
-    if axis_size is not None:
-        for argument, n in sized:
-            if n != axis_size:
-                complain(
-                    errors.ShapeError,
-                    f"axis_size={axis_size}, and {argument.name} has {n} examples along axis "
-                    f"{argument.axis}",
-                    "leave axis_size out, or pass as many examples.",
-                    operands={argument.name: argument.leaf},
-                )
-        return axis_size
-    if not sized:
-        complain(
-            errors.TransformError,
-            f"vmap of {function_name(fun)} was given no argument with an axis of examples",
-            "give some argument an axis in in_axes, or the number of examples: axis_size=n.",
-        )
-    (first, size), *others = sized
-    for argument, n in others:
-        if n != size:
-            _refuse_sizes(first, size, argument, n)
-    return size
-
-
-def _refuse_sizes(first: _Argument, size: int, other: _Argument, n: int) -> NoReturn:
-    complain(
-        errors.ShapeError,
-        f"the arguments of vmap have different numbers of examples: {first.name} has {size} along "
-        f"axis {first.axis}, and {other.name} has {n} along axis {other.axis}",
-        "pass arrays of equal length, or in_axes with the right axis for each; None for what is "
-        "the same for all examples.",
-        operands={first.name: first.leaf, other.name: other.leaf},
-    )
-
-
-def _out_axes(out_axes: Any, traced: Traced) -> list[Axis]:
-    out = pytree.unflatten(traced.out_tree, range(len(traced.results)))
-    axes = _spread(out_axes, out)
-    if axes is None:
-        complain(
-            errors.TransformError,
-            f"out_axes={out_axes!r} is no upper part of the structure of the result, "
-            f"{show_tree(traced.out_tree)}",
-            "give an int or None for the whole result, or a tree of them like it.",
-        )
-    return axes
