@@ -24,17 +24,29 @@ if TYPE_CHECKING:
     from .tracer import errors as errors
     from .tracer import tree as tree
     from .tracer.associative import associative_scan as associative_scan
+    from .tracer.callbacks import debug_print as debug_print
+    from .tracer.callbacks import io_callback as io_callback
+    from .tracer.callbacks import pure_callback as pure_callback
+    from .tracer.callbacks import py_func as py_func
     from .tracer.check_grads import check_grads as check_grads
+    from .tracer.check_grads import compute_gradient_error as compute_gradient_error
     from .tracer.control import case as case
     from .tracer.control import cond as cond
     from .tracer.control import fori_loop as fori_loop
     from .tracer.control import switch as switch
     from .tracer.control import while_loop as while_loop
+    from .tracer.custom import custom_jvp as custom_jvp
+    from .tracer.custom import custom_vjp as custom_vjp
     from .tracer.jacobians import hessian as hessian
     from .tracer.jacobians import jacfwd as jacfwd
     from .tracer.jacobians import jacrev as jacrev
     from .tracer.jit import jit as jit
+    from .tracer.linear import hvp as hvp
+    from .tracer.linear import linear_transpose as linear_transpose
+    from .tracer.linear import linearize as linearize
     from .tracer.pytree import register_pytree as register_pytree
+    from .tracer.remat import checkpoint as checkpoint
+    from .tracer.remat import checkpoint_name as checkpoint_name
     from .tracer.scans import foldl as foldl
     from .tracer.scans import foldr as foldr
     from .tracer.scans import map_fn as map_fn
@@ -55,18 +67,30 @@ _HOMES = {
     "associative_scan": "tracer.associative",
     "case": "tracer.control",
     "check_grads": "tracer.check_grads",
+    "checkpoint": "tracer.remat",
+    "checkpoint_name": "tracer.remat",
+    "compute_gradient_error": "tracer.check_grads",
     "cond": "tracer.control",
+    "custom_jvp": "tracer.custom",
+    "custom_vjp": "tracer.custom",
+    "debug_print": "tracer.callbacks",
     "foldl": "tracer.scans",
     "foldr": "tracer.scans",
     "fori_loop": "tracer.control",
     "grad": "tracer.transforms",
     "hessian": "tracer.jacobians",
+    "hvp": "tracer.linear",
+    "io_callback": "tracer.callbacks",
     "jacfwd": "tracer.jacobians",
     "jacrev": "tracer.jacobians",
     "jit": "tracer.jit",
     "jvp": "tracer.transforms",
+    "linear_transpose": "tracer.linear",
+    "linearize": "tracer.linear",
     "map_fn": "tracer.scans",
     "parse_graph": "ir.text",
+    "pure_callback": "tracer.callbacks",
+    "py_func": "tracer.callbacks",
     "register_pytree": "tracer.pytree",
     "scan": "tracer.scans",
     "stop_gradient": "tracer.transforms",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .autodiff import vjp_graph
 from .build import Builder
 from .graph import Graph, Op, Value
-from .types import TensorType
+from .types import TOKEN
 
 Policy = str | tuple[str, ...]  # "nothing", "dots", "everything", or names given by checkpoint_name
 
@@ -48,7 +48,7 @@ def recompute(
         for op in early
         if op.has_effect or _is_kept(op, policy)
         for v in op.results
-        if isinstance(v.type, TensorType)
+        if v.type is not TOKEN
     }
     again, sources = reached(early, needed, stop={*kept, *joint.params})
     saved = [v for op in early for v in op.results if v in kept and v in sources]

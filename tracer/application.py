@@ -149,10 +149,11 @@ class Application:
         )
 
 
-def append(ops: Iterable[Op], env: Any) -> None:
+def append(ops: Iterable[Op], env: Any, known: dict[Value, Array] | None = None) -> None:
     """Append copies of `ops` to the current trace, or outside of tracing run them.
 
-    Effects join the trace's own thread of order tokens.
+    Effects join the trace's own thread of order tokens. An eager trace does not compute again what is
+    `known`, the arrays of all results of `ops`.
     """
     trace = current_trace()
     if trace is not None:
@@ -160,6 +161,8 @@ def append(ops: Iterable[Op], env: Any) -> None:
             if op.name == "create_token" and trace.token is not None:
                 env[op.result] = trace.token
                 continue
+            if known is not None and isinstance(trace.builder, EagerBuilder):
+                trace.builder.given = tuple([known[v] for v in op.results])
             new = trace.builder.copy(op, env)
             for value in new.results:
                 if value.type is TOKEN:
@@ -181,12 +184,14 @@ def apply(
     *,
     what: str,
     copy: bool = False,
+    detached: bool = False,
 ) -> Application:
     """Trace `function(*args, **kwargs)` here; `tree` unflattens `leaves` to `(args, kwargs)`.
 
     The leaves marked in `traced` become the parameters, in order, and some of them are
     `differentiated`; the others reach the function as they are. With `copy`, arrays are copied
-    first, for derivatives that are computed after the caller has moved on.
+    first, for derivatives that are computed after the caller has moved on. With `detached` no
+    enclosing trace differentiates what happens in the function, so its values may become numbers.
     """
     here = current_trace()
     eager = here is None or here.eager
@@ -195,7 +200,7 @@ def apply(
     for leaf, chosen, active in zip(leaves, traced, differentiated, strict=True):
         if chosen:
             outer.append(_outer(leaf, here, copy))
-            active = active or _is_active(outer[-1], here)
+            active = active or (not detached and _is_active(outer[-1], here))
             specs.append(replace(spec_of(leaf), active=active))
         else:
             specs.append(Static(leaf))
@@ -215,7 +220,7 @@ def apply(
     env: dict[Value, Leaf] = dict(zip(result.graph.params, outer, strict=False))
     env.update((capture.param, capture.outer) for capture in result.captures)
     if eager:
-        append(result.graph.ops, env)
+        append(result.graph.ops, env, result.arrays)
     return Application(result, here, env)
 
 

@@ -1,4 +1,4 @@
-"""`check_grads`: derivatives against central differences."""
+"""`check_grads` and `compute_gradient_error`: derivatives against central differences."""
 
 from __future__ import annotations
 
@@ -60,6 +60,68 @@ def check_grads(
     rtol = _TOLERANCE[dtype.name] if rtol is None else rtol
     atol = _TOLERANCE[dtype.name] if atol is None else atol
     _check(f, args, order, tuple(modes), eps, rtol, atol, np.random.default_rng(0))
+
+
+def compute_gradient_error(f: Callable[..., Any], x: Any, delta: float = 1e-3) -> float:
+    """The largest absolute difference between the Jacobian of `f` at `x` and its estimate.
+
+    The estimate is `(f(x + delta e) - f(x - delta e)) / (2 delta)` for each element of `x`, and the
+    Jacobian is that of `jt.vjp`: the number that TensorFlow's function of this name gives. `x` is an
+    array, or a list or tuple of arrays, the arguments of `f`. Integer arguments stay as they are.
+    """
+    check_callable(f, "compute_gradient_error")
+    args = tuple(x) if isinstance(x, (list, tuple)) else (x,)
+    leaves, tree = pytree.flatten(args)
+    for leaf in leaves:
+        if isinstance(leaf, Tracer):
+            complain(
+                errors.TransformError,
+                "compute_gradient_error compares numbers, and under jit there are none yet",
+                "call jt.compute_gradient_error outside of the compiled function.",
+                operands={"x": leaf},
+            )
+    if not any(is_float_leaf(leaf) for leaf in leaves):
+        raise TypeError("compute_gradient_error needs a float argument")
+    out, vjp_fn = vjp(f, *args)
+    outs, out_tree = pytree.flatten(out)
+    floats = [k for k, y in enumerate(outs) if is_float_leaf(y)]
+    rows = [_rows(vjp_fn, tree, outs, out_tree, k) for k in floats]
+    worst = 0.0
+    for i, leaf in enumerate(leaves):
+        if not is_float_leaf(leaf):
+            continue
+        for j in range(np.size(leaf)):
+            moved = [_moved(leaves, i, j, step) for step in (delta, -delta)]
+            high, low = (pytree.flatten(f(*pytree.unflatten(tree, m)))[0] for m in moved)
+            for k, row in zip(floats, rows, strict=True):
+                difference = np.asarray(high[k], np.float64) - np.asarray(low[k], np.float64)
+                estimate = difference.reshape(-1) / (2 * delta)
+                column = np.array([np.asarray(grads[i]).reshape(-1)[j] for grads in row])
+                worst = max(worst, float(np.max(np.abs(column - estimate), initial=0.0)))
+    return worst
+
+
+def _rows(
+    vjp_fn: Any, in_tree: pytree.TreeDef, outs: list[Any], tree: pytree.TreeDef, k: int
+) -> list[list[Any]]:
+    """The rows of the Jacobian for the elements of result `k`: leaves, None for integers."""
+    rows = []
+    for j in range(np.size(outs[k])):
+        seeds: list[Any] = [np.zeros_like(y) if is_float_leaf(y) else None for y in outs]
+        one = np.zeros(np.shape(outs[k]), np.asarray(outs[k]).dtype)
+        one.reshape(-1)[j] = 1
+        seeds[k] = one[()]
+        rows.append(in_tree.flatten_up_to(vjp_fn(pytree.unflatten(tree, seeds))))
+    return rows
+
+
+def _moved(leaves: list[Any], i: int, j: int, step: float) -> list[Any]:
+    """The leaves, with `step` added to element `j` of leaf `i`."""
+    array = np.array(leaves[i])
+    array.reshape(-1)[j] += step
+    moved = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+    moved[i] = array if isinstance(leaves[i], np.ndarray) else type(leaves[i])(array[()])
+    return moved
 
 
 def _check(

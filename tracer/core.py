@@ -61,11 +61,14 @@ class EagerBuilder(Builder):
         super().__init__(graph, loc)
         self.arrays: dict[Value, Array] = {}
         self.active: set[Value] = set()
+        self.given: tuple[Any, ...] | None = None  # the results of the next op, if they are known
 
     def appended(self, op: Op) -> None:
         from ..ir.interpreter import evaluate_op
 
-        results = evaluate_op(op, [self.arrays.get(v) for v in op.operands])
+        results, self.given = self.given, None
+        if results is None:
+            results = evaluate_op(op, [self.arrays.get(v) for v in op.operands])
         self.arrays.update(zip(op.results, results, strict=True))
         active = self.active
         if active and op.name != "stop_gradient" and any(v in active for v in op.operands):

@@ -6,14 +6,15 @@ What it raises reaches the caller of the graph as it was raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ..batching import batch_each
-from ..opdef import GraphError, OpDef, register
+from ..batching import BatchBuilder, Batched, batch_each
+from ..graph import Op, Value
+from ..opdef import DerivativeError, GraphError, OpDef, register
 from ..types import TOKEN, TensorType, Type
 from .batch_structured import refuse_effect
 
@@ -21,21 +22,37 @@ _serial = count()
 
 
 class PythonFunction:
-    """A Python function as an attribute of an op: compared by identity, named for printing.
+    """A Python function as an attribute of an op, named for printing.
 
     function: takes arrays, gives a tuple of array-likes
     results:  the types of what it gives
+    each:     whether many examples at once may mean one call for each, if it has effects
+
+    Two are equal if their functions are, and so they are merged where nothing forbids it.
     """
 
-    __slots__ = ("function", "results", "name", "serial", "__weakref__")
+    __slots__ = ("function", "results", "name", "each", "serial", "__weakref__")
 
     def __init__(
-        self, function: Callable[..., Any], results: tuple[TensorType, ...], name: str = ""
+        self,
+        function: Callable[..., Any],
+        results: tuple[TensorType, ...],
+        name: str = "",
+        each: bool = False,
     ) -> None:
         self.function = function
         self.results = results
         self.name = name or getattr(function, "__name__", "function")
+        self.each = each
         self.serial = next(_serial)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PythonFunction):
+            return NotImplemented
+        return bool(self.function == other.function) and self.results == other.results
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.results))
 
     def __repr__(self) -> str:
         return f"<python {self.name} #{self.serial}>"
@@ -78,12 +95,38 @@ def _call_in_order(*arrays: Any, function: PythonFunction) -> Any:
     return (*function(*arrays[:-1]), None)
 
 
+def _no_tangent(b: Any, op: Op, tangents: Any) -> NoReturn:
+    _refuse(op)
+
+
+def _no_cotangent(b: Any, op: Op, cotangents: Any, wanted: Any) -> NoReturn:
+    _refuse(op)
+
+
+def _refuse(op: Op) -> NoReturn:
+    raise DerivativeError(
+        f"{op.attrs['function'].name} is a Python function, and nobody knows its derivative; a "
+        "jt.custom_vjp or jt.custom_jvp around the callback gives it one"
+    )
+
+
+def _batch_effect(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
+    if op.attrs["function"].each:
+        results, _ = batch_each(b, op, operands, batched)
+        return results, [v.type is not TOKEN for v in op.results]
+    return refuse_effect(b, op, operands, batched)
+
+
 PURE_CALLBACK = register(
     OpDef(
         "pure_callback",
         "opaque",
         _infer_pure,
         _call,
+        _no_tangent,
+        _no_cotangent,
         batch=batch_each,
         attrs=("function",),
         doc="a Python function of its operands and nothing else",
@@ -97,7 +140,9 @@ IO_CALLBACK = register(
         "effect",
         _infer_effectful,
         _call_in_order,
-        batch=refuse_effect,
+        _no_tangent,
+        _no_cotangent,
+        batch=_batch_effect,
         attrs=("function",),
         effect=True,
         doc="a Python function that is called exactly once, in program order",

@@ -1,13 +1,13 @@
 """Ops that say how a part of a program is differentiated. None of them computes anything of its own.
 
-    custom_vjp(*inputs, *outputs, *closed, *residuals, *captured; regions = (backward,))
-    custom_jvp(*inputs, *outputs, *closed, *captured; regions = (forward,))
+    custom_vjp(*inputs, *outputs, *closed, *rest; regions = (backward,))
+    custom_jvp(*inputs, *outputs, *closed, *rest; regions = (forward,))
 
 Both give `outputs`, which other ops computed from `inputs`, and cut them off from these ops for
-differentiation: the region takes the place of their derivatives. `backward` takes (residuals...,
-captured..., one cotangent per float output...) and gives one cotangent per float input; `forward`
-takes (inputs..., captured..., one tangent per float input...) and gives one tangent per float output,
-linear in the tangents. `closed` are the floats that the computation reads beside its inputs: nobody
+differentiation: the region takes the place of their derivatives. `backward` takes (rest..., one
+cotangent per float output...) and gives one cotangent per float input; `forward` takes (rest...,
+inputs..., one tangent per float input...) and gives one tangent per float output, linear in the
+tangents. `closed` are the floats that the computation reads beside its inputs: nobody
 knows a derivative with respect to them.
 
     remat(*operands; policy; regions = (body,))     the body, computed again in the backward pass
@@ -59,7 +59,7 @@ def _infer_custom_jvp(
 ) -> tuple[Type, ...]:
     given, results, rest = _parts(types, inputs, outputs, closed, regions)
     (forward,) = regions
-    check_params(forward, [*given, *rest, *_differentiable(given)], "forward")
+    check_params(forward, [*rest, *given, *_differentiable(given)], "forward")
     wanted = _differentiable(results)
     if forward.output_types != wanted:
         raise GraphError(f"forward gives {listed(forward.output_types)}, not {listed(wanted)}")
@@ -122,7 +122,7 @@ def _jvp_custom_jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> lis
     floats = [i for i in range(inputs) if is_differentiable(op.operands[i].type)]
     given = instantiated(b, [tangents[i] for i in floats], [op.operands[i] for i in floats])
     rest = op.operands[start + op.attrs["closed"] :]
-    found = iter(b.inline(op.regions[0], [*op.operands[:inputs], *rest, *given]))
+    found = iter(b.inline(op.regions[0], [*rest, *op.operands[:inputs], *given]))
     return [next(found) if is_differentiable(v.type) else None for v in op.results]
 
 
@@ -142,8 +142,8 @@ def _vjp_custom_jvp(
     out = b.inline(
         transposed,
         [
-            *op.operands[:inputs],
             *op.operands[start + op.attrs["closed"] :],
+            *op.operands[:inputs],
             *(b.zeros(op.operands[i].type) for i in floats),
             *(ct for ct in seeds if ct is not None),
         ],
