@@ -17,6 +17,7 @@ from . import (  # noqa: F401  (imported for the lowerings that they register)
     lower_contraction,
     lower_control,
     lower_loops,
+    lower_reductions,
     lower_sorting,
     lower_updates,
 )

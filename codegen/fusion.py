@@ -208,7 +208,7 @@ def _row_fits(group: Group, stage: Stage, outer: int) -> bool:
 
 def _fits_nest(nest: Nest, stage: Stage, group: Group, outer: int, own: tuple[Index, ...]) -> bool:
     """Whether the stage can run in the body of the nest's loops."""
-    if nest.extents != stage.extents[outer:]:
+    if nest.extents != stage.extents[outer:] or nest.stages[0].chunks != stage.chunks:
         return False
     here = {s.array: s for s in nest.stages}
     for access in stage.reads:

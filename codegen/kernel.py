@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,6 +111,18 @@ class Demand:
         self.site = site
 
 
+class Chunks(NamedTuple):
+    """A reduction's stage reduces chunks of a loop of `total` trips, the last one maybe shorter.
+
+    `dims[axis]` counts the chunks, and the first loop that is reduced over, `dims[kept]`, runs over the
+    `length` elements of one.
+    """
+
+    axis: int
+    length: int
+    total: int
+
+
 @dataclass(slots=True, eq=False)
 class Stage:
     """At each point of `dims`, compute `value` and do `action` with it.
@@ -133,7 +145,7 @@ class Stage:
     ops: list[str] = field(default_factory=list)
     loc: SourceLine | None = None
     cost: int = 0
-    dynamic: tuple[int, int] | None = None  # (chunk length, total): see `split_reduction`
+    chunks: Chunks | None = None
     whole: bool = True  # writes every element of `array`
     ordered: bool = False  # overwrites what an earlier stage wrote: joins no kernel
 

@@ -24,16 +24,12 @@ import numpy as np
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64, TOKEN, TensorType, dtype_name
 from .fusion import fuse
-from .index import Index, Var, delinearise, of_var
+from .index import Index, Var, of_var
 from .kernel import Array, Program, Stage
 from .module import CallbackSite, ErrorSite
 from .pointwise import EXPENSIVE, INLINE, Pointwise, checked, index_value, op_cost
-from .scalar import Expr, const
 
 MAX_INLINE = 64  # ops inlined into one expression before it is cut
-CHUNK = 1 << 14  # elements that one partial result of a split reduction covers, at the least
-REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"))
-SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
 
 
 class Context:
@@ -129,10 +125,6 @@ class Lowering:
                 if op.name == "gather" and 0 in (op.result.tensor.size, op.operands[0].tensor.size):
                     self.check_indices(op, op.operands[0], op.operands[1:])
                 self._pointwise(op)
-            elif op.name in REDUCTIONS:
-                self._reduction(op)
-            elif op.name in SCANS:
-                self._scan(op)
             else:
                 LOWERINGS[op.name](self, op)
 
@@ -253,112 +245,6 @@ class Lowering:
             passed = Array((), BOOL, name="checked")
             self.emit(p, Stage(passed, dims, place >= 0, "reduce", "all", 0, loc=op.loc))
 
-    # Reductions and scans.
-
-    def _reduction(self, op: Op) -> None:
-        source = op.operands[0]
-        axes = op.attrs["axes"] if "axes" in op.attrs else (op.attrs["axis"],)
-        axes = tuple(sorted(axes))
-        kept = [d for d in range(len(source.shape)) if d not in axes]
-        array = self.array_for(op.result)
-        n = math.prod(source.shape[d] for d in axes)
-        rows = math.prod(source.shape[d] for d in kept)
-        if n == 0:
-            dims = variables(op.result.shape)
-            identity = const(IDENTITIES[op.name], op.result.dtype)
-            self.emit(self.point(), Stage(array, dims, identity, ops=[op.name], loc=op.loc))
-        elif n >= 4 * CHUNK and rows * 8 < n and not op.name.startswith("arg"):
-            self._split_reduction(op, source, axes, kept, array, n)
-        else:
-            outer = [Var(f"i{d}", source.shape[d]) for d in kept]
-            inner = [Var(f"r{d}", source.shape[d]) for d in axes]
-            by_axis = dict(zip([*kept, *axes], [*outer, *inner], strict=True))
-            p = self.point()
-            expr = p.at(source, tuple(of_var(by_axis[d]) for d in range(len(source.shape))))
-            self._reduce(op, p, array, (*outer, *inner), len(outer), expr)
-        self.arrays[op.result] = array
-
-    def _reduce(
-        self, op: Op, p: Pointwise, array: Array, dims: tuple[Var, ...], kept: int, expr: Expr
-    ) -> None:
-        stage = Stage(array, dims, expr, "reduce", op.name, kept, loc=op.loc, ops=[op.name])
-        self.emit(p, stage)
-
-    def _split_reduction(
-        self,
-        op: Op,
-        source: Value,
-        axes: tuple[int, ...],
-        kept: list[int],
-        array: Array,
-        n: int,
-    ) -> None:
-        """Reduce chunks to partial results, then those: parallel, and the same for any thread count."""
-        rows = [Var(f"i{d}", source.shape[d]) for d in kept]
-        chunk = CHUNK
-        while n > chunk * 1024:
-            chunk *= 2
-        chunk = max(CHUNK // max(math.prod(v.extent for v in rows), 1), 64) if rows else chunk
-        chunk = min(chunk, n)
-        count = -(-n // chunk)
-        if count > 1024:
-            chunk = -(-n // 1024)
-            count = -(-n // chunk)
-        c, r = Var("c", count), Var("r", chunk)
-        flat = of_var(c) * chunk + of_var(r)
-        shape = tuple(source.shape[d] for d in axes)
-        where = dict(zip(kept, map(of_var, rows), strict=True))
-        at_axes = list(delinearise(flat, shape))
-        where.update(zip(axes, at_axes, strict=True))
-        p = self.point()
-        expr = p.at(source, tuple(where[d] for d in range(len(source.shape))))
-        partial = Array((count, *(v.extent for v in rows)), array.dtype, name="partial")
-        stage = Stage(
-            partial,
-            (c, *rows, r),
-            expr,
-            "reduce",
-            op.name,
-            1 + len(rows),
-            loc=op.loc,
-            ops=[op.name],
-        )
-        if count * chunk != n:
-            stage.dynamic = (chunk, n)
-        self.emit(p, stage)
-        rows2 = variables(array.shape)
-        c2 = Var("c", count)
-        p = self.point()
-        expr = p.load(partial, (of_var(c2), *indices(rows2)), None)
-        self._reduce(op, p, array, (*rows2, c2), len(rows2), expr)
-
-    def _scan(self, op: Op) -> None:
-        """A running sum (product, maximum, minimum) along one axis, from either end."""
-        source, axis = op.operands[0], op.attrs["axis"]
-        dims = variables(source.shape)
-        where = list(indices(dims))
-        if op.attrs["reverse"]:
-            where[axis] = -where[axis] + (source.shape[axis] - 1)
-        p = self.point()
-        expr = p.at(source, tuple(where))
-        array = self.array_for(op.result)
-        order = (*(v for d, v in enumerate(dims) if d != axis), dims[axis])
-        self.emit(
-            p,
-            Stage(
-                array,
-                order,
-                expr,
-                "scan",
-                SCANS[op.name],
-                len(dims) - 1,
-                tuple(where),
-                ops=[op.name],
-                loc=op.loc,
-            ),
-        )
-        self.arrays[op.result] = array
-
 
 def variables(shape: tuple[int, ...]) -> tuple[Var, ...]:
     return tuple(Var(f"i{d}", n) for d, n in enumerate(shape))
@@ -368,10 +254,8 @@ def indices(dims: Sequence[Var]) -> tuple[Index, ...]:
     return tuple(of_var(v) for v in dims)
 
 
-IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
-
 Rule = Callable[[Lowering, Op], None]
-LOWERINGS: dict[str, Rule] = {}  # ops that are neither pointwise nor reductions; see `lower_*`
+LOWERINGS: dict[str, Rule] = {}  # ops that are not pointwise; see `lower_*`
 
 
 def lowering(*names: str) -> Callable[[Rule], Rule]:

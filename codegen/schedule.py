@@ -104,7 +104,7 @@ def _inner(nest: Nest, outer: int, surveys: dict[Stage, Survey]) -> Loops:
     }
     flats = [f.substitute(env) for s in nest.stages for f in surveys[s].indices]
     if any(
-        s.action in ("update", "scan") or s.dynamic or s.op.startswith("arg") for s in nest.stages
+        s.action in ("update", "scan") or s.chunks or s.op.startswith("arg") for s in nest.stages
     ):
         kept = tuple(fresh)
         return Loops(kept, env)

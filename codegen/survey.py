@@ -25,8 +25,8 @@ class Survey(NamedTuple):
 
 def survey(stage: Stage) -> Survey:
     indices = [linear(stage.index, stage.array.strides)] if stage.index else []
-    if stage.dynamic is not None:  # the loop over chunks says where a chunk begins: it stays apart
-        indices.append(of_var(stage.dims[0]) * stage.dynamic[0])
+    if stage.chunks is not None:  # the loop over chunks says where a chunk begins: it stays apart
+        indices.append(of_var(stage.dims[stage.chunks.axis]) * stage.chunks.length)
     inside: list[Index] = list(stage.index)
     later: list[Expr] = []  # what computes indices, and bodies of loops
     seen: set[Expr] = set()

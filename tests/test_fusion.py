@@ -125,6 +125,24 @@ def test_large_standardise_is_parallel():
     assert len(found) <= 5
 
 
+def test_large_sums_do_not_divide_indices():
+    """Whatever the layout, the loops are the array's own: no element pays for a division."""
+
+    def f(b, x, w):
+        diff = b.sub(
+            b.slice(x, start=(0, 1), stop=(600, 500), step=(1, 1)),
+            b.slice(x, start=(0, 0), stop=(600, 499), step=(1, 1)),
+        )
+        row = b.broadcast(w, shape=x.shape, dims=(1,))
+        turned = b.transpose(x, perm=(1, 0))
+        return [b.op("sum", b.mul(v, v), axes=(0, 1)) for v in (diff, b.sub(x, row), turned)]
+
+    arrays = [sample((600, 500), "f4"), sample((500,), "f4")]
+    executable = compiled(build(f, *arrays))
+    assert "urem <" not in executable.llvm and "udiv <" not in executable.llvm
+    same(executable.run(arrays), expected(build(f, *arrays), arrays), ulps=100_000)
+
+
 def test_elementwise_work_before_a_reduction_is_part_of_it():
     def norm(b, x, y):
         d = b.sub(x, y)

@@ -19,6 +19,7 @@ from programs import (
     SHAPES,
     build,
     compiled,
+    every_sum,
     expected,
     fits,
     loop,
@@ -143,6 +144,105 @@ def test_extremes_with_nan_and_ties():
                 x,
             )
             check(graph, [x], exact=True)
+
+
+# Large reductions go by chunks.
+
+
+def all_sum(b, x):
+    return b.op("sum", x, axes=tuple(range(len(x.shape))))
+
+
+def cut(b, x, axis, start, stop):
+    low = tuple(start if d == axis else 0 for d in range(len(x.shape)))
+    high = tuple(stop if d == axis else n for d, n in enumerate(x.shape))
+    return b.slice(x, start=low, stop=high, step=(1,) * len(x.shape))
+
+
+def differences(b, x):
+    """Along each axis; every access walks the array otherwise than its flat order."""
+    return [
+        all_sum(b, b.abs(b.sub(cut(b, x, a, 1, n), cut(b, x, a, 0, n - 1))))
+        for a, n in enumerate(x.shape)
+        if n > 1
+    ]
+
+
+def weighted(b, x):
+    return [
+        all_sum(b, b.mul(x, b.broadcast(b.op("max", x, axes=(a,)), shape=x.shape, dims=kept)))
+        for a in range(len(x.shape))
+        for kept in [tuple(d for d in range(len(x.shape)) if d != a)]
+    ]
+
+
+def turned_sums(b, x):
+    perm = (*range(1, len(x.shape)), 0)
+    t = b.transpose(x, perm=perm)
+    return (
+        all_sum(b, b.neg(t)),
+        b.op("max", t, axes=(0,)),
+        b.op("min", b.neg(t), axes=tuple(sorted(perm[1:]))),
+    )
+
+
+def overlapping_pair(b, x):
+    """Two sums over nearly the same elements: chunks of equal length, but not of equal totals."""
+    flat = b.reshape(x, shape=(x.tensor.size,))
+    return (
+        all_sum(b, flat),
+        all_sum(b, cut(b, flat, 0, 1, x.tensor.size)),
+        all_sum(b, b.mul(flat, flat)),
+    )
+
+
+def folded(b, x):
+    flat = b.reshape(x, shape=(x.tensor.size,))
+    half = x.tensor.size // 2 * 2
+    return b.op("sum", b.reshape(cut(b, flat, 0, 0, half), shape=(2, half // 2)), axes=(1,))
+
+
+LARGE = [
+    (100_000,), (65_537,), (300, 301), (2, 50_001), (50_001, 2), (3, 70, 401), (70_000, 3),
+    (401, 2, 101), (2_100_000,),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", LARGE, ids=str)
+def test_large_reductions(shape, threads):
+    x = laid_out(sample(shape, "f8"), LAYOUTS[(len(shape) + shape[0] % 2) % 4])
+    for program in [every_sum, differences, weighted, turned_sums, overlapping_pair, folded]:
+        graph = build(program, x)
+        run = compiled(graph, [x]).run
+        threads(2)
+        got = run([x])
+        same(got, expected(graph, [x]), ulps=100_000)
+        threads(1)
+        for g, alone in zip(got, run([x]), strict=True):
+            np.testing.assert_array_equal(g, alone, err_msg="the number of threads shows")
+
+
+def test_large_reductions_of_other_kinds():
+    x = np.random.default_rng(0).integers(0, 256, (300, 301)).astype("u1")
+
+    def program(b, x):
+        kinds = [b.op(n, cut(b, x, 1, 1, 301), axes=(0, 1)) for n in ("sum", "prod", "max", "min")]
+        odd = b.op("ne", x, b.transpose(b.flip(cut(b, x, 0, 0, 300), axes=(1,)), perm=(0, 1)))
+        return [*kinds, b.op("any", odd, axes=(0, 1)), b.op("all", odd, axes=(0, 1))]
+
+    check(build(program, x), [x], exact=True)
+
+
+def test_large_sums_of_overlapping_windows():
+    """Rows that overlap in memory: the offsets of chunks and of columns could be taken for one loop."""
+    base = np.random.default_rng(0).standard_normal(4 * 70_000 + 256)
+    x = np.lib.stride_tricks.as_strided(base, (70_000, 256), (32, 8))
+    graph = build(plain_columns, x)
+    same(compiled(graph, [x]).run([x]), [x.sum(axis=0)], ulps=100_000)
+
+
+def plain_columns(b, x):
+    return b.op("sum", x, axes=(0,))
 
 
 # Updates: in place where the old value is dead, and nowhere else.

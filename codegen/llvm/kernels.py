@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...ir.types import BOOL, I32, I64
-from ..index import Data, Div, Index, Mod, Var, linear
+from ..index import Data, Div, Index, Mod, Var, linear, of_var
 from ..kernel import Access, Array, Bound, Demand, Kernel, Nest, Stage
 from ..math import EXPANSIONS
 from ..scalar import DType, Expr
@@ -229,14 +229,14 @@ class KernelEmitter(ScalarEmitter):
 
     def _extent(self, nest: Nest, var: Var) -> str:
         """The trip count of an inner loop: the last chunk of a split reduction may be shorter."""
-        dynamic = nest.stages[0].dynamic
-        if dynamic is None:
+        stage = nest.stages[0]
+        chunks = stage.chunks
+        if chunks is None or self.env[stage.dims[stage.kept]] != of_var(var):
             return str(var.extent)
-        chunk, total = dynamic
-        start = self.index_text(self.env[nest.stages[0].dims[0]] * chunk)
-        left = self.value_of(f"sub i64 {total}, {start}")
-        short = self.value_of(f"icmp slt i64 {left}, {chunk}")
-        return self.value_of(f"select i1 {short}, i64 {left}, i64 {chunk}")
+        start = self.index_text(self.env[stage.dims[chunks.axis]] * chunks.length)
+        left = self.value_of(f"sub i64 {chunks.total}, {start}")
+        short = self.value_of(f"icmp slt i64 {left}, {chunks.length}")
+        return self.value_of(f"select i1 {short}, i64 {left}, i64 {chunks.length}")
 
     # Loops.
 

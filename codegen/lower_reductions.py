@@ -1,0 +1,151 @@
+"""Lowering of reductions and scans.
+
+A reduction with few results and many elements goes by chunks, whose partial results are reduced then. So
+all cores work, and the result is the same for any number of them:
+
+    before: s = sum(x: 2000 x 2000)     after: p[c] = sum of rows 8c .. 8c+7;  s = sum(p)
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..ir.graph import Op
+from .index import Index, Var, of_var
+from .kernel import Array, Chunks, Stage
+from .lower import Lowering, indices, lowering, variables
+from .pointwise import Pointwise
+from .scalar import Expr, const
+from .schedule import collapse
+from .survey import survey
+
+IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
+SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
+CHUNK = 1 << 14  # elements that one partial result covers, at the least
+MOST = 1024  # partial results per result
+SHORT = 8  # a loop too short to be vectorised if there is a longer one
+
+
+@lowering("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
+def _reduction(low: Lowering, op: Op) -> None:
+    source = op.operands[0]
+    axes = sorted(op.attrs["axes"] if "axes" in op.attrs else (op.attrs["axis"],))
+    kept = [d for d in range(len(source.shape)) if d not in axes]
+    array = low.array_for(op.result)
+    n = math.prod(source.shape[d] for d in axes)
+    rows = math.prod(source.shape[d] for d in kept)
+    if n == 0:
+        dims = variables(op.result.shape)
+        identity = const(IDENTITIES[op.name], op.result.dtype)
+        low.emit(low.point(), Stage(array, dims, identity, ops=[op.name], loc=op.loc))
+    elif n >= 4 * CHUNK and rows * 8 < n and not op.name.startswith("arg"):
+        _split_reduction(low, op, kept, axes, array)
+    else:
+        outer = [Var(f"i{d}", source.shape[d]) for d in kept]
+        inner = [Var(f"r{d}", source.shape[d]) for d in axes]
+        by_axis = dict(zip([*kept, *axes], [*outer, *inner], strict=True))
+        p = low.point()
+        expr = p.at(source, tuple(of_var(by_axis[d]) for d in range(len(source.shape))))
+        _reduce(low, op, p, array, (*outer, *inner), len(outer), expr)
+    low.arrays[op.result] = array
+
+
+def _reduce(
+    low: Lowering, op: Op, p: Pointwise, array: Array, dims: tuple[Var, ...], kept: int, expr: Expr
+) -> None:
+    stage = Stage(array, dims, expr, "reduce", op.name, kept, loc=op.loc, ops=[op.name])
+    low.emit(p, stage)
+
+
+def _split_reduction(low: Lowering, op: Op, kept: list[int], axes: list[int], array: Array) -> None:
+    """Fill `array` with the reduction `op` of its operand over `axes`."""
+    source = op.operands[0]
+    rows = [Var(f"i{d}", source.shape[d]) for d in kept]
+    at_rows = dict(zip(kept, map(of_var, rows), strict=True))
+    loops, env = _walk(low, op, at_rows, axes)
+    extents = [v.extent for v in loops]
+    rest = [math.prod(extents[k + 1 :]) for k in range(len(loops))]
+    chunk = max(CHUNK // max(math.prod(v.extent for v in rows), 1) // 64 * 64, 64)
+    while math.prod(extents) > MOST * chunk:
+        chunk *= 2
+    cut = next(k for k, n in enumerate(rest) if n <= chunk)  # the loop that chunks are cut from
+    length = min(chunk // rest[cut], extents[cut])
+    count = -(-extents[cut] // length)
+    if rest[cut] > 1:  # evenly; but chunks of a loop of vectors are whole vectors
+        length = -(-extents[cut] // count)
+        count = -(-extents[cut] // length)
+    c, r = Var("c", count), Var("r", length)
+    step = {loops[cut]: of_var(c) * length + of_var(r)}
+    where = at_rows | {d: i.substitute(step) for d, i in env.items()}
+    p = low.point()
+    expr = p.at(source, tuple(where[d] for d in range(len(source.shape))))
+    heads = [*loops[:cut], c]
+    partial = Array(
+        (*(v.extent for v in heads), *(v.extent for v in rows)), array.dtype, name="partial"
+    )
+    dims = (*heads, *rows, r, *loops[cut + 1 :])
+    stage = Stage(
+        partial, dims, expr, "reduce", op.name, len(heads) + len(rows), loc=op.loc, ops=[op.name]
+    )
+    if count * length != extents[cut]:
+        stage.chunks = Chunks(cut, length, extents[cut])
+    low.emit(p, stage)
+    results = variables(array.shape)
+    again = [Var("c", v.extent) for v in heads]
+    p = low.point()
+    expr = p.load(partial, (*indices(again), *indices(results)), None)
+    _reduce(low, op, p, array, (*results, *again), len(results), expr)
+
+
+def _walk(
+    low: Lowering, op: Op, rows: dict[int, Index], axes: list[int]
+) -> tuple[list[Var], dict[int, Index]]:
+    """Loops over the elements of one result, in the order that suits memory, and each axis in them.
+
+    Neighbouring loops that every access walks as one are one.
+    """
+    source = op.operands[0]
+    by_axis = {d: Var(f"r{d}", source.shape[d]) for d in axes}
+    where = rows | {d: of_var(v) for d, v in by_axis.items()}
+    p = low.point()
+    expr = p.at(source, tuple(where[d] for d in range(len(source.shape))))
+    found = survey(Stage(Array((), op.result.dtype), tuple(by_axis.values()), expr, kept=0)).indices
+    strides = {d: sum(abs(flat.coeff(v)) for flat in found) for d, v in by_axis.items()}
+    order = [by_axis[d] for d in sorted(axes, key=lambda d: -strides[d])]
+    loops = collapse(order, found)
+    env = {d: loops.env[v] for d, v in by_axis.items()}
+    walk = list(loops.vars)
+    longest = max(walk, key=lambda v: v.extent)
+    if walk[-1].extent < SHORT:
+        walk.remove(longest)
+        walk.append(longest)
+    return walk, env
+
+
+@lowering(*SCANS)
+def _scan(low: Lowering, op: Op) -> None:
+    """A running sum (product, maximum, minimum) along one axis, from either end."""
+    source, axis = op.operands[0], op.attrs["axis"]
+    dims = variables(source.shape)
+    where = list(indices(dims))
+    if op.attrs["reverse"]:
+        where[axis] = -where[axis] + (source.shape[axis] - 1)
+    p = low.point()
+    expr = p.at(source, tuple(where))
+    array = low.array_for(op.result)
+    order = (*(v for d, v in enumerate(dims) if d != axis), dims[axis])
+    low.emit(
+        p,
+        Stage(
+            array,
+            order,
+            expr,
+            "scan",
+            SCANS[op.name],
+            len(dims) - 1,
+            tuple(where),
+            ops=[op.name],
+            loc=op.loc,
+        ),
+    )
+    low.arrays[op.result] = array
