@@ -6,11 +6,12 @@ cuts it in two, for regions whose backward part runs later:
     forward(params...)               ->  outputs..., saved...
     backward(free..., saved..., cts...)  ->  the gradients
 
-*Free* parameters are there for the backward part at no cost: loop invariants, the slices of arrays that
-stay. What the backward part reads of the forward part is computed again where that is cheap (arithmetic,
-comparisons, movement) from what is free or saved anyway, and saved where it is not (contractions,
-reductions, transcendental functions, loops, whatever is taken from a tape), or where its operands
-would weigh more than itself.
+*Free* parameters are there for the backward part at no cost: loop invariants, and the slices of
+arrays that stay. What follows from loop invariants alone is computed again, and then moved out of
+both loops (`passes.hoist`). What else the backward part reads of the forward part is computed again
+from what is free or saved anyway where that is cheap (arithmetic, comparisons, movement), and saved
+where it is not (contractions, reductions, transcendental functions, loops, whatever is taken from a
+tape), or where its operands would weigh more than itself.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _TRANSCENDENTAL = frozenset(
     "arccosh arctanh erf pow arctan2 hypot logaddexp logaddexp2 gcd lcm nextafter".split()
 )
 _CHEAP = ("elementwise", "linear", "source")
+_NOT_CHEAP = frozenset((*_TRANSCENDENTAL, "sum", "cumsum"))
+_PLAIN = (*_CHEAP, "bilinear", "reduction", "scan")
+_PLAIN_OPAQUE = ("sort", "argsort", "scatter")
 _LIGHT = 1024  # elements up to which `is_heavy` does not count a transcendental function
 
 
@@ -35,7 +39,16 @@ def is_cheap(op: Op) -> bool:
     """Whether computing `op` again costs no more than memory for its result."""
     if op.definition.family not in _CHEAP or any(is_linear(v.type) for v in op.results):
         return False
-    return op.name not in _TRANSCENDENTAL
+    return op.name not in _NOT_CHEAP
+
+
+def can_hoist(op: Op) -> bool:
+    """Whether `op` may run although the loop around it makes no trip: it neither raises nor loops."""
+    if op.regions or op.attrs.get("mode") == "check":
+        return False
+    if op.definition.family not in _PLAIN and op.name not in _PLAIN_OPAQUE:
+        return False
+    return not any(is_linear(v.type) for v in op.results)
 
 
 def is_heavy(op: Op) -> bool:
@@ -46,7 +59,7 @@ def is_heavy(op: Op) -> bool:
         return any(is_heavy(inner) for region in op.regions for inner in region.ops)
     if op.definition.effect and len(op.results) == 1:
         return False  # an effect without a value
-    return not is_cheap(op) and op.definition.family != "reduction"
+    return not is_cheap(op) and op.definition.family != "reduction" and op.name != "sum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +72,18 @@ class Split:
 
 
 def split(
-    joint: Graph, params: int, outputs: int, free: Collection[int], *, keep: bool = True
+    joint: Graph,
+    params: int,
+    outputs: int,
+    free: Collection[int],
+    invariant: Collection[int] = (),
+    *,
+    keep: bool = True,
 ) -> Split:
     """Cut `joint`: `params` and `outputs` of it are the region's own, the others are cotangents.
 
-    `backward` takes the free parameters in increasing order. Without `keep`, all is computed again
-    that can be, dear or not.
+    `backward` takes the free parameters in increasing order; those in `invariant` are the same for
+    all trips. Without `keep`, all is computed again that can be, dear or not.
     """
     own, gradients = joint.outputs[:outputs], joint.outputs[outputs:]
     unknown = _dependent(joint, joint.params[params:], own)
@@ -76,7 +95,7 @@ def split(
     needed = list(dict.fromkeys(v for v in wanted if v in known))
     at_hand = {joint.params[i] for i in free}
     early = [op for op in joint.ops if op not in unknown]
-    saved = _choose(early, needed, at_hand, keep)
+    saved = _choose(early, needed, at_hand, {joint.params[i] for i in invariant}, keep)
     again = _live(early, needed, stop={*saved, *at_hand})
 
     forward = Graph(joint.name.removesuffix("_vjp"))
@@ -136,10 +155,19 @@ def _can_run_twice(op: Op) -> bool:
 
 
 def _choose(
-    ops: Sequence[Op], needed: Sequence[Value], free: set[Value], keep: bool
+    ops: Sequence[Op], needed: Sequence[Value], free: set[Value], still: set[Value], keep: bool
 ) -> list[Value]:
     """The values to save, so that `needed` follow from them and `free` by cheap ops."""
-    again = is_cheap if keep else _can_run_twice
+    still = set(still)
+    for op in ops:
+        if can_hoist(op) and still.issuperset(op.operands):
+            still.update(op.results)
+
+    def again(op: Op) -> bool:
+        if keep and not still.issuperset(op.results):
+            return is_cheap(op)
+        return _can_run_twice(op)
+
     demanded = set(needed)
     # Whatever is needed and dear is saved, so it weighs nothing in other choices.
     certain = {v for v in needed if v not in free and (v.op is None or not again(v.op))}

@@ -35,7 +35,7 @@ def make_plan(op: Op, wanted: Sequence[bool], needed: Sequence[bool]) -> Plan:
     still = [consts + i for i in invariant_carries(body, consts, carries)]
     free = [*range(consts), *tensors(body.params, still)]
     joint = vjp_graph(body, active.consts + [consts + i for i in active.carries], active.carries)
-    return Plan(active, free, split(joint, consts + carries, carries, free))
+    return Plan(active, free, split(joint, consts + carries, carries, free, free))
 
 
 @dataclass(frozen=True, slots=True)

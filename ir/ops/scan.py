@@ -165,7 +165,8 @@ def _forward_scan(
     ]
     outputs = active.carries + [carries + i for i in active.ys]
     joint = vjp_graph(body, wrt, outputs)
-    parts = split(joint, len(body.params), len(body.outputs), free)
+    fixed = [i for i in free if i < consts + carries]
+    parts = split(joint, len(body.params), len(body.outputs), free, fixed)
 
     # The body that also gives what is saved: tensors are stacked unless they are ys already, and
     # tapes go on a tape, which is one more carry.

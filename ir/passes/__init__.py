@@ -4,7 +4,8 @@ A pass gives back a new graph that shares what it did not change, or its argumen
 nothing. It never edits. Its docstring shows before and after, which is also its first test.
 
 What does not live here: derivatives (`ir.autodiff`), and anything that knows kernels or machines.
-The rules of `simplify` stand in `algebra`, `movement`, `reductions`, `fold` and `control`.
+The rules of `simplify` stand in `algebra`, `movement`, `reductions`, `fold`, `control`
+and `loops`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .cse import eliminate_common_subexpressions
 from .dead import eliminate_dead_code
 from .fold import fold_constants
 from .hash import canonical_key
+from .hoist import hoist_invariants
 from .inline_calls import inline_calls
 from .simplify import simplify, simplify_fast
 
@@ -25,6 +27,7 @@ __all__ = [
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
     "fold_constants",
+    "hoist_invariants",
     "inline_calls",
     "optimise",
     "simplify",
@@ -38,6 +41,7 @@ PIPELINE: tuple[Pass, ...] = (
     eliminate_dead_code,
     simplify,  # folds constants and merges common subexpressions in the same walk
     eliminate_dead_code,
+    hoist_invariants,
 )
 
 

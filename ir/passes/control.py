@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..graph import Op
-from .rewrite import Replacement, Rewriter, on, uniform
+from .loops import LOOPS
+from .rewrite import Replacement, Rewriter, Rule, on, uniform
 
 
 def _known_branch(b: Rewriter, op: Op) -> Replacement:
@@ -12,17 +13,8 @@ def _known_branch(b: Rewriter, op: Op) -> Replacement:
     return b.inline(branch, op.operands[1:])
 
 
-def _never_entered(b: Rewriter, op: Op) -> Replacement:
-    test = op.regions[0]
-    entered = uniform(test.outputs[0])
-    if entered is None or entered:
-        return None
-    return op.operands[op.attrs["consts"] :]
-
-
-CONTROL = [
+CONTROL: list[Rule] = [
     # cond with a constant index: that branch.
     on("cond", _known_branch, of="uniform"),
-    # while false: the initial carry.
-    on("while", _never_entered),
+    *LOOPS,
 ]
