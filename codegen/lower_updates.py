@@ -144,7 +144,10 @@ def _updatable(low: Lowering, op: Op, base: Value) -> Array:
     """
     here = low.arrays.get(base)
     own = here is not None and here not in low.borrowed and here.kind != "const"
-    free = own and op.result not in low.target_of and _dead_after(low, base, op)
+    free = own and op.result not in low.target_of
+    if free:
+        _read_parts(low, base, op)
+        free = _dead_after(low, base, op)
     if here is not None and free and _detached(low, op, base):
         del low.arrays[base]
         return here
@@ -157,6 +160,23 @@ def _updatable(low: Lowering, op: Op, base: Value) -> Array:
             return low.array_for(op.result)
         last = users[0].result
     return low.target_of.pop(last)
+
+
+def _read_parts(low: Lowering, base: Value, op: Op) -> None:
+    """Give values that are small parts of `base`, inlined so far, memory of their own.
+
+    That costs less than the copy of base that would keep them readable after the update: as in
+    `u = x[i]; x[i] = 0`, of which reverse mode is full.
+    """
+    pending = [user for user in low.users[base] if user is not op]
+    while pending:
+        for result in pending.pop().results:
+            if result not in low.inlined or result in low.arrays:
+                continue
+            if 2 * result.tensor.size <= base.tensor.size:
+                low.materialise(result)
+            else:
+                pending += [user for user in low.users[result] if user is not op]
 
 
 def _dead_after(low: Lowering, base: Value, op: Op) -> bool:

@@ -241,10 +241,11 @@ def linear(
         (ct,) = cotangents
         if ct is None:
             return [None] * len(op.operands)
-        return [
-            transpose(b, op, ct, i) if want and (linear_in is None or i in linear_in) else None
-            for i, want in enumerate(wanted)
-        ]
+        found: list[Value | None] = [None] * len(op.operands)
+        for i in reversed(range(len(wanted))):  # what reads a part of ct, then what updates it
+            if wanted[i] and (linear_in is None or i in linear_in):
+                found[i] = transpose(b, op, ct, i)
+        return found
 
     return register(
         OpDef(

@@ -247,12 +247,14 @@ def _vjp_scatter(
         return grads
     combine = op.attrs["combine"]
     places = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
-    if combine == "set":
-        if wanted[0]:
-            grads[0] = b.op("scatter", ct, b.zeros(u.tensor), *indices, **op.attrs)
+    if combine == "set":  # reads ct before it updates it, which can then be done in place
         if wanted[1]:
             seen = b.op("gather", ct, *indices, **places)
-            grads[1] = b.op("select", _last_writes(b, op), seen, b.full_like(seen, 0))
+            if indices[0].tensor.size > 1:
+                seen = b.op("select", _last_writes(b, op), seen, b.full_like(seen, 0))
+            grads[1] = seen
+        if wanted[0]:
+            grads[0] = b.op("scatter", ct, b.zeros(u.tensor), *indices, **op.attrs)
         return grads
     if combine == "add":
         factor_x = factor_u = None
