@@ -169,7 +169,7 @@ def _iota(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
     return EXPANSIONS["convert"](index_value(index[op.attrs["axis"]]), dtype=op.result.dtype)
 
 
-def _stop_gradient(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+def _same(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
     return p.at(op.operands[0], index, mask)
 
 
@@ -296,7 +296,8 @@ def _dynamic_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -
 _RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "constant": _constant,
     "iota": _iota,
-    "stop_gradient": _stop_gradient,
+    "stop_gradient": _same,
+    "checkpoint_name": _same,
     "reshape": _reshape,
     "transpose": _transpose,
     "broadcast": _broadcast,
@@ -321,7 +322,7 @@ def scalar_graph(graph: Graph, arguments: list[Expr]) -> list[Expr]:
             count = op.attrs["consts"]
             operands = [known[v] for v in op.operands]
             results = _scalar_loop(op, operands[:count], operands[count:])
-        elif op.name in ("reshape", "broadcast", "transpose", "stop_gradient"):
+        elif op.name in ("reshape", "broadcast", "transpose", "stop_gradient", "checkpoint_name"):
             results = [known[op.operands[0]]]
         elif op.name == "optimization_barrier":
             results = [known[v] for v in op.operands]
