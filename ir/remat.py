@@ -66,7 +66,7 @@ def recompute(
 
 def _is_kept(op: Op, policy: Policy) -> bool:
     if isinstance(policy, tuple):
-        return op.name == "checkpoint_name" and op.attrs["name"] in policy
+        return op.name == "checkpoint_name" and op.attrs["label"] in policy
     return policy == "everything" or (policy == "dots" and op.name == "dot")
 
 

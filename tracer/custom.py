@@ -201,9 +201,7 @@ class _Call:
         builder = require_trace().builder
         with builder.at(user_line(3)):
             op = builder.append(definition, [*self.inputs, *raw, *closed, *rest], attrs, [rule])
-        return [
-            wrap(v, r.weak, scalar=r.scalar) for v, r in zip(op.results, results, strict=True)
-        ]
+        return [wrap(v, r.weak, scalar=r.scalar) for v, r in zip(op.results, results, strict=True)]
 
 
 class custom_vjp(_Custom):
@@ -382,9 +380,7 @@ class custom_jvp(_Custom):
         )
         return pytree.unflatten(out_tree, found)
 
-    def _forward(
-        self, call: _Call, out_tree: pytree.TreeDef, outs: Sequence[TensorType]
-    ) -> Region:
+    def _forward(self, call: _Call, out_tree: pytree.TreeDef, outs: Sequence[TensorType]) -> Region:
         """The rule as a region of (inputs..., tangents of float inputs...)."""
         jvp = self.jvp
         assert jvp is not None
@@ -515,15 +511,19 @@ def _leaves_like(
     if given is None:
         return [None] * definition.num_leaves
     try:
-        return list(definition.flatten_up_to(given))
+        leaves = list(definition.flatten_up_to(given))
     except ValueError:
-        _complain(
-            f"{name} returned {place} with another structure:\n"
-            f"  expected {show_tree(definition)}\n"
-            f"  returned {show_tree(pytree.flatten(given)[1])}",
-            "return the same containers, with one array for each array.",
-            rule,
-        )
+        leaves = [given]
+    if len(leaves) == definition.num_leaves:
+        if all(x is None or pytree.flatten(x)[1].is_leaf() for x in leaves):
+            return leaves
+    _complain(
+        f"{name} returned {place} with another structure:\n"
+        f"  expected {show_tree(definition)}\n"
+        f"  returned {show_tree(pytree.flatten(given)[1])}",
+        "return the same containers, with one array for each array.",
+        rule,
+    )
 
 
 def _like(leaf: Any, type: TensorType, what: str, whose: str, rule: Function) -> Any:

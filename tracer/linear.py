@@ -22,9 +22,10 @@ from .transforms import (
     _derivative,
     _float_parameters,
     _present_results,
-    _tape_makers,
     grad,
     jvp,
+    refuse_effects,
+    tape_makers,
 )
 
 Function = Callable[..., Any]
@@ -58,20 +59,12 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     found = forward.outputs[len(returned) :]
     needed, _ = reached(ops, found, stop=())
     ops = [op for op in ops if op in needed]
-    for op in ops:
-        if op.has_effect:
-            complain(
-                errors.TransformError,
-                f"linearize computes the {op.name} at {op.loc} together with its tangents, and it "
-                "has effects, which would happen again",
-                "use jt.jvp, which runs everything once.",
-                line=op.loc,
-            )
     seeds = forward.params[len(application.graph.params) :]
     types = [
         leaf.type if isinstance(leaf, Tracer) else ShapeDtype.like(leaf).type for leaf in leaves
     ]
-    ops = [*_tape_makers(forward.ops, ops), *ops]
+    ops = [*tape_makers(forward.ops, ops), *ops]
+    refuse_effects(ops, "what jt.linearize returns")
     application.keep_only(ops, found)
 
     def f_lin(*tangents: Any) -> Any:
@@ -81,7 +74,10 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
         flowing = {id(r) for r in pushed}
         return pytree.unflatten(
             out_tree,
-            [present(next(values), r.weak, r.scalar) if id(r) in flowing else None for r in results],
+            [
+                present(next(values), r.weak, r.scalar) if id(r) in flowing else None
+                for r in results
+            ],
         )
 
     return out, f_lin

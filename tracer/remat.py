@@ -60,7 +60,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
         raise TypeError(f"the name is a string, not {name!r}")
     return pytree.tree_map(
         lambda leaf: (
-            emit("checkpoint_name", as_value(leaf), weak=leaf.weak, name=name)
+            emit("checkpoint_name", as_value(leaf), weak=leaf.weak, label=name)
             if isinstance(leaf, Tracer) and is_float(leaf.dtype)
             else leaf
         ),

@@ -16,7 +16,6 @@ Rules that hold for all of them:
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -98,8 +97,8 @@ def value_and_grad(
         returned = application.arrays
         backward = _derivative(vjp_graph, application.over(returned), wrt, [returned.index(loss)])
         application.adopt(backward, returned, [_ones(application.output(loss))])
-        gradients = application.read(backward.outputs[len(returned) :])
-        found = iter(_present_gradients(gradients, [leaves[i] for i in targets]))
+        pulled = application.read(backward.outputs[len(returned) :])
+        found = iter(_present_gradients(pulled, [leaves[i] for i in targets]))
         gradients = tuple(pytree.tree_map(lambda _: next(found), args[p]) for p in chosen)
         value = _present_results(application, [loss])[0]
         if has_aux:
@@ -138,13 +137,17 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     seeds = backward.params[len(application.graph.params) :]
     types = [application.output(r).tensor for r in results]
     float_leaves = [leaf for leaf, chosen in zip(leaves, floats, strict=True) if chosen]
-    again = _tape_makers(backward.ops, ops)
+    again = tape_makers(backward.ops, ops)
     application.keep_only([*again, *ops], gradients)
-    calls = itertools.count()
+    unread = True
 
     def vjp_fn(cotangent: Any) -> tuple[Any, ...]:
+        nonlocal unread
         cotangents = tangent_leaves(cotangent, out_tree, types, "cotangent", "result")
-        first = next(calls) == 0  # the next call needs tapes of its own
+        here = current_trace() is application.owner
+        first, unread = unread and here, unread and not here
+        if not first:  # a tape is read once; the next call, or one in a loop, needs its own
+            refuse_effects(again, "what jt.vjp returns, called again or in a loop,")
         env = application.extend(
             ops if first else [*again, *ops], dict(zip(seeds, cotangents, strict=True))
         )
@@ -262,7 +265,20 @@ def _out_tree(application: Application, aux: _Aux | None) -> tuple[pytree.TreeDe
     return aux.value_tree, application.results[: aux.value_tree.num_leaves]
 
 
-def _tape_makers(ops: Sequence[Op], late: Sequence[Op]) -> list[Op]:
+def refuse_effects(ops: Sequence[Op], who: str) -> None:
+    """An error if running `ops` would make effects happen again."""
+    for op in ops:
+        if op.has_effect:
+            complain(
+                errors.TransformError,
+                f"{who} has to run the {op.name} of the function once more, and it has effects "
+                "(callbacks, checks), which would happen again",
+                "use jt.grad or jt.jvp, which run everything once.",
+                line=op.loc,
+            )
+
+
+def tape_makers(ops: Sequence[Op], late: Sequence[Op]) -> list[Op]:
     """The ops that fill the tapes that `late` ops read. A tape is read once, so they run again."""
     found: set[Op] = set()
     pending = [*late]
@@ -380,7 +396,7 @@ def named(what: str, fun: Function) -> Callable[[Function], Function]:
     """Like functools.wraps, with the transformation in the name."""
 
     def decorate(wrapper: Function) -> Function:
-        wrapper = functools.wraps(fun)(wrapper)
+        wrapper = functools.wraps(fun, updated=())(wrapper)
         wrapper.__name__ = f"{what}({function_name(fun)})"
         wrapper.__qualname__ = wrapper.__name__
         return wrapper

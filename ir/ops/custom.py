@@ -11,7 +11,7 @@ tangents. `closed` are the floats that the computation reads beside its inputs: 
 knows a derivative with respect to them.
 
     remat(*operands; policy; regions = (body,))     the body, computed again in the backward pass
-    checkpoint_name(x; name)                        x, by a name that policies know
+    checkpoint_name(x; label)                       x, by a name that policies know
     optimization_barrier(*values)                   the values; no pass looks from one side to the other
 
 `passes.inline_calls` dissolves all but the barrier before code is generated.
@@ -251,12 +251,12 @@ BARRIER = register(
 
 NAME = linear(
     "checkpoint_name",
-    lambda x, *, name: x,
-    lambda x, *, name: x,
+    lambda x, *, label: x,
+    lambda x, *, label: x,
     lambda b, op, ct, i: ct,
     batch=batch_elementwise,
-    attrs=("name",),
-    examples=examples((2, 3), name="x"),
+    attrs=("label",),
+    examples=examples((2, 3), label="x"),
     doc="x, by a name that the policies of checkpoint know",
 )
 
