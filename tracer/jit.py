@@ -73,6 +73,10 @@ class JitFunction:
         backend: str = "native",
     ) -> None:
         _check_function(function)
+        # First: what it copies, of a JitFunction inside say, must not replace what is set below.
+        functools.update_wrapper(self, function)
+        if not hasattr(function, "__name__"):
+            self.__name__ = type(function).__name__
         if device != "cpu":
             raise ValueError(f"device={device!r}: this version compiles for 'cpu'")
         if backend not in _BACKENDS:
@@ -102,9 +106,6 @@ class JitFunction:
         self._bound: dict[int, tuple[Any, JitFunction]] = {}
         self._simple = not self._static.any
         self._misses = 0
-        functools.update_wrapper(self, function)
-        if not hasattr(function, "__name__"):
-            self.__name__ = type(function).__name__
 
     # Calling
 

@@ -55,12 +55,12 @@ def vectorize(
         )
     dims = None if signature is None else _parse(signature)
 
-    @functools.wraps(pyfunc)
+    @functools.wraps(pyfunc, updated=())
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         places = [i for i in range(len(args)) if i not in kept]
         arrays = [_array(args[i], i) for i in places]
 
-        @functools.wraps(pyfunc)
+        @functools.wraps(pyfunc, updated=())
         def of_one(*chosen: Any) -> Any:
             full = list(args)
             for i, x in zip(places, chosen, strict=True):
