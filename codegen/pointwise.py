@@ -245,9 +245,11 @@ def _and(a: Expr | None, b: Expr) -> Expr:
 def checked(p: Pointwise, op: Op, raw: Expr, size: int, mode: str, mask: Expr | None) -> Index:
     """An index that a program computed, negative ones counted from the end, checked or clamped."""
     wide = EXPANSIONS["convert"](raw, dtype=I64)
+    clip = mode == "clip"
+    if wide.op == "const" and clip:
+        return Index(min(max(wide.attr, 0), size - 1))
     if wide.op == "const" and -size <= wide.attr < size:
         return Index(wide.attr % size)
-    clip = mode == "clip"
     site = 0 if clip else p.site("index", "index {0} is out of bounds for axis of size {1}", op)
     args = (wide,) if mask is None else (wide, mask)
     bounded = Expr("bounded", args, I64, Bound(size, site, clip))

@@ -9,10 +9,12 @@ import pytest
 
 import jitney.ir  # noqa: F401  (registers the ops)
 from jitney.codegen.compile import compile_graph
+from jitney.ir.build import Builder
+from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
 from jitney.ir.ops.sampling import Case, cases
-from jitney.ir.types import is_float
+from jitney.ir.types import DTYPE_NAMES, TensorType, is_float
 from jitney.runtime.engine import host_target
 from jitney.runtime.executable import Executable
 
@@ -88,3 +90,15 @@ def test_op_on_extreme_values(case):
 @pytest.mark.parametrize("case", CASES[::7], ids=str)
 def test_op_on_other_layouts(case, layout):
     run_case(case, layout, wild=False)
+
+
+@pytest.mark.parametrize("index", [-9, -2, 0, 2, 9])
+def test_clipping_clamps_constant_indices(index):
+    """Negative ones do not count from the end in this mode."""
+    graph = Graph("clip")
+    x = graph.add_param(TensorType((3,), DTYPE_NAMES["i16"]))
+    b = Builder(graph)
+    graph.outputs = [b.gather(x, b.const([index], "int64"), axes=(0,), mode="clip")]
+    array = np.array([5, 6, 7], np.int16)
+    (got,) = compiled(graph).run([array])
+    np.testing.assert_array_equal(got, evaluate(graph, [array])[0])
