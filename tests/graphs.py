@@ -323,10 +323,29 @@ def _while(d: Draw) -> Value:
     return last
 
 
+def _scan(d: Draw) -> Value:
+    """Over an axis of an array and beside it, with a y that is stacked."""
+    if d.depth > 1:
+        return _unary(d)
+    fixed, x = d.value(), d.value()
+    length = d.pick([0, 1, 2, 3])
+    xs = d.like(d.b.full((length, *d.pick(SHAPES)), 0, d.pick(d.dtypes)))
+    types = [fixed.tensor, x.tensor, xs.tensor.with_shape(xs.shape[1:])]
+    inner = _region(d, types, d.pick([1, 2, 4]))
+    out = [v for v in inner.values if v.type == x.type]
+    inner.graph.name, inner.graph.outputs = "body", [d.pick(out), d.pick(inner.values)]
+    attrs = {"consts": 1, "carries": 1, "length": length, "reverse": d.draw(st.booleans())}
+    last, ys = d.b.op("scan", fixed, x, xs, regions=[inner.graph], **attrs)
+    if ys.tensor.size <= 256:
+        d.values.append(ys)
+    return last
+
+
 STEPS = [
     *[_unary, _unary, _unary, *[_binary] * 8, _power, _select, _select, _convert],
     *[_reshape, _transpose, _broadcast, _slice, _flip, _pad, _concat, _update_slice],
     *[_dynamic, _gather, _scatter, _reduce, _reduce, _along, _dot, _iota, _cond, _while],
+    _scan,
 ]
 
 
@@ -414,6 +433,8 @@ def smooth_graphs(draw: Any, max_ops: int = 16) -> Any:
         elif step == 5:
             mask = b.const(np.resize([True, False, True], x.shape), BOOL)
             value = b.select(mask, b.sqrt(b.abs(_away(b, x))), d.pick(same))
+        elif step == 6 and d.draw(st.booleans()):
+            value = _smooth_loop(d, x, d.pick(same))
         elif step == 6 and len(x.shape) == 2:
             value = b.dot(x, d.pick(same), contract=((1,), (1,)), batch=((), ()))
         else:
@@ -429,6 +450,43 @@ def smooth_graphs(draw: Any, max_ops: int = 16) -> Any:
         flat = draw(st.lists(floats, min_size=p.tensor.size, max_size=p.tensor.size))
         arrays.append(np.array(flat, f64).reshape(p.shape))
     return d.graph, arrays
+
+
+def _smooth_loop(d: Draw, x: Value, y: Value) -> Value:
+    """A scan or a while of up to three trips of x = sin(x) * y + tanh(x), with a scan inside, or not."""
+    trips = d.pick([0, 1, 3])
+    types = [y.tensor, x.tensor]
+
+    def body(name: str, inside: int) -> Graph:
+        graph = Graph(name)
+        params = [graph.add_param(t) for t in types]
+        b = Builder(graph)
+        new = b.add(b.mul(b.sin(params[1]), params[0]), b.tanh(params[1]))
+        if inside:
+            attrs = {"consts": 1, "carries": 1, "length": 2, "reverse": False}
+            new = b.op("scan", params[0], new, regions=[body("inner", inside - 1)], **attrs)
+        graph.outputs = [new]
+        return graph
+
+    region = body("body", d.pick([0, 0, 1]))
+    if d.draw(st.booleans()):
+        attrs = {"consts": 1, "carries": 1, "length": trips, "reverse": False}
+        return d.b.op("scan", y, x, regions=[region], **attrs)
+    count = TensorType((), I64)
+    test, trip = Graph("test"), Graph("trip")
+    for graph in (test, trip):
+        for t in (types[0], count, types[1]):
+            graph.add_param(t)
+    b = Builder(test)
+    test.outputs = [b.lt(test.params[1], b.const(trips, I64))]
+    b = Builder(trip)
+    i = b.add(trip.params[1], b.const(1, I64))
+    trip.outputs = [i, *b.inline(region, [trip.params[0], trip.params[2]])]
+    checkpoint = d.pick(["all", "sqrt", 1, 2])
+    start = d.b.const(0, I64)
+    regions = (test, trip)
+    _, last = d.b.op("while", y, start, x, regions=regions, consts=1, checkpoint=checkpoint)
+    return last
 
 
 def _away(b: Builder, x: Value) -> Value:
