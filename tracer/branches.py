@@ -73,7 +73,9 @@ def _common_tree(what: str, regions: Sequence[Region], names: Sequence[str]) -> 
                 errors.CarryError,
                 f"the branches of {what} return different structures:\n"
                 f"  {name}: {show_tree(region.tree)}\n  {names[0]}: {show_tree(regions[0].tree)}",
-                "return the same containers with the same keys from every branch.",
+                "give the TensorArray its element_shape: only one branch writes to it."
+                if "TensorArray" in f"{show_tree(region.tree)}"
+                else "return the same containers with the same keys from every branch.",
             )
     return regions[0].tree
 

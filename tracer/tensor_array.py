@@ -9,11 +9,21 @@ from typing import Any, NoReturn
 import numpy as np
 import optree
 
-from ..ir.types import I64, is_integer
 from . import errors, pytree
-from .core import Array, Tracer, as_value, concrete, current_trace, emit, weak_kind, wrap
+from .core import Array, Tracer, as_value, current_trace, weak_kind, wrap
 from .effects import check
-from .errors import complain, describe
+from .elements import (
+    in_graph,
+    index_of,
+    indices_of,
+    known,
+    put_at,
+    static_shape,
+    static_size,
+    take,
+    tracing_now,
+)
+from .errors import complain
 from .functions.common import array as as_tracer
 from .promotion import canonical
 from .regions import fits
@@ -62,8 +72,8 @@ class TensorArray:
         clear_after_read: bool = False,
     ) -> None:
         self.dtype = canonical(dtype)
-        self._size = _static_size(size)
-        if dynamic_size and _in_graph():
+        self._size = static_size(size)
+        if dynamic_size and in_graph():
             _refuse_growth()
         self.dynamic_size = bool(dynamic_size)
         self.clear_after_read = bool(clear_after_read)
@@ -72,7 +82,7 @@ class TensorArray:
         self._state: Any = np.zeros(self._size, np.int8)
         self._claimed: Array | None = None
         if element_shape is not None:
-            _shape_elements(self, _static_shape(element_shape))
+            _shape_elements(self, static_shape(element_shape))
 
     def size(self) -> int:
         """The number of elements, written or not."""
@@ -91,7 +101,7 @@ class TensorArray:
         shape = np.shape(value) if not isinstance(value, Tracer) else value.shape
         new = self._copy()
         new._expect(shape, "value")
-        at = _index(index)
+        at = index_of(index)
         if isinstance(at, int):
             new._reach(at + 1)
         new._check_range(at)
@@ -103,7 +113,7 @@ class TensorArray:
     def read(self, index: Any) -> Any:
         """Element `index`, which was written."""
         self._require_elements()
-        at = _index(index)
+        at = index_of(index)
         self._check_range(at)
         self._check_state(at, _WRITTEN, _UNREAD)
         value = self._get(at)
@@ -119,7 +129,9 @@ class TensorArray:
         missing = self._known_state() != _WRITTEN
         if fill_value is None:
             self._check_all(~missing, _UNREAD)
-        result = wrap(as_value(self._buffer), scalar=False) if _tracing() else self._buffer.copy()
+        result = (
+            wrap(as_value(self._buffer), scalar=False) if tracing_now() else self._buffer.copy()
+        )
         if fill_value is not None:
             fill = self._fitting(fill_value, "fill_value")
             missing = missing.reshape((-1,) + (1,) * (result.ndim - 1))
@@ -158,13 +170,13 @@ class TensorArray:
     def gather(self, indices: Any) -> Any:
         """The elements with these indices (a sequence or 1-d array), along a new axis 0."""
         self._require_elements()
-        at = _indices(indices)
+        at = indices_of(indices)
         self._check_range(at)
         state = self._known_state()
         traced = isinstance(at, Tracer) or isinstance(state, Tracer)
-        state = _take(state, at) if traced else state[at]
+        state = take(state, at) if traced else state[at]
         self._check_all(state == _WRITTEN, _UNREAD, at)
-        result = _take(self._buffer, at) if _tracing() else self._buffer[at]
+        result = take(self._buffer, at) if tracing_now() else self._buffer[at]
         if self.clear_after_read:
             self._set_state(at, _CLEARED)
         return result
@@ -172,7 +184,7 @@ class TensorArray:
     def scatter(self, indices: Any, value: Any) -> TensorArray:
         """A TensorArray with `value[k]` as element `indices[k]`; none of them was written before."""
         value = self._fitting(value, "value")
-        at = _indices(indices)
+        at = indices_of(indices)
         if value.ndim == 0 or value.shape[0] != at.shape[0]:
             complain(
                 errors.ShapeError,
@@ -187,7 +199,7 @@ class TensorArray:
         new._check_range(at)
         before = (new._known_state() != _UNWRITTEN).astype(np.int64)
         if isinstance(at, Tracer) or isinstance(before, Tracer):
-            times = _put_at(before, at, np.ones(at.shape, np.int64), "add")
+            times = put_at(before, at, np.ones(at.shape, np.int64), "add")
         else:
             times = before + np.bincount(at, minlength=new._size)
         new._check_all(times <= 1, _TWICE)
@@ -221,9 +233,9 @@ class TensorArray:
         """`value` as an array, tracer or Python number that becomes the dtype without loss."""
         weak = weak_kind(value)
         if weak is not None and fits(weak, self.dtype):
-            return wrap(as_value(value, self.dtype)) if _tracing() else self.dtype.type(value)
+            return wrap(as_value(value, self.dtype)) if tracing_now() else self.dtype.type(value)
         if not isinstance(value, (Tracer, np.ndarray, np.generic)):
-            value = as_tracer(value) if _tracing() else np.asarray(value)
+            value = as_tracer(value) if tracing_now() else np.asarray(value)
         if value.dtype != self.dtype:
             complain(
                 errors.DTypeError,
@@ -261,7 +273,7 @@ class TensorArray:
         """With dynamic_size, make room for `size` elements."""
         if size <= self._size or not self.dynamic_size:
             return
-        if _in_graph():
+        if in_graph():
             _refuse_growth()
         more = size - self._size
         self._state = np.concatenate([self._state, np.zeros(more, np.int8)])
@@ -294,7 +306,7 @@ class TensorArray:
     def _check_state(self, at: Any, wanted: int, message: str) -> None:
         state = self._known_state()
         if isinstance(at, Tracer) or isinstance(state, Tracer):
-            check(_take(state, at) == wanted, message, at)
+            check(take(state, at) == wanted, message, at)
         elif state[at] != wanted:
             _refuse_state(message, at, int(state[at]))
 
@@ -303,27 +315,27 @@ class TensorArray:
         if isinstance(good, Tracer):
             if good.shape != (0,):
                 first = np.argmin(good)
-                check(np.all(good), message, first if indices is None else _take(indices, first))
+                check(np.all(good), message, first if indices is None else take(indices, first))
         elif not good.all():
-            first = int(np.argmin(good))
-            at = first if indices is None else int(indices[first])
+            worst = int(np.argmin(good))
+            at = worst if indices is None else int(indices[worst])
             _refuse_state(message, at, int(self._known_state()[at]))
 
     def _known_state(self) -> Any:
         """The state per element: an ndarray where it is known, otherwise a tracer."""
-        return _known(self._state)
+        return known(self._state)
 
     def _set_state(self, at: Any, new: int) -> None:
         state = self._known_state()
         if isinstance(at, Tracer) or isinstance(state, Tracer):
-            self._state = _put_at(state, at, np.full(np.shape(at), new, np.int8), "set")
+            self._state = put_at(state, at, np.full(np.shape(at), new, np.int8), "set")
         else:
             self._state = state.copy()
             self._state[at] = new
 
     def _put(self, at: Any, value: Any) -> None:
-        if _tracing():
-            self._buffer = _put_at(self._buffer, at, value, "set")
+        if tracing_now():
+            self._buffer = put_at(self._buffer, at, value, "set")
             self._claimed = None
             return
         if self._claimed is None or np.any(self._claimed[at]):
@@ -333,10 +345,10 @@ class TensorArray:
         self._claimed[at] = True
 
     def _get(self, at: Any) -> Any:
-        if not _tracing():
+        if not tracing_now():
             found = self._buffer[at]
             return found.copy() if isinstance(found, np.ndarray) else found
-        return _take(self._buffer, at)
+        return take(self._buffer, at)
 
 
 def adopt_elements(init: Any, tree: pytree.TreeDef) -> Any:
@@ -380,105 +392,6 @@ def _shape_elements(ta: TensorArray, shape: tuple[int, ...]) -> None:
     ta._claimed = None
 
 
-def _tracing() -> bool:
-    return current_trace() is not None
-
-
-def _in_graph() -> bool:
-    trace = current_trace()
-    return trace is not None and not trace.eager
-
-
-def _known(x: Any) -> Any:
-    """A tracer of an eager trace as the ndarray that it stands for."""
-    trace = current_trace()
-    if isinstance(x, Tracer) and trace is not None and trace.eager:
-        as_value(x)
-        return concrete(x)
-    return x
-
-
-def _index(index: Any) -> Any:
-    """A Python int if it is known now, otherwise a traced 0-d int64."""
-    index = _known(index)
-    if isinstance(index, (int, np.integer)) and not isinstance(index, bool):
-        return int(index)
-    if isinstance(index, (Tracer, np.ndarray)) and is_integer(index.dtype) and index.shape == ():
-        if isinstance(index, np.ndarray) and not _in_graph():
-            return int(index)
-        return wrap(as_value(index, I64))
-    complain(
-        errors.BoundsError,
-        f"the index of a TensorArray must be an integer, not {describe(index)}",
-        "pass an int, or a scalar of an integer dtype.",
-    )
-
-
-def _indices(indices: Any) -> Any:
-    """An int64 ndarray if they are known now, otherwise a tracer of one."""
-    indices = _known(indices)
-    if not isinstance(indices, (Tracer, np.ndarray)):
-        items = [_index(i) for i in indices]
-        if any(isinstance(i, Tracer) for i in items):
-            return as_tracer(items, I64)
-        return np.asarray(items, np.int64)
-    if indices.ndim != 1 or not is_integer(indices.dtype):
-        complain(
-            errors.BoundsError,
-            f"the indices of a TensorArray must be a 1-d array of integers, not "
-            f"{describe(indices)}",
-            "pass a list of ints, or indices.reshape(-1).",
-        )
-    if isinstance(indices, np.ndarray) and not _in_graph():
-        return indices.astype(np.int64)
-    return wrap(as_value(indices, I64), scalar=False)
-
-
-def _take(x: Any, at: Any) -> Any:
-    """`x[at]`; a number that is out of range is moved into it."""
-    whole, index = as_value(x), as_value(at, I64)
-    if index.shape:
-        return emit("gather", whole, index, axes=(0,), mode="clip")
-    rest = whole.shape[1:]
-    starts = [index, *(as_value(0, I64) for _ in rest)]
-    row = emit("dynamic_slice", whole, *starts, sizes=(1, *rest))
-    return emit("reshape", row.value, shape=rest)
-
-
-def _put_at(x: Any, at: Any, values: Any, combine: str) -> Tracer:
-    """`x` with `x[at] = values`, or added to it; numbers that are out of range are moved into it."""
-    whole, index = as_value(x), as_value(at, I64)
-    update = as_value(values, whole.dtype)
-    if index.shape:
-        attrs = {"axes": (0,), "mode": "clip", "combine": combine}
-        return wrap(emit("scatter", whole, update, index, **attrs).value, scalar=False)
-    row = emit("reshape", update, shape=(1, *update.shape)).value
-    starts = [index, *(as_value(0, I64) for _ in whole.shape[1:])]
-    return wrap(emit("dynamic_update_slice", whole, row, *starts).value, scalar=False)
-
-
-def _static_size(size: Any) -> int:
-    size = _known(size)
-    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 0:
-        return int(size)
-    complain(
-        errors.DynamicShapeError if isinstance(size, Tracer) else errors.ShapeError,
-        f"the size of a TensorArray must be a non-negative int, not {describe(size)}",
-        "give the largest size that can occur; shapes are fixed when a function is compiled.",
-    )
-
-
-def _static_shape(shape: Any) -> tuple[int, ...]:
-    dims = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if all(isinstance(n, (int, np.integer)) and n >= 0 for n in dims):
-        return tuple(int(n) for n in dims)
-    complain(
-        errors.ShapeError,
-        f"the element_shape of a TensorArray must be made of non-negative ints, not {shape!r}",
-        "leave element_shape out: the first write tells it.",
-    )
-
-
 def _refuse_growth() -> NoReturn:
     complain(
         errors.DynamicShapeError,
@@ -518,7 +431,8 @@ def _unflatten(static: Any, children: Any) -> TensorArray:
     return ta
 
 
-optree.register_pytree_node(
+_register: Any = optree.register_pytree_node  # its hint asks for a collection; any object will do
+_register(
     TensorArray,
     _flatten,
     _unflatten,
