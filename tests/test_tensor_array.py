@@ -142,9 +142,7 @@ def test_through_cond_jit_and_trees(wrap: Callable[..., Any]) -> None:
         ta = jt.TensorArray(np.float64, 4, x.shape).write(0, x)
 
         def step(i: Any, ta: Any) -> Any:
-            return jt.cond(
-                i % 2 == 0, lambda t: t.write(i, x + i), lambda t: t.write(i, x - i), ta
-            )
+            return jt.cond(i % 2 == 0, lambda t: t.write(i, x + i), lambda t: t.write(i, x - i), ta)
 
         return jt.fori_loop(1, 4, step, ta)
 

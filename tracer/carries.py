@@ -104,7 +104,12 @@ class Carry:
             f"convert one of the two: init with the dtype {after.type.dtype}, or what "
             f"{self.body_name} returns with .astype({str(before.type.dtype)!r})."
         )
-        if before.type.shape != after.type.shape:
+        if before.type.shape == () != after.type.shape:
+            remedy = (
+                "start with an array of the shape that it gets: "
+                f"np.zeros({after.type.shape}, {str(after.type.dtype)!r})."
+            )
+        elif before.type.shape != after.type.shape:
             remedy = (
                 f"a carry cannot grow or shrink. To collect results make {name} a "
                 "jt.TensorArray(dtype, size) and return "
