@@ -88,13 +88,3 @@ class NativeModule:
     # Scalar operations per call, None if unknown (loops): short calls keep the GIL.
     work: int | None = None
     notes: dict[str, Any] = field(default_factory=dict)  # compile timings and the like
-
-
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """C-contiguous strides in elements."""
-    strides = []
-    step = 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jitney.codegen.module import ErrorSite, NativeModule, contiguous_strides
+from jitney.codegen.index import contiguous_strides
+from jitney.codegen.module import ErrorSite, NativeModule
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph, SourceLine
 from jitney.ir.types import DTYPE_NAMES, F32, F64, I64, TensorType

@@ -543,7 +543,7 @@ def _check_function(function: Any) -> None:
 
 def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ...]]:
     """The layout of each graph parameter, in elements."""
-    from ..codegen.module import contiguous_strides
+    from ..codegen.index import contiguous_strides
 
     specs = [s for s in (*call.specs, *outside.specs) if isinstance(s, Spec)]
     found = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
