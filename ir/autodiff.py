@@ -190,9 +190,18 @@ def _varied(graph: Graph, sources: Sequence[Value] | dict[Value, Value]) -> set[
     """The float values that depend on `sources` through float values only."""
     varied = set(sources)
     for op in graph.ops:
-        if any(v in varied for v in op.operands):
+        if not varied.isdisjoint(op.operands) and _passes(op, varied):
             varied.update(v for v in op.results if is_differentiable(v.type))
     return varied
+
+
+def _passes(op: Op, varied: set[Value]) -> bool:
+    """Whether a derivative gets through `op` from `varied`; stop_gradient, floor, ... let none pass."""
+    partials = op.definition.extra.get("partials")
+    if partials is None:
+        return True
+    pairs = zip(op.operands, partials, strict=True)
+    return any(v in varied and partial is not None for v, partial in pairs)
 
 
 def _useful(graph: Graph, ends: Iterable[Value], varied: set[Value]) -> set[Value]:

@@ -43,13 +43,7 @@ def recompute(
     late = _readers(joint.ops, seeds)
     needed = [v for op in joint.ops if op in late for v in op.operands] + gradients
     early = [op for op in joint.ops if op not in late]
-    kept = {
-        v
-        for op in early
-        if op.has_effect or _is_kept(op, policy)
-        for v in op.results
-        if v.type is not TOKEN
-    }
+    kept = {v for op in early for v in _kept(op, policy) if v.type is not TOKEN}
     again, sources = reached(early, needed, stop={*kept, *joint.params})
     saved = [v for op in early for v in op.results if v in kept and v in sources]
     params = [i for i, v in enumerate(joint.params[:count]) if v in sources]
@@ -64,10 +58,13 @@ def recompute(
     return Recomputed(forward, backward, params)
 
 
-def _is_kept(op: Op, policy: Policy) -> bool:
-    if isinstance(policy, tuple):
-        return op.name == "checkpoint_name" and op.attrs["label"] in policy
-    return policy == "everything" or (policy == "dots" and op.name == "dot")
+def _kept(op: Op, policy: Policy) -> Sequence[Value]:
+    """What is kept because of `op`. Of a name it is what was named, which derivatives read, too."""
+    if op.has_effect or policy == "everything" or (policy == "dots" and op.name == "dot"):
+        return op.results
+    if op.name == "checkpoint_name" and isinstance(policy, tuple) and op.attrs["label"] in policy:
+        return [v for v in op.operands if v.op is not None]
+    return ()
 
 
 def _readers(ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:

@@ -297,6 +297,7 @@ def test_a_rule_may_refuse() -> None:
     class Definition:
         name, jvp, vjp = "exp", staticmethod(refuse), staticmethod(refuse)
         forward = None
+        extra: dict[str, object] = {}
 
     op.definition = Definition()  # type: ignore[assignment]
     for make in (vjp_graph, jvp_graph):
