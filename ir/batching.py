@@ -12,8 +12,7 @@ values that are not batched stay as they are; the others go through the `batch` 
     batch(b, op, operands, batched) -> (results, batched_results)
 
 `b` is a `BatchBuilder`; `operands` are values of its graph, those marked in `batched` with the
-leading dimension. A tape is always batched: its records hold tensors with the leading dimension.
-Tokens never are.
+leading dimension. Tapes are always batched (see `ops/batch_tapes.py`), tokens never are.
 
 Where examples part (a branch that some take, a loop that some have left), ops run for all, and
 `b.active` marks those whose results count. What can fail or run forever (checked indices, asserts,
@@ -70,10 +69,6 @@ def batched_type(type: Type, size: int) -> Type:
     return type.with_shape((size, *type.shape)) if isinstance(type, TensorType) else type
 
 
-class Divergence(Exception):
-    """Examples part at `op` in a way that a tape cannot follow; see `BatchBuilder.walk`."""
-
-
 class BatchBuilder(Builder):
     """A builder for `size` examples, and the short forms that batch rules share."""
 
@@ -93,48 +88,25 @@ class BatchBuilder(Builder):
     def walk(
         self, graph: Graph, arguments: Sequence[Value], batched: Sequence[bool]
     ) -> tuple[list[Value], Flags]:
-        """Append the batched ops of `graph` applied to `arguments`; its outputs and their flags.
-
-        Tapes need all examples to push and pop together. Where they do not (each leaves a loop at
-        its own time), everything between the first push and the last pop runs example by example.
-        """
-        apart: set[Op] = set()
-        mark = len(self.graph.ops)
-        while True:
-            env = dict(
-                zip(graph.params, zip(arguments, map(bool, batched), strict=True), strict=True)
-            )
-            try:
-                for step in _steps(graph, apart):
-                    if isinstance(step, Op):
-                        self._one(step, env)
-                    else:
-                        self._block(step, env)
-                break
-            except _Apart as found:
-                del self.graph.ops[mark:]
-                self.supports.clear()
-                block = _between(graph, {found.op, *apart})
-                if block is None or block <= apart:
-                    raise Divergence from None
-                apart = block
+        """Append the batched ops of `graph` applied to `arguments`; its outputs and their flags."""
+        flagged = zip(arguments, map(bool, batched), strict=True)
+        env = dict(zip(graph.params, flagged, strict=True))
+        for op in graph.ops:
+            with self.at(op.loc):
+                self._one(op, env)
         outputs = [env[v] for v in graph.outputs]
         return [v for v, _ in outputs], [flag for _, flag in outputs]
 
     def _one(self, op: Op, env: dict[Value, tuple[Value, bool]]) -> None:
         operands = [env[v][0] for v in op.operands]
         batched = [env[v][1] for v in op.operands]
-        with self.at(op.loc):
-            if any(batched) or self._concerns(op):
-                if op.definition.batch is None:
-                    raise batching_error(op, "has no batching rule")
-                try:
-                    results, flags = op.definition.batch(self, op, operands, batched)
-                except Divergence:
-                    raise _Apart(op) from None
-            else:
-                results = self.append(op.definition, operands, op.attrs, op.regions).results
-                flags = [False] * len(results)
+        if any(batched) or self._concerns(op):
+            if op.definition.batch is None:
+                raise batching_error(op, "has no batching rule")
+            results, flags = op.definition.batch(self, op, operands, batched)
+        else:
+            results = self.append(op.definition, operands, op.attrs, op.regions).results
+            flags = [False] * len(results)
         for old, new, flag in zip(op.results, results, flags, strict=True):
             self._check(op, old, new, flag)
             new.name = new.name or old.name
@@ -153,12 +125,6 @@ class BatchBuilder(Builder):
                 f"the batch rule of {op.name} gave {new.type} for a value of type {old.type} and "
                 f"{self.size} examples; this is a bug in jitney, please report it"
             )
-
-    def _block(self, graph: _Block, env: dict[Value, tuple[Value, bool]]) -> None:
-        given = [env[v] for v in graph.inputs]
-        results = self.one_by_one(graph.graph, [v for v, _ in given], [f for _, f in given])
-        for old, new in zip(graph.outputs, results, strict=True):
-            env[old] = new, isinstance(old.type, TensorType)
 
     # Values
 
@@ -318,9 +284,12 @@ def batch_each(
     return b.one_by_one(graph, operands, batched), [True] * len(op.results)
 
 
+_RISKY = ("while", "lanes_while", "pure_callback")
+
+
 def needs_mask(op: Op) -> bool:
-    """Whether `op` can fail, or run forever, for an example that does not count."""
-    if op.definition.effect or op.name in ("while", "lanes_while", "pure_callback"):
+    """Whether `op` has to know which examples count: it may fail for others, or never end."""
+    if op.definition.effect or op.definition.family == "tape" or op.name in _RISKY:
         return True
     if op.attrs.get("mode") == "check":
         return True
@@ -343,85 +312,6 @@ def _is_inside(index: Value, n: int) -> bool:
     if op.name == "iota":
         return bool(op.attrs["shape"][op.attrs["axis"]] <= n)
     return op.name in ("broadcast", "reshape", "transpose") and _is_inside(op.operands[0], n)
-
-
-# Running a part of a graph example by example
-
-
-class _Apart(Exception):
-    """The examples part at `op` of the graph that is walked."""
-
-    def __init__(self, op: Op) -> None:
-        super().__init__()
-        self.op = op
-
-
-class _Block:
-    """Some ops of a graph as a graph of their own: what they read and what others read of them."""
-
-    def __init__(self, graph: Graph, ops: Sequence[Op]) -> None:
-        own = {v for op in ops for v in op.results}
-        self.inputs = list(dict.fromkeys(v for op in ops for v in op.operands if v not in own))
-        inside = set(ops)
-        read = {v for op in graph.ops if op not in inside for v in op.operands}.union(graph.outputs)
-        self.outputs = [v for op in ops for v in op.results if v in read]
-        self.graph = Graph(graph.name)
-        env = {v: self.graph.add_param(v.type, v.name) for v in self.inputs}
-        b = Builder(self.graph)
-        for op in ops:
-            b.copy(op, env)
-        self.graph.outputs = [env[v] for v in self.outputs]
-
-
-def _steps(graph: Graph, apart: set[Op]) -> list[Op | _Block]:
-    """The ops in an order in which those of `apart` follow one another, as one step."""
-    if not apart:
-        return list(graph.ops)
-    before: list[Op | _Block] = []
-    after: list[Op | _Block] = []
-    late: set[Value] = set()
-    for op in graph.ops:
-        if op in apart:
-            late.update(op.results)
-        elif any(v in late for v in op.operands):
-            late.update(op.results)
-            after.append(op)
-        else:
-            before.append(op)
-    return [*before, _Block(graph, [op for op in graph.ops if op in apart]), *after]
-
-
-def _between(graph: Graph, ops: set[Op]) -> set[Op] | None:
-    """`ops`, those that share tapes with them, and all on a way from one of these to another.
-
-    None if a tape of theirs comes from outside of `graph`, or leaves it.
-    """
-    block: set[Op] = set()
-    while block != ops:
-        block = ops
-        tapes = {v for op in block for v in (*op.operands, *op.results) if v.type is TAPE}
-        linked = {op for op in graph.ops if not tapes.isdisjoint((*op.operands, *op.results))}
-        ops = _convex(graph, block | linked)
-    if tapes.isdisjoint(graph.params) and tapes.isdisjoint(graph.outputs):
-        return block
-    return None
-
-
-def _convex(graph: Graph, block: set[Op]) -> set[Op]:
-    """The ops that depend on one of `block` and that one of `block` depends on."""
-    below: set[Value] = set()
-    down: set[Op] = set()
-    for op in graph.ops:
-        if op in block or any(v in below for v in op.operands):
-            down.add(op)
-            below.update(op.results)
-    above: set[Value] = set()
-    up: set[Op] = set()
-    for op in reversed(graph.ops):
-        if op in block or any(v in above for v in op.results):
-            up.add(op)
-            above.update(op.operands)
-    return down & up
 
 
 def _if_active(graph: Graph) -> Graph:

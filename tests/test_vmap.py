@@ -406,19 +406,85 @@ def test_gradients_through_loops_of_different_lengths(order: str) -> None:
     close(transform(lambda x: power(x, 4))(x), 4 * x**3, rtol=1e-9)
 
 
-@pytest.mark.parametrize("checkpoint", ["sqrt", 3])
-def test_checkpoints_of_loops_under_vmap(checkpoint: Any) -> None:
-    def f(x: Any, n: Any) -> Any:
-        return jt.while_loop(
-            lambda c: c[0] < n,
-            lambda c: (c[0] + 1, np.sin(c[1]) * x),
-            (0, x),
-            checkpoint=checkpoint,
-        )[1]
+def nested(x: Any, n: Any) -> Any:
+    """A loop in a loop, of lengths that depend on the example."""
 
-    x, n = np.array([0.5, 1.1, 0.9]), np.array([7, 0, 12])
-    close(jt.vmap(jt.grad(f))(x, n), looped(jt.grad(f), x, n))
-    close(jt.jit(jt.vmap(jt.grad(f)))(x, n), looped(jt.grad(f), x, n))
+    def outer(i: Any, c: Any) -> Any:
+        return jt.fori_loop(0, i + n % 2, lambda j, c: np.sin(c) * x + 0.1 * j, c) + np.cos(x * c)
+
+    return jt.fori_loop(0, n, outer, x)
+
+
+def branch_in_loop(x: Any, n: Any) -> Any:
+    """The index of one branch counts, that of the other belongs to the example."""
+
+    def body(i: Any, c: Any) -> Any:
+        c = jt.cond(i % 2 == 0, lambda c: np.sin(c) * np.exp(c * x), lambda c: c * c - x, c)
+        return jt.cond(c > 0.3, lambda c: np.tanh(c * x), lambda c: np.exp(c) - 0.5, c)
+
+    return jt.fori_loop(0, n, body, x)
+
+
+def loop_in_branch(x: Any, n: Any) -> Any:
+    def loop(c: Any) -> Any:
+        return jt.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, np.sin(c[1]) * x), (0, c))[1]
+
+    return jt.cond(x > 0.6, loop, lambda c: jt.fori_loop(0, 3, lambda i, c: c * x, c), np.exp(x))
+
+
+def loop_of_vectors(x: Any, n: Any) -> Any:
+    matrix = np.array([[0.5, 0.2], [-0.3, 0.4]]) * x
+
+    def body(c: Any) -> Any:
+        v, k = c
+        return np.tanh(matrix @ v) + v[::-1] * 0.3, k + 1
+
+    start = np.stack([x, x * x])
+    return np.sum(jt.while_loop(lambda c: c[1] < n, body, (start, 0))[0] ** 2)
+
+
+def convergent(x: Any, n: Any) -> Any:
+    """Trips that depend on the differentiated value itself."""
+    return newton(x * x + n)
+
+
+CHECKPOINTS = [
+    lambda x, n, how=how: jt.while_loop(
+        lambda c: c[0] < n, lambda c: (c[0] + 1, np.sin(c[1]) * x), (0, x), checkpoint=how
+    )[1]
+    for how in ("all", "sqrt", 3)
+]
+PROGRAMS = {
+    **{
+        f.__name__: f for f in (nested, branch_in_loop, loop_in_branch, loop_of_vectors, convergent)
+    },
+    **dict(zip(("all", "sqrt", "slots"), CHECKPOINTS, strict=True)),
+}
+STARTS = np.array([0.5, 1.1, 0.9, 0.7])
+COUNTS = np.array([3, 0, 7, 4])
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_gradients_of_each_example_through_control_flow(program: str) -> None:
+    f = PROGRAMS[program]
+    want = looped(jt.grad(f), STARTS, COUNTS)
+    close(jt.vmap(jt.grad(f))(STARTS, COUNTS), want)
+    close(jt.jit(jt.vmap(jt.grad(f)))(STARTS, COUNTS), want)
+    close(jt.grad(lambda x: np.sum(jt.vmap(f)(x, COUNTS)))(STARTS), want)
+    close(jt.jit(jt.grad(lambda x: np.sum(jt.vmap(f)(x, COUNTS))))(STARTS), want)
+    same = jt.vmap(jt.grad(f), (0, None))
+    close(jt.jit(same)(STARTS, 4), np.array([jt.grad(f)(x, 4) for x in STARTS]))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_second_derivatives_of_each_example_through_control_flow(program: str) -> None:
+    f = PROGRAMS[program]
+    twice = jt.grad(jt.grad(f))
+    want = looped(twice, STARTS, COUNTS)
+    close(jt.vmap(twice)(STARTS, COUNTS), want, rtol=1e-9)
+    close(jt.jit(jt.vmap(twice))(STARTS, COUNTS), want, rtol=1e-9)
+    push = lambda x, n: jt.jvp(lambda x: jt.grad(f)(x, n), (x,), (1.0,))[1]  # noqa: E731
+    close(jt.jit(jt.vmap(push))(STARTS, COUNTS), want, rtol=1e-9)
 
 
 # Errors

@@ -7,8 +7,7 @@
   is done, and examples that are done keep their carries.
 - `scan`: its trip count is static, so examples never part.
 
-A tape cannot follow examples that part: then what lies between its first push and its last pop runs
-example by example (`Divergence`).
+`batch_tapes` says how tapes follow examples that part.
 """
 
 from __future__ import annotations
@@ -19,15 +18,14 @@ from typing import Any
 from ..batching import (
     BatchBuilder,
     Batched,
-    Divergence,
     Flags,
     batch_region,
-    batched_type,
     batching_error,
     regions_need_mask,
 )
 from ..graph import Graph, Op, Value
 from ..types import TAPE, TOKEN, TensorType
+from .batch_tapes import per_branch, source_of
 from .lanewise import lanewise_loop
 
 # cond
@@ -38,6 +36,8 @@ def batch_cond(
 ) -> Batched:
     if batched[0]:
         return _all_branches(b, op, operands, batched)
+    if any(v.type is TAPE for v in (*op.operands, *op.results)):
+        return _branch_with_tapes(b, op, operands, batched)
     index, *rest = operands
     mask = _mask(b, op)
     found = [batch_region(r, batched[1:], b.size, masked=bool(mask)) for r in op.regions]
@@ -48,31 +48,107 @@ def batch_cond(
     return new.results, flags
 
 
+def _branch_with_tapes(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
+    """A branch for all, with a tape for each branch in the place of a tape."""
+    index, *rest = operands
+    count = len(op.regions)
+    below, tapes = _opened(b, rest, count)
+    given = [t for v, own in zip(rest, tapes, strict=True) for t in (own or [v])]
+    active = [] if b.active is None else [b.active]
+    graphs, founds = [], []
+    for k, region in enumerate(op.regions):
+        new = Graph(region.name)
+        mask = new.add_param(active[0].type, "active") if active else None
+        inner = BatchBuilder(new, b.size, mask, b.loc)
+        params = [new.add_param(v.type, v.name) for v in given]
+        found, flags = inner.walk(region, _chosen(params, tapes, k), batched[1:])
+        graphs.append(inner)
+        founds.append((found, flags))
+    flags = [any(column) for column in zip(*(own for _, own in founds), strict=True)]
+    for k, (inner, (found, own)) in enumerate(zip(graphs, founds, strict=True)):
+        for v in inner.spread_where(found, own, flags):
+            if v.type is TAPE:
+                others = [inner.tape_new() for _ in range(count - 1)]
+                inner.graph.outputs += [*others[:k], v, *others[k:]]
+            else:
+                inner.graph.outputs.append(v)
+    new_op = b.append(op.definition, [index, *active, *given], op.attrs, [g.graph for g in graphs])
+    out = iter(new_op.results)
+    results = []
+    for j, v in enumerate(op.results):
+        if v.type is TAPE:
+            results.append(b.tape_push(_below(b, op, j, below), *(next(out) for _ in range(count))))
+        else:
+            results.append(next(out))
+    return results, flags
+
+
 def _all_branches(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
     """Each branch for the examples that take it; then a choice for each example."""
-    if any(v.type is TAPE for v in (*op.operands, *op.results)):
-        raise Divergence
     index, *rest = operands
     last = len(op.regions) - 1
     index = b.minimum(b.maximum(index, b.full_like(index, 0)), b.full_like(index, last))
+    below, tapes = _opened(b, rest, last + 1)
+    given = [t for v, own in zip(rest, tapes, strict=True) for t in (own or [v])]
     around = b.active
     results: list[Value] = []
+    pushed: list[list[Value]] = [[] for _ in op.results]
     for k, region in enumerate(op.regions):
         taken = b.eq(index, b.full_like(index, k))
         b.active = b.masked_by(taken)
         try:
-            found, flags = b.walk(region, rest, batched[1:])
+            found, flags = b.walk(region, _chosen(given, tapes, k), batched[1:])
         finally:
             b.active = around
         out = b.spread_all(found, flags)
-        for token in (v for v in out if v.type is TOKEN):  # the next branch's effects come next
-            rest = [token if v.type is TOKEN else v for v in rest]
+        for j, v in enumerate(out):
+            if v.type is TOKEN:  # the next branch's effects come next
+                given = [v if old.type is TOKEN else old for old in given]
+            pushed[j].append(v)
         results = (
             [b.choose(taken, new, old) for new, old in zip(out, results, strict=True)] if k else out
         )
+    for j, v in enumerate(op.results):
+        if v.type is TAPE:
+            results[j] = b.tape_push(_below(b, op, j, below), *pushed[j])
     return results, [v.type is not TOKEN for v in op.results]
+
+
+def _opened(
+    b: BatchBuilder, operands: Sequence[Value], count: int
+) -> tuple[list[Value | None], list[list[Value]]]:
+    """For each operand that is a tape what is below its record, and the tapes of the branches."""
+    below: list[Value | None] = []
+    tapes: list[list[Value]] = []
+    for v in operands:
+        under, own = per_branch(b, v, count) if v.type is TAPE else (None, [])
+        below.append(under)
+        tapes.append(own)
+    return below, tapes
+
+
+def _chosen(given: Sequence[Value], tapes: Sequence[Sequence[Value]], k: int) -> list[Value]:
+    """The arguments of branch `k`: of each group of tapes its own."""
+    rest = iter(given)
+    chosen = []
+    for own in tapes:
+        group = [next(rest) for _ in own or [None]]
+        chosen.append(group[k] if own else group[0])
+    return chosen
+
+
+def _below(b: BatchBuilder, op: Op, result: int, below: Sequence[Value | None]) -> Value:
+    """What the tape that is result number `result` was before the branch pushed on it."""
+    for region in op.regions:
+        source = source_of(region, region.outputs[result])
+        found = None if source is None else below[source.index]
+        if found is not None:
+            return found
+    return b.tape_new()
 
 
 # while
@@ -118,8 +194,6 @@ def _until_all_are_done(
 ) -> Batched:
     consts = op.attrs["consts"]
     flags = [v.type is not TOKEN for v in op.results]
-    if any(v.type is TAPE for v in op.operands):
-        raise Divergence
     lanes = lanewise_loop(op, masked=b.active is not None)
     if lanes is not None:
         mask = [] if b.active is None else [b.active]
@@ -150,10 +224,13 @@ def _until_all_are_done(
     active, old = new_body.params[consts], new_body.params[consts + 1 :]
     inside = BatchBuilder(new_body, b.size, active, op.loc)
     found, own = inside.walk(body, [*new_body.params[:consts], *old], inner_flags)
+    took_part = inside.active  # without those who waited for a record of their own
+    assert took_part is not None
     new = [
-        inside.choose(active, v, before)
+        inside.choose(took_part, v, before)
         for v, before in zip(inside.spread_all(found, own), old, strict=True)
     ]
+    inside.active = active
     new_body.outputs = [goes_on(inside, [*new_body.params[:consts], *new]), *new]
     loop = b.append(op.definition, [*fixed, running, *carry], op.attrs, [new_test, new_body])
     return loop.results[1:], flags
@@ -207,18 +284,7 @@ def batch_scan(
     return [*loop.results[:carries], *stacked], results
 
 
-# tapes, effects, callbacks
-
-
-def batch_tape(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
-    """The rule of all ops on tapes: whatever is in a record is batched."""
-    attrs = dict(op.attrs)
-    if "types" in attrs:
-        attrs["types"] = tuple(batched_type(t, b.size) for t in attrs["types"])
-    new = b.append(op.definition, b.spread_all(operands, batched), attrs)
-    return new.results, [True] * len(new.results)
+# effects and callbacks
 
 
 def batch_assert(
