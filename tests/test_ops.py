@@ -20,8 +20,8 @@ from jitney.ir.types import BOOL, DTYPE_NAMES, F32, F64, I32, I64, TOKEN, Tensor
 ALL = sorted(OPS)
 # Need regions, tokens or tapes: tested by hand.
 SPECIAL = set(
-    "cond while scan lanes_while assert create_token tape_new tape_push tape_pop pure_callback "
-    "io_callback custom_vjp custom_jvp remat".split()
+    "assert create_token tape_new tape_push tape_pop pure_callback io_callback custom_vjp "
+    "custom_jvp remat".split()
 )
 NO_DERIVATIVE = {
     # Results are integers or bools, or the op takes no floats: there is nothing to differentiate.

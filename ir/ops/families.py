@@ -19,7 +19,7 @@ import numpy as np
 
 from ..batching import Rule, batch_elementwise
 from ..build import Builder
-from ..graph import Op, Value
+from ..graph import Graph, Op, Value
 from ..opdef import GraphError, OpDef, register
 from ..types import DTYPE_NAMES, TensorType
 from .masks import product
@@ -67,6 +67,7 @@ class Example:
     args: tuple[Arg, ...]
     attrs: dict[str, Any] = field(default_factory=dict)
     kinds: str = "biuf"  # dtypes that go with these attributes, if the op accepts them
+    regions: Callable[[DType], tuple[Graph, ...]] | None = None  # for the dtype "T"
 
 
 def examples(*shapes: Sequence[int], **attrs: Any) -> tuple[Example, ...]:

@@ -22,10 +22,10 @@ from ..interpreter import evaluate_op
 from ..opdef import OPS, GraphError, OpDef, register
 from ..types import TensorType, Type
 from .batch_structured import batch_lanes_while
-from .families import Array, check_same
+from .families import Arg, Array, Example, check_same
 from .lanewise import is_lanewise
 from .loops_backward import Kept
-from .loops_while import jvp_loop
+from .loops_while import countdown, jvp_loop
 from .structured import check_checkpoint, check_params, listed
 
 
@@ -163,6 +163,16 @@ register(
         attrs=("consts", "checkpoint"),
         regions=2,
         doc="a loop that each element runs for itself",
-        extra={"examples": ()},
+        extra={
+            "examples": tuple(
+                Example(
+                    (Arg(shape), Arg(shape, "i64", 5), Arg(shape)),
+                    {"consts": 1, "checkpoint": "all"},
+                    "iuf",
+                    lambda dtype: countdown(TensorType((), dtype)),
+                )
+                for shape in ((2, 3), (), (0,))
+            )
+        },
     )
 )

@@ -19,13 +19,14 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..interpreter import evaluate
 from ..opdef import GraphError, OpDef, register
-from ..types import I64, TAPE, Type, is_linear
+from ..types import I64, TAPE, TensorType, Type, is_linear
 from . import loops_checkpoint
 from .batch_structured import batch_while
 from .composed import instantiated
+from .families import Arg, Example
 from .loops import varied_carries
 from .loops_backward import Kept, make_plan, run_loop, unwind
-from .structured import check_checkpoint, check_params, listed
+from .structured import check_checkpoint, check_params, listed, region
 
 
 def _infer_while(
@@ -159,6 +160,17 @@ def _vjp_while(
     return grads
 
 
+def countdown(type: TensorType) -> tuple[Graph, Graph]:
+    """while n > 0: n, x = n - 1, x * factor"""
+    types = [type, TensorType((), I64), type]
+    return (
+        region("test", types, lambda b, factor, n, x: [b.gt(n, b.const(0, I64))]),
+        region(
+            "body", types, lambda b, factor, n, x: [b.sub(n, b.const(1, I64)), b.mul(x, factor)]
+        ),
+    )
+
+
 register(
     OpDef(
         "while",
@@ -172,6 +184,16 @@ register(
         attrs=("consts", "checkpoint"),
         regions=2,
         doc="a loop with a trip count known only at run time",
-        extra={"examples": ()},
+        extra={
+            "examples": tuple(
+                Example(
+                    (Arg((2,)), Arg((), "i64", 4), Arg((2,))),
+                    {"consts": 1, "checkpoint": checkpoint},
+                    "iuf",
+                    lambda dtype: countdown(TensorType((2,), dtype)),
+                )
+                for checkpoint in ("all", "sqrt", 2)
+            )
+        },
     )
 )

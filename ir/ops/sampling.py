@@ -41,7 +41,9 @@ class Case:
         graph = Graph(self.definition.name)
         rng = np.random.default_rng(0)
         params = [graph.add_param(type_of(a)) for a in self.sample(rng)]
-        op = Builder(graph).append(self.definition, params, dict(self.example.attrs))
+        make = self.example.regions
+        regions = () if make is None else make(self.dtype)
+        op = Builder(graph).append(self.definition, params, dict(self.example.attrs), regions)
         graph.outputs = list(op.results)
         return graph
 

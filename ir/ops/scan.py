@@ -30,8 +30,9 @@ from ..residuals import Split, split
 from ..types import TAPE, TensorType, Type, is_linear
 from .batch_structured import batch_scan
 from .composed import instantiated
+from .families import Arg, DType, Example
 from .loops import Flow, accumulate, flow, invariant_carries, tensors, varied_carries
-from .structured import check_params, listed
+from .structured import check_params, listed, region
 
 
 def infer_scan(
@@ -262,6 +263,22 @@ def _vjp_scan(
     return result
 
 
+def _examples() -> tuple[Example, ...]:
+    def regions(dtype: DType) -> tuple[Graph, ...]:
+        types = [TensorType((2,), dtype)] * 3
+        return (region("body", types, lambda b, w, c, x: [b.mul(c, w), b.add(c, x)]),)
+
+    return tuple(
+        Example(
+            (Arg((2,)), Arg((2,)), Arg((length, 2))),
+            {"consts": 1, "carries": 1, "length": length, "reverse": length > 3},
+            "iuf",
+            regions,
+        )
+        for length in (0, 3, 4)
+    )
+
+
 register(
     OpDef(
         "scan",
@@ -275,6 +292,6 @@ register(
         attrs=("consts", "carries", "length", "reverse"),
         regions=1,
         doc="a loop over the slices of arrays, which carries values and stacks results",
-        extra={"examples": ()},
+        extra={"examples": _examples()},
     )
 )

@@ -9,7 +9,7 @@ Regions capture nothing; all that they read comes in as operands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..residuals import Split, is_heavy, split
 from ..types import TAPE, TensorType, Type
 from .batch_structured import batch_cond
 from .composed import instantiated
-from .families import check_dtype
+from .families import Arg, DType, Example, check_dtype
 
 
 def listed(types: Sequence[Type]) -> str:
@@ -38,6 +38,13 @@ def check_checkpoint(checkpoint: str | int) -> None:
     slots = isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint > 0
     if not slots and checkpoint not in ("all", "sqrt"):
         raise GraphError(f'checkpoint={checkpoint!r} is not "all", "sqrt" or a number of slots')
+
+
+def region(name: str, types: Sequence[Type], build: Callable[..., Sequence[Value]]) -> Graph:
+    """A graph of parameters of `types`; `build(b, *params)` gives its outputs."""
+    graph = Graph(name)
+    graph.outputs = list(build(Builder(graph), *(graph.add_param(t) for t in types)))
+    return graph
 
 
 # cond
@@ -127,8 +134,8 @@ def _forward_cond(
         new.outputs = [*out[:count], tape]
         branches.append(new)
     operands = [*op.operands, b.op("tape_new")]
-    *results, tape = b.append(op.definition, operands, {}, branches).results
-    return results, _Branches(wrt, outputs, parts, tape)
+    *found, tape = b.append(op.definition, operands, {}, branches).results
+    return found, _Branches(wrt, outputs, parts, tape)
 
 
 def _vjp_cond(
@@ -163,6 +170,17 @@ def _vjp_cond(
     return grads
 
 
+def _cond_examples() -> tuple[Example, ...]:
+    def regions(dtype: DType) -> tuple[Graph, ...]:
+        pair = [TensorType((2, 3), dtype)] * 2
+        return (
+            region("product", pair, lambda b, x, y: [b.mul(x, y), x]),
+            region("sum", pair, lambda b, x, y: [b.add(x, y), y]),
+        )
+
+    return (Example((Arg((), "i32", 3), Arg((2, 3)), Arg((2, 3))), {}, "iuf", regions),)
+
+
 register(
     OpDef(
         "cond",
@@ -175,6 +193,6 @@ register(
         batch=batch_cond,
         regions=-1,
         doc="one of several branches, chosen at run time",
-        extra={"examples": ()},
+        extra={"examples": _cond_examples()},
     )
 )
