@@ -209,7 +209,9 @@ def test_static_fori_loop_unrolled(wrap: Callable[..., Any]) -> None:
         for lower, upper in ((0, 7), (-2, 3), (4, 4), (5, 1)):
 
             def f(x: Any, lower: int = lower, upper: int = upper, unroll: Any = unroll) -> Any:
-                body = lambda i, c: np.sin(c) + x * i  # noqa: E731
+                def body(i: Any, c: Any) -> Any:
+                    return np.sin(c) + x * i
+
                 return jt.fori_loop(lower, upper, body, x, unroll=unroll)
 
             want = X

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import errors, pytree
-from .control import check_callable
-from .core import Tracer
+from .control import check_callable, is_plain
+from .core import Tracer, as_value, wrap
 from .errors import complain
 from .regions import show_tree
 from .shapes import ShapeDtype
@@ -34,7 +34,10 @@ def associative_scan(
     leaves, tree = pytree.flatten(elems)
     if not leaves:
         return elems
-    leaves = [x if isinstance(x, (Tracer, np.ndarray)) else np.asarray(x) for x in leaves]
+    if is_plain():
+        leaves = [x if isinstance(x, Tracer) else np.asarray(x) for x in leaves]
+    else:
+        leaves = [wrap(as_value(x), scalar=False) for x in leaves]
     names = pytree.leaf_names(elems, "elems")
     for name, x in zip(names, leaves, strict=True):
         if not -x.ndim <= axis < x.ndim:
