@@ -204,20 +204,17 @@ def test_a_number_that_becomes_an_array(jit: Callable[..., Any]) -> None:
 # fori_loop with static bounds is a scan
 
 
-def test_static_fori_loop_unrolled(wrap: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("bounds", [(0, 7), (-2, 3), (4, 4), (5, 1)])
+def test_static_fori_loop_unrolled(wrap: Callable[..., Any], bounds: tuple[int, int]) -> None:
+    def f(x: Any, unroll: Any) -> Any:
+        return jt.fori_loop(*bounds, lambda i, c: np.sin(c) + x * i, x, unroll=unroll)
+
+    want = X
+    for i in range(*bounds):
+        want = np.sin(want) + X * i
     for unroll in (1, 3, True):
-        for lower, upper in ((0, 7), (-2, 3), (4, 4), (5, 1)):
-
-            def f(x: Any, lower: int = lower, upper: int = upper, unroll: Any = unroll) -> Any:
-                def body(i: Any, c: Any) -> Any:
-                    return np.sin(c) + x * i
-
-                return jt.fori_loop(lower, upper, body, x, unroll=unroll)
-
-            want = X
-            for i in range(lower, upper):
-                want = np.sin(want) + X * i
-            np.testing.assert_allclose(wrap(f)(X), want, rtol=1e-13)
+        got = wrap(lambda x, unroll=unroll: f(x, unroll))(X)
+        np.testing.assert_allclose(got, want, rtol=1e-13)
 
 
 def test_fori_loop_checkpoint_and_unroll(jit: Callable[..., Any]) -> None:
