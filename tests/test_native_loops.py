@@ -125,6 +125,25 @@ def test_tape(trips, width):
     check(tape_graph(width), np.array(trips), x)
 
 
+def test_an_empty_tape_gives_zeros_and_empty_tapes():
+    graph = Graph("empty")
+    b = Builder(graph)
+    x = graph.add_param(TensorType((3,), F64))
+    outer, y, inner, z = b.op("tape_pop", b.tape_new(), types=(x.type, TAPE, INT))
+    inner, w = b.op("tape_pop", inner, types=(x.type,))
+    inner = b.op("tape_push", b.op("tape_push", inner, x), b.add(x, x))  # now it is a tape
+    outer = b.op("tape_push", outer, inner)
+    outer, inner = b.op("tape_pop", outer, types=(TAPE,))
+    inner, twice = b.op("tape_pop", inner, types=(x.type,))
+    inner, once = b.op("tape_pop", inner, types=(x.type,))
+    inner, none = b.op("tape_pop", inner, types=(x.type,))
+    graph.outputs = [y, z, w, twice, once, none]
+    x = np.array([1.0, -2.0, 3.0])
+    got = native(graph, x)
+    for g, want in zip(got, [0 * x, np.array(0), 0 * x, 2 * x, x, 0 * x], strict=True):
+        np.testing.assert_array_equal(g, want)
+
+
 def test_memory_of_tapes_is_given_back():
     import resource
 

@@ -144,6 +144,12 @@ class EntryEmitter:
             f"i64 {nbytes}, i1 false)"
         )
 
+    def clear(self, target: str, nbytes: int) -> None:
+        self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        self.line(
+            f"call void @llvm.memset.p0.i64(ptr align 1 {target}, i8 0, i64 {nbytes}, i1 false)"
+        )
+
     def fail_if(self, condition: str, site: str) -> None:
         """Leave the entry with an error site if `condition` holds."""
         bad, good = self.label("fail"), self.label("fine")

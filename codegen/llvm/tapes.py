@@ -3,7 +3,8 @@
 A tape is a struct that the handle points at: the link of the call's list of tapes, the top of the stack,
 and the bounds of the block that the top is in. Blocks are linked to the ones below; a block that has
 become empty is freed, and all that is left is freed when the entry returns, whatever happened. So a tape
-needs no owner, and one that is never read leaks nothing. Records are rounded to 16 bytes and do not
+needs no owner, and one that is never read leaks nothing. An empty tape gives zeros, and for a tape in
+a record a null handle, which the first push on it replaces. Records are rounded to 16 bytes and do not
 cross blocks; blocks double in size up to a limit.
 """
 
@@ -44,6 +45,21 @@ made:
   store i64 {_FIRST_BLOCK}, ptr %size, align 8
   br label %out
 out:
+  ret ptr %t
+}}
+
+; The tape behind a handle. A null handle is what an empty tape gave for a tape in a record: a new one.
+define internal ptr @tape_open(ptr %handle, ptr %tapes) nounwind {{
+entry:
+  %old = load ptr, ptr %handle, align 8
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %make, label %out
+make:
+  %new = call ptr @tape_new(ptr %tapes)
+  store ptr %new, ptr %handle, align 8
+  br label %out
+out:
+  %t = phi ptr [ %old, %entry ], [ %new, %make ]
   ret ptr %t
 }}
 
@@ -94,15 +110,22 @@ made:
   ret ptr %data
 }}
 
-; Make room for the pop: drop the block that a pop has emptied. Then take n bytes off.
+; Make room for the pop: drop the block that a pop has emptied. Then take n bytes off. Null if the tape
+; is empty.
 define internal ptr @tape_pop(ptr %t, i64 %n) nounwind {{
 entry:
+  %absent = icmp eq ptr %t, null
+  br i1 %absent, label %nothing, label %begin
+begin:
   %top_at = getelementptr %tape, ptr %t, i64 0, i32 2
   %end_at = getelementptr %tape, ptr %t, i64 0, i32 3
   %block_at = getelementptr %tape, ptr %t, i64 0, i32 1
   br label %look
 look:
   %b = load ptr, ptr %block_at, align 8
+  %bare = icmp eq ptr %b, null
+  br i1 %bare, label %nothing, label %look_in
+look_in:
   %top = load ptr, ptr %top_at, align 8
   %data = getelementptr i8, ptr %b, i64 32
   %empty = icmp eq ptr %top, %data
@@ -123,6 +146,8 @@ take:
   %record = getelementptr i8, ptr %top, i64 %minus
   store ptr %record, ptr %top_at, align 8
   ret ptr %record
+nothing:
+  ret ptr null
 }}
 
 define internal void @tapes_free(ptr %tapes) nounwind {{
@@ -178,7 +203,8 @@ def new(e: EntryEmitter, step: TapeNew) -> None:
 
 
 def push(e: EntryEmitter, step: TapePush) -> None:
-    tape = e.op(f"load ptr, ptr {e.pointer(step.handle)}, align 8")
+    tape = e.op(f"call ptr @tape_open(ptr {e.pointer(step.handle)}, ptr %tapes)")
+    e.fail_if(e.op(f"icmp eq ptr {tape}, null"), str(step.site))
     record = e.op(f"call ptr @tape_push(ptr {tape}, i64 {_record_bytes(step)})")
     e.fail_if(e.op(f"icmp eq ptr {record}, null"), str(step.site))
     for at, array, nbytes in _places(e, record, step):
@@ -188,8 +214,18 @@ def push(e: EntryEmitter, step: TapePush) -> None:
 def pop(e: EntryEmitter, step: TapePop) -> None:
     tape = e.op(f"load ptr, ptr {e.pointer(step.handle)}, align 8")
     record = e.op(f"call ptr @tape_pop(ptr {tape}, i64 {_record_bytes(step)})")
+    full, empty, end = e.label("record"), e.label("zeros"), e.label("popped")
+    e.line(f"br i1 {e.op(f'icmp eq ptr {record}, null')}, label %{empty}, label %{full}")
+    e.start(full)
     for at, array, nbytes in _places(e, record, step):
         e.copy(e.pointer(array), at, nbytes)
+    e.line(f"br label %{end}")
+    e.start(empty)
+    for array in step.values:
+        if array.nbytes:
+            e.clear(e.pointer(array), array.nbytes)
+    e.line(f"br label %{end}")
+    e.start(end)
 
 
 def _places(e: EntryEmitter, record: str, step: TapePush | TapePop) -> list[tuple[str, Array, int]]:
