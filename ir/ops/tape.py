@@ -28,7 +28,7 @@ from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError, OpDef, register
 from ..types import TAPE, TOKEN, TapeType, TensorType, Type, type_of
-from .batch_structured import batch_tape
+from .batch_tapes import batch_new, batch_pop, batch_push
 
 Tape = tuple[Any, ...]  # () or (the tape below, the top record): immutable, so views may be shared
 EMPTY: Tape = ()
@@ -130,7 +130,7 @@ register(
         "source",
         lambda: TAPE,
         lambda: (EMPTY,),
-        batch=batch_tape,
+        batch=batch_new,
         doc="an empty tape",
         extra={"examples": ()},
     )
@@ -143,7 +143,7 @@ register(
         lambda tape, *values: ((tape, values),),
         _jvp_push,
         _vjp_push,
-        batch=batch_tape,
+        batch=batch_push,
         doc="the tape with a record of these values on top",
         extra={"examples": ()},
     )
@@ -156,7 +156,7 @@ register(
         _pop,
         _jvp_pop,
         _vjp_pop,
-        batch=batch_tape,
+        batch=batch_pop,
         attrs=("types",),
         doc="the tape without its top record, and the values of that record; zeros if it is empty",
         extra={"examples": ()},
