@@ -2,9 +2,9 @@
 
     evaluate(graph, [x, y])  ->  [result, ...]
 
-Tensors are ndarrays of exactly the declared type, tokens are None. Results may be views of
-inputs or of each other, and may be read-only. A failed check raises IndexError (gather, scatter) or
-AssertionError (assert).
+Tensors are ndarrays of exactly the declared type, tokens are None, tapes are tuples (`ops.tape`).
+Results may be views of inputs or of each other, and may be read-only. A failed check raises
+IndexError (gather, scatter) or AssertionError (assert).
 """
 
 from __future__ import annotations

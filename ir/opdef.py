@@ -57,7 +57,8 @@ class OpDef:
     """One op. See the module's docstring for the rules' signatures."""
 
     name: str
-    family: str  # elementwise | linear | reduction | opaque | structured | effect | source
+    # elementwise | linear | bilinear | reduction | scan | opaque | structured | tape | effect | source
+    family: str
     infer: Callable[..., Any]
     reference: Callable[..., Any]
     jvp: Callable[..., Any] | None = None

@@ -1,9 +1,12 @@
 """Programs with loops, for tests of their derivatives, passes and lowering.
 
-    loop = Loop(b, "while", fixed=[c], state=[i, x]) ...
+    def body(i, c, x):                        # the trip's number, a loop invariant, the carry
+        return [x.sin() * c]
 
-`while_loop`, `scan` and `cond` append the op to a Builder; their regions are Python functions over
-Terms (`ir.ops.term`), which get the fixed values first.
+    graph = program(lambda n, c, x: repeat(n, body, [c], [x]), np.int64(3), 2.0, 0.5)
+
+`while_loop`, `repeat`, `scan`, `lanes_while` and `cond` append ops; their regions are Python functions
+over Terms (`ir.ops.term`), which get the fixed values first.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from jitney.ir.graph import Graph, Value
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
 from jitney.ir.ops.term import Term
-from jitney.ir.types import I32, I64, TensorType, type_of
+from jitney.ir.types import I32, I64, type_of
 from jitney.ir.verify import verify
 
 Region = Callable[..., Sequence[Any]]
@@ -123,7 +126,3 @@ def gradient(graph: Graph, wrt: Sequence[int] | None = None) -> Graph:
 
 def run(graph: Graph, *arrays: Any) -> list[np.ndarray]:
     return evaluate(graph, [np.asarray(a) for a in arrays])
-
-
-def types(*shapes: tuple[int, ...], dtype: Any = np.float64) -> list[TensorType]:
-    return [TensorType(s, np.dtype(dtype)) for s in shapes]
