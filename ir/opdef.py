@@ -14,7 +14,10 @@ Rules are plain functions:
   operand, None standing for zero. `b` is a `Builder`; `op` lives in the graph that `b` appends to.
 - `vjp(b, op, cotangents, wanted)` gives one cotangent per operand (None for zero, or where
   `wanted[i]` is false). `cotangents` has one entry per result, None standing for zero.
-- `batch(b, op, operands, axes)` gives `(results, result_axes)`: filled in with vmap.
+- `batch(b, op, operands, batched)` gives `(results, batched_results)`. `b` is a `BatchBuilder`, which
+  knows how many examples there are; `operands` are values of its graph, and those marked in `batched`
+  have a leading dimension, one entry per example. So have the results that the rule marks. It is asked
+  where an operand is batched, and where `op` has effects or needs the mask `b.active` (`batching`).
 
 A structured op is computed along with its derivative, so that its regions run once. Its rules
 stand in for the op itself, and have other signatures; `forward` says that it is so:

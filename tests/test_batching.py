@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import arrays_of, random_graphs
+from graphs import arrays_of, random_graphs, smooth_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jitney.ir.autodiff import jvp_graph, vjp_graph
 from jitney.ir.batching import BatchingError, batch_graph
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
@@ -99,7 +100,7 @@ def test_a_matrix_times_many_vectors_needs_no_transpose() -> None:
     assert [op.name for op in new.ops] == ["dot"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_random_graphs(data: st.DataObject) -> None:
     graph, arrays = data.draw(random_graphs(max_ops=20, exact=True, effects=False))
@@ -472,3 +473,17 @@ def test_batching_twice(data: st.DataObject) -> None:
     once, flags = batch_graph(graph, [True] * len(arrays), 2)
     rows = [np.stack([a, a]) for a in arrays]
     compare(once, [True] * len(arrays), 2, [np.stack([r, r[::-1]]) for r in rows], exact=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_batched_derivatives(data: st.DataObject) -> None:
+    graph, arrays = data.draw(smooth_graphs(max_ops=12))
+    derive = data.draw(st.sampled_from([vjp_graph, jvp_graph]))
+    derivative = derive(graph, list(range(len(arrays))))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    batched = [data.draw(st.booleans()) for _ in derivative.params]
+    shapes = [
+        ((2,) if f else ()) + v.shape for v, f in zip(derivative.params, batched, strict=True)
+    ]
+    compare(derivative, batched, 2, [rng.normal(size=shape) for shape in shapes])
