@@ -58,8 +58,8 @@ def truth(self: Tracer) -> bool:
         f"a traced value has no truth value yet: it {_why(self)}, but `if`, `while`, `and`, `or`, "
         "`not`, `assert` and comparisons in a chain ask for it now",
         "write jt.where(condition, a, b) to choose by element, jt.cond(condition, then, "
-        "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or "
-        f"{_make_static(self)}.",
+        "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or let "
+        f"jit(autograph=True) do that for you; or {_make_static(self)}.",
         operands={"condition": self},
     )
 

@@ -103,6 +103,7 @@ class Trace:
         self.done = False
         self.captures: list[Capture] = []
         self.token: Value | None = None  # the latest order token of effectful ops
+        self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id
 
@@ -166,6 +167,16 @@ class Trace:
                 if outer in self.parent.builder.active:
                     self.builder.active.add(inner)
         return inner
+
+    def adopt(self, storage: Storage) -> bool:
+        """Take over an array of an enclosing trace to assign to it, where autograph traces."""
+        trace: Trace | None = self
+        while trace is not storage.trace:
+            if trace is None or trace.adoption is None:
+                return False
+            trace = trace.parent
+        self.adoption.adopt(storage)
+        return True
 
     def encloses(self, other: Trace | None) -> bool:
         """Whether `other` is this trace or nested in it."""

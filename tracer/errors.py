@@ -109,6 +109,10 @@ class CaseError(JitneyError, AssertionError):
     """`case` where no predicate is True and there is no default, or several are (exclusive=True)."""
 
 
+class UndefinedVariableError(JitneyError, UnboundLocalError):
+    """Under autograph: a variable that has a value on some paths only, which run time decides."""
+
+
 class TransformError(JitneyError, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
 

@@ -67,6 +67,7 @@ class JitFunction:
         static_argnums: int | Sequence[int] | None = None,
         static_argnames: str | Sequence[str] | None = None,
         donate_argnums: int | Sequence[int] | None = None,
+        autograph: bool = False,
         check: bool = False,
         fastmath: bool = False,
         device: str = "cpu",
@@ -89,6 +90,7 @@ class JitFunction:
             "static_argnums": static_argnums,
             "static_argnames": static_argnames,
             "donate_argnums": donate_argnums,
+            "autograph": autograph,
             "check": check,
             "fastmath": fastmath,
             "device": device,
@@ -205,7 +207,16 @@ class JitFunction:
             raise errors.ReadOnlyError("assignment destination is read-only") from None
 
     def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        return self._target(*args, **kwargs)
+        return self._adapt(self._target)(*args, **kwargs)
+
+    def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What is called to trace `function`: the function itself, or autograph's twin of it."""
+        if not self._options["autograph"]:
+            return function
+        from .autograph import convert
+
+        adapted: Callable[..., Any] = convert(function)
+        return adapted
 
     @property
     def _raw(self) -> Callable[..., Any]:
@@ -240,13 +251,13 @@ class JitFunction:
     def _trace(self, call: Call) -> tuple[Traced, Outside]:
         """Trace with tracers in place of closed-over arrays. Where Python needs their values
         (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
-        outside = Outside(self._raw, self._owner_path())
+        outside = Outside(self._raw, self._owner_path(), adapt=self._adapt)
         try:
             return self._trace_with(call, outside), outside
         except errors.JitneyError:
             if not outside.hidden:
                 raise
-            outside = Outside(self._raw, self._owner_path(), substitute=False)
+            outside = Outside(self._raw, self._owner_path(), False, self._adapt)
             try:
                 return self._trace_with(call, outside), outside
             except errors.JitneyError:
@@ -448,6 +459,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
+    autograph: bool = False,
     check: bool = False,
     fastmath: bool = False,
     device: str = "cpu",
@@ -465,6 +477,10 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     donate_argnums
         Arrays that the caller gives up: their memory may be reused for results. It is a permission;
         do not read the arrays after the call.
+    autograph
+        Let Python's own control flow depend on traced values: `if`, `while`, `for` over ranges and
+        arrays, `break`, `continue`, early `return`, `and`, `or`, `not`, conditional expressions and
+        `assert` become ops, here and in the functions of yours that are called. It reads the source.
     check
         Trace twice and raise ImpureFunctionError, with the line, if the two differ.
     fastmath
@@ -493,6 +509,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
         "donate_argnums": donate_argnums,
+        "autograph": autograph,
         "check": check,
         "fastmath": fastmath,
         "device": device,

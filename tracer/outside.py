@@ -49,10 +49,18 @@ class Outside:
     """Everything that `function` takes from outside, as it is now.
 
     `owner` is a path to `self`. Without `substitute`, arrays are guarded by content as other values.
+    `adapt` makes of the function, or of its copy, the one that is called (autograph's).
     """
 
-    def __init__(self, function: Any, owner: Path | None, substitute: bool = True) -> None:
+    def __init__(
+        self,
+        function: Any,
+        owner: Path | None,
+        substitute: bool = True,
+        adapt: Callable[[Any], Any] = lambda function: function,
+    ) -> None:
         self.function = function
+        self.adapt = adapt
         self.owner = owner
         self.reads: Reads = find_reads(function, owner)
         self.hidden: list[Hidden] = []
@@ -95,7 +103,7 @@ class Outside:
         target = self.owner.read() if self.owner else None
         if not self.hidden:
             function = self.function if target is None else MethodType(self.function, target)
-            result = function(*args, **kwargs)
+            result = self.adapt(function)(*args, **kwargs)
             if target is not None:
                 _refuse_leaks(target, attributes_of(target) or {})
         else:
@@ -103,7 +111,7 @@ class Outside:
             function = copies.function(self.function)
             if target is not None:
                 function = MethodType(function, copies.object(target))
-            result = function(*args, **kwargs)
+            result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
         for path, value, state in self._random:
             if random_state(value) != state:

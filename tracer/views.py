@@ -64,13 +64,14 @@ def assign(x: Tracer, new: Value) -> None:
     if storage.trace is not current_trace():
         as_value(x)  # names a leak
         here = current_trace()
-        complain(
-            errors.OuterMutationError,
-            f"assignment, inside {here.what if here else 'this function'}, to an array that lives "
-            f"outside of it",
-            "pass the array in as an operand or as part of the carry, and return it.",
-            operands={"array": x},
-        )
+        if here is None or not here.adopt(storage):
+            complain(
+                errors.OuterMutationError,
+                f"assignment, inside {here.what if here else 'this function'}, to an array that "
+                "lives outside of it",
+                "pass the array in as an operand or as part of the carry, and return it.",
+                operands={"array": x},
+            )
     if not x.writeable:
         complain(
             errors.ReadOnlyError,

@@ -1,0 +1,332 @@
+"""An `if` whose condition is traced, as a `cond` op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.build import Builder
+from ...ir.graph import Graph, Value
+from ...ir.opdef import OPS
+from ...ir.types import BOOL, I32, TensorType
+from .. import errors, pytree
+from ..core import Storage, Tracer, as_value, emit, require_trace, wrap
+from ..effects import advance, order_token
+from ..errors import complain
+from ..regions import Out, Region, common_type, have_effects, show_tree, trace_region
+from ..regions import union as captures
+from ..source import user_line
+from .adoption import Adoption, union, write
+from .jumps import RESULT
+from .variables import (
+    Containers,
+    State,
+    Undefined,
+    is_traceable,
+    out_of,
+    settle,
+    same,
+    shown,
+)
+
+_CHEAP = frozenset({"elementwise", "source"})
+_FEW = 12
+_EMPTY = pytree.flatten(((), {}))[1]
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """A leaf that a region computed: its result number `index`."""
+
+    index: int
+
+
+@dataclass
+class _End:
+    """One object at the end of a branch."""
+
+    value: Any
+    tree: pytree.TreeDef
+    leaves: list[Any]  # _Inside, or the leaf itself if it comes from outside of the branch
+
+
+class _Branch:
+    """One traced branch: its region, the final values, and what it did to outer arrays."""
+
+    def __init__(
+        self, function: Callable[[], Any], state: State, objects: Sequence[Any], what: str
+    ) -> None:
+        self.ends: list[_End] = []
+        self.storages: dict[Storage, Value] = {}
+        self.result: Any = None
+        entry, containers = state.get(), Containers(objects)
+
+        def run() -> list[Any]:
+            trace = require_trace()
+            adoption = Adoption(trace)
+            out: list[Any] = []
+            try:
+                self.result = function()
+                values = [v for v, live in zip(state.get(), state.live, strict=True) if live]
+                copies = [x.copy() for x in objects]
+                for value in (self.result, *values, *copies):
+                    leaves, tree = pytree.flatten(value)
+                    kept: list[Any] = []
+                    for leaf in leaves:
+                        if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
+                            kept.append(_Inside(len(out)))
+                            out.append(wrap(leaf.value, leaf.weak, scalar=leaf.scalar))
+                        else:
+                            kept.append(leaf)
+                    self.ends.append(_End(value, tree, kept))
+            finally:
+                self.storages = adoption.finish()
+                state.set(entry)
+                containers.restore()
+            return [*out, *(wrap(v, scalar=False) for v in self.storages.values())]
+
+        self.region: Region = trace_region(run, [], _EMPTY, what)
+        self.count = len(self.region.values) - len(self.storages)
+        self.storages = dict(zip(self.storages, self.region.values[self.count :], strict=True))
+
+    def out(self, leaf: Any) -> Out:
+        return self.region.outs[leaf.index] if isinstance(leaf, _Inside) else out_of(leaf)
+
+    def made_at(self, leaf: Any) -> str:
+        return self.region.made_at(leaf.index) if isinstance(leaf, _Inside) else ""
+
+
+def branch(
+    pred: Tracer,
+    functions: Sequence[Callable[[], Any]],
+    state: State,
+    what: str = "if",
+    names: Sequence[str] = ("else", "if"),
+) -> Any:
+    """`functions[pred]()`, decided at run time, with what it does to the variables of `state`.
+
+    Returns what the functions return.
+    """
+    line = user_line(2)
+    where = f"line {line.line}" if line else "this line"
+    state.own_arrays()
+    entry, live = state.get(), state.live
+    objects = state.containers()
+    branches = []
+    for function, name in zip(functions, names, strict=True):
+        try:
+            branches.append(_Branch(function, state, list(objects.values()), f"the {name} branch of {what}"))
+        except Exception as error:
+            _note(error, f"the condition of the `{what}` at {where} is known only when the compiled "
+                  "function runs, so both branches are traced; to check a value then, use `assert`")
+            raise
+    merge = _Merge(branches, what, names, where)
+    labels = ["", *(n for n, is_live in zip(state.names, live, strict=True) if is_live)]
+    labels += objects
+    plans = [
+        merge.object(label, [b.ends[i] for b in branches]) for i, label in enumerate(labels)
+    ]
+    storages = union([b.storages for b in branches])
+    results = merge.emit(pred, storages)
+    for storage, value in zip(storages, results[len(merge.outs) :], strict=False):
+        write(storage, value)
+    found = [plan(results) for plan in plans]
+    values = iter(found[1:])
+    state.set([next(values) if is_live else old for old, is_live in zip(entry, live, strict=True)])
+    for container, content in zip(objects.values(), values, strict=True):
+        settle(container, content)
+    return found[0]
+
+
+def _note(error: BaseException, text: str) -> None:
+    if not isinstance(error, errors.JitneyError) and not getattr(error, "__notes__", None):
+        error.add_note(text)
+
+
+class _Merge:
+    """Finds for each leaf whether the branches agree on it, or which result of the op it is."""
+
+    def __init__(
+        self, branches: Sequence[_Branch], what: str, names: Sequence[str], where: str
+    ) -> None:
+        self.branches, self.what, self.names, self.where = branches, what, names, where
+        self.outs: list[Out] = []
+        self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros
+
+    def object(self, label: str, ends: list[_End]) -> Callable[[Sequence[Value]], Any]:
+        """How to make the object called `label` of the op's results."""
+        if same(ends[0].value, ends[1].value):
+            return lambda results: ends[0].value
+        missing = [isinstance(end.value, Undefined) for end in ends]
+        if all(missing):
+            known = next((e.value for e in ends if e.value.why), ends[0].value)
+            return lambda results: known
+        if any(missing) and label != RESULT:
+            return self._undefined(label, ends, missing)
+        if any(missing):
+            end = ends[missing.index(False)]
+            ends = [end, end]
+        if ends[0].tree != ends[1].tree:
+            self._refuse_structure(label, ends)
+        tree = ends[0].tree
+        parts = [
+            self._leaf(label, i, pair, missing, tree)
+            for i, pair in enumerate(zip(ends[0].leaves, ends[1].leaves, strict=True))
+        ]
+        return lambda results: pytree.unflatten(tree, [part(results) for part in parts])
+
+    def _undefined(
+        self, label: str, ends: list[_End], missing: list[bool]
+    ) -> Callable[[Sequence[Value]], Any]:
+        index = missing.index(True)
+        why = ends[index].value.why or (
+            f"the `{self.what}` at {self.where} gives it one in only one of its branches"
+        )
+        gone = Undefined(label, why)
+        return lambda results: gone
+
+    def _leaf(
+        self, label: str, position: int, pair: Sequence[Any], missing: list[bool], tree: Any
+    ) -> Callable[[Sequence[Value]], Any]:
+        inside = [isinstance(leaf, _Inside) for leaf in pair]
+        if not any(inside) and same(*pair):
+            return lambda results: pair[0]
+        if not all(i or is_traceable(leaf) for i, leaf in zip(inside, pair, strict=True)):
+            self._refuse(label, position, pair, tree)
+        outs = [
+            b.out(leaf)
+            for b, leaf, gone in zip(self.branches, pair, missing, strict=True)
+            if not gone
+        ]
+        common = common_type(outs)
+        if common is None:
+            self._refuse(label, position, pair, tree)
+        number = len(self.outs)
+        self.outs.append(common)
+        self.sources.append(
+            [None if gone else leaf for leaf, gone in zip(pair, missing, strict=True)]
+        )
+        return lambda results: wrap(results[number], common.weak, scalar=common.scalar)
+
+    def emit(self, pred: Tracer, storages: Sequence[Storage]) -> Sequence[Value]:
+        """Append the op. Its results are those leaves, then the storages."""
+        trace = require_trace()
+        regions = [b.region for b in self.branches]
+        token = [order_token()] if have_effects(regions) else []
+        if not self.outs and not storages and not token:
+            return ()
+        now = {s: trace.lift(s.value, s.trace) for s in storages}
+        outer: list[list[Value | None]] = []  # per branch: results that come from outside
+        for k, b in enumerate(self.branches):
+            given: list[Value | None] = []
+            for out, source in zip(self.outs, self.sources, strict=True):
+                leaf = source[k]
+                fresh = leaf is None or isinstance(leaf, _Inside)
+                given.append(None if fresh else as_value(leaf, out.type.dtype))
+            given += [None if s in b.storages else now[s] for s in storages]
+            outer.append(given)
+        extra = [v for given in outer for v in given if v is not None]
+        captured = list(dict.fromkeys([*captures(regions), *extra]))
+        types = [*(out.type for out in self.outs), *(now[s].tensor for s in storages)]
+        graphs = [
+            self._close(k, captured, outer[k], types, storages, bool(token))
+            for k in range(len(self.branches))
+        ]
+        simple = None if token else self._logic(as_value(pred), graphs, captured, storages)
+        if simple is not None:
+            return simple
+        index = emit("convert", as_value(pred), dtype=I32)
+        with trace.builder.at(user_line(2)):
+            op = trace.builder.append(
+                OPS["cond"], [index.value, *token, *captured], {}, graphs
+            )
+        advance(op.results)
+        return op.results
+
+    def _logic(
+        self,
+        pred: Value,
+        graphs: Sequence[Graph],
+        captured: Sequence[Value],
+        storages: Sequence[Storage],
+    ) -> Sequence[Value] | None:
+        """Branches that only compare a few numbers are computed both, without a branch."""
+        count = sum(len(graph.ops) for graph in graphs)
+        if storages or count > _FEW or any(out.type != TensorType((), BOOL) for out in self.outs):
+            return None
+        if any(op.definition.family not in _CHEAP for graph in graphs for op in graph.ops):
+            return None
+        builder = require_trace().builder
+        with builder.at(user_line(3)):
+            no, yes = (builder.inline(graph, captured) for graph in graphs)
+            return [builder.select(pred, a, b) for a, b in zip(yes, no, strict=True)]
+
+    def _close(
+        self,
+        k: int,
+        captured: Sequence[Value],
+        outer: Sequence[Value | None],
+        types: Sequence[TensorType],
+        storages: Sequence[Storage],
+        token: bool,
+    ) -> Graph:
+        b = self.branches[k]
+        wanted: list[Value | None] = []
+        kinds: list[TensorType | None] = []
+        for source, type in zip(self.sources, types, strict=False):
+            if isinstance(source[k], _Inside):
+                wanted.append(b.region.values[source[k].index])
+                kinds.append(type)
+        mine = [b.storages[s] for s in storages if s in b.storages]
+        wanted += mine
+        kinds += [v.tensor for v in mine]
+        if token:
+            wanted.append(None)
+            kinds.append(None)
+        graph = b.region.close(captured, wanted, kinds, token_at=0 if token else None)
+        made = iter(graph.outputs)
+        position = {v: graph.params[i + token] for i, v in enumerate(captured)}
+        builder = Builder(graph)
+        outputs = []
+        for i, (type, given) in enumerate(zip(types, outer, strict=True)):
+            if given is not None:
+                outputs.append(position[given])
+            elif i < len(self.sources) and self.sources[i][k] is None:
+                outputs.append(builder.zeros(type))
+            else:
+                outputs.append(next(made))
+        graph.outputs = [*outputs, *made]
+        return graph
+
+    def _refuse_structure(self, label: str, ends: Sequence[_End]) -> None:
+        lines = [f"  {n}: {show_tree(e.tree)}" for n, e in zip(self.names, ends, strict=True)]
+        remedy = "give it the same containers, of the same lengths, in both branches."
+        if label == RESULT:
+            remedy = "return values of one structure from every path, None included."
+        complain(
+            errors.CarryError,
+            f"{self._what(label)} has another structure in each branch of the `{self.what}`:\n"
+            + "\n".join(reversed(lines)),
+            remedy,
+        )
+
+    def _refuse(self, label: str, position: int, pair: Sequence[Any], tree: Any) -> None:
+        part = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "")[position]
+        lines = []
+        for name, b, leaf in zip(self.names, self.branches, pair, strict=True):
+            if isinstance(leaf, _Inside) or is_traceable(leaf):
+                lines.append(f"  {name}: {b.out(leaf)}{b.made_at(leaf)}")
+            else:
+                lines.append(f"  {name}: {leaf!r} ({type(leaf).__name__})")
+        at = f" at {part}" if part else ""
+        complain(
+            errors.CarryError,
+            f"{self._what(label)} has another type{at} in each branch of the `{self.what}`:\n"
+            + "\n".join(reversed(lines)),
+            "make shapes and dtypes equal in both branches, with np.broadcast_to, reshape or "
+            ".astype; objects that are no arrays must be the same.",
+        )
+
+    def _what(self, label: str) -> str:
+        return shown(label) if label else "the value"

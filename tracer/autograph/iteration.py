@@ -1,0 +1,180 @@
+"""What a `for` loop may run over: traced ranges and arrays, and pairs of them, by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.types import I64, is_integer
+from .. import errors
+from ..core import Tracer, as_value, emit, wrap
+from ..effects import check
+from ..errors import complain, describe
+from .logic import choose
+from .variables import is_traced
+
+
+@dataclass
+class Items:
+    """A sequence of `length` items, an int or traced. `item(i)` gives one, `done(i, item)` is called
+    when the body has run on it."""
+
+    length: Any
+    item: Callable[[Any], Any]
+    done: Callable[[Any, Any], None] = lambda i, item: None
+    text: str = "range of a traced value"
+
+    def __iter__(self) -> Iterator[Any]:
+        if isinstance(self.length, int):
+            return map(self.item, range(self.length))
+        complain(
+            errors.TracerIndexError,
+            f"{self.text}: its length is known only when the compiled function runs, and only a "
+            "`for` statement can run over it",
+            "write a `for` statement, and assign the results into an array.",
+        )
+
+
+def items_of(x: Any) -> Items | None:
+    """The items of `x` by number; None if `x` is to be iterated in Python."""
+    if isinstance(x, Items):
+        return x
+    if is_traced(x) and x.ndim:
+        return _rows(x)
+    return None
+
+
+def _rows(x: Tracer) -> Items:
+    versions: dict[int, int] = {}
+
+    def item(i: Any) -> Any:
+        row = x[i]
+        if row.ndim:
+            row._strides = None
+            versions[id(row)] = row._storage.version
+        return row
+
+    def done(i: Any, row: Any) -> None:
+        # In NumPy the row is a view, and an assignment into it reaches the array.
+        if row.ndim and row._storage.version != versions.pop(id(row), row._storage.version):
+            x[i] = row
+
+    return Items(x.shape[0], item, done)
+
+
+def range_(*args: Any) -> Any:
+    """`range`, of integers that may be traced."""
+    if not any(is_traced(a) for a in args):
+        return range(*args)
+    if not 1 <= len(args) <= 3:
+        return range(*args)  # says what is wrong
+    for a in args:
+        if is_traced(a) and not (is_integer(a.dtype) and a.shape == ()):
+            complain(
+                errors.TracerIndexError,
+                f"range() needs integers, not {describe(a)}",
+                "convert it with .astype(np.int64).",
+                operands={"argument": a},
+            )
+    args = tuple(wrap(as_value(a, I64), "i") if is_traced(a) else a for a in args)
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    if is_traced(step):
+        check(step != 0, "range() arg 3 must not be zero")
+        last = choose(step > 0, -1, 1)
+    elif step == 0:
+        return range(0, 0, 0)
+    else:
+        last = -1 if step > 0 else 1
+    if isinstance(step, int) and step == 1:
+        length = stop if isinstance(start, int) and start == 0 else stop - start
+    else:
+        length = (stop - start + step + last) // step
+    return Items(length, lambda i: i * step + start if not _is_one(step) else _plus(i, start))
+
+
+def _is_one(x: Any) -> bool:
+    return isinstance(x, int) and x == 1
+
+
+def _plus(i: Any, start: Any) -> Any:
+    return i if isinstance(start, int) and start == 0 else i + start
+
+
+def enumerate_(iterable: Any, start: Any = 0) -> Any:
+    items = items_of(iterable)
+    if items is None:
+        return enumerate(iterable, start)
+    return Items(
+        items.length,
+        lambda i: (_plus(i, start), items.item(i)),
+        lambda i, pair: items.done(i, pair[1]),
+        "enumerate of a traced value",
+    )
+
+
+def zip_(*iterables: Any, **options: Any) -> Any:
+    found = [items_of(x) for x in iterables]
+    if not any(f is not None for f in found) or not all(
+        f is not None or hasattr(x, "__len__") for f, x in zip(found, iterables, strict=True)
+    ):
+        return zip(*iterables, **options)
+    lengths = [f.length if f else len(x) for f, x in zip(found, iterables, strict=True)]
+    parts = [f for f in found if f is not None]
+    if len(parts) < len(found) or options:
+        if all(isinstance(n, int) for n in lengths):
+            return zip(*iterables, **options)  # some are Python's: item by item
+        complain(
+            errors.TransformError,
+            "zip of a range of traced length and an ordinary sequence",
+            "make an array of the sequence with jt.asarray.",
+        )
+    length = lengths[0]
+    for other in lengths[1:]:
+        length = _smaller(length, other)
+
+    def done(i: Any, items: Any) -> None:
+        for part, item in zip(parts, items, strict=True):
+            part.done(i, item)
+
+    return Items(length, lambda i: tuple(p.item(i) for p in parts), done, "zip of a traced value")
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return choose(b < a, b, a)
+
+
+def reversed_(x: Any) -> Any:
+    items = items_of(x)
+    if items is None:
+        return reversed(x)
+    last = items.length - 1
+    return Items(
+        items.length,
+        lambda i: items.item(last - i),
+        lambda i, item: items.done(last - i, item),
+        "reversed of a traced value",
+    )
+
+
+def int_(*args: Any, **options: Any) -> Any:
+    if len(args) == 1 and is_traced(args[0]) and args[0].size == 1:
+        return _scalar(args[0], "i")
+    return int(*args, **options)
+
+
+def float_(*args: Any) -> Any:
+    if len(args) == 1 and is_traced(args[0]) and args[0].size == 1:
+        return _scalar(args[0], "f")
+    return float(*args)
+
+
+def _scalar(x: Tracer, weak: str) -> Tracer:
+    value = as_value(x, I64) if weak == "i" else as_value(x * 1.0)
+    if value.shape:
+        value = emit("reshape", value, shape=()).value
+    from ...ir.types import F64
+
+    return wrap(value if weak == "i" else emit("convert", value, dtype=F64).value, weak)

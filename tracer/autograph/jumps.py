@@ -1,0 +1,219 @@
+"""`break`, `continue` and early `return` become flags, so that every statement has one way out.
+
+    while c:                       _jt_break_1 = False
+        if p:                      while [not _jt_break_1 and] c:
+            break         ->           if p:
+        rest                               _jt_break_1 = True
+                                       else:
+                                           rest
+
+What follows a jump is moved into the other branch where that is possible, and guarded by `if not flag`
+elsewhere. The flags are ordinary Python values as long as the conditions are.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+RETURNED = "_jt_returned"
+RESULT = "_jt_result"
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class While(ast.While):
+    """A loop that ends when one of `flags` is set."""
+
+    flags: list[str]
+
+
+class For(ast.For):
+    flags: list[str]
+
+
+class Guard(ast.If):
+    """`if not any(flags): body`."""
+
+    flags: list[str]
+
+
+def lower(body: list[ast.stmt]) -> tuple[list[ast.stmt], bool]:
+    """The body of a function without jumps, and whether its result now is in `_jt_result`."""
+    early = any(_escapes(s) for s in body[:-1]) or (
+        body and not isinstance(body[-1], ast.Return) and bool(_escapes(body[-1]))
+    )
+    lowering = _Lowering()
+    if not early:
+        *rest, last = body
+        if isinstance(last, ast.Return):
+            return [*lowering.block(rest, None), last], False
+        return lowering.block(body, None), False
+    return lowering.block(body, None), True
+
+
+def assign(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+    target = ast.copy_location(ast.Name(name, ast.Store()), at)
+    return ast.copy_location(ast.Assign([target], value), at)
+
+
+def constant(value: object, at: ast.AST) -> ast.expr:
+    return ast.copy_location(ast.Constant(value), at)
+
+
+def _escapes(node: ast.AST) -> set[str]:
+    """The jumps that leave `node`: a subset of return, break, continue."""
+    if isinstance(node, ast.Return):
+        return {"return"}
+    if isinstance(node, ast.Break):
+        return {"break"}
+    if isinstance(node, ast.Continue):
+        return {"continue"}
+    if isinstance(node, _FUNCTIONS) or isinstance(node, ast.expr):
+        return set()
+    if isinstance(node, (ast.While, ast.For, ast.AsyncFor)):
+        return (_escape_any(node.body) & {"return"}) | _escape_any(node.orelse)
+    return _escape_any(ast.iter_child_nodes(node))
+
+
+def _escape_any(nodes: object) -> set[str]:
+    found: set[str] = set()
+    for node in nodes:  # type: ignore[attr-defined]
+        found |= _escapes(node)
+    return found
+
+
+def _always(body: Sequence[ast.stmt]) -> bool:
+    """Whether control never falls out of the end of `body`, because it jumps."""
+    for statement in body:
+        if isinstance(statement, (ast.Return, ast.Break, ast.Continue)):
+            return True
+        if isinstance(statement, ast.If) and _always(statement.body) and _always(statement.orelse):
+            return True
+        if isinstance(statement, (ast.With, ast.AsyncWith)) and _always(statement.body):
+            return True
+    return False
+
+
+class _Loop:
+    def __init__(self, number: int) -> None:
+        self.broken = f"_jt_break_{number}"
+        self.continued = f"_jt_continue_{number}"
+
+
+class _Lowering:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def block(self, body: Sequence[ast.stmt], loop: _Loop | None) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for i, statement in enumerate(body):
+            rest = list(body[i + 1 :])
+            if isinstance(statement, ast.Return):
+                value = statement.value or constant(None, statement)
+                out.append(assign(RESULT, value, statement))
+                out.append(assign(RETURNED, constant(True, statement), statement))
+                return out
+            if isinstance(statement, (ast.Break, ast.Continue)):
+                assert loop is not None
+                broken = isinstance(statement, ast.Break)
+                name = loop.broken if broken else loop.continued
+                out.append(assign(name, constant(True, statement), statement))
+                return out
+            kinds = _escapes(statement)
+            if isinstance(statement, ast.If) and kinds:
+                left, right = statement.body, statement.orelse
+                if _always(left) and not _always(right):
+                    right, rest, kinds = [*right, *rest], [], set()
+                elif _always(right) and not _always(left):
+                    left, rest, kinds = [*left, *rest], [], set()
+                elif _always(left):
+                    rest = []
+                new = ast.If(statement.test, self.block(left, loop), self.block(right, loop))
+                out.append(ast.copy_location(new, statement))
+            else:
+                out += self.statement(statement, loop)
+                if isinstance(statement, ast.While) and _endless(statement):
+                    # Such a loop is left by `return` alone.
+                    out.append(assign(RETURNED, constant(True, statement), statement))
+                    return out
+            if kinds:
+                if rest:
+                    out.append(self.guard(rest, kinds, loop))
+                return out
+            if not rest:
+                return out
+        return out
+
+    def guard(self, body: Sequence[ast.stmt], kinds: set[str], loop: _Loop | None) -> ast.stmt:
+        flags = self.flags(kinds, loop)
+        otherwise: list[ast.stmt] = []
+        if flags == [RETURNED]:  # so that it is known to be set after an `if` that sets it
+            otherwise = [assign(RETURNED, constant(True, body[0]), body[0])]
+        guard = Guard(constant(True, body[0]), self.block(body, loop), otherwise)
+        guard.flags = flags
+        return ast.copy_location(guard, body[0])
+
+    def flags(self, kinds: set[str], loop: _Loop | None) -> list[str]:
+        found = [RETURNED] if "return" in kinds else []
+        if loop is not None and "break" in kinds:
+            found.append(loop.broken)
+        if loop is not None and "continue" in kinds:
+            found.append(loop.continued)
+        return found
+
+    def statement(self, statement: ast.stmt, loop: _Loop | None) -> list[ast.stmt]:
+        if isinstance(statement, (ast.While, ast.For)):
+            return self.loop(statement, loop)
+        if isinstance(statement, ast.If):
+            statement.body = self.block(statement.body, loop)
+            statement.orelse = self.block(statement.orelse, loop)
+        elif isinstance(statement, ast.Try):
+            if statement.orelse:
+                kinds = _escape_any(statement.body)
+                orelse = self.block(statement.orelse, loop)
+                if kinds:
+                    orelse = [self.guard(statement.orelse, kinds, loop)]
+                statement.orelse = orelse
+            statement.body = self.block(statement.body, loop)
+            for handler in statement.handlers:
+                handler.body = self.block(handler.body, loop)
+            statement.finalbody = self.block(statement.finalbody, loop)
+        elif isinstance(statement, (ast.With, ast.AsyncWith)):
+            statement.body = self.block(statement.body, loop)
+        elif isinstance(statement, ast.Match):
+            for case in statement.cases:
+                case.body = self.block(case.body, loop)
+        return [statement]
+
+    def loop(self, statement: ast.While | ast.For, outer: _Loop | None) -> list[ast.stmt]:
+        self.count += 1
+        inner = _Loop(self.count)
+        kinds = _escape_any(statement.body)
+        flags = self.flags(kinds & {"return", "break"}, inner)
+        body = self.block(statement.body, inner)
+        if "continue" in kinds:
+            body.insert(0, assign(inner.continued, constant(False, statement), statement))
+        new: While | For
+        if isinstance(statement, ast.While):
+            new = While(statement.test, body, [])
+        else:
+            new = For(statement.target, statement.iter, body, [])
+        new.flags = flags
+        out: list[ast.stmt] = [ast.copy_location(new, statement)]
+        if "break" in kinds:
+            out.insert(0, assign(inner.broken, constant(False, statement), statement))
+        if statement.orelse:
+            if flags:
+                guard = Guard(constant(True, statement), self.block(statement.orelse, outer), [])
+                guard.flags = flags
+                out.append(ast.copy_location(guard, statement.orelse[0]))
+            else:
+                out += self.block(statement.orelse, outer)
+        return out
+
+
+def _endless(statement: ast.While) -> bool:
+    """Whether nothing but `return` ends the loop."""
+    test, kinds = statement.test, _escape_any(statement.body)
+    forever = isinstance(test, ast.Constant) and bool(test.value)
+    return forever and "return" in kinds and "break" not in kinds

@@ -1,0 +1,172 @@
+"""Truth, `and`, `or`, `not`, conditional expressions, comparisons and assertions of either kind."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from ..core import Tracer, as_value, emit, wrap
+from ..effects import check
+from ..errors import complain
+from .branches import branch
+from .variables import State, is_traced
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.is_,
+    "is not": operator.is_not,
+}
+NOTHING = State((), lambda: (), lambda values: None, (), (), (), lambda: (), False)
+
+
+def truth(x: Any) -> Any:
+    """`bool(x)`, which may be a traced bool."""
+    if not is_traced(x) or x.size != 1:
+        return bool(x)  # complains of arrays with several elements
+    value = as_value(x)
+    if value.shape:
+        value = emit("reshape", value, shape=()).value
+    if value.dtype.kind != "b":
+        value = emit("ne", value, as_value(0, value.dtype)).value
+    return wrap(value, "b")
+
+
+def if_exp(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """`then() if test else otherwise()`"""
+    if not is_traced(test):
+        return then() if test else otherwise()
+    return branch(truth(test), [otherwise, then], NOTHING, "conditional expression")
+
+
+def and_(left: Any, right: Callable[[], Any]) -> Any:
+    """`left and right()`"""
+    if not is_traced(left):
+        return left and right()
+    return branch(truth(left), [lambda: left, right], NOTHING, "and", ("left", "right"))
+
+
+def or_(left: Any, right: Callable[[], Any]) -> Any:
+    """`left or right()`"""
+    if not is_traced(left):
+        return left or right()
+    return branch(truth(left), [right, lambda: left], NOTHING, "or", ("right", "left"))
+
+
+def not_(x: Any) -> Any:
+    """`not x`"""
+    if not is_traced(x):
+        return not x
+    return wrap(emit("invert", as_value(truth(x))).value, "b")
+
+
+def none_of(*flags: Any) -> Any:
+    """`not (a or b or ...)`, of flags that break, continue or return set."""
+    found: Any = False
+    for flag in flags:
+        if found is False or flag is True:
+            found = flag
+        elif flag is not False and found is not True:
+            found = found | flag
+    return not_(found)
+
+
+def compare(left: Any, *rest: Any) -> Any:
+    """`a < b <= c`: an operator and a function for the right side, in turn."""
+    op, make = rest[:2]
+    right = make()
+    if op in ("in", "not in"):
+        result = in_(left, right) if op == "in" else not_in(left, right)
+    else:
+        result = _COMPARISONS[op](left, right)
+    if len(rest) == 2:
+        return result
+    return and_(result, lambda: compare(right, *rest[2:]))
+
+
+def in_(x: Any, container: Any) -> Any:
+    """`x in container`"""
+    if is_traced(container):
+        return truth((container == x).any())
+    if is_traced(x) and isinstance(container, (list, tuple, range)):
+        found: Any = False
+        for item in container:
+            found = found | truth(x == item)
+        return found
+    return x in container
+
+
+def not_in(x: Any, container: Any) -> Any:
+    return not_(in_(x, container))
+
+
+def assert_(test: Any, text: str, message: Callable[[], Any] | None = None) -> Any:
+    """What an `assert` statement asserts: a traced condition is checked at run time."""
+    if not is_traced(test):
+        return test
+    check(truth(test), text if message is None else str(message()))
+    return True
+
+
+def refuse(test: Any, what: str) -> Any:
+    """A condition that cannot depend on traced values."""
+    if is_traced(test):
+        complain(
+            errors.TransformError,
+            f"the condition depends on a traced value, in {what}, which autograph does not "
+            "transform",
+            "move it to a plain function with `if` and `for` statements, or use jt.where.",
+            operands={"condition": test},
+        )
+    return test
+
+
+def choose(test: Tracer, then: Any, otherwise: Any) -> Any:
+    return if_exp(test, lambda: then, lambda: otherwise)
+
+
+def truth_(*args: Any) -> Any:
+    """`bool`"""
+    return truth(args[0]) if len(args) == 1 and is_traced(args[0]) else bool(*args)
+
+
+def min_(*args: Any, **options: Any) -> Any:
+    return _extreme(min, operator.lt, args, options)
+
+
+def max_(*args: Any, **options: Any) -> Any:
+    return _extreme(max, operator.gt, args, options)
+
+
+def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
+    items = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    if options or len(items) < 2 or not any(map(is_traced, items)):
+        return builtin(*args, **options)
+    found = items[0]
+    for item in items[1:]:
+        found = if_exp(better(item, found), lambda a=item: a, lambda b=found: b)
+    return found
+
+
+def any_(items: Any) -> Any:
+    found: Any = False
+    for item in items:
+        found = or_(found, lambda item=item: truth(item)) if is_traced(found) else truth(item)
+        if found is True:
+            return True
+    return found
+
+
+def all_(items: Any) -> Any:
+    found: Any = True
+    for item in items:
+        found = and_(found, lambda item=item: truth(item)) if is_traced(found) else truth(item)
+        if found is False:
+            return False
+    return found

@@ -1,0 +1,429 @@
+"""A loop whose end is traced, as a `while` op; one of known length over a traced array, as a `scan`.
+
+The carry consists of the variables that the body binds anew and the arrays that it assigns into (see
+`adoption`). Which those are shows when the body is traced: it is traced again until that, and the
+types of the carry, have settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...ir.graph import Graph, Value
+from ...ir.opdef import OPS
+from ...ir.types import BOOL, TensorType
+from .. import errors, pytree
+from ..core import Storage, Tracer, as_value, require_trace, wrap
+from ..effects import advance, order_token
+from ..errors import complain
+from ..regions import Out, Region, common_type, fits, have_effects, show_tree, trace_region
+from ..regions import union as captures
+from ..source import user_line
+from ..tracing import Spec
+from .adoption import Adoption, write
+from .jumps import RESULT
+from .variables import (
+    Containers,
+    State,
+    Undefined,
+    is_traceable,
+    out_of,
+    same,
+    settle,
+    shown,
+)
+
+COUNTER = "_jt_count"
+
+
+@dataclass
+class _Carried:
+    """A variable (or a container) that the loop carries."""
+
+    name: str
+    value: Any  # before the loop
+    tree: pytree.TreeDef
+    leaves: list[Any]
+    outs: list[Out | None]  # None for what is no array: it must not change
+    given: list[Out | None]
+    missing: bool = False  # it has no value before the loop; zeros stand in
+
+    @staticmethod
+    def of(name: str, value: Any) -> _Carried:
+        leaves, tree = pytree.flatten(value)
+        outs = [out_of(leaf) if is_traceable(leaf) else None for leaf in leaves]
+        return _Carried(name, value, tree, leaves, outs, list(outs))
+
+    @property
+    def types(self) -> list[Out]:
+        return [out for out in self.outs if out is not None]
+
+    def build(self, arrays: Any) -> Any:
+        """The object again, with the next of `arrays` for its leaves."""
+        leaves = [
+            leaf if out is None else next(arrays)
+            for leaf, out in zip(self.leaves, self.outs, strict=True)
+        ]
+        return pytree.unflatten(self.tree, leaves)
+
+    def start(self) -> list[Value]:
+        builder = require_trace().builder
+        found = []
+        for leaf, out in zip(self.leaves, self.outs, strict=True):
+            if out is not None:
+                missing = self.missing
+                found.append(builder.zeros(out.type) if missing else as_value(leaf, out.type.dtype))
+        return found
+
+
+class _Loop:
+    def __init__(self, state: State, what: str, counted: bool, length: int | None) -> None:
+        self.state, self.what, self.length = state, what, length
+        line = user_line(3)
+        self.where = f"line {line.line}" if line else "this line"
+        state.own_arrays()
+        self.entry = state.get()
+        self.objects = state.containers()
+        self.storages: list[Storage] = []
+        self.carried: dict[int | str, _Carried] = {}  # by position among the variables, or name
+        self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
+        for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
+            if not state.live[i]:
+                continue
+            if isinstance(value, Undefined):
+                self.undefined[i] = value
+            elif isinstance(value, Tracer) and not value.scalar and not state.rebound[i]:
+                if name in state.inside:
+                    self._include(value._storage)
+            elif not isinstance(value, (list, dict, set)) or state.rebound[i]:
+                self.carried[i] = _Carried.of(name, value)
+        for name, value in self.objects.items():
+            self.carried[name] = _Carried.of(name, value)
+        if counted:
+            self.carried[COUNTER] = _Carried.of(COUNTER, 0)
+
+    def _include(self, storage: Storage) -> None:
+        if storage not in self.storages:
+            self.storages.append(storage)
+
+    # Tracing
+
+    def specs(self) -> list[Spec]:
+        found = [Spec(o.type, o.weak, o.scalar) for c in self.carried.values() for o in c.types]
+        here = require_trace()
+        types = [here.lift(s.value, s.trace).tensor for s in self.storages]
+        return [*found, *(Spec(t) for t in types)]
+
+    def enter(self, leaves: Sequence[Any], adoption: Adoption) -> Any:
+        """Set the variables to the carry as the region sees it. Returns the trip's number."""
+        arrays = iter(leaves)
+        values = list(self.entry)
+        count = None
+        for key, carried in self.carried.items():
+            value = carried.build(arrays)
+            if isinstance(key, int):
+                values[key] = value
+            elif key == COUNTER:
+                count = value
+            else:
+                settle(self.objects[key], value)
+        self.state.set(values)
+        for storage, tracer in zip(self.storages, arrays, strict=True):
+            adoption.adopt(storage, tracer.value)
+        return count
+
+    def trace(self, function: Callable[[Any], Any], what: str) -> Region:
+        """Trace `function(count)` in the state at the start of a trip; it returns a list."""
+        specs = self.specs()
+        tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
+        containers = Containers(list(self.objects.values()))
+
+        def run(*leaves: Any) -> list[Any]:
+            adoption = Adoption(require_trace())
+            try:
+                out = function(self.enter(leaves, adoption))
+                final = {s: s.value for s, _, _ in adoption.owners}
+                for storage in final:
+                    self._include(storage)
+                kept = [final.get(s) for s in self.storages]
+                return [*out, *(wrap(v, scalar=False) for v in kept if v is not None)]
+            finally:
+                adoption.finish()
+                self.state.set(self.entry)
+                containers.restore()
+
+        return trace_region(run, specs, tree, f"{what} of the `{self.what}` loop")
+
+    def body(self, function: Callable[[Any], Any]) -> Region:
+        """Trace the body until the carry has settled."""
+        while True:
+            known = len(self.storages), len(self.carried)
+            missing = [c.missing for c in self.carried.values()]
+            types = [out for c in self.carried.values() for out in c.outs]
+            trip = self._once(function)
+            if known != (len(self.storages), len(self.carried)):
+                continue
+            if missing != [c.missing for c in self.carried.values()]:
+                continue
+            now = [out for c in self.carried.values() for out in c.outs]
+            if [(o and (o.type, o.weak)) for o in now] == [(o and (o.type, o.weak)) for o in types]:
+                return trip
+
+    def _once(self, function: Callable[[Any], Any]) -> Region:
+        ends: list[tuple[int | str, Any, Any, list[int | None]]] = []
+
+        def run(count: Any) -> list[Any]:
+            function(count)
+            values = self.state.get()
+            out: list[Any] = []
+            for key, carried in self.carried.items():
+                if isinstance(key, int):
+                    value = values[key]
+                elif key == COUNTER:
+                    value = count + 1
+                else:
+                    value = self.objects[key]
+                leaves, tree = pytree.flatten(value)
+                numbers: list[int | None] = []
+                for leaf in leaves:
+                    traceable = is_traceable(leaf)
+                    numbers.append(len(out) if traceable else None)
+                    if traceable:
+                        # The type that the leaf has, whatever becomes of its storage
+                        weak = out_of(leaf)
+                        out.append(wrap(as_value(leaf), weak.weak, scalar=weak.scalar))
+                ends.append((key, value, (leaves, tree), numbers))
+            for i, value in enumerate(values):
+                self._look_for_more(i, value)
+            return out
+
+        region = self.trace(run, "the body")
+        for key, value, (leaves, tree), numbers in ends:
+            self._compare(self.carried[key], value, leaves, tree, numbers, region)
+        return region
+
+    def _look_for_more(self, i: int, value: Any) -> None:
+        """A variable that was thought to keep its object, or to have no value, and does not."""
+        if i in self.carried or not self.state.live[i]:
+            return
+        name, old = self.state.names[i], self.entry[i]
+        if i in self.undefined:
+            if isinstance(value, Undefined):
+                return
+            if name == RESULT:
+                carried = _Carried.of(name, value)
+                carried.missing = True
+                carried.leaves = [
+                    None if out is not None else leaf
+                    for leaf, out in zip(carried.leaves, carried.outs, strict=True)
+                ]
+                self.carried[i] = carried
+                del self.undefined[i]
+            else:
+                self.undefined[i] = Undefined(
+                    name,
+                    f"only the body of the `{self.what}` loop at {self.where} gives it one, and "
+                    "that may make no trip",
+                )
+        elif value is not old:
+            self.carried[i] = _Carried.of(name, old)
+
+    def _compare(
+        self,
+        carried: _Carried,
+        value: Any,
+        leaves: list[Any],
+        tree: Any,
+        numbers: list[int | None],
+        region: Region,
+    ) -> None:
+        """Let the types of the carry take in what a trip gives, or refuse."""
+        if isinstance(value, Undefined):
+            value.refuse() if value.why else self._refuse_deleted(carried)
+        if tree != carried.tree:
+            self._refuse_structure(carried, tree)
+        for position, (before, number) in enumerate(zip(carried.outs, numbers, strict=True)):
+            if before is None:
+                if not same(carried.leaves[position], leaves[position]):
+                    self._refuse_static(carried, position, leaves[position])
+                continue
+            if number is None:
+                self._refuse_static(carried, position, leaves[position])
+            after = region.outs[number]
+            if carried.missing:
+                common = common_type([before, after])
+            else:
+                common = _settled(before, after)
+            if common is None:
+                self._refuse_type(carried, position, after, region.made_at(number))
+            carried.outs[position] = common
+
+    # The op
+
+    def emit(self, test: Callable[[Any], Any] | None, body: Region) -> None:
+        """Append the op and set the variables to what it gives."""
+        trace = require_trace()
+        outs = [out for c in self.carried.values() for out in c.types]
+        types = [out.type for out in outs]
+        start = [v for c in self.carried.values() for v in c.start()]
+        inner = [trace.lift(s.value, s.trace) for s in self.storages]
+        types += [v.tensor for v in inner]
+        start += inner
+        regions = [body]
+        if test is not None:
+            known = len(self.storages)
+            condition = self.trace(lambda count: [_bool(test(count))], "the condition")
+            assert len(self.storages) == known, "the condition of a loop assigns to nothing"
+            regions.insert(0, condition)
+        captured = captures(regions)
+        token = [order_token()] if have_effects(regions) else []
+        nothing = [None for _ in token]
+        token_at = len(start) if token else None
+        graphs: list[Graph] = []
+        if test is not None:
+            graphs.append(
+                regions[0].close(
+                    captured,
+                    regions[0].values[:1],
+                    [TensorType((), BOOL)],
+                    captures_first=True,
+                    token_at=token_at,
+                )
+            )
+        graphs.append(
+            body.close(
+                captured,
+                [*body.values, *nothing],
+                [*types, *nothing],
+                captures_first=True,
+                token_at=token_at,
+            )
+        )
+        operands = [*captured, *start, *token]
+        attrs: dict[str, Any] = {"consts": len(captured)}
+        if test is None:
+            attrs |= {
+                "carries": len(start) + len(token),
+                "length": self.length,
+                "reverse": False,
+            }
+        with trace.builder.at(user_line(2)):
+            op = trace.builder.append(OPS["while" if test else "scan"], operands, attrs, graphs)
+        advance(op.results)
+        self._leave(op.results, outs)
+
+    def _leave(self, results: Sequence[Value], outs: Sequence[Out]) -> None:
+        for storage, value in zip(self.storages, results[len(outs) :], strict=False):
+            write(storage, value)
+        arrays = iter(
+            [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, outs, strict=False)]
+        )
+        values = list(self.entry)
+        for key, carried in self.carried.items():
+            value = carried.build(arrays)
+            if isinstance(key, int):
+                values[key] = value
+            elif key != COUNTER:
+                settle(self.objects[key], value)
+        for i, gone in self.undefined.items():
+            values[i] = gone
+        self.state.set(values)
+
+    # Errors
+
+    def _subject(self, carried: _Carried) -> str:
+        return shown(carried.name)
+
+    def _refuse_deleted(self, carried: _Carried) -> NoReturn:
+        complain(
+            errors.CarryError,
+            f"{self._subject(carried)} is deleted in the body of the `{self.what}` loop at "
+            f"{self.where}",
+            "delete it after the loop.",
+        )
+
+    def _refuse_structure(self, carried: _Carried, tree: Any) -> NoReturn:
+        grows = isinstance(carried.value, (list, dict, set))
+        name = carried.name
+        complain(
+            errors.CarryError,
+            f"{self._subject(carried)} changes its structure in the `{self.what}` loop at "
+            f"{self.where}:\n  before a trip {show_tree(carried.tree)}\n"
+            f"  after it      {show_tree(tree)}",
+            f"a {type(carried.value).__name__} cannot grow in a loop that runs compiled: collect "
+            f"results in an array of the final size ({name}[i] = value) or in a jt.TensorArray."
+            if grows
+            else "keep to one structure: the same containers with the same lengths and keys.",
+        )
+
+    def _refuse_static(self, carried: _Carried, position: int, after: Any) -> NoReturn:
+        before = carried.leaves[position]
+        complain(
+            errors.CarryError,
+            f"{self._subject(carried)} changes in the `{self.what}` loop at {self.where}, and is "
+            f"no array:\n  before a trip {before!r} ({type(before).__name__})\n"
+            f"  after it      {after!r} ({type(after).__name__})",
+            "a loop that runs compiled carries arrays and numbers only.",
+        )
+
+    def _refuse_type(self, carried: _Carried, position: int, after: Out, made: str) -> NoReturn:
+        before = carried.given[position]
+        assert before is not None
+        tree = carried.tree
+        part = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "")[position]
+        name = f"{carried.name}{part}"
+        remedy = (
+            f"give it the type that it has later before the loop, or convert it in the loop with "
+            f".astype({str(before.type.dtype)!r})."
+        )
+        if before.type.shape != after.type.shape:
+            remedy = (
+                "a variable cannot grow or shrink in a loop that runs compiled. Write into an array "
+                f"of the final size ({name}[i] = value), or collect results in a jt.TensorArray."
+            )
+        complain(
+            errors.CarryError,
+            f"{shown(name) if carried.name != RESULT else 'the returned value'} changes its type in "
+            f"the `{self.what}` loop at {self.where}:\n  before a trip {before}\n"
+            f"  after it      {after}{made}",
+            remedy,
+        )
+
+
+def loop(
+    test: Callable[[Any], Any] | None,
+    body: Callable[[Any], Any],
+    state: State,
+    what: str,
+    *,
+    counted: bool = False,
+    length: int | None = None,
+) -> None:
+    """`while test(count): body(count)`, with what it does to the variables of `state`.
+
+    `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length` trips.
+    """
+    built = _Loop(state, what, counted, length)
+    built.emit(test, built.body(body))
+
+
+def _bool(x: Any) -> Any:
+    return x if isinstance(x, Tracer) else np.bool_(x)
+
+
+def _settled(before: Out, after: Out) -> Out | None:
+    """The type of a variable that goes in as `before` and comes out as `after`; None if none.
+
+    An array keeps its type. A Python number takes the type that the body makes of it.
+    """
+    if before.weak is not None:
+        return common_type([before, after])
+    if before.type == after.type and after.weak is None:
+        return Out(before.type, None, before.scalar or after.scalar)
+    if before.type.shape == after.type.shape and after.weak and fits(after.weak, before.type.dtype):
+        return Out(before.type, None, True)
+    return None

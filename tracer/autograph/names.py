@@ -1,0 +1,140 @@
+"""Which names a piece of a function binds, reads and changes: what loops carry and branches merge.
+
+Everything here looks at one function's own scope. Names made by the transformation start with
+`_jt_`, which no user's name may.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+PREFIX = "_jt_"
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_CHANGERS = frozenset(
+    "append extend insert pop remove clear update setdefault popitem add discard sort reverse".split()
+)
+
+
+def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of this scope: nested functions and classes appear, their insides do not."""
+    for node in nodes:
+        yield node
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from own_nodes(node.decorator_list)
+        elif not isinstance(node, ast.Lambda):
+            yield from own_nodes(ast.iter_child_nodes(node))
+
+
+def _targets_of_comprehensions(nodes: Iterable[ast.AST]) -> set[int]:
+    found = set()
+    for node in own_nodes(nodes):
+        if isinstance(node, ast.comprehension):
+            found.update(id(n) for n in ast.walk(node.target))
+    return found
+
+
+def bound(nodes: Sequence[ast.AST], augmented: bool = True) -> set[str]:
+    """Names that these nodes bind (or delete). Without `augmented`, `x += 1` does not count."""
+    hidden = _targets_of_comprehensions(nodes)
+    found: set[str] = set()
+    skipped: set[int] = set()
+    for node in own_nodes(nodes):
+        if isinstance(node, ast.AugAssign) and not augmented:
+            skipped.add(id(node.target))
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            if id(node) not in hidden and id(node) not in skipped:
+                found.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update(a.asname or a.name.partition(".")[0] for a in node.names)
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+            found.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            found.add(node.rest)
+    return found
+
+
+def declared(nodes: Sequence[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
+    """Names under a `global` or `nonlocal` statement of this scope."""
+    return {n for node in own_nodes(nodes) if isinstance(node, kind) for n in node.names}
+
+
+def parameters(args: ast.arguments) -> list[str]:
+    found = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    found += [a for a in (args.vararg, args.kwarg) if a is not None]
+    return [a.arg for a in found]
+
+
+def reads(nodes: Iterable[ast.AST | None]) -> set[str]:
+    """Names that may be read here, nested scopes included."""
+    found: set[str] = set()
+    for root in nodes:
+        if root is None:
+            continue
+        for node in ast.walk(root):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                found.add(node.target.id)
+    return found
+
+
+def escaping(nodes: Sequence[ast.AST]) -> set[str]:
+    """Names that functions defined here may read at any later time."""
+    found: set[str] = set()
+    for node in own_nodes(nodes):
+        if isinstance(node, ast.Lambda):
+            found |= reads([node.body]) - set(parameters(node.args))
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inner = bound(node.body) - declared(node.body, ast.Nonlocal)
+            found |= reads(node.body) - inner - set(parameters(node.args))
+        elif isinstance(node, (ast.ClassDef, ast.GeneratorExp)):
+            found |= reads([node])
+    for node in own_nodes(nodes):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found |= declared(list(ast.walk(node)), ast.Nonlocal)
+    return found
+
+
+def dotted(node: ast.AST) -> str | None:
+    """`a.b.c` as text, if the node is that."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base else None
+    return None
+
+
+def attributes(nodes: Sequence[ast.AST]) -> set[str]:
+    """Attributes that these nodes assign to, as in `self.count = n`."""
+    found = set()
+    for node in own_nodes(nodes):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(dotted(node))
+    return {name for name in found if name}
+
+
+def changed(nodes: Sequence[ast.AST]) -> set[str]:
+    """Objects that these nodes change inside: `x[i] = v`, `items.append(v)`."""
+    found: set[str | None] = set()
+    for node in own_nodes(nodes):
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            base: ast.AST = node.value
+            while isinstance(base, ast.Subscript):
+                base = base.value
+            found.add(dotted(base))
+        elif isinstance(node, ast.AugAssign):
+            found.add(dotted(node.target))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            base = node.func.value
+            while isinstance(base, ast.Subscript):
+                base = base.value
+            if node.func.attr in _CHANGERS:
+                found.add(dotted(base))
+    return {name for name in found if name}

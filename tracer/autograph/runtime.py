@@ -1,0 +1,174 @@
+"""The helpers that transformed code calls, under the name `_jt_`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .. import errors
+from ..errors import complain
+from .branches import branch
+from .twins import convert as convert
+from .iteration import Items, items_of
+from .logic import and_ as and_
+from .logic import assert_ as assert_
+from .logic import compare as compare
+from .logic import if_exp as if_exp
+from .logic import in_ as in_
+from .logic import none_of as none_of
+from .logic import not_ as not_
+from .logic import not_in as not_in
+from .logic import or_ as or_
+from .logic import refuse as refuse
+from .logic import truth as truth
+from .loops import loop
+from .variables import State as State
+from .variables import Undefined as Undefined
+from .variables import in_graph, is_traced
+from .variables import ld as ld
+from .variables import no_result as no_result
+from .variables import peek as peek
+from .variables import put as put
+
+_UNROLLED = 4  # so many trips of a loop with a traced `break` are traced one by one
+
+
+def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:
+    if not is_traced(test):
+        if test:
+            then()
+        else:
+            otherwise()
+        return
+    state.refuse_try("an `if`")
+    branch(truth(test), [otherwise, then], state)
+
+
+def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
+    """An ordinary loop for as long as the condition is an ordinary value."""
+    while True:
+        before, effects = state.get(), _effects()
+        go_on = test()
+        if is_traced(go_on):
+            break
+        if not go_on:
+            return
+        body()
+    state.refuse_try("a `while` loop")
+    unchanged = all(a is b for a, b in zip(before, state.get(), strict=True))
+    if unchanged and effects == _effects():
+        loop(lambda _: truth(test()), lambda _: body(), state, "while")
+        return
+    # The condition does something: it is evaluated once here, then at the end of each trip.
+    latest = [truth(go_on)]
+
+    def set(values: Any) -> None:
+        state.set(values[:-1])
+        latest[0] = values[-1]
+
+    def trip(_: Any) -> None:
+        body()
+        latest[0] = truth(test())
+
+    extended = State(
+        (*state.names, "the condition"),
+        lambda: (*state.get(), latest[0]),
+        set,
+        (*state.live, True),
+        (*state.rebound, True),
+        state.inside,
+        state.contents,
+        state.in_try,
+    )
+    loop(lambda _: latest[0], trip, extended, "while")
+
+
+def _effects() -> Any:
+    from ..core import current_trace
+
+    trace = current_trace()
+    return trace.token if trace is not None else None
+
+
+def for_stmt(
+    iterable: Any,
+    body: Callable[[Any], Any],
+    more: Callable[[], Any] | None,
+    state: State,
+) -> None:
+    """`more` tells whether no break or return has ended the loop."""
+    items = items_of(iterable) if in_graph() else None
+    if items is not None:
+        _over(items, body, more, state)
+        return
+    rest = iter(iterable)
+    for item in rest:
+        body(item)
+        go_on = more is None or more()
+        if is_traced(go_on):
+            _finish(iterable, rest, body, more, state)  # type: ignore[arg-type]
+            return
+        if not go_on:
+            return
+
+
+def _over(
+    items: Items,
+    body: Callable[[Any], Any],
+    more: Callable[[], Any] | None,
+    state: State,
+) -> None:
+    state.refuse_try("a `for` loop")
+
+    def trip(count: Any) -> None:
+        item = items.item(count)
+        body(item)
+        items.done(count, item)
+
+    length = items.length
+    if more is None and isinstance(length, int):
+        loop(None, trip, state, "for", counted=True, length=length)
+        return
+
+    def test(count: Any) -> Any:
+        left = truth(count < length)
+        return left if more is None else and_(left, lambda: truth(more()))
+
+    if more is not None and more() is False:
+        return
+    loop(test, trip, state, "for", counted=True)
+
+
+def _finish(
+    iterable: Any,
+    rest: Iterator[Any],
+    body: Callable[[Any], Any],
+    more: Callable[[], Any],
+    state: State,
+) -> None:
+    """The trips that are left of an ordinary loop which a traced condition may end."""
+    left = list(rest) if isinstance(iterable, range) else []
+    if len(left) > _UNROLLED:
+        first, step = left[0], iterable.step
+        entry = state.get()
+        try:
+            _over(Items(len(left), lambda i: i * step + first), body, more, state)
+            return
+        except (errors.TracerIndexError, errors.TracerConversionError):
+            state.set(entry)  # the body needs the number itself, as a list's index or in a shape
+    for item in left or rest:
+        state.refuse_try("a `for` loop")
+        branch(truth(more()), [lambda: None, lambda item=item: body(item)], state, "for")
+
+
+def returned(done: Any, result: Any) -> Any:
+    """What a function returns that may have come to a `return`: None if it has not."""
+    if done is True:
+        return result
+    if done is False or result is None:
+        return None
+    complain(
+        errors.CarryError,
+        "the function returns a value on some paths and None on others, where it comes to its end",
+        "end it with a `return` of the same structure.",
+    )

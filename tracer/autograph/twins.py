@@ -1,0 +1,207 @@
+"""A function in, its transformed twin out: same globals, cells, defaults; found once per code object."""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+import functools
+from collections.abc import Callable
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from ..core import current_trace
+from ..reads import is_user_module
+from .origin import find_origin
+from .transform import HELPERS, THUNK, Lazy, Transformer, is_lazy
+
+_FUTURE = functools.reduce(
+    lambda flags, name: flags | getattr(__future__, name).compiler_flag,
+    __future__.all_feature_names,
+    0,
+)
+_codes: dict[int, tuple[CodeType, CodeType]] = {}  # by the id of the original: it and its twin
+_done: dict[int, CodeType] = {}  # transformed code, by id
+_CALLS_BACK = (map, filter, sorted, functools.reduce, functools.partial, min, max)
+
+
+def convert(function: Any) -> Any:
+    """What transformed code calls in place of `function`."""
+    if current_trace() is None:
+        return function
+    kind = type(function)
+    if kind is FunctionType:
+        return _function(function)
+    if kind is MethodType:
+        inner = convert(function.__func__)
+        return function if inner is function.__func__ else MethodType(inner, function.__self__)
+    if isinstance(function, (BuiltinFunctionType, type)):
+        return _builtin(function)
+    if kind is functools.partial:
+        return functools.partial(convert(function.func), *function.args, **function.keywords)
+    from ..jit import JitFunction
+
+    if kind is JitFunction:
+        return convert(function._target)
+    if is_user_module(kind.__module__):
+        call = getattr(kind, "__call__", None)
+        if type(call) is FunctionType:
+            return MethodType(convert(call), function)
+    return function
+
+
+def _builtin(function: Any) -> Any:
+    from . import iteration, logic
+
+    replaced = {
+        range: iteration.range_,
+        enumerate: iteration.enumerate_,
+        zip: iteration.zip_,
+        reversed: iteration.reversed_,
+        int: iteration.int_,
+        float: iteration.float_,
+        bool: logic.truth_,
+        min: logic.min_,
+        max: logic.max_,
+        any: logic.any_,
+        all: logic.all_,
+    }
+    try:
+        found = replaced.get(function)
+    except TypeError:  # unhashable
+        return function
+    if found is not None:
+        return found
+    return _with_callbacks(function) if function in _CALLS_BACK else function
+
+
+def _with_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A library's function that calls the user's: those are transformed too."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(
+            *(_argument(a) for a in args), **{k: _argument(v) for k, v in kwargs.items()}
+        )
+
+    return call
+
+
+def _argument(x: Any) -> Any:
+    if isinstance(x, (FunctionType, MethodType)):
+        return convert(x)
+    if type(x) is functools.partial or hasattr(x, "_target"):
+        return convert(x)
+    if type(x) in (list, tuple) and any(isinstance(f, FunctionType) for f in x):
+        return type(x)(map(_argument, x))
+    return x
+
+
+def _function(function: FunctionType) -> Any:
+    code = function.__code__
+    if id(code) in _done:
+        return function
+    module = function.__module__
+    if not is_user_module(module):
+        if isinstance(module, str) and module.partition(".")[0] == __name__.partition(".")[0]:
+            return _with_callbacks(_wrapper(function))
+        return _wrapper(function)
+    known = _codes.get(id(code))
+    if known is None:
+        known = _codes[id(code)] = (code, _transform(function))
+    twin = known[1]
+    from . import runtime
+
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    cells[HELPERS] = CellType(runtime)
+    made = FunctionType(
+        twin,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells[name] for name in twin.co_freevars),
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__.update(function.__dict__)
+    made.__dict__.pop("__wrapped__", None)
+    made.__qualname__ = function.__qualname__
+    made.__module__ = function.__module__
+    made.__doc__ = function.__doc__
+    return made
+
+
+def _wrapper(function: FunctionType) -> FunctionType:
+    """A library's function around the user's, as jt.grad(f) or a decorator's: around its twin."""
+    wrapped = getattr(function, "__wrapped__", None)
+    closure = function.__closure__
+    if wrapped is None or closure is None:
+        return function
+    cells = []
+    for cell in closure:
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            content = None
+        cells.append(CellType(convert(content)) if content is wrapped else cell)
+    made = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells),
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__.update(function.__dict__)
+    made.__qualname__ = function.__qualname__
+    made.__module__ = function.__module__
+    return made
+
+
+def _transform(function: FunctionType) -> CodeType:
+    code = function.__code__
+    origin = find_origin(function)
+    transformer = Transformer(origin.class_name)
+    source = origin.node
+    if isinstance(source, ast.AsyncFunctionDef) or (
+        isinstance(source, ast.FunctionDef) and is_lazy(source.body)
+    ):
+        node: Any = Lazy.root(source)
+    else:
+        node = transformer.root(source)
+    name = "_jt_function"
+    if isinstance(node, ast.Lambda):
+        target = ast.copy_location(ast.Name(name, ast.Store()), node)
+        inner: ast.stmt = ast.copy_location(ast.Assign([target], node), node)
+    else:
+        inner = node
+    cells = [*code.co_freevars, HELPERS]
+    args = ast.arguments([], [ast.arg(c) for c in cells], None, [], [], None, [])
+    factory = ast.FunctionDef(name=name, args=args, body=[inner], decorator_list=[])
+    if hasattr(ast, "TypeAlias"):  # Python 3.12
+        factory.type_params = []  # type: ignore[attr-defined]
+    module = ast.Module([factory], [])
+    for child in ast.walk(module):
+        if "lineno" in child._attributes and not hasattr(child, "lineno"):
+            ast.copy_location(child, source)
+    compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURE, True)
+    outer = next(c for c in compiled.co_consts if isinstance(c, CodeType))
+    wanted = code.co_name
+    found = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name == wanted)
+    return _rename(found, code.co_name, code.co_qualname)
+
+
+def _rename(code: CodeType, name: str, qualname: str) -> CodeType:
+    """The code under the user's name, and all that is in it: tracebacks show what was written."""
+    constants = []
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = constant.co_name
+            made = inner.startswith("_jt_") or THUNK in constant.co_varnames
+            if made:
+                constant = _rename(constant, name, qualname)
+            else:
+                constant = _rename(constant, inner, f"{qualname}.<locals>.{inner}")
+        constants.append(constant)
+    new = code.replace(co_consts=tuple(constants), co_name=name, co_qualname=qualname)
+    _done[id(new)] = new
+    return new
+

@@ -1,0 +1,211 @@
+"""The variables that a branch or loop changes: reading them, restoring them, naming them in errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...ir.types import is_supported
+from .. import errors
+from ..core import Tracer, as_value, current_trace, weak_kind, wrap
+from ..errors import complain
+from ..regions import Out
+from .jumps import RESULT
+
+_NUMBERS = (bool, int, float, np.generic)
+
+
+class Undefined:
+    """Stands in a variable that is not bound. `why` says how it came to that under tracing."""
+
+    __slots__ = ("name", "why")
+
+    def __init__(self, name: str, why: str = "") -> None:
+        self.name = name
+        self.why = why
+
+    def refuse(self) -> NoReturn:
+        if not self.why:
+            raise UnboundLocalError(
+                f"cannot access local variable {self.name!r} where it is not associated with a value"
+            )
+        complain(
+            errors.UndefinedVariableError,
+            f"the variable {self.name!r} may have no value here: {self.why}",
+            f"give {self.name} a value before that, of the type that it has later.",
+        )
+
+
+def ld(value: Any) -> Any:
+    """The value of a variable that is read."""
+    if type(value) is Undefined:
+        value.refuse()
+    return value
+
+
+def no_result() -> Undefined:
+    """What a function returns before it has come to a `return`."""
+    return Undefined(RESULT)
+
+
+def peek(name: str, read: Callable[[], Any]) -> Any:
+    """The value of a variable or attribute, or Undefined."""
+    try:
+        return read()
+    except (NameError, AttributeError, KeyError):
+        return Undefined(name)
+
+
+def put(base: Any, name: str, value: Any) -> None:
+    """`base.name = value`, or its deletion."""
+    if getattr(base, name, None) is value:
+        return
+    if type(value) is not Undefined:
+        setattr(base, name, value)
+    elif hasattr(base, name):
+        delattr(base, name)
+
+
+class State:
+    """The variables of one `if` or loop.
+
+    `live` marks those that are read later, `rebound` those that a plain assignment binds (others
+    are only updated, as by `x += 1`). `contents` gives the objects that are changed inside.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        get: Callable[[], tuple[Any, ...]],
+        set: Callable[[Sequence[Any]], None],
+        live: Sequence[bool],
+        rebound: Sequence[bool],
+        inside: Sequence[str],
+        contents: Callable[[], tuple[Any, ...]],
+        in_try: bool,
+    ) -> None:
+        self.names, self.get, self.set = names, get, set
+        self.live, self.rebound = live, rebound
+        self.inside, self.contents = inside, contents
+        self.in_try = in_try
+
+    def own_arrays(self) -> None:
+        """NumPy arrays of the user's own that are updated become traced ones."""
+        values = list(self.get())
+        for i, name in enumerate(self.names):
+            if name in self.inside and type(values[i]) is np.ndarray:
+                values[i] = wrap(as_value(values[i]), scalar=False)
+                self.set(values)
+
+    def containers(self) -> dict[str, Any]:
+        """The lists, dicts and sets among the objects that are changed inside, by name."""
+        pairs = zip(self.inside, self.contents(), strict=True)
+        return {name: x for name, x in pairs if isinstance(x, (list, dict, set))}
+
+    def refuse_try(self, what: str) -> None:
+        if self.in_try:
+            complain(
+                errors.TransformError,
+                f"{what} depends on a traced value, inside of a `try` block: when the compiled "
+                "function runs, its handlers are gone",
+                "move the `try` out of the function, or the computation out of the `try` block.",
+            )
+
+
+def shown(name: str) -> str:
+    return "the returned value" if name == RESULT else f"the variable {name!r}"
+
+
+def is_traced(x: Any) -> bool:
+    """Whether `x` is known only when the traced graph runs."""
+    return (
+        isinstance(x, Tracer) and not x._storage.trace.eager and not x._storage.trace.done
+    )
+
+
+def in_graph() -> bool:
+    trace = current_trace()
+    return trace is not None and not trace.eager
+
+
+def is_traceable(x: Any) -> bool:
+    if isinstance(x, (Tracer, bool, int, float)):
+        return True
+    return isinstance(x, (np.ndarray, np.generic)) and is_supported(x.dtype)
+
+
+def out_of(x: Any) -> Out:
+    """The type of a traceable leaf."""
+    scalar = x.scalar if isinstance(x, Tracer) else not isinstance(x, np.ndarray)
+    return Out(as_value(x).tensor, weak_kind(x), scalar)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values of a variable are one: the same object, or equal constants."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, (Tracer, np.ndarray, Undefined)):
+        return False
+    if isinstance(a, (*_NUMBERS, str, bytes, complex)):
+        return repr(a) == repr(b)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, (range, slice, np.dtype, set)):
+        return bool(a == b)
+    return False
+
+
+class Containers:
+    """A snapshot of lists and dicts (and of those in them) that a branch or loop may change."""
+
+    def __init__(self, objects: Sequence[Any]) -> None:
+        self.saved: list[tuple[Any, Any]] = []
+        seen: set[int] = set()
+
+        def visit(x: Any) -> None:
+            if id(x) in seen or not isinstance(x, (list, dict, set, tuple)):
+                return
+            seen.add(id(x))
+            if not isinstance(x, tuple):
+                self.saved.append((x, x.copy()))
+            for child in x.values() if isinstance(x, dict) else x:
+                visit(child)
+
+        for x in objects:
+            visit(x)
+
+    def restore(self) -> None:
+        for container, copy in self.saved:
+            refill(container, copy)
+
+
+def refill(container: Any, content: Any) -> None:
+    """Give a list, dict or set the content of another, in place."""
+    if isinstance(container, list):
+        container[:] = content
+    else:
+        container.clear()
+        container.update(content)
+
+
+def settle(container: Any, content: Any) -> None:
+    """Put merged leaves into a container that was changed inside, and into those in it."""
+    if container is content:
+        return
+    if isinstance(container, list):
+        pairs = list(zip(container, content, strict=False))
+    elif isinstance(container, dict):
+        pairs = [(container.get(k), v) for k, v in content.items()]
+    else:
+        return refill(container, content)
+    merged = []
+    for old, new in pairs:
+        if isinstance(old, (list, dict)) and type(old) is type(new):
+            settle(old, new)
+            new = old
+        merged.append(new)
+    if isinstance(container, list):
+        return refill(container, [*merged, *list(content)[len(merged) :]])
+    return refill(container, dict(zip(content, merged, strict=True)))
