@@ -25,4 +25,5 @@ from . import (  # noqa: F401  (imported for their registrations)
     structured,
     tape,
     unary,
+    windows,
 )

@@ -136,7 +136,7 @@ def _chosen(given: Sequence[Value], tapes: Sequence[Sequence[Value]], k: int) ->
     rest = iter(given)
     chosen = []
     for own in tapes:
-        group = [next(rest) for _ in own or [None]]
+        group = [next(rest) for _ in range(max(len(own), 1))]
         chosen.append(group[k] if own else group[0])
     return chosen
 
