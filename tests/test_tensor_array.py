@@ -232,6 +232,20 @@ def test_gradient_through_reads_and_scatter(wrap: Callable[..., Any]) -> None:
     np.testing.assert_allclose(wrap(jt.grad(f))(X), want, rtol=1e-12)
 
 
+def test_under_vmap_each_example_has_its_own_length(wrap: Callable[..., Any]) -> None:
+    def f(x: Any, n: Any) -> Any:
+        ta = jt.TensorArray(np.float64, 4, ())
+        step = lambda s: (s[0] + 1, s[1].write(s[0], x * s[0]))  # noqa: E731
+        return jt.while_loop(lambda s: s[0] < n, step, (0, ta))[1].stack(fill_value=-1)
+
+    got = wrap(jt.vmap(f))(X[:3], np.array([2, 4, 1]))
+    x, y = X[:2]
+    want = [[0, x, -1, -1], [0, y, 2 * y, 3 * y], [0, -1, -1, -1]]
+    np.testing.assert_allclose(got, want, rtol=1e-15)
+    gradient = wrap(jt.vmap(jt.grad(lambda x, n: np.sum(f(x, n)))))(X[:3], np.array([2, 4, 1]))
+    np.testing.assert_allclose(gradient, [1, 6, 0])
+
+
 # Mistakes.
 
 
