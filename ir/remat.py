@@ -40,7 +40,7 @@ def recompute(
     joint = vjp_graph(region, wrt, outputs)
     count, results = len(region.params), len(region.outputs)
     gradients, seeds = joint.outputs[results:], joint.params[count:]
-    late = _readers(joint.ops, seeds)
+    late = readers(joint.ops, seeds)
     needed = [v for op in joint.ops if op in late for v in op.operands] + gradients
     early = [op for op in joint.ops if op not in late]
     kept = {v for op in early for v in _kept(op, policy) if v.type is not TOKEN}
@@ -67,7 +67,7 @@ def _kept(op: Op, policy: Policy) -> Sequence[Value]:
     return ()
 
 
-def _readers(ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
+def readers(ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
     """The ops that read `values`, directly or not."""
     known = set(values)
     found = set()

@@ -14,12 +14,14 @@ forward computation is never done twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
+from ..ir.passes.inline_calls import COTANGENT
 from ..ir.types import TOKEN, is_float, is_supported, type_of
 from . import errors, functions, pytree  # noqa: F401  (functions gives tracers operators)
 from .core import (
@@ -173,6 +175,21 @@ def append(ops: Iterable[Op], env: Any, known: dict[Value, Array] | None = None)
     for op in ops:
         results = evaluate_op(op, [env[v] for v in op.operands])
         env.update(zip(op.results, results, strict=True))
+
+
+marking: ContextVar[bool] = ContextVar("jitney_marks_cotangents", default=False)
+
+
+def mark_cotangents(leaves: Sequence[Leaf]) -> list[Leaf]:
+    """The seeds of a backward part, by a name where `jit(save=...)` will look for it."""
+    trace = current_trace()
+    if not marking.get() or trace is None or trace.parent is not None or trace.eager:
+        return list(leaves)
+    label = f"{COTANGENT}{len(trace.graph.ops)}"
+    return [
+        trace.builder.op("checkpoint_name", v, label=label) if isinstance(v, Value) else v
+        for v in leaves
+    ]
 
 
 def apply(

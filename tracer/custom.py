@@ -17,20 +17,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MethodType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Graph, SourceLine, Value
+from ..ir.graph import Graph, Value
 from ..ir.opdef import OpDef
 from ..ir.ops.custom import CUSTOM_JVP, CUSTOM_VJP
 from ..ir.types import TensorType, is_float
 from . import errors, pytree
-from .application import Application, apply, is_array, is_float_leaf, spec_of
+from .application import Application, apply, is_array, spec_of
 from .core import EagerBuilder, Tracer, as_value, current_trace, require_trace, wrap
+from .custom_rules import checked_cotangents, checked_tangents, refuse_rule, shown
 from .differentiable import check_callable, function_name
 from .errors import complain
-from .regions import Region, show_tree, trace_region
+from .regions import Region, trace_region
 from .source import user_line
 from .tracing import Result, Spec
 
@@ -294,7 +295,7 @@ class custom_vjp(_Custom):
             residuals = pair.join(given[: len(saved)])
             ct = pytree.unflatten(pair.out_tree, [next(seeds) if f else None for f in floats])
             found = bwd(*call.fixed, residuals, ct)
-            return _cotangents(found, call, bwd)
+            return checked_cotangents(found, call, bwd)
 
         tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
         return trace_region(backward, specs, tree, f"the backward rule of {call.name}")
@@ -399,7 +400,7 @@ class custom_jvp(_Custom):
                 tangents[i] = t
             primals = pytree.unflatten(call.tree, primal_leaves)
             found = jvp(*call.fixed, primals, pytree.unflatten(call.tree, tangents))
-            return _tangents(found, out_tree, outs, call, jvp)
+            return checked_tangents(found, out_tree, outs, call, jvp)
 
         tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
         return trace_region(forward, specs, tree, f"the tangent rule of {call.name}")
@@ -419,9 +420,9 @@ class _Pair:
     def call(self, *args: Any) -> list[Any]:
         found = self.fwd(*args)
         if not isinstance(found, (tuple, list)) or len(found) != 2:
-            _complain(
+            refuse_rule(
                 f"{function_name(self.fwd)}, the forward rule of {function_name(self.fun)}, must "
-                f"return a pair (result, residuals), not {_shown(found)}",
+                f"return a pair (result, residuals), not {shown(found)}",
                 "return the value of the function first, then what the backward rule needs.",
                 self.fwd,
             )
@@ -440,129 +441,3 @@ class _Pair:
 
 class _Hole:
     """Stands where an array was."""
-
-
-def _cotangents(found: Any, call: _Call, rule: Function) -> list[Any]:
-    """What a backward rule gave, checked: one array per leaf with a derivative."""
-    name = f"{function_name(rule)}, the backward rule of {call.name},"
-    if not isinstance(found, (tuple, list)) or len(found) != len(call.primals):
-        _complain(
-            f"{name} must return a tuple with one cotangent per argument, "
-            f"{len(call.primals)} of them, not {_shown(found)}",
-            "return a tuple, also for one argument: (ct_x,); None stands for zero.",
-            rule,
-        )
-    leaves: list[Any] = []
-    for k, (given, primal) in enumerate(zip(found, call.primals, strict=True)):
-        definition = pytree.flatten(primal)[1]
-        place = f"the cotangent of argument {call.moving[k]}"
-        leaves += _leaves_like(given, definition, name, place, rule)
-    wanted = set(call.floats())
-    checked = []
-    for i, leaf in enumerate(leaves):
-        if i in wanted:
-            type = as_value_type(call.leaves[i])
-            checked.append(_like(leaf, type, f"{name} gave a cotangent", "the argument", rule))
-        elif leaf is not None and not is_float_leaf(call.leaves[i]):
-            _complain(
-                f"{name} gave a cotangent for an argument without a derivative, "
-                f"{errors.describe(call.leaves[i])}",
-                "return None in its place.",
-                rule,
-            )
-    return checked
-
-
-def _tangents(
-    found: Any,
-    out_tree: pytree.TreeDef,
-    outs: Sequence[TensorType],
-    call: _Call,
-    rule: Function,
-) -> list[Any]:
-    """What a tangent rule gave, checked: one array per float result."""
-    name = f"{function_name(rule)}, the tangent rule of {call.name},"
-    if not isinstance(found, (tuple, list)) or len(found) != 2:
-        _complain(
-            f"{name} must return a pair (result, tangent), not {_shown(found)}",
-            "return the value of the function first, then its tangent.",
-            rule,
-        )
-    tree = pytree.flatten(found[0])[1]
-    if tree != out_tree:
-        _complain(
-            f"{name} returned a result of the structure {show_tree(tree)}, and {call.name} returns "
-            f"{show_tree(out_tree)}",
-            "return the value of the function itself as the first of the pair.",
-            rule,
-        )
-    leaves = _leaves_like(found[1], out_tree, name, "the tangent", rule)
-    checked = []
-    for leaf, type in zip(leaves, outs, strict=True):
-        if is_float(type.dtype):
-            checked.append(_like(leaf, type, f"{name} gave a tangent", "the result", rule))
-    return checked
-
-
-def _leaves_like(
-    given: Any, definition: pytree.TreeDef, name: str, place: str, rule: Function
-) -> list[Any]:
-    """The leaves of `given`, a tree like `definition` in which None may stand for anything."""
-    if given is None:
-        return [None] * definition.num_leaves
-    try:
-        leaves = list(definition.flatten_up_to(given))
-    except ValueError:
-        leaves = [given]
-    if len(leaves) == definition.num_leaves:
-        if all(x is None or pytree.flatten(x)[1].is_leaf() for x in leaves):
-            return leaves
-    _complain(
-        f"{name} returned {place} with another structure:\n"
-        f"  expected {show_tree(definition)}\n"
-        f"  returned {show_tree(pytree.flatten(given)[1])}",
-        "return the same containers, with one array for each array.",
-        rule,
-    )
-
-
-def _like(leaf: Any, type: TensorType, what: str, whose: str, rule: Function) -> Any:
-    """An array of `type`; zeros for None."""
-    if leaf is None:
-        return wrap(require_trace().builder.zeros(type), scalar=not type.shape)
-    if isinstance(leaf, (bool, int, float)) or (isinstance(leaf, Tracer) and leaf.weak):
-        if not type.shape:
-            return wrap(as_value(leaf, type.dtype))
-    elif not isinstance(leaf, (Tracer, np.ndarray, np.generic)):
-        _complain(f"{what} that is no array, {_shown(leaf)}", f"give an array {type}.", rule)
-    shape, dtype = np.shape(leaf) if not isinstance(leaf, Tracer) else leaf.shape, leaf_dtype(leaf)
-    if shape != type.shape or dtype != type.dtype:
-        _complain(
-            f"{what} of shape {shape} and dtype {dtype}; {whose} has shape {type.shape} and dtype "
-            f"{type.dtype}",
-            f"give an array of shape {type.shape} and dtype {type.dtype}.",
-            rule,
-        )
-    return leaf
-
-
-def leaf_dtype(leaf: Any) -> np.dtype[Any]:
-    return leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
-
-
-def as_value_type(leaf: Any) -> TensorType:
-    return leaf.type if isinstance(leaf, Tracer) else TensorType(leaf.shape, leaf.dtype)
-
-
-def _shown(found: Any) -> str:
-    if found is None:
-        return "None"
-    return f"a {type(found).__name__}, {show_tree(pytree.flatten(found)[1])}"
-
-
-def _complain(what: str, remedy: str, rule: Function) -> NoReturn:
-    code = getattr(inspect.unwrap(rule), "__code__", None)
-    line = None
-    if code is not None:
-        line = SourceLine(code.co_filename, code.co_firstlineno, code.co_qualname)
-    complain(errors.TransformError, what, remedy, line=line)

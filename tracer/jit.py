@@ -17,6 +17,7 @@ import numpy as np
 
 from ..ir.graph import Graph
 from . import errors, pytree
+from .application import marking
 from .cache_info import CacheInfo, EntryInfo, difference
 from .core import _current
 from .dispatch import Call, StaticNames, signature_of, static_names
@@ -36,6 +37,9 @@ from .outside import Outside, refuse_random
 from .purity import compare, random_states
 from .reads import Path
 from .tracing import Spec, Static, Traced, trace_function
+
+if TYPE_CHECKING:
+    from ..ir.mincut import SavePlan
 
 _BACKENDS = ("native", "interpreter")
 _SCALARS = frozenset({bool, int, float})
@@ -72,6 +76,7 @@ class JitFunction:
         fastmath: bool = False,
         device: str = "cpu",
         backend: str = "native",
+        save: str | int | None = None,
     ) -> None:
         _check_function(function)
         # First: what it copies, of a JitFunction inside say, must not replace what is set below.
@@ -82,6 +87,8 @@ class JitFunction:
             raise ValueError(f"device={device!r}: this version compiles for 'cpu'")
         if backend not in _BACKENDS:
             raise ValueError(f"backend={backend!r}: choose 'native' or 'interpreter'")
+        if save not in (None, "min_cut") and not (type(save) is int and save >= 0):
+            raise ValueError(f"save={save!r}: choose 'min_cut' or a number of bytes")
         if backend == "native":
             from ..runtime.compile import load_compiler
 
@@ -95,6 +102,7 @@ class JitFunction:
             "fastmath": fastmath,
             "device": device,
             "backend": backend,
+            "save": save,
         }
         self._signature = signature_of(function)
         self._static: StaticNames = static_names(function, static_argnums, static_argnames)
@@ -279,9 +287,13 @@ class JitFunction:
             value = next(hidden_leaves)
             if isinstance(leaves[i], Static):
                 leaves[i] = Static(value)
-        traced = trace_function(
-            run, leaves, tree, name=self.__name__, values_only=False, refuse_as=self._function
-        )
+        reset = marking.set(self._options["save"] is not None)
+        try:
+            traced = trace_function(
+                run, leaves, tree, name=self.__name__, values_only=False, refuse_as=self._function
+            )
+        finally:
+            marking.reset(reset)
         for name, state in random_states().items():
             if state != random.get(name, "unused" if name == "np.random" else state):
                 refuse_random(name)
@@ -308,12 +320,22 @@ class JitFunction:
         return entry
 
     def _compile_graph(self, traced: Traced, call: Call, outside: Outside) -> Runnable:
+        graph, _ = self._plan(traced.graph)
         if self._options["backend"] == "interpreter":
-            return Interpreted(traced.graph)
+            return Interpreted(graph)
         from ..runtime.compile import CompileOptions, compile
 
         options = CompileOptions(fastmath=self._options["fastmath"])
-        return compile(traced.graph, options, _strides(traced, call, outside))
+        return compile(graph, options, _strides(traced, call, outside))
+
+    def _plan(self, graph: Graph) -> tuple[Graph, SavePlan | None]:
+        """`graph` as the option `save` wants it."""
+        save = self._options["save"]
+        if save is None:
+            return graph, None
+        from ..ir.mincut import save_less
+
+        return save_less(graph, None if save == "min_cut" else save)
 
     def _reason(self, call: Call, bucket: _Bucket) -> str:
         if bucket.entries:
@@ -356,8 +378,9 @@ class JitFunction:
         from ..runtime.compile import CompileOptions, compile
 
         options = CompileOptions(fastmath=self._options["fastmath"])
-        executable = compile(traced.graph, options, _strides(traced, call, outside))
-        return Lowered(traced.graph, executable)
+        graph, plan = self._plan(traced.graph)
+        executable = compile(graph, options, _strides(traced, call, outside))
+        return Lowered(traced.graph, executable, plan)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Which ops became which kernel, with bytes and flops, as a table."""
@@ -464,6 +487,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     fastmath: bool = False,
     device: str = "cpu",
     backend: str = "native",
+    save: str | int | None = None,
 ) -> Any:
     """Compile a function of NumPy arrays. Works as a decorator, with and without options.
 
@@ -489,6 +513,11 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         "cpu".
     backend
         "native", or "interpreter": run the traced graph op by op with NumPy, for debugging.
+    save
+        What the backward part of a derivative finds in memory, and what it computes again. None:
+        everything that it reads is kept. "min_cut": the least memory that computing cheap ops twice can
+        reach. A number of bytes: as much again as keeps the predicted peak of temporary memory
+        below it. `f.lower(...).plan` tells the choice. See also `jt.checkpoint`.
 
     What the function returns. Fresh arrays, except: an argument or closed-over array that is returned
     itself comes back as the same object, and a view of it as a view of the caller's array, as in
@@ -514,6 +543,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         "fastmath": fastmath,
         "device": device,
         "backend": backend,
+        "save": save,
     }
     if function is None:
         return lambda f: jit(f, **options)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir.graph import Graph
+
+if TYPE_CHECKING:
+    from ..ir.mincut import SavePlan
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A traced and compiled call. `graph` is as traced; `executable` is native code."""
+    """A traced and compiled call. `graph` is as traced; `executable` is native code.
+
+    `plan` tells what `jit(save=...)` has chosen to keep and to compute again; None without.
+    """
 
     graph: Graph
     executable: Any
+    plan: SavePlan | None = None
 
     @property
     def kernels(self) -> list[Any]:
@@ -43,6 +50,13 @@ def explain(lowered: Lowered) -> str:
     lines = [
         f"{lowered.graph.name}: {count} ops, {len(kernels)} kernel{'s' if len(kernels) != 1 else ''}"
     ]
+    plan = lowered.plan
+    if plan is not None:
+        lines.append(
+            f"  kept for the backward part: {_size(plan.saved_bytes)}; {plan.recomputed} ops run "
+            f"again; predicted peak {_size(plan.peak_bytes)}, planned "
+            f"{_size(lowered.executable.module.arena_bytes)}"
+        )
     for kernel in kernels:
         extents = "x".join(map(str, kernel.extents)) or "1"
         lines.append(

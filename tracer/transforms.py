@@ -32,6 +32,7 @@ from .application import (
     apply,
     is_array,
     is_float_leaf,
+    mark_cotangents,
     present,
 )
 from .core import Tracer, as_value, current_trace, emit, weak_kind
@@ -96,7 +97,8 @@ def value_and_grad(
         wrt = [sum(traced[:i]) for i in targets]
         returned = application.arrays
         backward = _derivative(vjp_graph, application.over(returned), wrt, [returned.index(loss)])
-        application.adopt(backward, returned, [_ones(application.output(loss))])
+        seed = _ones(application.output(loss))
+        application.adopt(backward, returned, mark_cotangents([seed]))
         pulled = application.read(backward.outputs[len(returned) :])
         found = iter(_present_gradients(pulled, [leaves[i] for i in targets]))
         gradients = tuple(pytree.tree_map(lambda _: next(found), args[p]) for p in chosen)
@@ -148,6 +150,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         first, unread = unread and here, unread and not here
         if not first:  # a tape is read once; the next call, or one in a loop, needs its own
             refuse_effects(again, "what jt.vjp returns, called again or in a loop,")
+        cotangents = mark_cotangents(cotangents)
         env = application.extend(
             ops if first else [*again, *ops], dict(zip(seeds, cotangents, strict=True))
         )

@@ -34,7 +34,7 @@ def fold_constants(graph: Graph) -> Graph:
 
 def _fold(b: Rewriter, op: Op) -> Replacement:
     operands = [constant(v) for v in op.operands]
-    if any(a is None for a in operands) or op.definition.name == "broadcast":
+    if any(a is None for a in operands) or op.definition.name in ("broadcast", "checkpoint_name"):
         return None
     if op.results[0].tensor.size > MAX_RESULT or sum(a.size for a in operands) > MAX_OPERANDS:
         return None

@@ -7,9 +7,10 @@ from ..graph import Graph, Op, Value
 from .regions import map_regions
 
 _DISSOLVED = frozenset({"custom_vjp", "custom_jvp", "checkpoint_name", "remat"})
+COTANGENT = "cotangent:"  # the names of where backward parts begin, for `ir.mincut`
 
 
-def inline_calls(graph: Graph) -> Graph:
+def inline_calls(graph: Graph, *, cotangents: bool = False) -> Graph:
     """Put the body in place of `remat`, and the values in place of ops that give them on.
 
         graph f(%x: f32[8]) -> f32[8] {          graph f(%x: f32[8]) -> f32[8] {
@@ -23,17 +24,22 @@ def inline_calls(graph: Graph) -> Graph:
         }
 
     Barriers stay: the recomputation of a remat in a backward pass reads its operands behind one, and
-    so is not merged with the first computation.
+    so is not merged with the first computation. With `cotangents` the names of cotangents stay, too.
     """
     graph = map_regions(graph, inline_calls)
-    if not any(op.name in _DISSOLVED for op in graph.ops):
+
+    def dissolves(op: Op) -> bool:
+        kept = cotangents and op.attrs.get("label", "").startswith(COTANGENT)
+        return op.name in _DISSOLVED and not kept
+
+    if not any(map(dissolves, graph.ops)):
         return graph
     new = Graph(graph.name)
     new.params = list(graph.params)
     b = Builder(new)
     env: dict[Value, Value] = {v: v for v in graph.params}
     for op in graph.ops:
-        if op.name in _DISSOLVED:
+        if dissolves(op):
             found = _inside(b, op, [env[v] for v in op.operands])
             env.update(zip(op.results, found, strict=True))
         elif all(env[v] is v for v in op.operands):
