@@ -545,5 +545,7 @@ def test_errors_of_compiled_code_name_the_line() -> None:
 def test_errors_are_the_classes_that_numpy_programs_catch() -> None:
     for name, kind in vars(jt.errors).items():
         if isinstance(kind, type) and issubclass(kind, jt.errors.JitneyError):
-            builtin = issubclass(kind, (TypeError, ValueError, IndexError, AssertionError))
+            builtin = issubclass(
+                kind, (TypeError, ValueError, IndexError, AssertionError, NameError)
+            )
             assert builtin or kind is jt.errors.JitneyError, name
