@@ -123,9 +123,12 @@ def branch(
             raise
     merge = _Merge(branches, what, names, where)
     labels = ["", *(n for n, is_live in zip(state.names, live, strict=True) if is_live)]
+    filled = [False, *(f for f, is_live in zip(state.filled, live, strict=True) if is_live)]
     labels += objects
+    filled += [False for _ in objects]
     plans = [
-        merge.object(label, [b.ends[i] for b in branches]) for i, label in enumerate(labels)
+        merge.object(label, [b.ends[i] for b in branches], fill)
+        for i, (label, fill) in enumerate(zip(labels, filled, strict=True))
     ]
     storages = union([b.storages for b in branches])
     results = merge.emit(pred, storages)
@@ -154,7 +157,9 @@ class _Merge:
         self.outs: list[Out] = []
         self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros
 
-    def object(self, label: str, ends: list[_End]) -> Callable[[Sequence[Value]], Any]:
+    def object(
+        self, label: str, ends: list[_End], fill: bool
+    ) -> Callable[[Sequence[Value]], Any]:
         """How to make the object called `label` of the op's results."""
         if same(ends[0].value, ends[1].value):
             return lambda results: ends[0].value
@@ -162,7 +167,7 @@ class _Merge:
         if all(missing):
             known = next((e.value for e in ends if e.value.why), ends[0].value)
             return lambda results: known
-        if any(missing) and label != RESULT:
+        if any(missing) and not fill:
             return self._undefined(label, ends, missing)
         if any(missing):
             end = ends[missing.index(False)]

@@ -16,25 +16,34 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from .names import bound
+
 RETURNED = "_jt_returned"
 RESULT = "_jt_result"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class While(ast.While):
-    """A loop that ends when one of `flags` is set."""
+    """A loop that ends when one of `flags` is set.
+
+    `filled` are variables that each `break` and the `else` of the loop give a value: nobody reads
+    them in between.
+    """
 
     flags: list[str]
+    filled: set[str]
 
 
 class For(ast.For):
     flags: list[str]
+    filled: set[str]
 
 
 class Guard(ast.If):
     """`if not any(flags): body`."""
 
     flags: list[str]
+    filled: set[str]
 
 
 def lower(body: list[ast.stmt]) -> tuple[list[ast.stmt], bool]:
@@ -150,7 +159,7 @@ class _Lowering:
         if flags == [RETURNED]:  # so that it is known to be set after an `if` that sets it
             otherwise = [assign(RETURNED, constant(True, body[0]), body[0])]
         guard = Guard(constant(True, body[0]), self.block(body, loop), otherwise)
-        guard.flags = flags
+        guard.flags, guard.filled = flags, set()
         return ast.copy_location(guard, body[0])
 
     def flags(self, kinds: set[str], loop: _Loop | None) -> list[str]:
@@ -190,6 +199,7 @@ class _Lowering:
         inner = _Loop(self.count)
         kinds = _escape_any(statement.body)
         flags = self.flags(kinds & {"return", "break"}, inner)
+        filled = _given_at_breaks(statement) if "break" in kinds else set()
         body = self.block(statement.body, inner)
         if "continue" in kinds:
             body.insert(0, assign(inner.continued, constant(False, statement), statement))
@@ -198,18 +208,50 @@ class _Lowering:
             new = While(statement.test, body, [])
         else:
             new = For(statement.target, statement.iter, body, [])
-        new.flags = flags
+        new.flags, new.filled = flags, filled
         out: list[ast.stmt] = [ast.copy_location(new, statement)]
         if "break" in kinds:
             out.insert(0, assign(inner.broken, constant(False, statement), statement))
         if statement.orelse:
             if flags:
                 guard = Guard(constant(True, statement), self.block(statement.orelse, outer), [])
-                guard.flags = flags
+                guard.flags, guard.filled = flags, filled
                 out.append(ast.copy_location(guard, statement.orelse[0]))
             else:
                 out += self.block(statement.orelse, outer)
         return out
+
+
+def _given_at_breaks(loop: ast.While | ast.For) -> set[str]:
+    """Variables that surely have been assigned at each `break`, and at the end of the `else`."""
+    found: list[set[str]] = []
+    target = bound([loop.target]) if isinstance(loop, ast.For) else set()
+    _assigned(loop.body, target, found)
+    last = _assigned(loop.orelse, set(), [])
+    return set.intersection(*found, *([] if last is None else [last])) if loop.orelse else set()
+
+
+def _assigned(
+    body: Sequence[ast.stmt], known: set[str], at_breaks: list[set[str]]
+) -> set[str] | None:
+    """The variables surely assigned at the end of `body`; None if that is never reached."""
+    for statement in body:
+        if isinstance(statement, (ast.Continue, ast.Return, ast.Raise)):
+            return None
+        if isinstance(statement, ast.Break):
+            at_breaks.append(known)
+            return None
+        if isinstance(statement, ast.If):
+            ends = [_assigned(b, known, at_breaks) for b in (statement.body, statement.orelse)]
+            reached = [end for end in ends if end is not None]
+            if not reached:
+                return None
+            known = set.intersection(*reached)
+        elif isinstance(statement, (ast.Assign, ast.FunctionDef)):
+            known = known | bound([statement])
+        elif "break" in _escapes(statement):
+            at_breaks.append(known)
+    return known
 
 
 def _endless(statement: ast.While) -> bool:

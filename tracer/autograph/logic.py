@@ -23,7 +23,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "is": operator.is_,
     "is not": operator.is_not,
 }
-NOTHING = State((), lambda: (), lambda values: None, (), (), (), lambda: (), False)
+NOTHING = State((), lambda: (), lambda values: None, (), (), (), (), lambda: (), False)
 
 
 def truth(x: Any) -> Any:

@@ -214,7 +214,7 @@ class _Loop:
         if i in self.undefined:
             if isinstance(value, Undefined):
                 return
-            if name == RESULT:
+            if self.state.filled[i]:
                 carried = _Carried.of(name, value)
                 carried.missing = True
                 carried.leaves = [

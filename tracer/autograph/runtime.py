@@ -76,6 +76,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         set,
         (*state.live, True),
         (*state.rebound, True),
+        (*state.filled, False),
         state.inside,
         state.contents,
         state.in_try,

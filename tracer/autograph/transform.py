@@ -50,21 +50,16 @@ class _Scope:
 
     def __init__(
         self,
-        name: str,
         args: ast.arguments,
         body: Sequence[ast.AST],
-        lazy: bool = False,
     ) -> None:
-        self.name = name
-        self.lazy = lazy  # a generator or coroutine
         self.globals = declared(body, ast.Global)
         self.outer = declared(body, ast.Nonlocal)
         self.parameters = set(parameters(args))
         ordered = [*args.posonlyargs, *args.args]
         self.first = ordered[0].arg if ordered else None
         self.bound = (bound(body) | self.parameters) - self.globals - self.outer
-        self.checked = _conditional(body) & self.bound  # variables that may be unbound when read
-        self.returns = False
+        self.checked: set[str] = set()  # variables that may be unbound when they are read
 
 
 def _conditional(body: Sequence[ast.AST]) -> set[str]:
@@ -83,6 +78,7 @@ class Transformer(ast.NodeTransformer):
         self.scopes: list[_Scope] = []
         self.hidden: list[set[str]] = []  # variables of comprehensions and lambdas around
         self.tries = 0
+        self.filled: list[set[str]] = []  # see jumps.While
 
     # Functions
 
@@ -96,12 +92,12 @@ class Transformer(ast.NodeTransformer):
         return node
 
     def function(self, node: ast.FunctionDef) -> None:
-        scope = _Scope(node.name, node.args, node.body)
+        scope = _Scope(node.args, node.body)
         doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
         body, early = lower(node.body[len(doc) :])
-        scope.bound |= {n for n in bound(body) if n.startswith("_jt_")}
-        if early:
-            scope.checked -= {RESULT, RETURNED}
+        flags = {n for n in bound(body) if n.startswith("_jt_")}
+        scope.checked = _conditional(body) & scope.bound - flags
+        scope.bound |= flags
         liveness.mark(
             [*body, *([_return(node)] if early else [])],
             scope.globals | scope.outer,
@@ -109,6 +105,7 @@ class Transformer(ast.NodeTransformer):
         self.scopes.append(scope)
         hidden, self.hidden = self.hidden, []
         tries, self.tries = self.tries, 0
+        filled, self.filled = self.filled, []
         mangled = {self.mangle(n) for n in scope.parameters}
         scope.parameters |= mangled
         self.generic_visit(node.args)
@@ -130,7 +127,7 @@ class Transformer(ast.NodeTransformer):
         if len(node.body) == len(doc):
             node.body.append(ast.copy_location(ast.Pass(), at))
         self.scopes.pop()
-        self.hidden, self.tries = hidden, tries
+        self.hidden, self.tries, self.filled = hidden, tries, filled
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
@@ -189,22 +186,22 @@ class Transformer(ast.NodeTransformer):
         else:
             test = self.test(node.test)
         at = node.test
+        self.filled.append(getattr(node, "filled", set()))
         state = self.state([*node.body, *node.orelse], node, at)
         call = helper(
             "if_stmt", [test, load("_jt_then", at), load("_jt_else", at), *state.arguments], at
         )
-        return [
-            self.procedure("_jt_then", self.statements(node.body), node.body, at),
-            self.procedure("_jt_else", self.statements(node.orelse), node.orelse, at),
-            *state.functions,
-            expression(call),
-        ]
+        then = self.procedure("_jt_then", self.statements(node.body), node.body, at)
+        otherwise = self.procedure("_jt_else", self.statements(node.orelse), node.orelse, at)
+        self.filled.pop()
+        return [then, otherwise, *state.functions, expression(call)]
 
     visit_Guard = visit_If
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         assert isinstance(node, While)
         at = node.test
+        self.filled.append(node.filled)
         state = self.state([*node.body, node.test], node, at)
         test = self.test(node.test)
         if node.flags:
@@ -217,22 +214,21 @@ class Transformer(ast.NodeTransformer):
         call = helper(
             "while_stmt", [load("_jt_test", at), load("_jt_body", at), *state.arguments], at
         )
-        return [
-            judge,
-            self.procedure("_jt_body", self.statements(node.body), node.body, at),
-            *state.functions,
-            expression(call),
-        ]
+        body = self.procedure("_jt_body", self.statements(node.body), node.body, at)
+        self.filled.pop()
+        return [judge, body, *state.functions, expression(call)]
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         assert isinstance(node, For)
         at = node.iter
+        self.filled.append(node.filled)
         state = self.state([node.target, *node.body], node, at)
         take = ast.Assign([self.visit(node.target)], load("_jt_item", node.target))
         take = ast.copy_location(take, node.target)
         body = [take, *self.statements(node.body)]
         run = self.procedure("_jt_body", body, [node.target, *node.body], at)
         run.args.args = [ast.copy_location(ast.arg("_jt_item"), at)]
+        self.filled.pop()
         extra: ast.expr = constant(None, at)
         if node.flags:
             extra = thunk(self.unless(node.flags, at))
@@ -543,6 +539,8 @@ class _State:
             paths.append(helper("peek", [constant(name, at), thunk(self._path(transformer, name, at))], at))
         self.functions: list[ast.stmt] = [placed(get, at), placed(put, at)]
         live_mask = tuple(n in live for n in names) + tuple(True for _ in members)
+        filled = {RESULT}.union(*transformer.filled)
+        filled_mask = tuple(n in filled for n in names) + tuple(False for _ in members)
         rebound_mask = tuple(n in rebound for n in names) + tuple(True for _ in members)
         about = helper(
             "State",
@@ -552,6 +550,7 @@ class _State:
                 load("_jt_set", at),
                 constant(live_mask, at),
                 constant(rebound_mask, at),
+                constant(filled_mask, at),
                 constant(tuple(inside), at),
                 thunk(ast.Tuple(paths, ast.Load())),
                 constant(transformer.tries > 0, at),

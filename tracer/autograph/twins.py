@@ -78,6 +78,7 @@ def _builtin(function: Any) -> Any:
 def _with_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
     """A library's function that calls the user's: those are transformed too."""
 
+    @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(
             *(_argument(a) for a in args), **{k: _argument(v) for k, v in kwargs.items()}
@@ -100,7 +101,7 @@ def _function(function: FunctionType) -> Any:
     code = function.__code__
     if id(code) in _done:
         return function
-    module = function.__module__
+    module = function.__globals__.get("__name__")  # __module__ may be copied from what it wraps
     if not is_user_module(module):
         if isinstance(module, str) and module.partition(".")[0] == __name__.partition(".")[0]:
             return _with_callbacks(_wrapper(function))
@@ -139,9 +140,10 @@ def _wrapper(function: FunctionType) -> FunctionType:
     for cell in closure:
         try:
             content = cell.cell_contents
-        except ValueError:
+        except ValueError:  # empty
             content = None
-        cells.append(CellType(convert(content)) if content is wrapped else cell)
+        around = content is wrapped or getattr(content, "__wrapped__", None) is wrapped
+        cells.append(CellType(convert(content)) if around else cell)
     made = FunctionType(
         function.__code__,
         function.__globals__,

@@ -72,7 +72,8 @@ class State:
     """The variables of one `if` or loop.
 
     `live` marks those that are read later, `rebound` those that a plain assignment binds (others
-    are only updated, as by `x += 1`). `contents` gives the objects that are changed inside.
+    are only updated, as by `x += 1`), `filled` those that may hold anything where they have no value
+    yet, because a flag keeps them from being read there. `contents` gives the objects that are changed inside.
     """
 
     def __init__(
@@ -82,12 +83,13 @@ class State:
         set: Callable[[Sequence[Any]], None],
         live: Sequence[bool],
         rebound: Sequence[bool],
+        filled: Sequence[bool],
         inside: Sequence[str],
         contents: Callable[[], tuple[Any, ...]],
         in_try: bool,
     ) -> None:
         self.names, self.get, self.set = names, get, set
-        self.live, self.rebound = live, rebound
+        self.live, self.rebound, self.filled = live, rebound, filled
         self.inside, self.contents = inside, contents
         self.in_try = in_try
 
