@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -306,7 +307,7 @@ def test_a_rule_may_refuse() -> None:
     class Definition:
         name, jvp, vjp = "exp", staticmethod(refuse), staticmethod(refuse)
         forward = None
-        extra: dict[str, object] = {}
+        extra = MappingProxyType({})
 
     op.definition = Definition()  # type: ignore[assignment]
     for make in (vjp_graph, jvp_graph):
