@@ -200,6 +200,17 @@ def test_effects_happen_in_program_order(program: Any, backend: str, differentia
     np.testing.assert_allclose(got, want, rtol=1e-9)
 
 
+def test_a_condition_may_have_effects_where_the_body_has_none(wrap: Any) -> None:
+    log: list[int] = []
+
+    def test(i: Any) -> Any:
+        jt.io_callback(lambda i: log.append(int(i)), None, i)
+        return i < 3
+
+    assert wrap(lambda n: jt.while_loop(test, lambda i: i + 1, n))(0) == 3
+    assert log == [0, 1, 2, 3]
+
+
 def test_effects_happen_once_under_higher_derivatives(wrap: Any) -> None:
     log: list[float] = []
 

@@ -48,7 +48,12 @@ def _still_carries(b: Rewriter, op: Op) -> Replacement:
     """A carry that the body gives back as it is: a loop invariant, and its own last value."""
     carries = _carries(op)
     body = op.regions[-1]
-    still = [i for i in carries if body.outputs[i - carries.start] is body.params[i]]
+    still = [
+        i
+        for i in carries
+        if body.outputs[i - carries.start] is body.params[i]
+        and not (is_linear(body.params[i].type) and _is_read(op.regions[:-1], i))
+    ]
     if not still:
         return None
     consts = [i for i in still if not is_linear(op.operands[i].type)]
@@ -69,6 +74,11 @@ def _still_carries(b: Rewriter, op: Op) -> Replacement:
     results = iter([found] if isinstance(found, Value) else found)
     gone = {i - carries.start: op.operands[i] for i in still}
     return [gone[i] if i in gone else next(results) for i in range(len(op.results))]
+
+
+def _is_read(regions: Sequence[Graph], i: int) -> bool:
+    """Whether parameter `i` is read: the order token of a condition that has effects."""
+    return any(region.params[i] in op.operands for region in regions for op in region.ops)
 
 
 def _reordered(graph: Graph, order: Sequence[int]) -> Graph:
