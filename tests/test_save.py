@@ -70,13 +70,11 @@ def lower(program: Callable[..., Any], save: Any) -> Any:
     return jt.jit(jt.grad(program), save=save).lower(WS, X)
 
 
-@pytest.mark.parametrize("save", ["min_cut", 0, 20 * UNIT, 10**9], ids=str)
+@pytest.mark.parametrize("save", ["min_cut", 0], ids=str)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("backend", ["interpreter", "native"])
 def test_the_numbers_stay(program: Any, save: Any, backend: str) -> None:
-    if backend == "interpreter" and save != 0:
-        return
-    ws, x = [w[:5, :5] for w in WS], X[:7, :5]
+    ws, x = [w[:5, :5] for w in WS[:4]], X[:7, :5]
     got = jt.jit(jt.value_and_grad(program), save=save, backend=backend)(ws, x)
     want = jt.jit(jt.value_and_grad(program))(ws, x)
     for a, b in zip(jt.tree.leaves(got), jt.tree.leaves(want), strict=True):
