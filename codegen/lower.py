@@ -197,6 +197,8 @@ class Lowering:
             for value, operand in zip(op.results, op.operands, strict=True):
                 self.inlined[value] = self.inlined.get(operand, 0)
                 self.cost[value] = self.cost.get(operand, 0)
+                if self.cost[value] >= EXPENSIVE and len(self.users[value]) > 1:
+                    self.materialise(operand)
             return
         if op.name == "lanes_while":
             self._lanes_while(op)
