@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from weakref import ReferenceType
 
 import numpy as np
 
@@ -211,9 +212,12 @@ def require_trace() -> Trace:
 
 
 class Storage:
-    """A mutable cell: the array that views share. `parameter` is its index if it is an argument."""
+    """A mutable cell: the array that views share. `parameter` is its index if it is an argument.
 
-    __slots__ = ("trace", "value", "version", "writeable", "parameter")
+    `perhaps` are storages that this one may be, depending on which way run time takes (autograph).
+    """
+
+    __slots__ = ("trace", "value", "version", "writeable", "parameter", "perhaps", "__weakref__")
 
     def __init__(
         self, trace: Trace, value: Value, writeable: bool = True, parameter: int | None = None
@@ -223,6 +227,7 @@ class Storage:
         self.version = 0  # counts writes
         self.writeable = writeable
         self.parameter = parameter
+        self.perhaps: tuple[ReferenceType[Storage], ...] = ()
 
 
 class ViewStep:

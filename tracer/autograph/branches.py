@@ -23,11 +23,13 @@ from .variables import (
     Containers,
     State,
     Undefined,
+    confuse,
     is_traceable,
     out_of,
     settle,
     same,
     shown,
+    storage_of,
 )
 
 _CHEAP = frozenset({"elementwise", "source"})
@@ -37,9 +39,10 @@ _EMPTY = pytree.flatten(((), {}))[1]
 
 @dataclass(frozen=True)
 class _Inside:
-    """A leaf that a region computed: its result number `index`."""
+    """A leaf that a region computed: its result number `index`, and where it was stored."""
 
     index: int
+    storage: Storage | None
 
 
 @dataclass
@@ -75,7 +78,7 @@ class _Branch:
                     kept: list[Any] = []
                     for leaf in leaves:
                         if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
-                            kept.append(_Inside(len(out)))
+                            kept.append(_Inside(len(out), storage_of(leaf)))
                             out.append(wrap(leaf.value, leaf.weak, scalar=leaf.scalar))
                         else:
                             kept.append(leaf)
@@ -135,6 +138,7 @@ def branch(
     for storage, value in zip(storages, results[len(merge.outs) :], strict=False):
         write(storage, value)
     found = [plan(results) for plan in plans]
+    confuse(merge.made)
     values = iter(found[1:])
     state.set([next(values) if is_live else old for old, is_live in zip(entry, live, strict=True)])
     for container, content in zip(objects.values(), values, strict=True):
@@ -147,6 +151,10 @@ def _note(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
+def _storage(leaf: Any) -> Storage | None:
+    return leaf.storage if isinstance(leaf, _Inside) else storage_of(leaf)
+
+
 class _Merge:
     """Finds for each leaf whether the branches agree on it, or which result of the op it is."""
 
@@ -156,6 +164,7 @@ class _Merge:
         self.branches, self.what, self.names, self.where = branches, what, names, where
         self.outs: list[Out] = []
         self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros
+        self.made: list[tuple[Tracer, list[Storage | None]]] = []
 
     def object(
         self, label: str, ends: list[_End], fill: bool
@@ -212,7 +221,14 @@ class _Merge:
         self.sources.append(
             [None if gone else leaf for leaf, gone in zip(pair, missing, strict=True)]
         )
-        return lambda results: wrap(results[number], common.weak, scalar=common.scalar)
+
+        def make(results: Sequence[Value]) -> Tracer:
+            result = wrap(results[number], common.weak, scalar=common.scalar)
+            if not common.scalar:
+                self.made.append((result, [_storage(leaf) for leaf in self.sources[number]]))
+            return result
+
+        return make
 
     def emit(self, pred: Tracer, storages: Sequence[Storage]) -> Sequence[Value]:
         """Append the op. Its results are those leaves, then the storages."""

@@ -33,8 +33,10 @@ from .variables import (
     is_traceable,
     out_of,
     same,
+    confuse,
     settle,
     shown,
+    storage_of,
 )
 
 COUNTER = "_jt_count"
@@ -48,7 +50,7 @@ class _Carried:
     value: Any  # before the loop
     tree: pytree.TreeDef
     leaves: list[Any]
-    outs: list[Out | None]  # None for what is no array: it must not change
+    outs: list[Out | None]  # None for what does not change, or must not because it is no array
     given: list[Out | None]
     missing: bool = False  # it has no value before the loop; zeros stand in
 
@@ -89,6 +91,7 @@ class _Loop:
         self.entry = state.get()
         self.objects = state.containers()
         self.storages: list[Storage] = []
+        self.last: dict[int | str, list[Storage | None]] = {}  # of the leaves at a trip's end
         self.carried: dict[int | str, _Carried] = {}  # by position among the variables, or name
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
@@ -102,7 +105,8 @@ class _Loop:
             elif not isinstance(value, (list, dict, set)) or state.rebound[i]:
                 self.carried[i] = _Carried.of(name, value)
         for name, value in self.objects.items():
-            self.carried[name] = _Carried.of(name, value)
+            carried = self.carried[name] = _Carried.of(name, value)
+            carried.outs = [None for _ in carried.outs]  # until one is found to change
         if counted:
             self.carried[COUNTER] = _Carried.of(COUNTER, 0)
 
@@ -188,9 +192,12 @@ class _Loop:
                 else:
                     value = self.objects[key]
                 leaves, tree = pytree.flatten(value)
+                self.last[key] = [storage_of(leaf) for leaf in leaves]
                 numbers: list[int | None] = []
-                for leaf in leaves:
+                for i, leaf in enumerate(leaves):
                     traceable = is_traceable(leaf)
+                    if tree == carried.tree and carried.outs[i] is None:
+                        traceable = False
                     numbers.append(len(out) if traceable else None)
                     if traceable:
                         # The type that the leaf has, whatever becomes of its storage
@@ -202,6 +209,7 @@ class _Loop:
             return out
 
         region = self.trace(run, "the body")
+        self.changed = set(region.mutated)
         for key, value, (leaves, tree), numbers in ends:
             self._compare(self.carried[key], value, leaves, tree, numbers, region)
         return region
@@ -248,8 +256,12 @@ class _Loop:
             self._refuse_structure(carried, tree)
         for position, (before, number) in enumerate(zip(carried.outs, numbers, strict=True)):
             if before is None:
-                if not same(carried.leaves[position], leaves[position]):
+                old = carried.leaves[position]
+                if same(old, leaves[position]):
+                    continue
+                if not is_traceable(old):
                     self._refuse_static(carried, position, leaves[position])
+                carried.outs[position] = carried.given[position] = out_of(old)
                 continue
             if number is None:
                 self._refuse_static(carried, position, leaves[position])
@@ -319,9 +331,8 @@ class _Loop:
     def _leave(self, results: Sequence[Value], outs: Sequence[Out]) -> None:
         for storage, value in zip(self.storages, results[len(outs) :], strict=False):
             write(storage, value)
-        arrays = iter(
-            [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, outs, strict=False)]
-        )
+        made = [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, outs, strict=False)]
+        arrays = iter(made)
         values = list(self.entry)
         for key, carried in self.carried.items():
             value = carried.build(arrays)
@@ -332,6 +343,32 @@ class _Loop:
         for i, gone in self.undefined.items():
             values[i] = gone
         self.state.set(values)
+        self._look_for_sharing(made)
+
+    def _look_for_sharing(self, made: Sequence[Tracer]) -> None:
+        """Assigning into a variable's array is refused where others may see the same array: a loop
+        carries values. Forgets what the variables were, to see what others refer to."""
+        names: list[str] = []
+        given: list[list[Storage | None]] = []
+        for key, carried in self.carried.items():
+            for i, out in enumerate(carried.outs):
+                if out is not None:
+                    names.append(carried.name)
+                    given.append([storage_of(carried.leaves[i]), self.last[key][i]])
+        confuse([(r, g) for r, g in zip(made, given, strict=True) if not r.scalar])
+        mixed = [n for n, g in zip(names, given, strict=True) if g[0] in self.storages]
+        changed = [(names[i], made[i]._storage.perhaps) for i in sorted(self.changed) if i < len(made)]
+        self.entry, self.carried, self.last = (), {}, {}
+        del given
+        mixed += [name for name, perhaps in changed if any(r() is not None for r in perhaps)]
+        if mixed:
+            complain(
+                errors.OuterMutationError,
+                f"{shown(mixed[0])} is bound anew in the `{self.what}` loop at {self.where}, and an "
+                "array that it had is assigned into there, which others see too: which array that "
+                "is depends on the trip",
+                f"start with a copy: {mixed[0]} = {mixed[0]}.copy() before the loop, or in it.",
+            )
 
     # Errors
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
+from weakref import ref
 
 import numpy as np
 
 from ...ir.types import is_supported
 from .. import errors
-from ..core import Tracer, as_value, current_trace, weak_kind, wrap
+from ..core import Storage, Tracer, as_value, current_trace, weak_kind, wrap
 from ..errors import complain
 from ..regions import Out
 from .jumps import RESULT
@@ -157,6 +158,24 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (range, slice, np.dtype, set)):
         return bool(a == b)
     return False
+
+
+def storage_of(x: Any) -> Storage | None:
+    """The storage of an array that can be assigned into."""
+    return x._storage if isinstance(x, Tracer) and not x.scalar else None
+
+
+def confuse(groups: Sequence[tuple[Tracer, Sequence[Storage | None]]]) -> None:
+    """Note that results of an op may be arrays that others still see. Each comes with the storages
+    that its variable had, inside or outside; results that share one may be the same array."""
+    known = [(result._storage, [s for s in given if s is not None]) for result, given in groups]
+    inside: dict[Storage, list[Storage]] = {}
+    for result, given in known:
+        for storage in given:
+            inside.setdefault(storage, []).append(result)
+    for result, given in known:
+        others = [s for storage in given for s in inside[storage] if s is not result]
+        result.perhaps = tuple(ref(s) for s in dict.fromkeys([*given, *others]))
 
 
 class Containers:
