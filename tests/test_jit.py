@@ -224,6 +224,106 @@ def test_static_arguments_of_any_hashable_kind() -> None:
     np.testing.assert_array_equal(f(X, np.cos, ("off",)), X)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        (0.0, -0.0),
+        (np.float32(0.0), np.float32(-0.0)),
+        (1, 1.0, np.float32(1.0)),
+        ((2,), (2.0,), (np.int8(2),)),
+        (((0.0,), 1), ((-0.0,), 1), ((0.0,), 1.0)),
+    ],
+    ids=repr,
+)
+def test_static_values_that_python_calls_equal_are_told_apart(values: tuple[Any, ...]) -> None:
+    @dataclass(frozen=True)
+    class Setting:
+        value: Any
+
+    def first(value: Any) -> Any:
+        return first(value[0]) if isinstance(value, tuple) else value
+
+    f = interpreted(
+        lambda n, x: x * first(n.value if isinstance(n, Setting) else n), static_argnums=0
+    )
+    for value in values:
+        for n in (value, Setting(value)):
+            result, expected = f(n, 3), 3 * first(value)
+            assert type(result) is type(expected) and repr(result) == repr(expected)
+    assert misses(f) == 2 * len(values)
+
+
+def test_a_static_nan_is_compiled_once() -> None:
+    f = interpreted(lambda x, n: x * n, static_argnames="n")
+    assert np.isnan([f(1.0, n=float("nan")) for _ in range(3)]).all()
+    assert misses(f) == 1
+
+
+def test_static_fields_are_compared_exactly_and_must_be_hashable() -> None:
+    @functools.partial(jt.register_pytree, static_fields=("factor",))
+    @dataclass
+    class Scaled:
+        x: Any
+        factor: Any
+
+    f = interpreted(lambda s: s.x * s.factor)
+    for factor in (1, 1.0, True, -0.0, 0.0):
+        result, expected = f(Scaled(np.arange(1, 3), factor)), np.arange(1, 3) * factor
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(np.copysign(1, result), np.copysign(1, expected))
+    with pytest.raises(TypeError, match=r"Scaled\.factor is a static field .* unhashable \(list\)"):
+        f(Scaled(X, [1]))
+
+
+def test_text_inside_of_a_container_is_refused_with_a_way_out() -> None:
+    with pytest.raises(jt.errors.ArgumentError, match="static_fields of jt.register_pytree"):
+        interpreted(lambda d: d["x"])({"x": X, "name": "x"})
+
+
+# What NumPy code would do to the caller's containers.
+
+
+@dataclass
+class Model:
+    w: Any
+    n: int = 2
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        (lambda m: m.update(new=m["x"] * 2), {"x": X}),
+        (lambda m: m.update(x=m["x"] * 2), {"x": X}),
+        (lambda m: m.pop("x"), {"x": X}),
+        (lambda m: m["inner"].clear(), {"inner": [X]}),
+        (lambda m: m.append(1), []),
+        (lambda m: setattr(m, "n", 5), Model(X)),
+    ],
+)
+def test_a_change_to_a_container_of_the_caller_is_refused(change: Any, argument: Any) -> None:
+    before = copy.deepcopy(argument)
+    for f in (interpreted(change), interpreted(lambda m: change(m))):
+        with pytest.raises(jt.errors.ImpureFunctionError, match=r"elements of [\w ]+, a container"):
+            f(argument)
+    with pytest.raises(jt.errors.ImpureFunctionError, match="the caller's would stay as it was"):
+        interpreted(lambda *, m: change(m))(m=argument)
+    assert repr(argument) == repr(before)
+
+
+def test_containers_of_the_function_s_own_may_change() -> None:
+    @interpreted(static_argnames="sizes")
+    def f(params, *more, sizes=(), **options):
+        params["w"] += 1  # an array: in place
+        params = dict(params)
+        params["w"] = params["w"] * 2
+        options["scale"] = options.pop("scale", 1) * 3
+        return params["w"] * options["scale"] + len(more) + len(sizes)
+
+    given = {"w": np.zeros(2)}
+    np.testing.assert_array_equal(f(given, 1, (2,), sizes=(1, 2), scale=2), [16, 16])
+    np.testing.assert_array_equal(given["w"], [1, 1])
+
+
 def test_layouts_and_dtypes_of_arguments() -> None:
     f = interpreted(lambda x: x * 2 + x.sum(axis=0))
     base = np.arange(24.0).reshape(4, 6)

@@ -7,6 +7,7 @@ layout class. `Call` holds that; `Call.key` is hashable.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from ..ir.types import I64, TensorType, is_supported
 from . import errors, pytree
 from .core import WEAK_DTYPES, Tracer, check_array, refuse, refuse_leaked
 from .errors import complain
+from .exact import Exact
 from .outside import array_spec
 from .shapes import ShapeDtype
 from .tracing import Same, Spec, Static
@@ -165,6 +167,13 @@ class Call:
         kind = f"{name}, a value of type {type(leaf).__name__}"
         root = name.split("[")[0].split(".")[0]
         if isinstance(leaf, (str, bytes)) or callable(leaf):
+            if name != root:
+                self.refuse(
+                    index,
+                    kind,
+                    f"pass it as an argument of its own, made static, or make {root!r} a dataclass "
+                    "with it among the static_fields of jt.register_pytree",
+                )
             self.refuse(index, kind, f"make it static: jt.jit(f, static_argnames={root!r})")
         if isinstance(leaf, complex):
             self.refuse(index, kind, "pass the real and the imaginary part as two arguments")
@@ -179,6 +188,41 @@ class Call:
 
     def refuse(self, index: int, what: str, remedy: str) -> None:
         refuse(self.leaves[index], what, remedy)
+
+    def parts(self, args: Any, kwargs: Any) -> list[tuple[str, list[Any] | None]]:
+        """Each argument's first leaf by name, and its leaves now: None if its structure is another."""
+        positional, keywords = self.tree.children()
+        trees = [*positional.children(), *keywords.children()]
+        found: list[tuple[str, list[Any] | None]] = []
+        names = iter(self.leaf_names())
+        for tree, argument in zip(
+            trees, [*args, *(kwargs[k] for k in sorted(kwargs))], strict=True
+        ):
+            own = [next(names) for _ in range(tree.num_leaves)]
+            leaves: list[Any] | None
+            try:
+                leaves = tree.flatten_up_to(argument)
+            except ValueError:
+                leaves = None
+            root = own[0].split("[")[0].split(".")[0] if own else "an argument"
+            found.append((root, leaves))
+        return found
+
+    def refuse_changes(
+        self,
+        before: list[tuple[str, list[Any] | None]],
+        after: list[tuple[str, list[Any] | None]],
+    ) -> None:
+        """A dict or list of the caller that the function changed would stay as it was."""
+        for (name, old), (_, new) in zip(before, after, strict=True):
+            if old is not None and (new is None or any(map(operator.is_not, old, new))):
+                complain(
+                    errors.ImpureFunctionError,
+                    f"the function replaces, adds or removes elements of {name}, a container that "
+                    "it was given, and the caller's would stay as it was",
+                    "copy the container first, with dict(d), list(l) or dataclasses.replace(d), and "
+                    "return the copy; elements that are arrays may be assigned to in place.",
+                )
 
     def leaf_names(self) -> list[str]:
         """How the user would write each leaf: `x`, `params['w']`."""
@@ -200,7 +244,7 @@ class Call:
     @property
     def key(self) -> Hashable:
         """What calls must share to run the same code."""
-        specs = tuple((type(s.value), s.value) if isinstance(s, Static) else s for s in self.specs)
+        specs = tuple(Exact(s.value) if isinstance(s, Static) else s for s in self.specs)
         return (self.tree, specs)
 
     def alias(self) -> None:

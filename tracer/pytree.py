@@ -15,6 +15,8 @@ from weakref import WeakSet
 import numpy as np
 import optree
 
+from .exact import Exact
+
 NAMESPACE = "jitney"
 TreeDef = optree.PyTreeSpec
 _registered: set[type] = set()  # by the user's own call
@@ -117,6 +119,20 @@ def _is_new_dataclass(leaf: Any) -> bool:
     return cls not in _seen and cls not in _registered
 
 
+def _static_field(obj: Any, name: str) -> Exact:
+    value = getattr(obj, name)
+    exact = Exact(value)
+    try:
+        hash(exact)
+    except TypeError:
+        raise TypeError(
+            f"{type(obj).__qualname__}.{name} is a static field of a pytree and unhashable "
+            f"({type(value).__name__}): static fields are compared by value at each call, so give "
+            "it a tuple instead of a list, a frozen dataclass instead of a dict"
+        ) from None
+    return exact
+
+
 def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
     names = [f.name for f in dataclasses.fields(cls)]
     unknown = set(static_fields) - set(names)
@@ -127,14 +143,14 @@ def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
 
     def flatten_dataclass(obj: Any) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
         values = tuple(getattr(obj, n) for n in children)
-        return values, tuple(getattr(obj, n) for n in static), children
+        return values, tuple(_static_field(obj, n) for n in static), children
 
     def unflatten_dataclass(metadata: Any, values: Iterable[Any]) -> Any:
         obj: Any = object.__new__(cls)
         for name, value in zip(children, values, strict=True):
             object.__setattr__(obj, name, value)
         for name, value in zip(static, metadata, strict=True):
-            object.__setattr__(obj, name, value)
+            object.__setattr__(obj, name, value.value)
         return obj
 
     optree.register_pytree_node(
