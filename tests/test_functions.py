@@ -327,6 +327,14 @@ def test_reductions_of_any_shape_and_dtype(x: Any, name: str, axis: Any, keepdim
     agree(lambda x: f(x, axis=axis, **options), x)
 
 
+@pytest.mark.parametrize("axis", [0, -1, None])
+def test_argsort_takes_a_0d_array_for_one_element(axis: int | None) -> None:
+    x = np.array(2.0)
+    agree(lambda x: np.argsort(x, axis=axis), x)
+    agree(lambda x: x.argsort(axis), x)
+    agree(lambda x: np.argpartition(x, 0, axis), x)
+
+
 @settings(max_examples=100)
 @given(
     arrays(), arrays(), st.sampled_from(["matmul", "dot", "concatenate", "add", "where", "kron"])
@@ -429,3 +437,13 @@ def test_every_numpy_ufunc_is_in_the_table() -> None:
         if isinstance(getattr(np, n), np.ufunc) and n not in FUNCTIONS and n != "isnat"
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "axis"), [((2,), 0), ((300,), 0), ((7, 40), 0), ((7, 40), 1)])
+def test_running_sums_of_negative_zeros_are_negative_zeros(shape, axis, dtype) -> None:
+    x = np.full(shape, -0.0, dtype)
+    f = jt.jit(lambda x: (x.cumsum(axis=axis), (x * 1.5).cumsum(axis=axis), x.sum(axis=axis)))
+    running, fused, total = f(x)
+    assert np.signbit(running).all() and np.signbit(fused).all()
+    assert not np.signbit(total).any()  # sums start from 0

@@ -372,3 +372,14 @@ def test_eager_traces_index_by_value() -> None:
 
     x = np.array([0.5, 1.5, -1.0, 2.0])
     np.testing.assert_allclose(jt.grad(loss)(x), [1.0, 4.0, -2.0, 1.0])
+
+
+def test_a_returned_mask_is_refused_at_the_line_that_made_it() -> None:
+    @jt.jit
+    def positive(x):
+        found = x[x > 0]  # this line
+        return found
+
+    with pytest.raises(jt.errors.DynamicShapeError) as info:
+        positive(X)
+    assert "# this line" in str(info.value)

@@ -498,3 +498,26 @@ def test_results_have_the_memory_order_of_numpy(data: st.DataObject) -> None:
     got = k_order(broadcast, [(x.shape, tuple(s // 8 for s in x.strides)) for x in operands])
     long = [i for i, n in enumerate(broadcast) if n > 1]
     assert [got[i] * 8 for i in long] == [result.strides[i] for i in long]
+
+
+@pytest.mark.parametrize("backend", ["interpreter", "native"])
+def test_an_argument_that_is_also_read_or_written_from_outside(backend: str) -> None:
+    c = np.zeros(3)
+
+    def add(x: Any) -> Any:
+        x += 1
+        return c + x
+
+    def bump(x: Any) -> Any:
+        c[0] += 1
+        return c + x
+
+    for f in (jt.jit(add, backend=backend), jt.jit(bump, backend=backend)):
+        for x in (c, np.zeros(3), c):
+            before, c_before = x.copy(), c.copy()
+            result, c_after, x_after = f(x), c.copy(), x.copy()
+            c[:], x[:] = c_before, before
+            expected = (add if f.__name__ == "add" else bump)(x)
+            np.testing.assert_array_equal(result, expected)
+            np.testing.assert_array_equal(c_after, c)
+            np.testing.assert_array_equal(x_after, x)

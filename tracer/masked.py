@@ -24,7 +24,7 @@ from .functions.lowerings import LOWERINGS
 class Masked:
     """The elements of `values` where `mask` (over the axes from `place` on) is true."""
 
-    __slots__ = ("values", "mask", "place")
+    __slots__ = ("values", "mask", "place", "_line")
     _jitney_lazy = True
     __array_priority__ = 1001.0
 
@@ -32,6 +32,7 @@ class Masked:
         self.values = values
         self.mask = mask
         self.place = place
+        self._line = errors.user_line(1)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -63,6 +64,7 @@ class Masked:
             "keep the full shape: jt.where(mask, x, other); reductions take where=mask; x[mask] = "
             "value and x[mask] += value work.",
             operands={"x": self.values, "mask": self.mask},
+            line=self._line,
         )
 
     shape = property(materialise)

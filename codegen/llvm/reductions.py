@@ -139,6 +139,8 @@ class Fold(Reduction):
         super().__init__(e, stage, vector, lanewise)
         self.dtypes = [stage.array.dtype]
         self.starts = [identity(stage.op, stage.array.dtype)]
+        if stage.action == "scan" and stage.op == "sum" and stage.array.dtype.kind == "f":
+            self.starts = [-0.0]  # NumPy's running sum starts from the first element, its sum from 0
         self.function = EXPANSIONS[_FOLDS[stage.op]]
 
     def merge(self, *carries: Expr) -> list[Expr]:

@@ -35,6 +35,11 @@ def _sort(op: str, a: Any, axis: Any) -> Tracer:
     return wrap(build().op(op, as_value(x), axis=axis, stable=True), scalar=False)
 
 
+def _argsort(a: Any, axis: Any) -> Tracer:
+    x = array(a)
+    return _sort("argsort", x.reshape(1) if x.ndim == 0 else x, axis)  # NumPy: 0-d as 1-d
+
+
 def _no_order(order: Any) -> None:
     if order is not None:
         raise ValueError("Cannot specify order when the array has no fields.")
@@ -52,7 +57,7 @@ def argsort(
 ) -> Any:
     """Always stable, whatever `kind` is."""
     _no_order(order)
-    return _sort("argsort", a, axis)
+    return _argsort(a, axis)
 
 
 @function("partition")
@@ -69,7 +74,7 @@ def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> Tracer:
     _no_order(order)
-    return _sort("argsort", a, axis)
+    return _argsort(a, axis)
 
 
 @function("sort_complex")
