@@ -45,6 +45,13 @@ class _Inside:
     storage: Storage | None
 
 
+@dataclass(eq=False)
+class _Content:
+    """What is in a container; two of them never are the same."""
+
+    container: Any
+
+
 @dataclass
 class _End:
     """One object at the end of a branch."""
@@ -72,9 +79,10 @@ class _Branch:
             try:
                 self.result = function()
                 values = [v for v, live in zip(state.get(), state.live, strict=True) if live]
-                copies = [x.copy() for x in objects]
-                for value in (self.result, *values, *copies):
-                    leaves, tree = pytree.flatten(value)
+                contents = [_Content(x) for x in objects]
+                for value in (self.result, *values, *contents):
+                    of = value.container if isinstance(value, _Content) else value
+                    leaves, tree = pytree.flatten(of.copy() if isinstance(of, set) else of)
                     kept: list[Any] = []
                     for leaf in leaves:
                         if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
