@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import linecache
 import re
 from pathlib import Path
 
@@ -30,7 +31,9 @@ def run_readme():
         if language != "python":
             continue
         # Padded, so that errors and jitney's own messages name the README's lines.
-        program = compile("\n" * (line - 1) + code, str(README), "exec")
+        source = "\n" * (line - 1) + code
+        linecache.cache[str(README)] = len(source), None, source.splitlines(True), str(README)
+        program = compile(source, str(README), "exec")
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(program, namespace)
