@@ -1,4 +1,7 @@
-"""jit(autograph=True): the same functions as plain Python and compiled, with and without traced values."""
+"""jit(autograph=True): the same functions as plain Python and compiled, traced values or not."""
+
+# The programs under test are written as users write them.
+# ruff: noqa: B007, B905, F821, SIM201, SIM300
 
 from __future__ import annotations
 
@@ -197,7 +200,15 @@ def membership(n):
 
 @program((2.7, -3), (-2.2, 5))
 def conversions(x, n):
-    return int(x), float(n), max(x, n, 1), min(n, x), abs(x), any([x > 2, n > 2]), all([x < 3, n < 3])
+    return (
+        int(x),
+        float(n),
+        max(x, n, 1),
+        min(n, x),
+        abs(x),
+        any([x > 2, n > 2]),
+        all([x < 3, n < 3]),
+    )
 
 
 @program((np.array([3.0]),), (np.array([-3.0]),))
@@ -769,7 +780,9 @@ def test_derivatives(backend: str) -> None:
         step = np.cos(np.arange(5.0)) * 1e-6
         numeric = (f(X + step) - f(X - step)) / 2e-6
         np.testing.assert_allclose(eager @ (step / 1e-6), numeric, rtol=1e-5)
-        tangent = jt.jit(lambda x, t, f=f: jt.jvp(f, (x,), (t,))[1], autograph=True, backend=backend)
+        tangent = jt.jit(
+            lambda x, t, f=f: jt.jvp(f, (x,), (t,))[1], autograph=True, backend=backend
+        )
         np.testing.assert_allclose(tangent(X, step / 1e-6), numeric, rtol=1e-5)
         inner = jt.jit(f, autograph=True, backend=backend)
         np.testing.assert_allclose(jt.jit(jt.grad(inner), backend=backend)(X), eager, rtol=1e-12)
@@ -1020,7 +1033,9 @@ def test_tracebacks_show_the_lines_of_the_user() -> None:
         s for s in traceback.extract_tb(info.value.__traceback__) if "test_autograph" in s.filename
     ]
     assert frames[-1].line.endswith("# fails") and {s.name for s in frames[1:]} == {"f"}
-    names = {op.loc.line - f.__code__.co_firstlineno for op in auto(g_trace).trace(1.0).ops if op.loc}
+    names = {
+        op.loc.line - f.__code__.co_firstlineno for op in auto(g_trace).trace(1.0).ops if op.loc
+    }
     assert names
 
 
@@ -1082,6 +1097,7 @@ def test_lambdas_on_one_line() -> None:
 
 def test_library_code_is_left_alone() -> None:
     def f(x):
-        return math.floor(2.5) + np.clip(x, 0, 1) + functools.reduce(lambda a, b: a if a > b else b, [x, 3.0])
+        largest = functools.reduce(lambda a, b: a if a > b else b, [x, 3.0])
+        return math.floor(2.5) + np.clip(x, 0, 1) + largest
 
     both(f, (5.0,), (0.5,), native=False)

@@ -26,8 +26,8 @@ from .variables import (
     confuse,
     is_traceable,
     out_of,
-    settle,
     same,
+    settle,
     shown,
     storage_of,
 )
@@ -127,10 +127,15 @@ def branch(
     branches = []
     for function, name in zip(functions, names, strict=True):
         try:
-            branches.append(_Branch(function, state, list(objects.values()), f"the {name} branch of {what}"))
+            branches.append(
+                _Branch(function, state, list(objects.values()), f"the {name} branch of {what}")
+            )
         except Exception as error:
-            _note(error, f"the condition of the `{what}` at {where} is known only when the compiled "
-                  "function runs, so both branches are traced; to check a value then, use `assert`")
+            _note(
+                error,
+                f"the condition of the `{what}` at {where} is known only when the compiled "
+                "function runs, so both branches are traced; to check a value then, use `assert`",
+            )
             raise
     merge = _Merge(branches, what, names, where)
     labels = ["", *(n for n, is_live in zip(state.names, live, strict=True) if is_live)]
@@ -174,9 +179,7 @@ class _Merge:
         self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros
         self.made: list[tuple[Tracer, list[Storage | None]]] = []
 
-    def object(
-        self, label: str, ends: list[_End], fill: bool
-    ) -> Callable[[Sequence[Value]], Any]:
+    def object(self, label: str, ends: list[_End], fill: bool) -> Callable[[Sequence[Value]], Any]:
         """How to make the object called `label` of the op's results."""
         if same(ends[0].value, ends[1].value):
             return lambda results: ends[0].value
@@ -224,6 +227,7 @@ class _Merge:
         common = common_type(outs)
         if common is None:
             self._refuse(label, position, pair, tree)
+        assert common is not None  # what is refused raises
         number = len(self.outs)
         self.outs.append(common)
         self.sources.append(
@@ -267,9 +271,7 @@ class _Merge:
             return simple
         index = emit("convert", as_value(pred), dtype=I32)
         with trace.builder.at(user_line(2)):
-            op = trace.builder.append(
-                OPS["cond"], [index.value, *token, *captured], {}, graphs
-            )
+            op = trace.builder.append(OPS["cond"], [index.value, *token, *captured], {}, graphs)
         advance(op.results)
         return op.results
 

@@ -118,12 +118,12 @@ def zip_(*iterables: Any, **options: Any) -> Any:
     if not any(f is not None for f in found) or not all(
         f is not None or hasattr(x, "__len__") for f, x in zip(found, iterables, strict=True)
     ):
-        return zip(*iterables, **options)
+        return zip(*iterables, **options)  # noqa: B905  (strictness is the user's)
     lengths = [f.length if f else len(x) for f, x in zip(found, iterables, strict=True)]
     parts = [f for f in found if f is not None]
     if len(parts) < len(found) or options:
         if all(isinstance(n, int) for n in lengths):
-            return zip(*iterables, **options)  # some are Python's: item by item
+            return zip(*iterables, **options)  # noqa: B905  (some are Python's: item by item)
         complain(
             errors.TransformError,
             "zip of a range of traced length and an ordinary sequence",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
 from .names import bound
 
@@ -65,7 +66,7 @@ def assign(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
     return ast.copy_location(ast.Assign([target], value), at)
 
 
-def constant(value: object, at: ast.AST) -> ast.expr:
+def constant(value: Any, at: ast.AST) -> ast.expr:
     return ast.copy_location(ast.Constant(value), at)
 
 
@@ -77,7 +78,7 @@ def _escapes(node: ast.AST) -> set[str]:
         return {"break"}
     if isinstance(node, ast.Continue):
         return {"continue"}
-    if isinstance(node, _FUNCTIONS) or isinstance(node, ast.expr):
+    if isinstance(node, (_FUNCTIONS, ast.expr)):
         return set()
     if isinstance(node, (ast.While, ast.For, ast.AsyncFor)):
         return (_escape_any(node.body) & {"return"}) | _escape_any(node.orelse)

@@ -58,7 +58,11 @@ class _Liveness:
         return (out - self.overwritten(node)) | reads([node])
 
     def loop(
-        self, node: While | For, body: Sequence[ast.stmt], head: set[str], first: set[str] = frozenset()  # type: ignore[assignment]
+        self,
+        node: While | For,
+        body: Sequence[ast.stmt],
+        head: set[str],
+        first: set[str] = frozenset(),  # type: ignore[assignment]
     ) -> set[str]:
         """`first` are the names that each trip binds before its body."""
         while True:

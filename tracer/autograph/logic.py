@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .. import errors
@@ -150,14 +151,18 @@ def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
         return builtin(*args, **options)
     found = items[0]
     for item in items[1:]:
-        found = if_exp(better(item, found), lambda a=item: a, lambda b=found: b)
+        found = if_exp(better(item, found), partial(_same, item), partial(_same, found))
     return found
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def any_(items: Any) -> Any:
     found: Any = False
     for item in items:
-        found = or_(found, lambda item=item: truth(item)) if is_traced(found) else truth(item)
+        found = or_(found, partial(truth, item)) if is_traced(found) else truth(item)
         if found is True:
             return True
     return found
@@ -166,7 +171,7 @@ def any_(items: Any) -> Any:
 def all_(items: Any) -> Any:
     found: Any = True
     for item in items:
-        found = and_(found, lambda item=item: truth(item)) if is_traced(found) else truth(item)
+        found = and_(found, partial(truth, item)) if is_traced(found) else truth(item)
         if found is False:
             return False
     return found

@@ -30,10 +30,10 @@ from .variables import (
     Containers,
     State,
     Undefined,
+    confuse,
     is_traceable,
     out_of,
     same,
-    confuse,
     settle,
     shown,
     storage_of,
@@ -357,7 +357,9 @@ class _Loop:
                     given.append([storage_of(carried.leaves[i]), self.last[key][i]])
         confuse([(r, g) for r, g in zip(made, given, strict=True) if not r.scalar])
         mixed = [n for n, g in zip(names, given, strict=True) if g[0] in self.storages]
-        changed = [(names[i], made[i]._storage.perhaps) for i in sorted(self.changed) if i < len(made)]
+        changed = [
+            (names[i], made[i]._storage.perhaps) for i in sorted(self.changed) if i < len(made)
+        ]
         self.entry, self.carried, self.last = (), {}, {}
         del given
         mixed += [name for name, perhaps in changed if any(r() is not None for r in perhaps)]

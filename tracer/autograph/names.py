@@ -28,7 +28,7 @@ def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _targets_of_comprehensions(nodes: Iterable[ast.AST]) -> set[int]:
-    found = set()
+    found: set[int] = set()
     for node in own_nodes(nodes):
         if isinstance(node, ast.comprehension):
             found.update(id(n) for n in ast.walk(node.target))
@@ -46,10 +46,11 @@ def bound(nodes: Sequence[ast.AST], augmented: bool = True) -> set[str]:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             if id(node) not in hidden and id(node) not in skipped:
                 found.add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            found.add(node.name)
+        elif isinstance(
+            node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
+        ):
+            if node.name:
+                found.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found.update(a.asname or a.name.partition(".")[0] for a in node.names)
         elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
@@ -113,7 +114,7 @@ def dotted(node: ast.AST) -> str | None:
 
 def attributes(nodes: Sequence[ast.AST]) -> set[str]:
     """Attributes that these nodes assign to, as in `self.count = n`."""
-    found = set()
+    found: set[str | None] = set()
     for node in own_nodes(nodes):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             found.add(dotted(node))

@@ -103,7 +103,7 @@ def _holds(node: Definition, code: CodeType) -> bool:
             continue
         if (line, column, end_line, end_column)[1:] == (0, end_line, 0):
             continue  # the entry of the code object
-        if (line, column) < start or (end_line, end_column) > end:  # type: ignore[operator]
+        if (line, column) < start or (end_line, end_column) > end:
             return False
     return True
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .. import errors
 from ..errors import complain
 from .branches import branch
-from .twins import convert as convert
 from .iteration import Items, items_of
 from .logic import and_ as and_
 from .logic import assert_ as assert_
@@ -22,6 +22,7 @@ from .logic import or_ as or_
 from .logic import refuse as refuse
 from .logic import truth as truth
 from .loops import loop
+from .twins import convert as convert
 from .variables import State as State
 from .variables import Undefined as Undefined
 from .variables import in_graph, is_traced
@@ -159,7 +160,7 @@ def _finish(
             state.set(entry)  # the body needs the number itself, as a list's index or in a shape
     for item in left or rest:
         state.refuse_try("a `for` loop")
-        branch(truth(more()), [lambda: None, lambda item=item: body(item)], state, "for")
+        branch(truth(more()), [lambda: None, partial(body, item)], state, "for")
 
 
 def returned(done: Any, result: Any) -> Any:

@@ -65,9 +65,7 @@ class _Scope:
 def _conditional(body: Sequence[ast.AST]) -> set[str]:
     found: set[str] = set()
     for node in body:
-        if isinstance(node, (ast.If, ast.While, ast.For, ast.Try, ast.With, ast.Match)):
-            found |= bound([node])
-        elif isinstance(node, ast.Delete):
+        if isinstance(node, (ast.If, ast.While, ast.For, ast.Try, ast.With, ast.Match, ast.Delete)):
             found |= bound([node])
     return found
 
@@ -87,7 +85,7 @@ class Transformer(ast.NodeTransformer):
         node = bare(copy.deepcopy(node))
         if isinstance(node, ast.Lambda):
             new: Any = self.visit_Lambda(node)
-            return new  # type: ignore[no-any-return]
+            return new
         self.function(node)
         return node
 
@@ -152,9 +150,7 @@ class Transformer(ast.NodeTransformer):
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
         node.bases = [self.visit(b) for b in node.bases]
         outer, self.class_name = self.class_name, None  # Python mangles inside of a class itself
-        node.body = [
-            self.visit(s) if isinstance(s, ast.FunctionDef) else s for s in node.body
-        ]
+        node.body = [self.visit(s) if isinstance(s, ast.FunctionDef) else s for s in node.body]
         self.class_name = outer
         return node
 
@@ -233,9 +229,7 @@ class Transformer(ast.NodeTransformer):
         if node.flags:
             extra = thunk(self.unless(node.flags, at))
         iterable = self.visit(node.iter)
-        call = helper(
-            "for_stmt", [iterable, load("_jt_body", at), extra, *state.arguments], at
-        )
+        call = helper("for_stmt", [iterable, load("_jt_body", at), extra, *state.arguments], at)
         return [run, *state.functions, expression(call)]
 
     def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
@@ -261,7 +255,9 @@ class Transformer(ast.NodeTransformer):
             if name is not None and name in self.scope.bound:
                 # The variable is unbound afterwards. It may live in a cell that others read.
                 handler.name = f"_jt_{name}"
-                gone = assign(name, helper("Undefined", [constant(name, handler)], handler), handler)
+                gone = assign(
+                    name, helper("Undefined", [constant(name, handler)], handler), handler
+                )
                 handler.body = [
                     assign(name, load(handler.name, handler), handler),
                     ast.copy_location(ast.Try(handler.body, [], [], [gone]), handler),
@@ -282,7 +278,11 @@ class Transformer(ast.NodeTransformer):
         node.subject = self.visit(node.subject)
         for case in node.cases:
             if case.guard is not None:
-                case.guard = helper("refuse", [self.visit(case.guard), constant("a match guard", case.guard)], case.guard)
+                case.guard = helper(
+                    "refuse",
+                    [self.visit(case.guard), constant("a match guard", case.guard)],
+                    case.guard,
+                )
             case.body = self.statements(case.body)
         return node
 
@@ -363,7 +363,11 @@ class Transformer(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         if _binds([node.body, node.orelse]):
-            node.test = helper("refuse", [self.test(node.test), constant("a conditional expression with :=", node)], node)
+            node.test = helper(
+                "refuse",
+                [self.test(node.test), constant("a conditional expression with :=", node)],
+                node,
+            )
             node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
             return node
         parts = [self.test(node.test), thunk(self.visit(node.body)), thunk(self.visit(node.orelse))]
@@ -438,7 +442,7 @@ class Transformer(ast.NodeTransformer):
         else:
             node.elt = self.visit(node.elt)
         self.hidden.pop()
-        return node  # type: ignore[no-any-return]
+        return node
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 
@@ -506,7 +510,9 @@ class _State:
             else:
                 values.append(helper("peek", [constant(name, at), thunk(load(variable, at))], at))
         for name in members:
-            values.append(helper("peek", [constant(name, at), thunk(self._path(transformer, name, at))], at))
+            values.append(
+                helper("peek", [constant(name, at), thunk(self._path(transformer, name, at))], at)
+            )
         get = ast.FunctionDef(
             name="_jt_get",
             args=ast.arguments([], [], None, [], [], None, []),
@@ -517,8 +523,25 @@ class _State:
         setters: list[ast.stmt] = []
         for i, name in enumerate(members):
             base, _, attr = name.rpartition(".")
-            item = ast.Subscript(ast.Name("_jt_v", ast.Load()), ast.Constant(len(names) + i), ast.Load())
-            setters.append(expression(placed(helper("put", [self._path(transformer, base, at), constant(transformer.mangle(attr), at), item], at), at)))
+            item = ast.Subscript(
+                ast.Name("_jt_v", ast.Load()), ast.Constant(len(names) + i), ast.Load()
+            )
+            setters.append(
+                expression(
+                    placed(
+                        helper(
+                            "put",
+                            [
+                                self._path(transformer, base, at),
+                                constant(transformer.mangle(attr), at),
+                                item,
+                            ],
+                            at,
+                        ),
+                        at,
+                    )
+                )
+            )
         body: list[ast.stmt] = [*transformer.declarations(set(names), at)]
         if targets:
             taken = ast.Subscript(
@@ -536,7 +559,9 @@ class _State:
         )
         paths: list[ast.expr] = []
         for name in inside:
-            paths.append(helper("peek", [constant(name, at), thunk(self._path(transformer, name, at))], at))
+            paths.append(
+                helper("peek", [constant(name, at), thunk(self._path(transformer, name, at))], at)
+            )
         self.functions: list[ast.stmt] = [placed(get, at), placed(put, at)]
         live_mask = tuple(n in live for n in names) + tuple(True for _ in members)
         filled = {RESULT}.union(*transformer.filled)
@@ -588,7 +613,7 @@ class Lazy(ast.NodeTransformer):
     def condition(self, node: Any) -> ast.AST:
         self.generic_visit(node)
         node.test = helper("refuse", [node.test, constant(self.kind, node.test)], node.test)
-        return node  # type: ignore[no-any-return]
+        return node
 
     visit_If = visit_While = visit_IfExp = visit_Assert = condition
 
@@ -620,7 +645,9 @@ def is_lazy(body: Sequence[ast.AST]) -> bool:
 
 
 def _binds(nodes: Sequence[ast.AST]) -> bool:
-    return any(isinstance(n, (ast.NamedExpr, ast.Yield, ast.Await)) for r in nodes for n in ast.walk(r))
+    return any(
+        isinstance(n, (ast.NamedExpr, ast.Yield, ast.Await)) for r in nodes for n in ast.walk(r)
+    )
 
 
 def _return(node: ast.FunctionDef) -> ast.stmt:

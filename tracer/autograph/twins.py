@@ -1,7 +1,6 @@
 """A function in, its transformed twin out: same globals, cells, defaults; found once per code object."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -44,7 +43,7 @@ def convert(function: Any) -> Any:
     if kind is JitFunction:
         return convert(function._target)
     if is_user_module(kind.__module__):
-        call = getattr(kind, "__call__", None)
+        call = getattr(kind, "__call__", None)  # noqa: B004  (the method itself is wanted)
         if type(call) is FunctionType:
             return MethodType(convert(call), function)
     return function
@@ -206,4 +205,3 @@ def _rename(code: CodeType, name: str, qualname: str) -> CodeType:
     new = code.replace(co_consts=tuple(constants), co_name=name, co_qualname=qualname)
     _done[id(new)] = new
     return new
-

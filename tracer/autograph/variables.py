@@ -74,7 +74,8 @@ class State:
 
     `live` marks those that are read later, `rebound` those that a plain assignment binds (others
     are only updated, as by `x += 1`), `filled` those that may hold anything where they have no value
-    yet, because a flag keeps them from being read there. `contents` gives the objects that are changed inside.
+    yet, because a flag keeps them from being read there. `contents` gives the objects that are changed
+    inside.
     """
 
     def __init__(
@@ -123,9 +124,7 @@ def shown(name: str) -> str:
 
 def is_traced(x: Any) -> bool:
     """Whether `x` is known only when the traced graph runs."""
-    return (
-        isinstance(x, Tracer) and not x._storage.trace.eager and not x._storage.trace.done
-    )
+    return isinstance(x, Tracer) and not x._storage.trace.eager and not x._storage.trace.done
 
 
 def in_graph() -> bool:
@@ -175,7 +174,8 @@ def confuse(groups: Sequence[tuple[Tracer, Sequence[Storage | None]]]) -> None:
             inside.setdefault(storage, []).append(result)
     for result, given in known:
         others = [s for storage in given for s in inside[storage] if s is not result]
-        result.perhaps = tuple(ref(s) for s in dict.fromkeys([*given, *others]))
+        earlier = [r for storage in given for r in storage.perhaps]
+        result.perhaps = (*(ref(s) for s in dict.fromkeys([*given, *others])), *earlier)
 
 
 class Containers:
