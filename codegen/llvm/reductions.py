@@ -7,6 +7,7 @@ that a sum does not depend on anything but the shape and the target's vector wid
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,7 +51,7 @@ def apply(
     return results
 
 
-class Reduction:
+class Reduction(ABC):
     """A fold of one value per point. Subclasses say what is carried and how two carries combine."""
 
     def __init__(self, e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
@@ -65,13 +66,13 @@ class Reduction:
     def count(self) -> int:
         return len(self.dtypes)
 
+    @abstractmethod
     def merge(self, *carries: Expr) -> list[Expr]:
         """The fold of two carries, given one after the other."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, *carry: Expr) -> list[Expr]:
         """The fold of a carry and the stage's value at this point."""
-        raise NotImplementedError
 
     def initial(self) -> list[Carried]:
         lanes = self.e.width if self.vector else 1
@@ -140,7 +141,9 @@ class Fold(Reduction):
         self.dtypes = [stage.array.dtype]
         self.starts = [identity(stage.op, stage.array.dtype)]
         if stage.action == "scan" and stage.op == "sum" and stage.array.dtype.kind == "f":
-            self.starts = [-0.0]  # NumPy's running sum starts from the first element, its sum from 0
+            self.starts = [
+                -0.0
+            ]  # NumPy's running sum starts from the first element, its sum from 0
         self.function = EXPANSIONS[_FOLDS[stage.op]]
 
     def merge(self, *carries: Expr) -> list[Expr]:
