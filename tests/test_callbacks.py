@@ -330,6 +330,15 @@ def test_debug_print(capsys: Any, wrap: Any) -> None:
         jt.debug_print("{missing}")
 
 
+def test_debug_print_formats_as_str_format(capsys: Any, wrap: Any) -> None:
+    def f(x: Any) -> Any:
+        jt.debug_print("{:.3f} {y:>4d} {z[1]:5.1f} {y!r}", x.sum(), y=x.size, z=[x[0], x[1]])
+        return x
+
+    wrap(f)(np.array([1.0, 2.0]))
+    assert capsys.readouterr().out == "3.000    2   2.0 2\n"
+
+
 def test_callbacks_may_use_jitney_themselves(wrap: Any) -> None:
     inner = jt.jit(lambda x: jt.sin(x) * 2)
 

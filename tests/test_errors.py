@@ -125,6 +125,16 @@ def range_of_a_tracer() -> None:
     f(X, 3)
 
 
+@wrong(TypeError, "needs an integer|traced Python int", "static_argnames='n'")
+def an_array_of_a_traced_size() -> None:
+    jit(lambda x, n: x + np.zeros(n))(X, 3)  # here
+
+
+@wrong(TypeError, "needs a number|traced f64[]", 'jt.debug_print("{:.3f}", x)')
+def a_traced_number_in_a_formatted_string() -> None:
+    jit(lambda x: print(f"{x.sum():.3f}"))(X)  # here
+
+
 @wrong(TypeError, "integer", "static_argnames")
 def a_list_indexed_by_a_tracer() -> None:
     jit(lambda x, n: [x, -x][n])(X, 1)  # here

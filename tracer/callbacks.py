@@ -11,6 +11,7 @@ rule may be a callback, too.
 
 from __future__ import annotations
 
+import string
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -76,6 +77,16 @@ def py_func(function: Function, result_like: Any, *args: Any, **kwargs: Any) -> 
 _warned = False
 
 
+class _Places(string.Formatter):
+    """Finds the values that a template names; how they print is known when the numbers are."""
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        return value
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""
+
+
 def debug_print(template: str, *args: Any, **kwargs: Any) -> None:
     """`print(template.format(*args, **kwargs))` with the values that the program has here.
 
@@ -83,7 +94,7 @@ def debug_print(template: str, *args: Any, **kwargs: Any) -> None:
 
     It happens each time, in program order, also in loops and branches.
     """
-    template.format(*args, **kwargs)  # a wrong template is an error here, not at run time
+    _Places().vformat(template, args, kwargs)  # a wrong template is an error here
 
     def show(*values: Any, **named: Any) -> None:
         print(template.format(*values, **named))

@@ -83,21 +83,34 @@ def to_complex(self: Tracer) -> complex:
 def to_index(self: Tracer) -> int:
     if _is_concrete(self):
         return concrete(self).__index__()
-    complain(
-        errors.TracerIndexError,
-        "Python needs an integer here (range, a shape, a list index, a slice bound), and a "
-        f"traced value {_why(self)}",
-        f"{_make_static(self)}, loop with jt.fori_loop, or index an array with x[i] or "
-        "jt.take(x, i).",
-        operands={"index": self},
-    )
+    try:
+        complain(
+            errors.TracerIndexError,
+            "Python needs an integer here (range, a shape, a list index, a slice bound), and a "
+            f"traced value {_why(self)}",
+            f"{_make_static(self)}, loop with jt.fori_loop, or index an array with x[i] or "
+            "jt.take(x, i).",
+            operands={"index": self},
+        )
+    except errors.TracerIndexError as error:
+        self._storage.trace.index_error = error  # `np.zeros(n)` raises another one instead
+        raise
 
 
 @method("__format__")
 def formatted(self: Tracer, spec: str) -> str:
     if spec and _is_concrete(self) and not self.shape:
         return format(concrete(self).item(), spec)
-    return format(repr(self), spec)
+    try:
+        return format(repr(self), spec)
+    except ValueError:  # the format of a number
+        complain(
+            errors.TracerConversionError,
+            f"the format {spec!r} needs a number, and a traced value {_why(self)}",
+            'print it at each call with jt.debug_print("{:' + spec + '}", x), or format what the '
+            "function returns.",
+            operands={"x": self},
+        )
 
 
 @method("__array__")

@@ -102,6 +102,7 @@ class Trace:
         self.eager = eager
         self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
         self.done = False
+        self.index_error: Exception | None = None  # the latest refusal of a tracer to be an index
         self.captures: list[Capture] = []
         self.token: Value | None = None  # the latest order token of effectful ops
         self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside

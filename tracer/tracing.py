@@ -162,6 +162,8 @@ def trace_function(
             if isinstance(error.__cause__, errors.JitneyError):
                 # NumPy's "setting an array element with a sequence" would hide what went wrong.
                 raise error.__cause__ from None
+            if trace.index_error is not None and "got 'Tracer(" in str(error):
+                raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
             raise
         _refuse_lazy(out, refuse_as or function, what)
         out_leaves, out_tree = pytree.flatten(out)
