@@ -32,9 +32,7 @@ from .table import FUNCTIONS, ArrayFunction, function, refuse_option
 COMPARISONS = frozenset("less less_equal greater greater_equal equal not_equal".split())
 
 
-def apply(
-    ufunc: np.ufunc, *operands: Any, dtype: Any = None, casting: str = "same_kind"
-) -> Any:
+def apply(ufunc: np.ufunc, *operands: Any, dtype: Any = None, casting: str = "same_kind") -> Any:
     """`ufunc(*operands)`: a tracer with fresh storage, or a tuple of them."""
     operands = tuple(operand(x) for x in operands)
     name = ufunc.__name__
@@ -274,9 +272,7 @@ def _tree_reduce(
     return x if out is None else store(out, x)
 
 
-def _accumulate(
-    ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None, out: Any = None
-) -> Any:
+def _accumulate(ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     name = ufunc.__name__
     if isinstance(out, tuple):
         out = out[0]
