@@ -177,7 +177,7 @@ class _Merge:
         self.branches, self.what, self.names, self.where = branches, what, names, where
         self.outs: list[Out] = []
         self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros
-        self.made: list[tuple[Tracer, list[Storage | None]]] = []
+        self.made: list[tuple[str, Tracer, list[Storage | None]]] = []
 
     def object(self, label: str, ends: list[_End], fill: bool) -> Callable[[Sequence[Value]], Any]:
         """How to make the object called `label` of the op's results."""
@@ -216,7 +216,11 @@ class _Merge:
     ) -> Callable[[Sequence[Value]], Any]:
         inside = [isinstance(leaf, _Inside) for leaf in pair]
         if not any(inside) and same(*pair):
-            return lambda results: pair[0]
+            kept = pair[0]
+            if any(missing) and storage_of(kept) is not None:
+                kept = wrap(as_value(kept), scalar=False)
+                self.made.append((label, kept, [storage_of(pair[0])]))
+            return lambda results: kept
         if not all(i or is_traceable(leaf) for i, leaf in zip(inside, pair, strict=True)):
             self._refuse(label, position, pair, tree)
         outs = [
@@ -237,7 +241,8 @@ class _Merge:
         def make(results: Sequence[Value]) -> Tracer:
             result = wrap(results[number], common.weak, scalar=common.scalar)
             if not common.scalar:
-                self.made.append((result, [_storage(leaf) for leaf in self.sources[number]]))
+                sources = [_storage(leaf) for leaf in self.sources[number]]
+                self.made.append((label, result, sources))
             return result
 
         return make

@@ -355,8 +355,9 @@ class _Loop:
                 if out is not None:
                     names.append(carried.name)
                     given.append([storage_of(carried.leaves[i]), self.last[key][i]])
-        confuse([(r, g) for r, g in zip(made, given, strict=True) if not r.scalar])
-        mixed = [n for n, g in zip(names, given, strict=True) if g[0] in self.storages]
+        confuse([(*each,) for each in zip(names, made, given, strict=True) if not each[1].scalar])
+        pairs = zip(names, given, strict=True)
+        mixed = [n for n, g in pairs if g[0] in self.storages and n != RESULT]
         changed = [
             (names[i], made[i]._storage.perhaps) for i in sorted(self.changed) if i < len(made)
         ]

@@ -31,7 +31,7 @@ from .variables import no_result as no_result
 from .variables import peek as peek
 from .variables import put as put
 
-_UNROLLED = 4  # so many trips of a loop with a traced `break` are traced one by one
+_UNROLLED = 1  # with no more trips left, a loop with a traced `break` goes on one by one
 
 
 def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:

@@ -164,15 +164,20 @@ def storage_of(x: Any) -> Storage | None:
     return x._storage if isinstance(x, Tracer) and not x.scalar else None
 
 
-def confuse(groups: Sequence[tuple[Tracer, Sequence[Storage | None]]]) -> None:
-    """Note that results of an op may be arrays that others still see. Each comes with the storages
-    that its variable had, inside or outside; results that share one may be the same array."""
-    known = [(result._storage, [s for s in given if s is not None]) for result, given in groups]
+def confuse(groups: Sequence[tuple[str, Tracer, Sequence[Storage | None]]]) -> None:
+    """Note that results of an op may be arrays that others still see. Each comes with its variable and
+    the storages that this had, inside or outside; results that share one may be the same array.
+
+    A returned value does not mind what becomes of the others: nothing runs after a `return`.
+    """
+    known = [(n, result._storage, [s for s in given if s]) for n, result, given in groups]
     inside: dict[Storage, list[Storage]] = {}
-    for result, given in known:
+    for name, result, given in known:
         for storage in given:
-            inside.setdefault(storage, []).append(result)
-    for result, given in known:
+            found = inside.setdefault(storage, [])
+            if name != RESULT:
+                found.append(result)
+    for _, result, given in known:
         others = [s for storage in given for s in inside[storage] if s is not result]
         earlier = [r for storage in given for r in storage.perhaps]
         result.perhaps = (*(ref(s) for s in dict.fromkeys([*given, *others])), *earlier)
