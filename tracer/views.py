@@ -80,13 +80,9 @@ def assign(x: Tracer, new: Value) -> None:
             operands={"destination": x},
         )
     if any(other() is not None for other in storage.perhaps):
-        complain(
-            errors.OuterMutationError,
-            "this array may be the same as another one that is still in use, or not, as conditions "
-            "decide that are known only when the compiled function runs",
-            "assign to a copy: x = x.copy().",
-            operands={"destination": x},
-        )
+        from .autograph.sharing import doubt
+
+        doubt(storage.perhaps)
     if new.tensor != x.type:
         raise TypeError(f"assign needs a value of type {x.type}, not {new.type}")
     chain = []

@@ -8,6 +8,7 @@ value. At the region's end the storage is handed back, and takes the value that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...ir.graph import Value
 from ..core import Storage, Trace, require_trace
@@ -19,6 +20,7 @@ class Adoption:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.owners: list[tuple[Storage, Trace, Value]] = []
+        self.doubts: list[Any] = []  # see `sharing`
         trace.adoption = self
 
     def adopt(self, storage: Storage, value: Value | None = None) -> None:

@@ -19,17 +19,17 @@ from ..regions import union as captures
 from ..source import user_line
 from .adoption import Adoption, union, write
 from .jumps import RESULT
+from .sharing import Doubt, confuse, settle_doubts, storage_of
 from .variables import (
     Containers,
     State,
     Undefined,
-    confuse,
+    gone,
     is_traceable,
     out_of,
     same,
     settle,
     shown,
-    storage_of,
 )
 
 _CHEAP = frozenset({"elementwise", "source"})
@@ -69,6 +69,7 @@ class _Branch:
     ) -> None:
         self.ends: list[_End] = []
         self.storages: dict[Storage, Value] = {}
+        self.doubts: list[Doubt] = []
         self.result: Any = None
         entry, containers = state.get(), Containers(objects)
 
@@ -92,6 +93,7 @@ class _Branch:
                             kept.append(leaf)
                     self.ends.append(_End(value, tree, kept))
             finally:
+                self.doubts = adoption.doubts
                 self.storages = adoption.finish()
                 state.set(entry)
                 containers.restore()
@@ -119,10 +121,22 @@ def branch(
 
     Returns what the functions return.
     """
-    line = user_line(2)
+    result, doubts = _branch(pred, functions, state, what, names)
+    settle_doubts(doubts)
+    return result
+
+
+def _branch(
+    pred: Tracer,
+    functions: Sequence[Callable[[], Any]],
+    state: State,
+    what: str,
+    names: Sequence[str],
+) -> tuple[Any, list[Doubt]]:
+    line = user_line(3)
     where = f"line {line.line}" if line else "this line"
     state.own_arrays()
-    entry, live = state.get(), state.live
+    live = state.live
     objects = state.containers()
     branches = []
     for function, name in zip(functions, names, strict=True):
@@ -153,10 +167,10 @@ def branch(
     found = [plan(results) for plan in plans]
     confuse(merge.made)
     values = iter(found[1:])
-    state.set([next(values) if is_live else old for old, is_live in zip(entry, live, strict=True)])
+    state.set([next(values) if v else gone(n) for n, v in zip(state.names, live, strict=True)])
     for container, content in zip(objects.values(), values, strict=True):
         settle(container, content)
-    return found[0]
+    return found[0], [doubt for b in branches for doubt in b.doubts]
 
 
 def _note(error: BaseException, text: str) -> None:

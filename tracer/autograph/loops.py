@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
+from weakref import ref
 
 import numpy as np
 
@@ -26,17 +27,17 @@ from ..source import user_line
 from ..tracing import Spec
 from .adoption import Adoption, write
 from .jumps import RESULT
+from .sharing import Doubt, confuse, settle_doubts, storage_of
 from .variables import (
     Containers,
     State,
     Undefined,
-    confuse,
+    gone,
     is_traceable,
     out_of,
     same,
     settle,
     shown,
-    storage_of,
 )
 
 COUNTER = "_jt_count"
@@ -85,8 +86,10 @@ class _Carried:
 class _Loop:
     def __init__(self, state: State, what: str, counted: bool, length: int | None) -> None:
         self.state, self.what, self.length = state, what, length
-        line = user_line(3)
+        self.line = line = user_line(4)
         self.where = f"line {line.line}" if line else "this line"
+        self.doubts: list[Doubt] = []
+        self.changed: set[int] = set()  # parameters that the body assigns into
         state.own_arrays()
         self.entry = state.get()
         self.objects = state.containers()
@@ -156,6 +159,7 @@ class _Loop:
                 kept = [final.get(s) for s in self.storages]
                 return [*out, *(wrap(v, scalar=False) for v in kept if v is not None)]
             finally:
+                self.doubts = adoption.doubts
                 adoption.finish()
                 self.state.set(self.entry)
                 containers.restore()
@@ -333,21 +337,22 @@ class _Loop:
             write(storage, value)
         made = [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, outs, strict=False)]
         arrays = iter(made)
-        values = list(self.entry)
+        pairs = zip(self.state.names, self.state.live, self.entry, strict=True)
+        values = [old if is_live else gone(name) for name, is_live, old in pairs]
         for key, carried in self.carried.items():
             value = carried.build(arrays)
             if isinstance(key, int):
                 values[key] = value
             elif key != COUNTER:
                 settle(self.objects[key], value)
-        for i, gone in self.undefined.items():
-            values[i] = gone
+        for i, undefined in self.undefined.items():
+            values[i] = undefined
         self.state.set(values)
         self._look_for_sharing(made)
 
     def _look_for_sharing(self, made: Sequence[Tracer]) -> None:
-        """Assigning into a variable's array is refused where others may see the same array: a loop
-        carries values. Forgets what the variables were, to see what others refer to."""
+        """A loop carries values: an assignment into a variable's array does not reach others that
+        were the same array before a trip."""
         names: list[str] = []
         given: list[list[Storage | None]] = []
         for key, carried in self.carried.items():
@@ -357,21 +362,12 @@ class _Loop:
                     given.append([storage_of(carried.leaves[i]), self.last[key][i]])
         confuse([(*each,) for each in zip(names, made, given, strict=True) if not each[1].scalar])
         pairs = zip(names, given, strict=True)
-        mixed = [n for n, g in pairs if g[0] in self.storages and n != RESULT]
-        changed = [
-            (names[i], made[i]._storage.perhaps) for i in sorted(self.changed) if i < len(made)
-        ]
-        self.entry, self.carried, self.last = (), {}, {}
-        del given
-        mixed += [name for name, perhaps in changed if any(r() is not None for r in perhaps)]
-        if mixed:
-            complain(
-                errors.OuterMutationError,
-                f"{shown(mixed[0])} is bound anew in the `{self.what}` loop at {self.where}, and an "
-                "array that it had is assigned into there, which others see too: which array that "
-                "is depends on the trip",
-                f"start with a copy: {mixed[0]} = {mixed[0]}.copy() before the loop, or in it.",
-            )
+        for name, (first, _) in pairs:
+            if first in self.storages and name != RESULT:
+                self.doubts.append(Doubt((ref(first),), self.line, name))
+        for i in sorted(self.changed):
+            if i < len(made) and made[i]._storage.perhaps:
+                self.doubts.append(Doubt(made[i]._storage.perhaps, self.line, names[i]))
 
     # Errors
 
@@ -447,8 +443,15 @@ def loop(
 
     `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length` trips.
     """
-    built = _Loop(state, what, counted, length)
-    built.emit(test, built.body(body))
+
+    def whole() -> list[Doubt]:
+        built = _Loop(state, what, counted, length)
+        region = built.body(body)
+        doubts = built.doubts
+        built.emit(test, region)
+        return [*doubts, *built.doubts]
+
+    settle_doubts(whole())
 
 
 def _bool(x: Any) -> Any:

@@ -57,6 +57,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         body()
     state.refuse_try("a `while` loop")
     unchanged = all(a is b for a, b in zip(before, state.get(), strict=True))
+    del before  # the arrays in it may be let go of
     if unchanged and effects == _effects():
         loop(lambda _: truth(test()), lambda _: body(), state, "while")
         return
@@ -152,12 +153,11 @@ def _finish(
     left = list(rest) if isinstance(iterable, range) else []
     if len(left) > _UNROLLED:
         first, step = left[0], iterable.step
-        entry = state.get()
         try:
             _over(Items(len(left), lambda i: i * step + first), body, more, state)
             return
         except (errors.TracerIndexError, errors.TracerConversionError):
-            state.set(entry)  # the body needs the number itself, as a list's index or in a shape
+            pass  # the body needs the number itself, as a list's index or in a shape
     for item in left or rest:
         state.refuse_try("a `for` loop")
         branch(truth(more()), [lambda: None, partial(body, item)], state, "for")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
-from weakref import ref
 
 import numpy as np
 
 from ...ir.types import is_supported
 from .. import errors
-from ..core import Storage, Tracer, as_value, current_trace, weak_kind, wrap
+from ..core import Tracer, as_value, current_trace, weak_kind, wrap
 from ..errors import complain
 from ..regions import Out
 from .jumps import RESULT
@@ -37,6 +36,11 @@ class Undefined:
             f"the variable {self.name!r} may have no value here: {self.why}",
             f"give {self.name} a value before that, of the type that it has later.",
         )
+
+
+def gone(name: str) -> Undefined:
+    """For a variable that nobody reads any more, so that its array can be let go of."""
+    return Undefined(name)
 
 
 def ld(value: Any) -> Any:
@@ -157,30 +161,6 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (range, slice, np.dtype, set)):
         return bool(a == b)
     return False
-
-
-def storage_of(x: Any) -> Storage | None:
-    """The storage of an array that can be assigned into."""
-    return x._storage if isinstance(x, Tracer) and not x.scalar else None
-
-
-def confuse(groups: Sequence[tuple[str, Tracer, Sequence[Storage | None]]]) -> None:
-    """Note that results of an op may be arrays that others still see. Each comes with its variable and
-    the storages that this had, inside or outside; results that share one may be the same array.
-
-    A returned value does not mind what becomes of the others: nothing runs after a `return`.
-    """
-    known = [(n, result._storage, [s for s in given if s]) for n, result, given in groups]
-    inside: dict[Storage, list[Storage]] = {}
-    for name, result, given in known:
-        for storage in given:
-            found = inside.setdefault(storage, [])
-            if name != RESULT:
-                found.append(result)
-    for _, result, given in known:
-        others = [s for storage in given for s in inside[storage] if s is not result]
-        earlier = [r for storage in given for r in storage.perhaps]
-        result.perhaps = (*(ref(s) for s in dict.fromkeys([*given, *others])), *earlier)
 
 
 class Containers:
