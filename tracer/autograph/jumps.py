@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
 
 from .names import bound
+from .nodes import assign, constant
 
 RETURNED = "_jt_returned"
 RESULT = "_jt_result"
@@ -59,15 +59,6 @@ def lower(body: list[ast.stmt]) -> tuple[list[ast.stmt], bool]:
             return [*lowering.block(rest, None), last], False
         return lowering.block(body, None), False
     return lowering.block(body, None), True
-
-
-def assign(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
-    target = ast.copy_location(ast.Name(name, ast.Store()), at)
-    return ast.copy_location(ast.Assign([target], value), at)
-
-
-def constant(value: Any, at: ast.AST) -> ast.expr:
-    return ast.copy_location(ast.Constant(value), at)
 
 
 def _escapes(node: ast.AST) -> set[str]:

@@ -8,8 +8,7 @@ types of the carry, have settled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -21,11 +20,12 @@ from .. import errors, pytree
 from ..core import Storage, Tracer, as_value, require_trace, wrap
 from ..effects import advance, order_token
 from ..errors import complain
-from ..regions import Out, Region, common_type, fits, have_effects, show_tree, trace_region
+from ..regions import Out, Region, have_effects, trace_region
 from ..regions import union as captures
 from ..source import user_line
 from ..tracing import Spec
 from .adoption import Adoption, write
+from .carried import Carried
 from .jumps import RESULT
 from .sharing import Doubt, confuse, settle_doubts, storage_of
 from .variables import (
@@ -35,59 +35,17 @@ from .variables import (
     gone,
     is_traceable,
     out_of,
-    same,
     settle,
-    shown,
 )
 
 COUNTER = "_jt_count"
-
-
-@dataclass
-class _Carried:
-    """A variable (or a container) that the loop carries."""
-
-    name: str
-    value: Any  # before the loop
-    tree: pytree.TreeDef
-    leaves: list[Any]
-    outs: list[Out | None]  # None for what does not change, or must not because it is no array
-    given: list[Out | None]
-    missing: bool = False  # it has no value before the loop; zeros stand in
-
-    @staticmethod
-    def of(name: str, value: Any) -> _Carried:
-        leaves, tree = pytree.flatten(value)
-        outs = [out_of(leaf) if is_traceable(leaf) else None for leaf in leaves]
-        return _Carried(name, value, tree, leaves, outs, list(outs))
-
-    @property
-    def types(self) -> list[Out]:
-        return [out for out in self.outs if out is not None]
-
-    def build(self, arrays: Any) -> Any:
-        """The object again, with the next of `arrays` for its leaves."""
-        leaves = [
-            leaf if out is None else next(arrays)
-            for leaf, out in zip(self.leaves, self.outs, strict=True)
-        ]
-        return pytree.unflatten(self.tree, leaves)
-
-    def start(self) -> list[Value]:
-        builder = require_trace().builder
-        found = []
-        for leaf, out in zip(self.leaves, self.outs, strict=True):
-            if out is not None:
-                missing = self.missing
-                found.append(builder.zeros(out.type) if missing else as_value(leaf, out.type.dtype))
-        return found
 
 
 class _Loop:
     def __init__(self, state: State, what: str, counted: bool, length: int | None) -> None:
         self.state, self.what, self.length = state, what, length
         self.line = line = user_line(4)
-        self.where = f"line {line.line}" if line else "this line"
+        self.where = f"the `{what}` loop at line {line.line}" if line else f"a `{what}` loop"
         self.doubts: list[Doubt] = []
         self.changed: set[int] = set()  # parameters that the body assigns into
         state.own_arrays()
@@ -95,7 +53,7 @@ class _Loop:
         self.objects = state.containers()
         self.storages: list[Storage] = []
         self.last: dict[int | str, list[Storage | None]] = {}  # of the leaves at a trip's end
-        self.carried: dict[int | str, _Carried] = {}  # by position among the variables, or name
+        self.carried: dict[int | str, Carried] = {}  # by position among the variables, or name
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
             if not state.live[i]:
@@ -106,12 +64,12 @@ class _Loop:
                 if name in state.inside:
                     self._include(value._storage)
             elif not isinstance(value, (list, dict, set)) or state.rebound[i]:
-                self.carried[i] = _Carried.of(name, value)
+                self.carried[i] = Carried.of(name, self.where, value)
         for name, value in self.objects.items():
-            carried = self.carried[name] = _Carried.of(name, value)
+            carried = self.carried[name] = Carried.of(name, self.where, value)
             carried.outs = [None for _ in carried.outs]  # until one is found to change
         if counted:
-            self.carried[COUNTER] = _Carried.of(COUNTER, 0)
+            self.carried[COUNTER] = Carried.of(COUNTER, self.where, 0)
 
     def _include(self, storage: Storage) -> None:
         if storage not in self.storages:
@@ -215,7 +173,7 @@ class _Loop:
         region = self.trace(run, "the body")
         self.changed = set(region.mutated)
         for key, value, (leaves, tree), numbers in ends:
-            self._compare(self.carried[key], value, leaves, tree, numbers, region)
+            self.carried[key].settle(value, leaves, tree, numbers, region)
         return region
 
     def _look_for_more(self, i: int, value: Any) -> None:
@@ -227,7 +185,7 @@ class _Loop:
             if isinstance(value, Undefined):
                 return
             if self.state.filled[i]:
-                carried = _Carried.of(name, value)
+                carried = Carried.of(name, self.where, value)
                 carried.missing = True
                 carried.leaves = [
                     None if out is not None else leaf
@@ -238,45 +196,10 @@ class _Loop:
             else:
                 self.undefined[i] = Undefined(
                     name,
-                    f"only the body of the `{self.what}` loop at {self.where} gives it one, and "
-                    "that may make no trip",
+                    f"only the body of {self.where} gives it one, and that  may make no trip",
                 )
         elif value is not old:
-            self.carried[i] = _Carried.of(name, old)
-
-    def _compare(
-        self,
-        carried: _Carried,
-        value: Any,
-        leaves: list[Any],
-        tree: Any,
-        numbers: list[int | None],
-        region: Region,
-    ) -> None:
-        """Let the types of the carry take in what a trip gives, or refuse."""
-        if isinstance(value, Undefined):
-            value.refuse() if value.why else self._refuse_deleted(carried)
-        if tree != carried.tree:
-            self._refuse_structure(carried, tree)
-        for position, (before, number) in enumerate(zip(carried.outs, numbers, strict=True)):
-            if before is None:
-                old = carried.leaves[position]
-                if same(old, leaves[position]):
-                    continue
-                if not is_traceable(old):
-                    self._refuse_static(carried, position, leaves[position])
-                carried.outs[position] = carried.given[position] = out_of(old)
-                continue
-            if number is None:
-                self._refuse_static(carried, position, leaves[position])
-            after = region.outs[number]
-            if carried.missing:
-                common = common_type([before, after])
-            else:
-                common = _settled(before, after)
-            if common is None:
-                self._refuse_type(carried, position, after, region.made_at(number))
-            carried.outs[position] = common
+            self.carried[i] = Carried.of(name, self.where, old)
 
     # The op
 
@@ -293,7 +216,12 @@ class _Loop:
         if test is not None:
             known = len(self.storages)
             condition = self.trace(lambda count: [_bool(test(count))], "the condition")
-            assert len(self.storages) == known, "the condition of a loop assigns to nothing"
+            if len(self.storages) != known:
+                complain(
+                    errors.TransformError,
+                    f"the condition of {self.where} assigns into an array",
+                    "assign in the body of the loop.",
+                )
             regions.insert(0, condition)
         captured = captures(regions)
         token = [order_token()] if have_effects(regions) else []
@@ -369,66 +297,6 @@ class _Loop:
             if i < len(made) and made[i]._storage.perhaps:
                 self.doubts.append(Doubt(made[i]._storage.perhaps, self.line, names[i]))
 
-    # Errors
-
-    def _subject(self, carried: _Carried) -> str:
-        return shown(carried.name)
-
-    def _refuse_deleted(self, carried: _Carried) -> NoReturn:
-        complain(
-            errors.CarryError,
-            f"{self._subject(carried)} is deleted in the body of the `{self.what}` loop at "
-            f"{self.where}",
-            "delete it after the loop.",
-        )
-
-    def _refuse_structure(self, carried: _Carried, tree: Any) -> NoReturn:
-        grows = isinstance(carried.value, (list, dict, set))
-        name = carried.name
-        complain(
-            errors.CarryError,
-            f"{self._subject(carried)} changes its structure in the `{self.what}` loop at "
-            f"{self.where}:\n  before a trip {show_tree(carried.tree)}\n"
-            f"  after it      {show_tree(tree)}",
-            f"a {type(carried.value).__name__} cannot grow in a loop that runs compiled: collect "
-            f"results in an array of the final size ({name}[i] = value) or in a jt.TensorArray."
-            if grows
-            else "keep to one structure: the same containers with the same lengths and keys.",
-        )
-
-    def _refuse_static(self, carried: _Carried, position: int, after: Any) -> NoReturn:
-        before = carried.leaves[position]
-        complain(
-            errors.CarryError,
-            f"{self._subject(carried)} changes in the `{self.what}` loop at {self.where}, and is "
-            f"no array:\n  before a trip {before!r} ({type(before).__name__})\n"
-            f"  after it      {after!r} ({type(after).__name__})",
-            "a loop that runs compiled carries arrays and numbers only.",
-        )
-
-    def _refuse_type(self, carried: _Carried, position: int, after: Out, made: str) -> NoReturn:
-        before = carried.given[position]
-        assert before is not None
-        tree = carried.tree
-        part = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "")[position]
-        name = f"{carried.name}{part}"
-        remedy = (
-            f"give it the type that it has later before the loop, or convert it in the loop with "
-            f".astype({str(before.type.dtype)!r})."
-        )
-        if before.type.shape != after.type.shape:
-            remedy = (
-                "a variable cannot grow or shrink in a loop that runs compiled. Write into an array "
-                f"of the final size ({name}[i] = value), or collect results in a jt.TensorArray."
-            )
-        complain(
-            errors.CarryError,
-            f"{shown(name) if carried.name != RESULT else 'the returned value'} changes its type in "
-            f"the `{self.what}` loop at {self.where}:\n  before a trip {before}\n"
-            f"  after it      {after}{made}",
-            remedy,
-        )
-
 
 def loop(
     test: Callable[[Any], Any] | None,
@@ -456,17 +324,3 @@ def loop(
 
 def _bool(x: Any) -> Any:
     return x if isinstance(x, Tracer) else np.bool_(x)
-
-
-def _settled(before: Out, after: Out) -> Out | None:
-    """The type of a variable that goes in as `before` and comes out as `after`; None if none.
-
-    An array keeps its type. A Python number takes the type that the body makes of it.
-    """
-    if before.weak is not None:
-        return common_type([before, after])
-    if before.type == after.type and after.weak is None:
-        return Out(before.type, None, before.scalar or after.scalar)
-    if before.type.shape == after.type.shape and after.weak and fits(after.weak, before.type.dtype):
-        return Out(before.type, None, True)
-    return None

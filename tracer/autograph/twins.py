@@ -11,8 +11,10 @@ from typing import Any
 
 from ..core import current_trace
 from ..reads import is_user_module
+from .lazy import Lazy, is_lazy
+from .nodes import HELPERS, THUNK
 from .origin import find_origin
-from .transform import HELPERS, THUNK, Lazy, Transformer, is_lazy
+from .transform import Transformer
 
 _FUTURE = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag,

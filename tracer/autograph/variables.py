@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
+from weakref import ref
 
 import numpy as np
 
 from ...ir.types import is_supported
-from .. import errors
+from .. import errors, pytree
 from ..core import Tracer, as_value, current_trace, weak_kind, wrap
 from ..errors import complain
 from ..regions import Out
@@ -100,12 +101,18 @@ class State:
         self.in_try = in_try
 
     def own_arrays(self) -> None:
-        """NumPy arrays of the user's own that are updated become traced ones."""
+        """NumPy arrays of the user's own that are assigned into become traced ones."""
         values = list(self.get())
         for i, name in enumerate(self.names):
-            if name in self.inside and type(values[i]) is np.ndarray:
-                values[i] = wrap(as_value(values[i]), scalar=False)
+            if name in self.inside and is_own_array(values[i]):
+                values[i] = taken_over(values[i])
                 self.set(values)
+        for container in self.containers().values():
+            if not isinstance(container, set):
+                leaves, tree = pytree.flatten(container)
+                if any(map(is_own_array, leaves)):
+                    new = [taken_over(x) if is_own_array(x) else x for x in leaves]
+                    settle(container, pytree.unflatten(tree, new))
 
     def containers(self) -> dict[str, Any]:
         """The lists, dicts and sets among the objects that are changed inside, by name."""
@@ -161,6 +168,20 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (range, slice, np.dtype, set)):
         return bool(a == b)
     return False
+
+
+def is_own_array(x: Any) -> bool:
+    return type(x) is np.ndarray and is_supported(x.dtype)
+
+
+def taken_over(array: np.ndarray[Any, Any]) -> Tracer:
+    """A traced array in place of one that NumPy made while the function was traced. Assigning into it
+    is refused if others can see the original."""
+    tracer = wrap(as_value(array.copy()), scalar=False)
+    shared: Any = (ref(array), *(ref(a) for a in (array.base,) if isinstance(a, np.ndarray)))
+    tracer._storage.perhaps = shared
+    tracer._storage.writeable = array.flags.writeable
+    return tracer
 
 
 class Containers:

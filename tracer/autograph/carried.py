@@ -1,0 +1,165 @@
+"""What a loop carries: one variable, its leaves, and the types on which they settle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ...ir.graph import Value
+from .. import errors, pytree
+from ..core import as_value, require_trace
+from ..errors import complain
+from ..regions import Out, Region, common_type, fits, show_tree
+from ..tensor_array import adopt_elements
+from .jumps import RESULT
+from .variables import Undefined, is_traceable, out_of, same, shown
+
+
+@dataclass
+class Carried:
+    """A variable (or a container) that a loop carries. `where` names the loop in messages."""
+
+    name: str
+    where: str
+    value: Any  # before the loop
+    tree: pytree.TreeDef
+    leaves: list[Any]
+    outs: list[Out | None]  # None for what does not change, or must not because it is no array
+    given: list[Out | None]
+    missing: bool = False  # it has no value before the loop; zeros stand in
+
+    @staticmethod
+    def of(name: str, where: str, value: Any) -> Carried:
+        leaves, tree = pytree.flatten(value)
+        outs = [out_of(leaf) if is_traceable(leaf) else None for leaf in leaves]
+        return Carried(name, where, value, tree, leaves, outs, list(outs))
+
+    @property
+    def types(self) -> list[Out]:
+        return [out for out in self.outs if out is not None]
+
+    def build(self, arrays: Any) -> Any:
+        """The object again, with the next of `arrays` for its leaves."""
+        leaves = [
+            leaf if out is None else next(arrays)
+            for leaf, out in zip(self.leaves, self.outs, strict=True)
+        ]
+        return pytree.unflatten(self.tree, leaves)
+
+    def start(self) -> list[Value]:
+        builder = require_trace().builder
+        found = []
+        for leaf, out in zip(self.leaves, self.outs, strict=True):
+            if out is not None:
+                missing = self.missing
+                found.append(builder.zeros(out.type) if missing else as_value(leaf, out.type.dtype))
+        return found
+
+    def settle(
+        self,
+        value: Any,
+        leaves: list[Any],
+        tree: Any,
+        numbers: list[int | None],
+        region: Region,
+    ) -> None:
+        """Let the types of the carry take in what a trip gives, or refuse."""
+        if isinstance(value, Undefined):
+            value.refuse() if value.why else self._refuse_deleted()
+        if tree != self.tree:
+            known = adopt_elements(self.value, tree)
+            if known is None:
+                self._refuse_structure(tree)
+            # The body says what the elements of a TensorArray look like.
+            new = Carried.of(self.name, self.where, known)
+            self.value, self.tree, self.leaves = new.value, new.tree, new.leaves
+            self.outs, self.given = new.outs, new.given
+            return
+        for position, (before, number) in enumerate(zip(self.outs, numbers, strict=True)):
+            if before is None:
+                old = self.leaves[position]
+                if same(old, leaves[position]):
+                    continue
+                if not is_traceable(old):
+                    self._refuse_static(position, leaves[position])
+                self.outs[position] = self.given[position] = out_of(old)
+                continue
+            if number is None:
+                self._refuse_static(position, leaves[position])
+            after = region.outs[number]
+            if self.missing:
+                common = common_type([before, after])
+            else:
+                common = _settled(before, after)
+            if common is None:
+                self._refuse_type(position, after, region.made_at(number))
+            self.outs[position] = common
+
+    # Errors
+
+    def _refuse_deleted(self) -> NoReturn:
+        complain(
+            errors.CarryError,
+            f"{shown(self.name)} is deleted in the body of {self.where}",
+            "delete it after the loop.",
+        )
+
+    def _refuse_structure(self, tree: Any) -> NoReturn:
+        grows = isinstance(self.value, (list, dict, set))
+        name = self.name
+        complain(
+            errors.CarryError,
+            f"{shown(self.name)} changes its structure in {self.where}:\n"
+            f"  before a trip {show_tree(self.tree)}\n  after it      {show_tree(tree)}",
+            f"a {type(self.value).__name__} cannot grow in a loop that runs compiled: collect "
+            f"results in an array of the final size ({name}[i] = value) or in a jt.TensorArray."
+            if grows
+            else "keep to one structure: the same containers with the same lengths and keys.",
+        )
+
+    def _refuse_static(self, position: int, after: Any) -> NoReturn:
+        before = self.leaves[position]
+        complain(
+            errors.CarryError,
+            f"{shown(self.name)} changes in {self.where}, and is "
+            f"no array:\n  before a trip {before!r} ({type(before).__name__})\n"
+            f"  after it      {after!r} ({type(after).__name__})",
+            "a loop that runs compiled carries arrays and numbers only.",
+        )
+
+    def _refuse_type(self, position: int, after: Out, made: str) -> NoReturn:
+        before = self.given[position]
+        assert before is not None
+        tree = self.tree
+        part = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "")[position]
+        name = f"{self.name}{part}"
+        remedy = (
+            f"give it the type that it has later before the loop, or convert it in the loop with "
+            f".astype({str(before.type.dtype)!r})."
+        )
+        if before.type.shape != after.type.shape:
+            remedy = (
+                "a variable cannot grow or shrink in a loop that runs compiled. Write into an array "
+                f"of the final size ({name}[i] = value), or collect results in a jt.TensorArray."
+            )
+        complain(
+            errors.CarryError,
+            f"{shown(name) if self.name != RESULT else 'the returned value'} changes its type in "
+            f"{self.where}:\n  before a trip {before}\n"
+            f"  after it      {after}{made}",
+            remedy,
+        )
+
+
+def _settled(before: Out, after: Out) -> Out | None:
+    """The type of a variable that goes in as `before` and comes out as `after`; None if none.
+
+    An array keeps its type. A Python number takes the type that the body makes of it.
+    """
+    if before.weak is not None:
+        return common_type([before, after])
+    if before.type == after.type and after.weak is None:
+        return Out(before.type, None, before.scalar or after.scalar)
+    if before.type.shape == after.type.shape and after.weak and fits(after.weak, before.type.dtype):
+        return Out(before.type, None, True)
+    return None

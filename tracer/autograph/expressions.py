@@ -1,0 +1,205 @@
+"""Expressions rewritten: names that may be unbound, calls, logic, comparisons, comprehensions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from .lazy import is_lazy
+from .names import bound, declared, parameters
+from .nodes import constant, helper, load, thunk
+
+_OPERATORS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
+class Scope:
+    """What is known of the function whose body is being rewritten."""
+
+    def __init__(
+        self,
+        args: ast.arguments,
+        body: Sequence[ast.AST],
+    ) -> None:
+        self.globals = declared(body, ast.Global)
+        self.outer = declared(body, ast.Nonlocal)
+        self.parameters = set(parameters(args))
+        ordered = [*args.posonlyargs, *args.args]
+        self.first = ordered[0].arg if ordered else None
+        self.bound = (bound(body) | self.parameters) - self.globals - self.outer
+        self.checked: set[str] = set()  # variables that may be unbound when they are read
+
+
+class Expressions(ast.NodeTransformer):
+    """`class_name` is the class whose private names are mangled."""
+
+    def __init__(self, class_name: str | None) -> None:
+        self.class_name = class_name
+        self.scopes: list[Scope] = []
+        self.hidden: list[set[str]] = []  # variables of comprehensions and lambdas around
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        name = self.mangle(node.id)
+        new = ast.copy_location(ast.Name(name, node.ctx), node)
+        if isinstance(node.ctx, ast.Load) and not node.id.startswith("_jt_"):
+            if any(node.id in names for names in self.hidden):
+                return new
+            for scope in reversed(self.scopes):
+                if node.id in scope.bound:
+                    return helper("ld", [new], node) if node.id in scope.checked else new
+                if node.id in scope.globals:
+                    return new
+        return new
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        node.value = self.visit(node.value)
+        node.attr = self.mangle(node.attr)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.arg = self.mangle(node.arg)
+        return node
+
+    def visit_keyword(self, node: ast.keyword) -> ast.AST:
+        node.value = self.visit(node.value)
+        if node.arg is not None:
+            node.arg = self.mangle(node.arg)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id == "super" and not node.args:
+            first = self.scope.first if self.scopes else None
+            if first is not None and not node.keywords:
+                node.args = [load("__class__", node), load(self.mangle(first), node)]
+                return node
+        node.func = helper("convert", [self.visit(function)], function)
+        node.args = [self.visit(a) for a in node.args]
+        node.keywords = [self.visit(k) for k in node.keywords]
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        if _binds([node.body, node.orelse]):
+            node.test = helper(
+                "refuse",
+                [self.test(node.test), constant("a conditional expression with :=", node)],
+                node,
+            )
+            node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
+            return node
+        parts = [self.test(node.test), thunk(self.visit(node.body)), thunk(self.visit(node.orelse))]
+        return helper("if_exp", parts, node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        if _binds(node.values[1:]):
+            node.values = [
+                helper("refuse", [self.visit(v), constant("`and` or `or` with :=", v)], v)
+                for v in node.values
+            ]
+            return node
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return self.logic(name, [self.visit(v) for v in node.values], node)
+
+    def logic(self, name: str, values: list[ast.expr], at: ast.AST) -> ast.expr:
+        """`a and (b and c)`: the order of evaluation, and the result, of `a and b and c`."""
+        result = values[-1]
+        for value in reversed(values[:-1]):
+            result = helper(name, [value, thunk(result)], at)
+        return result
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if isinstance(node.op, ast.Not):
+            return helper("not_", [self.test(node.operand)], node)
+        node.operand = self.visit(node.operand)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        contains = (ast.In, ast.NotIn)
+        left = self.visit(node.left)
+        rights = [self.visit(c) for c in node.comparators]
+        if len(rights) == 1:
+            if isinstance(node.ops[0], contains):
+                name = "in_" if isinstance(node.ops[0], ast.In) else "not_in"
+                return helper(name, [left, rights[0]], node)
+            return ast.copy_location(ast.Compare(left, node.ops, rights), node)
+        if _binds(node.comparators):
+            return ast.copy_location(ast.Compare(left, node.ops, rights), node)
+        parts: list[ast.expr] = [left]
+        for op, right in zip(node.ops, rights, strict=True):
+            parts += [constant(_OPERATORS[type(op)], right), thunk(right)]
+        return helper("compare", parts, node)
+
+    def test(self, node: ast.expr) -> ast.expr:
+        """An expression of which only the truth is asked."""
+        if isinstance(node, ast.BoolOp) and not _binds(node.values[1:]):
+            name = "and_" if isinstance(node.op, ast.And) else "or_"
+            values = [helper("truth", [self.test(v)], v) for v in node.values]
+            return self.logic(name, values, node)
+        result: ast.expr = self.visit(node)
+        return result
+
+    def comprehension(self, node: Any) -> ast.AST:
+        first = node.generators[0]
+        first.iter = self.visit(first.iter)
+        hidden: set[str] = set()
+        for generator in node.generators:
+            hidden |= bound([generator.target]) if not generator.is_async else set()
+            hidden |= {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
+        self.hidden.append(hidden)
+        for generator in node.generators:
+            if generator is not first:
+                generator.iter = self.visit(generator.iter)
+            generator.target = self.visit(generator.target)
+            generator.ifs = [
+                helper("refuse", [self.test(t), constant("a comprehension", t)], t)
+                for t in generator.ifs
+            ]
+        if isinstance(node, ast.DictComp):
+            node.key, node.value = self.visit(node.key), self.visit(node.value)
+        else:
+            node.elt = self.visit(node.elt)
+        self.hidden.pop()
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        args = node.args
+        args.defaults = [self.visit(d) for d in args.defaults]
+        args.kw_defaults = [d and self.visit(d) for d in args.kw_defaults]
+        self.hidden.append(set(parameters(args)))
+        if not is_lazy([node.body]):
+            node.body = self.visit(node.body)
+        self.hidden.pop()
+        return node
+
+    # Parts
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[-1]
+
+    def mangle(self, name: str) -> str:
+        if self.class_name is None or not name.startswith("__") or name.endswith("__"):
+            return name
+        return f"_{self.class_name.lstrip('_')}{name}"
+
+    def unless(self, flags: Sequence[str], at: ast.AST) -> ast.expr:
+        return helper("none_of", [load(flag, at) for flag in flags], at)
+
+
+def _binds(nodes: Sequence[ast.AST]) -> bool:
+    return any(
+        isinstance(n, (ast.NamedExpr, ast.Yield, ast.Await)) for r in nodes for n in ast.walk(r)
+    )

@@ -1,0 +1,125 @@
+"""The code that hands a helper the variables of the user's function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .jumps import RESULT
+from .names import attributes, bound, changed
+from .nodes import constant, expression, helper, load, placed, thunk
+
+if TYPE_CHECKING:
+    from .transform import Transformer
+
+
+class StateCode:
+    """The code that reads and writes the variables that some statements change."""
+
+    def __init__(
+        self, transformer: Transformer, nodes: Sequence[ast.AST], live: set[str], at: ast.AST
+    ) -> None:
+        scope = transformer.scope
+        updated = {n for n in changed(nodes) if n in scope.bound}
+        names = sorted(bound(nodes) & (scope.bound | scope.globals | scope.outer) | updated)
+        rebound = bound(nodes, augmented=False)
+        visible = scope.bound | scope.outer | scope.globals
+        stable = visible - set(names)  # attributes of other objects in each trip are not tracked
+        assigned = attributes(nodes)
+        members = sorted(
+            n
+            for n in assigned | {n for n in changed(nodes) if "." in n}
+            if n.partition(".")[0] in stable
+        )
+        inside = sorted(changed(nodes))
+        variables = [transformer.mangle(n) for n in names]
+        values: list[ast.expr] = []
+        for name, variable in zip(names, variables, strict=True):
+            if name in scope.bound:
+                values.append(load(variable, at))
+            else:
+                values.append(helper("peek", [constant(name, at), thunk(load(variable, at))], at))
+        for name in members:
+            values.append(
+                helper("peek", [constant(name, at), thunk(self.path(transformer, name, at))], at)
+            )
+        get = ast.FunctionDef(
+            name="_jt_get",
+            args=ast.arguments([], [], None, [], [], None, []),
+            body=[ast.Return(ast.Tuple(values, ast.Load()))],
+            decorator_list=[],
+        )
+        targets: list[ast.expr] = [ast.Name(v, ast.Store()) for v in variables]
+        setters: list[ast.stmt] = []
+        for i, name in enumerate(members):
+            base, _, attr = name.rpartition(".")
+            item = ast.Subscript(
+                ast.Name("_jt_v", ast.Load()), ast.Constant(len(names) + i), ast.Load()
+            )
+            setters.append(
+                expression(
+                    placed(
+                        helper(
+                            "put",
+                            [
+                                self.path(transformer, base, at),
+                                constant(transformer.mangle(attr), at),
+                                item,
+                            ],
+                            at,
+                        ),
+                        at,
+                    )
+                )
+            )
+        body: list[ast.stmt] = [*transformer.declarations(set(names), at)]
+        if targets:
+            taken = ast.Subscript(
+                ast.Name("_jt_v", ast.Load()),
+                ast.Slice(None, ast.Constant(len(names))),
+                ast.Load(),
+            )
+            body.append(ast.Assign([ast.Tuple(targets, ast.Store())], taken))
+        body += setters
+        put = ast.FunctionDef(
+            name="_jt_set",
+            args=ast.arguments([], [ast.arg("_jt_v")], None, [], [], None, []),
+            body=[*body, ast.Pass()],
+            decorator_list=[],
+        )
+        paths: list[ast.expr] = []
+        for name in inside:
+            paths.append(
+                helper("peek", [constant(name, at), thunk(self.path(transformer, name, at))], at)
+            )
+        self.functions: list[ast.stmt] = [placed(get, at), placed(put, at)]
+        live_mask = tuple(n in live for n in names) + tuple(True for _ in members)
+        filled = {RESULT}.union(*transformer.filled)
+        filled_mask = tuple(n in filled for n in names) + tuple(False for _ in members)
+        rebound |= assigned
+        rebound_mask = tuple(n in rebound for n in (*names, *members))
+        about = helper(
+            "State",
+            [
+                constant((*names, *members), at),
+                load("_jt_get", at),
+                load("_jt_set", at),
+                constant(live_mask, at),
+                constant(rebound_mask, at),
+                constant(filled_mask, at),
+                constant(tuple(inside), at),
+                thunk(ast.Tuple(paths, ast.Load())),
+                constant(transformer.tries > 0, at),
+            ],
+            at,
+        )
+        self.arguments: list[ast.expr] = [placed(about, at)]
+
+    @staticmethod
+    def path(transformer: Transformer, name: str, at: ast.AST) -> ast.expr:
+        first, *attrs = name.split(".")
+        node = load(transformer.mangle(first), at)
+        for attr in attrs:
+            node = ast.Attribute(node, transformer.mangle(attr), ast.Load())
+        return placed(node, at)
