@@ -167,7 +167,7 @@ def test_scan_errors(jit: Callable[..., Any]) -> None:
             f(lambda x: jt.scan(None, 0.0, x))(X)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="fori_loop"):
         jit(lambda n: jt.scan(ok, 0.0, None, length=n))(3)
-    with pytest.raises(TypeError, match=r"(?s)carry\[1\].*f64\[\].*f returns f64\[5\]") as info:
+    with pytest.raises(TypeError, match=r"(?s)at c\[1\].*f64\[\].*f returns f64\[5\]") as info:
         jit(lambda x: jt.scan(lambda c, t: ((c[0], x), t), (0.0, x[0]), x))(X)
     assert "test_scan.py" in str(info.value)
     with pytest.raises(TypeError, match=r"(?s)carry of scan changes its structure"):
@@ -190,7 +190,7 @@ def test_a_carry_that_grows_names_it_and_tensor_array(jit: Callable[..., Any], l
     with pytest.raises(TypeError) as info:
         jit(f)(X, 3)
     text = str(info.value)
-    assert "carry['h']" in text and "f64[5]" in text and "f64[10]" in text
+    assert " c['h']" in text and "f64[5]" in text and "f64[10]" in text
     assert "test_scan.py" in text and "jt.TensorArray" in text.splitlines()[-1]
 
 

@@ -22,13 +22,23 @@ from .tracing import Spec
 
 
 class Carry:
-    """The carry of a loop while its body is being traced. `what` names the loop in messages.
+    """The carry of a loop while its body is being traced. `what` names the loop in messages, and
+    `variable` the carry: as the body calls it.
 
     A `counted` carry is `(i, carry)` of a fori_loop, and messages speak of its second part.
     """
 
-    def __init__(self, init: Any, what: str, body_name: str, *, counted: bool = False) -> None:
+    def __init__(
+        self,
+        init: Any,
+        what: str,
+        body_name: str,
+        *,
+        counted: bool = False,
+        variable: str = "carry",
+    ) -> None:
         self.what, self.body_name, self.counted = what, body_name, counted
+        self.variable = variable
         self._take(init)
 
     def _take(self, init: Any) -> None:
@@ -97,9 +107,9 @@ class Carry:
     def _refuse_type(self, index: int, after: Out, body: Region) -> NoReturn:
         before = self.given[index]
         if self.counted:
-            name = ["i", *pytree.leaf_names(self.init[1], "carry")][index]
+            name = ["i", *pytree.leaf_names(self.init[1], self.variable)][index]
         else:
-            name = pytree.leaf_names(self.init, "carry")[index]
+            name = pytree.leaf_names(self.init, self.variable)[index]
         remedy = (
             f"convert one of the two: init with the dtype {after.type.dtype}, or what "
             f"{self.body_name} returns with .astype({str(before.type.dtype)!r})."
@@ -123,6 +133,15 @@ class Carry:
             f"  {self.body_name} returns {after}{body.made_at(index)}",
             remedy,
         )
+
+
+def parameter_name(function: Callable[..., Any], position: int) -> str:
+    """What `function` calls its argument at `position`; "carry" if that cannot be known."""
+    code = getattr(function, "__code__", None)
+    if code is None or position >= code.co_argcount:
+        return "carry"
+    name: str = code.co_varnames[position]
+    return name
 
 
 def own(tree: Any) -> Any:

@@ -23,7 +23,7 @@ from ..ir.graph import Value
 from ..ir.types import BOOL, I32, I64, is_integer
 from . import errors
 from .branches import branch_region
-from .carries import own
+from .carries import own, parameter_name
 from .core import Tracer, as_value, current_trace, emit, weak_kind, wrap
 from .effects import check
 from .errors import complain, describe
@@ -150,7 +150,14 @@ def while_loop(
     check_callable("while_loop", "body_fn", body_fn)
     _check_checkpoint(checkpoint)
     if not is_plain():
-        return while_region(cond_fn, body_fn, init, "while_loop", checkpoint=checkpoint)
+        return while_region(
+            cond_fn,
+            body_fn,
+            init,
+            "while_loop",
+            variable=parameter_name(body_fn, 0),
+            checkpoint=checkpoint,
+        )
     carry = own(init)
     while True:
         go_on = cond_fn(carry)
@@ -218,6 +225,7 @@ def fori_loop(
             "fori_loop",
             unroll=steps,
             counted=True,
+            variable=parameter_name(body_fn, 1),
             body_name="body_fn",
         )
         return carry
@@ -235,6 +243,7 @@ def fori_loop(
         (lower, init),
         "fori_loop",
         counted=True,
+        variable=parameter_name(body_fn, 1),
         checkpoint=checkpoint or "all",
     )[1]
 

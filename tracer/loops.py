@@ -28,10 +28,11 @@ def while_region(
     what: str,
     *,
     counted: bool = False,
+    variable: str = "carry",
     checkpoint: str | int = "all",
 ) -> Any:
-    """Append a `while` op and return its carry. `what` names it in messages; `counted`: see Carry."""
-    carry = Carry(init, what, "body_fn", counted=counted)
+    """Append a `while` op and return its carry. `what` names it in messages; `counted`, `variable`: see Carry."""
+    carry = Carry(init, what, "body_fn", counted=counted, variable=variable)
 
     def traced(function: Function, part: str) -> Region:
         tree = pytree.flatten(((carry.init,), {}))[1]
@@ -70,6 +71,7 @@ def scan_region(
     reverse: bool = False,
     unroll: int = 1,
     counted: bool = False,
+    variable: str = "carry",
     body_name: str = "f",
 ) -> tuple[Any, Any]:
     """Append a `scan` op; returns `(carry, ys)`. Every leaf of `xs` has `length` slices.
@@ -79,7 +81,7 @@ def scan_region(
     x_leaves, x_tree = pytree.flatten(xs)
     values = [as_value(x) for x in x_leaves]
     slices = [TensorType(v.shape[1:], v.dtype) for v in values]
-    carry = Carry(init, what, body_name, counted=counted)
+    carry = Carry(init, what, body_name, counted=counted, variable=variable)
 
     def trace_body() -> Region:
         tree = pytree.flatten(((carry.init, xs), {}))[1]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..ir.graph import Graph
 from . import errors, pytree
-from .carries import own
+from .carries import own, parameter_name
 from .control import check_callable, is_plain, unroll_count
 from .core import Trace, Tracer, current_trace, tracing
 from .errors import complain, describe
@@ -54,7 +54,8 @@ def scan(
     check_callable("scan", "f", f)
     count = _length(xs, length, "scan")
     steps = unroll_count(unroll, count, "scan")
-    return _scan(f, init, xs, count, "scan", reverse=reverse, unroll=steps)
+    variable = parameter_name(f, 0)
+    return _scan(f, init, xs, count, "scan", variable=variable, reverse=reverse, unroll=steps)
 
 
 def map_fn(f: Function, xs: Any, dtype: Any = None) -> Any:
@@ -97,7 +98,12 @@ def _fold(f: Function, xs: Any, initializer: Any, what: str, *, reverse: bool) -
         initializer = pytree.tree_map(lambda x: x[-1 if reverse else 0], xs)
         xs = pytree.tree_map(lambda x: x[:-1] if reverse else x[1:], xs)
         count -= 1
-    return _scan(lambda a, x: (f(a, x), None), initializer, xs, count, what, reverse=reverse)[0]
+    variable = parameter_name(f, 0)
+
+    def step(a: Any, x: Any) -> tuple[Any, None]:
+        return f(a, x), None
+
+    return _scan(step, initializer, xs, count, what, variable=variable, reverse=reverse)[0]
 
 
 def _scan(
@@ -107,12 +113,15 @@ def _scan(
     length: int,
     what: str,
     *,
+    variable: str = "carry",
     reverse: bool = False,
     unroll: int = 1,
 ) -> tuple[Any, Any]:
     xs = pytree.tree_map(lambda x: x if isinstance(x, Tracer) else np.asarray(x), xs)
     if not is_plain():
-        return scan_region(f, init, xs, length, what, reverse=reverse, unroll=unroll)
+        return scan_region(
+            f, init, xs, length, what, variable=variable, reverse=reverse, unroll=unroll
+        )
     if not length:
         return _no_steps(f, init, xs, what)
     carry, ys = own(init), []
