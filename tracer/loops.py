@@ -31,7 +31,7 @@ def while_region(
     variable: str = "carry",
     checkpoint: str | int = "all",
 ) -> Any:
-    """Append a `while` op and return its carry. `what` names it in messages; `counted`, `variable`: see Carry."""
+    """Append a `while` op and return its carry. `what` names it in messages; the rest: see Carry."""
     carry = Carry(init, what, "body_fn", counted=counted, variable=variable)
 
     def traced(function: Function, part: str) -> Region:
