@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,18 +20,11 @@ from ..math import EXPANSIONS
 from ..pointwise import index_value
 from ..scalar import DType, Expr, Unique, convert, eq, fma, ne, select, var
 from .instructions import constant, type_text
+from .loops import Carried
 from .scalars import Operand, ScalarEmitter
 
 if TYPE_CHECKING:
     from .kernels import KernelEmitter
-
-
-class Carried(NamedTuple):
-    """A value that a loop carries: an operand and its LLVM type."""
-
-    text: str
-    uniform: bool
-    type: str
 
 
 def apply(

@@ -1,0 +1,137 @@
+"""What an expression's leaves read and where results go: loads, stores, gathers, scatters.
+
+Neighbouring lanes that touch neighbouring elements become one vector load or store, lanes that touch the
+same element one scalar, anything else a gather or a scatter.
+"""
+
+from __future__ import annotations
+
+from ...ir.types import BOOL
+from ..index import Index, linear
+from ..kernel import Access, Array
+from ..scalar import DType, Expr
+from .checks import CheckEmitter
+from .instructions import SCALAR_TYPES, suffix, type_text
+from .text import Operand
+
+
+class AccessEmitter(CheckEmitter):
+    """Knows where arrays are: in a register, in a row buffer on the stack, or behind a pointer."""
+
+    registers: dict[Array, Operand]
+    buffers: dict[Array, tuple[str, tuple[int, ...]]]
+    pointers: dict[Array, str]
+
+    def emit_leaf(self, expr: Expr) -> Operand:
+        if expr.op == "load":
+            return self._load(expr)
+        if expr.op == "index":
+            return self._index(expr.attr)
+        if expr.op == "bounded":
+            return self._bounded(expr)
+        if expr.op == "demanded":
+            return self._demanded(expr)
+        return super().emit_leaf(expr)
+
+    def leaf_is_uniform(self, expr: Expr) -> bool:
+        if self.width == 1 or self.lane is None:
+            return True
+        if expr.op == "load":
+            access: Access = expr.attr
+            if access.array in self.registers:
+                return self.registers[access.array].uniform
+            return all(self._is_uniform_index(i) for i in access.index)
+        return expr.op in ("bounded", "demanded") or self._is_uniform_index(expr.attr)
+
+    def _load(self, expr: Expr) -> Operand:
+        access: Access = expr.attr
+        held = self.registers.get(access.array)
+        if held is not None:
+            return held
+        base, strides = self._memory(access.array)
+        guard = self.operand(expr.args[0]) if expr.args else None
+        return self._read(access.array.dtype, base, linear(access.index, strides), guard)
+
+    def _read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
+        flat = flat.substitute(self.env)
+        if self._is_uniform_index(flat):
+            offset = self.index_text(flat)
+            if guard is not None:
+                on = guard.text if guard.uniform else self._any_lane(guard)
+                offset = self.value_of(f"select i1 {on}, i64 {offset}, i64 0")
+            return Operand(self.load(dtype, self._address(dtype, base, offset), 1), True)
+        mask = self._lanes_on(guard)
+        lane = self.lane
+        assert lane is not None
+        if flat.coeff(lane) == 1 and self._rest_uniform(flat):
+            pointer = self._address(dtype, base, self.index_text(flat))
+            return Operand(self.load(dtype, pointer, self.width, mask=mask), False)
+        pointers = self._addresses(dtype, base, flat)
+        return Operand(self._gather(dtype, pointers, mask), False)
+
+    def _write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
+        flat = flat.substitute(self.env)
+        if self._is_uniform_index(flat):
+            if not value.uniform:
+                raise AssertionError("a value that differs between lanes is stored to one place")
+            self.store(dtype, value.text, self._address(dtype, base, self.index_text(flat)), 1)
+            return
+        text = self.spread(value, dtype)
+        lane = self.lane
+        assert lane is not None
+        if flat.coeff(lane) == 1 and self._rest_uniform(flat):
+            pointer = self._address(dtype, base, self.index_text(flat))
+            self.store(dtype, text, pointer, self.width, mask=self.mask)
+        else:
+            self._scatter(dtype, text, self._addresses(dtype, base, flat))
+
+    def _lanes_on(self, guard: Operand | None) -> str:
+        """The mask of a load: the loop's lanes, and those that the program wants."""
+        if guard is None:
+            return self.mask
+        text = self.spread(guard, BOOL)
+        if not self.mask:
+            return text
+        return self.value_of(f"and {type_text(BOOL, self.width)} {text}, {self.mask}")
+
+    def _address(self, dtype: DType, base: str, offset: str) -> str:
+        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+        return self.value_of(f"getelementptr {element}, ptr {base}, i64 {offset}")
+
+    def _addresses(self, dtype: DType, base: str, flat: Index) -> str:
+        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+        offsets = self._index_vector(flat)
+        return self.value_of(f"getelementptr {element}, ptr {base}, <{self.width} x i64> {offsets}")
+
+    def _gather(self, dtype: DType, pointers: str, mask: str) -> str:
+        w = self.width
+        memory = f"<{w} x i8>" if dtype == BOOL else type_text(dtype, w)
+        name = f"v{w}i8" if dtype == BOOL else suffix(dtype, w)
+        symbol = f"@llvm.masked.gather.{name}.v{w}p0"
+        bits = type_text(BOOL, w)
+        self.declarations.add(f"declare {memory} {symbol}(<{w} x ptr>, {bits}, {memory})")
+        on = mask or "splat (i1 true)"
+        text = self.fresh(
+            f"call {memory} {symbol}(<{w} x ptr> align {dtype.itemsize} {pointers}, {bits} {on}, "
+            f"{memory} zeroinitializer)"
+        )
+        return self.value_of(f"icmp ne {memory} {text}, zeroinitializer") if dtype == BOOL else text
+
+    def _scatter(self, dtype: DType, text: str, pointers: str) -> None:
+        w = self.width
+        memory = f"<{w} x i8>" if dtype == BOOL else type_text(dtype, w)
+        name = f"v{w}i8" if dtype == BOOL else suffix(dtype, w)
+        if dtype == BOOL:
+            text = self.value_of(f"zext {type_text(BOOL, w)} {text} to {memory}")
+        symbol = f"@llvm.masked.scatter.{name}.v{w}p0"
+        bits = type_text(BOOL, w)
+        self.declarations.add(f"declare void {symbol}({memory}, <{w} x ptr>, {bits})")
+        on = self.mask or "splat (i1 true)"
+        self.lines.append(
+            f"  call void {symbol}({memory} {text}, <{w} x ptr> align {dtype.itemsize} {pointers}, "
+            f"{bits} {on})"
+        )
+
+    def _memory(self, array: Array) -> tuple[str, tuple[int, ...]]:
+        buffer = self.buffers.get(array)
+        return buffer if buffer is not None else (self.pointers[array], array.strides)

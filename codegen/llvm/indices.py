@@ -1,0 +1,112 @@
+"""Indices as int64 values: of lane 0 (`index_text`), or of every lane (`_index_vector`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.types import I64
+from ..index import Data, Div, Index, Mod, Var
+from .scalars import ScalarEmitter
+from .text import Operand
+
+
+class IndexEmitter(ScalarEmitter):
+    """Knows where the loops stand: `at` the value of each variable, `lane` the one that vectors follow.
+
+    `env` gives the variables of the kernel's stages in terms of the loops'.
+    """
+
+    lane: Var | None  # the vectorised loop's variable; its value in `at` is that of lane 0
+    env: dict[Var, Index]
+    at: dict[Var, str]
+
+    def _index(self, index: Index) -> Operand:
+        index = index.substitute(self.env)
+        if self._is_uniform_index(index):
+            return Operand(self.index_text(index), True)
+        return Operand(self._index_vector(index), False)
+
+    def _is_uniform_index(self, index: Index) -> bool:
+        """Whether an index is the same in all lanes."""
+        if self.lane is None or self.width == 1:
+            return True
+        return not any(self._varies(atom) for atom in index.substitute(self.env).terms)
+
+    def _rest_uniform(self, index: Index) -> bool:
+        return not any(self._varies(a) for a in index.terms if a is not self.lane)
+
+    def _varies(self, atom: Any) -> bool:
+        if isinstance(atom, Var):
+            return atom is self.lane
+        if isinstance(atom, Div):
+            return any(self._varies(a) for a in atom.index.terms)
+        return not self.operand(atom.expr).uniform
+
+    def index_text(self, index: Index) -> str:
+        """The scalar int64 value of an index; of lane 0 if it follows the lanes."""
+        index = index.substitute(self.env)
+        total = ""
+        for atom, coeff in index.terms.items():
+            term = self._atom_text(atom)
+            if coeff != 1:
+                term = self.value_of(f"mul i64 {term}, {coeff}")
+            total = self.value_of(f"add i64 {total}, {term}") if total else term
+        if not total:
+            return str(index.const)
+        return self.value_of(f"add i64 {total}, {index.const}") if index.const else total
+
+    def _atom_text(self, atom: Any) -> str:
+        if isinstance(atom, Var):
+            return self.at[atom]
+        if isinstance(atom, Data):
+            return self.operand(atom.expr).text
+        op = "rem" if isinstance(atom, Mod) else "div"
+        inner = self.index_text(atom.index)
+        if atom.index.range()[0] >= 0:
+            return self.value_of(f"u{op} i64 {inner}, {atom.n}")
+        return self._floor_divide(inner, atom, "i64", "")
+
+    def _floor_divide(self, inner: str, atom: Div, ty: str, splat: str) -> str:
+        """Floor division or remainder of an index that may be negative."""
+        shift = -(atom.index.range()[0] // atom.n) * atom.n  # makes it non-negative
+
+        def constant(k: int) -> str:
+            return f"splat (i64 {k})" if splat else str(k)
+
+        moved = self.value_of(f"add {ty} {inner}, {constant(shift)}")
+        if isinstance(atom, Mod):
+            return self.value_of(f"urem {ty} {moved}, {constant(atom.n)}")
+        quotient = self.value_of(f"udiv {ty} {moved}, {constant(atom.n)}")
+        return self.value_of(f"sub {ty} {quotient}, {constant(shift // atom.n)}")
+
+    def _index_vector(self, index: Index) -> str:
+        """The int64 values of an index in all lanes."""
+        index = index.substitute(self.env)
+        fixed = Index(index.const, {a: c for a, c in index.terms.items() if not self._varies(a)})
+        ty = f"<{self.width} x i64>"
+        total = self.spread(Operand(self.index_text(fixed), True), I64)
+        for atom, coeff in index.terms.items():
+            if not self._varies(atom):
+                continue
+            term = self._atom_vector(atom)
+            if coeff != 1:
+                term = self.value_of(f"mul {ty} {term}, splat (i64 {coeff})")
+            total = self.value_of(f"add {ty} {total}, {term}")
+        return total
+
+    def _atom_vector(self, atom: Any) -> str:
+        ty = f"<{self.width} x i64>"
+        if isinstance(atom, Var):
+            base = self.spread(Operand(self.at[atom], True), I64)
+            return self.value_of(f"add {ty} {base}, {iota(self.width, 'i64')}")
+        if isinstance(atom, Data):
+            return self.spread(self.operand(atom.expr), I64)
+        inner = self._index_vector(atom.index)
+        if atom.index.range()[0] >= 0:
+            op = "urem" if isinstance(atom, Mod) else "udiv"
+            return self.value_of(f"{op} {ty} {inner}, splat (i64 {atom.n})")
+        return self._floor_divide(inner, atom, ty, "splat")
+
+
+def iota(width: int, ty: str) -> str:
+    return f"<{', '.join(f'{ty} {k}' for k in range(width))}>"
