@@ -2,7 +2,9 @@
 
     compile       graph -> Executable, through the caches
     executable    Executable: `run(arrays)`, errors of native code as Python exceptions
-    invoke        the emitted function that checks arguments and enters native code
+    callable      objects whose call is native code;  program: what that code does, as data
+    call_ir       the emitted function that runs programs, its opcodes in *_opcodes
+    function_ir   writing LLVM functions from Python
     engine        LLVM: text -> object file -> addresses
     cache         executables in memory, object files on disk
     memory        scratch and output arrays;  recycling: the pool that big outputs come from

@@ -22,9 +22,9 @@ import numpy as np
 from ..codegen.target import Target
 from ..ir.graph import Graph, Value
 from .cache import LRUCache
+from .callable import load_native_calls
 from .engine import host_target
 from .executable import Executable
-from .invoke import native_invoke
 
 Strides = Sequence[tuple[int, ...]]
 
@@ -67,7 +67,7 @@ def load_compiler() -> None:
     from ..ir import passes  # noqa: F401
 
     host_target()
-    native_invoke()
+    load_native_calls()
 
 
 def _compile(

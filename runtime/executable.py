@@ -10,8 +10,9 @@ scratch.
 from __future__ import annotations
 
 import ctypes
+import operator
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,16 +27,11 @@ from ..codegen.module import (
 from ..codegen.target import Target
 from ..ir.types import DTYPE_NAMES, TensorType
 from . import memory
+from .callable import NativeProgram, install, is_native, new_callable
 from .callbacks import Callbacks
 from .engine import Engine, Library, engine_for, host_target
-from .invoke import (
-    ANY_STRIDE,
-    REPORTED_WORDS,
-    native_dtype,
-    native_invoke,
-    plan_words,
-    required_strides,
-)
+from .program import ANY_STRIDE, Owned, Program, native_dtype, required_strides
+from .recycling import recycler
 
 Array = np.ndarray[Any, Any]
 
@@ -54,7 +50,13 @@ class Executable:
     module:   the NativeModule, `kernels` and `errors` included
     nbytes:   size of the object file
     timings:  seconds, by stage (`link` is here; whoever compiled adds `trace`, `lower`, ...)
+
+    `executable(*arrays)` runs a call program (see `program`); arrays that do not have the declared
+    layout come to `__call__` here, and so does every call where calls cannot be native.
     """
+
+    def __new__(cls, *args: Any, **options: Any) -> Executable:
+        return new_callable(cls)
 
     def __init__(self, module: NativeModule, target: Target | None = None) -> None:
         self.module = module
@@ -65,27 +67,65 @@ class Executable:
         self._engine: Engine = engine_for(target)
         start = time.perf_counter()
         imports = runtime_imports(module.imports)
-        self._callbacks = Callbacks(module.callbacks)
+        callbacks = Callbacks(module.callbacks)
         if module.callbacks:
-            imports[Target.CALLBACK] = self._callbacks.address
+            imports[Target.CALLBACK] = callbacks.address
         self._library: Library = self._engine.load(module.text, [module.entry], imports)
         self.timings["native"] = time.perf_counter() - start
         self.nbytes = self._library.nbytes
-        self._strides = [
-            required_strides(type, steps)
-            for type, steps in zip(module.inputs, module.input_strides, strict=True)
-        ]
-        self._outputs = [(type.shape, native_dtype(type.dtype)) for type in module.outputs]
-        self._pooled = any(type.nbytes >= memory.POOLED_BYTES for type in module.outputs)
-        entry = self._library.address(module.entry)
-        release_gil = module.work is None or module.work > _SHORT_WORK
-        words = plan_words(
-            entry, module.inputs, module.input_strides, len(module.outputs), release_gil
-        )
-        self._plan = (ctypes.c_int64 * len(words))(*words)
-        self._plan_address = ctypes.addressof(self._plan)
-        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(entry)
-        self._invoke = native_invoke() or self._portable_invoke
+        self._failed = _Failed(module, callbacks)
+        self._release_gil = module.work is None or module.work > _SHORT_WORK
+        self._address = self._library.address(module.entry)
+        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address)
+        if is_native(self):
+            install(self, [self._program()])
+
+    def _program(self) -> NativeProgram:
+        """Arrays in, a list of arrays out."""
+        module, program = self.module, Program()
+        arrays = program.arguments(len(module.inputs))
+        block = program.block(self.block_words)
+        layouts = zip(module.inputs, module.input_strides, strict=True)
+        for k, (type, steps) in enumerate(layouts):
+            program.array(arrays[k], block + k, type, steps)
+        if self.runs_python:
+            for array in arrays:
+                program.hold(array)
+        results = self.write_call(program, block)
+        program.give(program.make(list, results))
+        return NativeProgram(program)
+
+    @property
+    def block_words(self) -> int:
+        """How many pointers the entry takes: inputs, outputs, scratch, status."""
+        return len(self.module.inputs) + len(self.module.outputs) + 2
+
+    @property
+    def runs_python(self) -> bool:
+        """Whether Python code of this or another thread may run during a call."""
+        return self._release_gil or bool(self.module.callbacks)
+
+    def write_call(
+        self, program: Program, block: int, places: Mapping[int, int] | None = None
+    ) -> list[Owned]:
+        """Write the call of the entry into a program: allocate the outputs and run.
+
+        The pointers to the inputs are in the words from `block`. Outputs that `places` names (by
+        number) go into words of the frame, the others are given back: fresh arrays. Whoever
+        runs the program keeps `self`.
+        """
+        first, arrays = block + len(self.module.inputs), []
+        for k, type in enumerate(self.module.outputs):
+            if places is not None and k in places:
+                program.place(first + k, places[k])
+            else:
+                arrays.append(program.allocate(first + k, type, _handler(type.nbytes)))
+        arena = self.module.arena_bytes
+        if arena:
+            program.scratch(block + self.block_words - 2, arena, _handler(arena))
+        status = block + self.block_words - 1
+        program.run(self._address, block, status, self._release_gil, self._failed)
+        return arrays
 
     @property
     def llvm(self) -> str:
@@ -113,71 +153,60 @@ class Executable:
         An input that differs from the declared layout only (strides, alignment, byte order,
         subclass) is copied or viewed as needed; one of another shape or dtype is a TypeError.
         """
-        if self._pooled:
-            outputs = [memory.empty(shape, dtype) for shape, dtype in self._outputs]
-        else:
-            outputs = [_empty(shape, dtype) for shape, dtype in self._outputs]
-        nbytes = self.module.arena_bytes
-        if nbytes:
-            scratch = memory.take_scratch(nbytes)
-            try:
-                report = self._invoke(self._plan_address, arrays, outputs, scratch.address)
-                if report is not None:
-                    self._retry(report, arrays, outputs, scratch.address)
-            finally:
+        return self(*arrays)
+
+    def __call__(self, *arrays: Array) -> list[Array]:
+        module = self.module
+        if len(arrays) != len(module.inputs):
+            count = len(module.inputs)
+            raise TypeError(f"{self!r} takes {count} arrays, {len(arrays)} were given")
+        layouts = zip(arrays, module.inputs, module.input_strides, strict=True)
+        fitting = [prepare(array, type, steps) for array, type, steps in layouts]
+        if is_native(self) and any(map(operator.is_not, fitting, arrays)):
+            return self(*fitting)  # in native code, this time
+        outputs = [memory.empty(type.shape, native_dtype(type.dtype)) for type in module.outputs]
+        scratch = memory.take_scratch(module.arena_bytes) if module.arena_bytes else None
+        try:
+            self._call_entry(fitting, outputs, scratch.address if scratch else 0)
+        finally:
+            if scratch:
                 memory.give_scratch(scratch)
-        else:
-            report = self._invoke(self._plan_address, arrays, outputs, 0)
-            if report is not None:
-                self._retry(report, arrays, outputs, 0)
         return outputs
 
-    def _retry(self, report: Any, arrays: Sequence[Array], outputs: Any, scratch: int) -> None:
-        """After a refused call: prepare the arguments and call again, or raise."""
-        if isinstance(report, int):
-            inputs = self.module.inputs
-            if len(arrays) != len(inputs):
-                raise TypeError(f"{self!r} takes {len(inputs)} arrays, {len(arrays)} were given")
-            fitting = [
-                prepare(array, type, steps)
-                for array, type, steps in zip(
-                    arrays, inputs, self.module.input_strides, strict=True
-                )
-            ]
-            report = self._invoke(self._plan_address, fitting, outputs, scratch)
-            if isinstance(report, int):
-                raise TypeError(f"input {report} of {self!r} cannot be brought into its layout")
-        if report is not None:
-            self._raise(report)
+    def _call_entry(self, inputs: list[Array], outputs: list[Array], scratch: int) -> None:
+        """Call the entry through ctypes."""
+        addresses = [array.ctypes.data for array in (*inputs, *outputs)]
+        status = (ctypes.c_int64 * STATUS_WORDS)()
+        block = (ctypes.c_void_p * self.block_words)(*addresses, scratch, ctypes.addressof(status))
+        try:
+            code = self._entry(ctypes.addressof(block))
+        except (
+            SystemError
+        ) as error:  # "returned a result with an exception set", by a signal handler
+            raise (error.__cause__ or error) from None
+        if code:
+            self._failed(code, *status)
 
-    def _raise(self, report: tuple[int, ...]) -> NoReturn:
-        code, *status = report
+
+class _Failed:
+    """Raises what an error status of an entry means."""
+
+    def __init__(self, module: NativeModule, callbacks: Callbacks) -> None:
+        self._module = module
+        self._callbacks = callbacks
+
+    def __call__(self, code: int, *status: int) -> NoReturn:
         if code == CALLBACK_ERROR:
             raise self._callbacks.take_failure()
-        if not 1 <= code <= len(self.module.errors):
-            raise RuntimeError(f"{self!r} returned {code}, which is no error site of its: a bug")
-        raise error_of(self.module.errors[code - 1], status)
-
-    def _portable_invoke(self, plan: int, arrays: Any, outputs: Any, scratch: int) -> Any:
-        """What `jitney_invoke` does, through NumPy's Python interface."""
-        inputs = self.module.inputs
-        if len(arrays) != len(inputs):
-            return -1
-        addresses = []
-        for k, (array, type, strides) in enumerate(zip(arrays, inputs, self._strides, strict=True)):
-            if not _fits(array, type, strides):
-                return k
-            addresses.append(array.ctypes.data)
-        addresses += [out.ctypes.data for out in outputs]
-        status = (ctypes.c_int64 * STATUS_WORDS)()
-        block = (ctypes.c_void_p * (len(addresses) + 2))(
-            *addresses, scratch, ctypes.addressof(status)
-        )
-        code = self._entry(ctypes.addressof(block))
-        return (code, *status[:REPORTED_WORDS]) if code else None
+        if not 1 <= code <= len(self._module.errors):
+            entry = self._module.entry
+            raise RuntimeError(f"{entry} returned {code}, which is no error site of its: a bug")
+        raise error_of(self._module.errors[code - 1], status)
 
 
-_empty = np.empty
+def _handler(nbytes: int) -> Any:
+    """The memory handler for so many bytes; None for NumPy's own."""
+    return recycler().handler if nbytes >= memory.POOLED_BYTES else None
 
 
 def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:

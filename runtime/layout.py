@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-ALIGNED = 0x100  # NPY_ARRAY_ALIGNED
+C_CONTIGUOUS = 0x1  # NPY_ARRAY_C_CONTIGUOUS, and so on
+ALIGNED = 0x100
+WRITEABLE = 0x400
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,11 @@ class Recycler:
         ):
             self.reason = "NumPy does not take the memory handler"
 
+    @property
+    def handler(self) -> Any:
+        """The memory handler as NumPy takes it; None if the recycler is not enabled."""
+        return self._capsule if self.enabled else None
+
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """An uninitialised C-contiguous array. The caller checks `enabled`."""
         previous = self._set_handler(self._capsule)

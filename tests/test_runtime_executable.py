@@ -19,7 +19,7 @@ from jitney.ir.build import Builder
 from jitney.ir.graph import Graph, SourceLine
 from jitney.ir.types import DTYPE_NAMES, F32, F64, I64, TensorType
 from jitney.runtime import compile as compiling
-from jitney.runtime import executable as executables
+from jitney.runtime.callable import is_native
 from jitney.runtime.engine import host_target
 from jitney.runtime.executable import Executable, error_of, prepare
 
@@ -94,15 +94,15 @@ def adder(**fields: Any) -> NativeModule:
 
 @pytest.fixture(params=["native", "portable"])
 def portable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Run a test through the emitted invoke function, and through NumPy's Python interface."""
+    """Run a test through call programs, and through NumPy's Python interface."""
     if request.param == "portable":
-        monkeypatch.setattr(executables, "native_invoke", lambda: None)
+        monkeypatch.setenv("JITNEY_NATIVE_CALLS", "0")
     return bool(request.param == "portable")
 
 
 def test_run(portable: bool) -> None:
     add = Executable(adder())
-    assert add._invoke.__class__.__name__ == ("method" if portable else "CFunctionType")
+    assert is_native(add) != portable
     x, y = np.arange(100.0), np.ones(100)
     for arrays in ([x, y], (x, y)):
         (out,) = add.run(arrays)

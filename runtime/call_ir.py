@@ -1,0 +1,143 @@
+"""LLVM text of the vectorcall function that runs call programs.
+
+    PyObject *jitney_vectorcall(callee, args, nargsf, kwnames)
+
+tries the programs of the object's chain one after the other. If none takes the arguments, or the
+context variable of the chain is set (a trace is going on), it calls a Python function with the
+object in front of the arguments.
+
+Between two reads of objects that somebody else could change there is no call that runs Python code,
+unless what was read before is owned. While the entry runs without the GIL, or calls back into Python,
+`Op.HOLD` keeps what the containers of the arguments could drop.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from ..codegen.module import STATUS_WORDS
+from . import guard_opcodes, work_opcodes  # noqa: F401  # they register the opcodes
+from .arrays_ir import SCRATCH_SLOTS, give_scratch, take_scratch
+from .function_ir import NULL, Function, Value, module_ir
+from .layout import NdarrayLayout
+from .opcodes_ir import MISS, Interpreter
+
+# The fields that native objects have after those of their base.
+VECTORCALL = 0
+CHAIN_OBJECT = 1  # owns the words of the chain; null when the object is being cleared
+CHAIN_WORDS = 2  # address of the chain: context variable, number of programs, their addresses
+FALLBACK = 3  # the Python function
+FIELDS = 4
+
+OBJECTS: dict[str, Any] = {
+    "ndarray_type": np.ndarray,
+    "uint8": np.dtype(np.uint8),
+    "none": None,
+    "true": True,
+    "false": False,
+    "PyFloat_Type": float,
+    "PyLong_Type": int,
+    "PyUnicode_Type": str,
+    "PyList_Type": list,
+    "PyDict_Type": dict,
+    "PyFunction_Type": FunctionType,
+}
+
+
+def call_ir(layout: NdarrayLayout, base_size: int) -> tuple[str, list[str]]:
+    """The LLVM text, and the C functions that it calls. The fields follow `base_size` bytes."""
+    functions = [
+        take_scratch(layout),
+        give_scratch(layout),
+        _report_failure(),
+        Interpreter(layout),
+        _vectorcall(base_size),
+    ]
+    ours = {function.name for function in functions}
+    callees = {name for function in functions for name in function.callees} - ours
+    slots = f"@scratch_slots = internal global [{SCRATCH_SLOTS} x ptr] zeroinitializer\n"
+    return slots + module_ir(functions, list(OBJECTS)), sorted(callees)
+
+
+def _report_failure() -> Function:
+    """Call `failed(code, *status)`, which raises."""
+    f = Function("void", "report_failure", internal=True, failed="ptr", code="i64", status="ptr")
+    failed, code, status = f.args
+    give_up, call = f.block("give_up"), f.block("call")
+    report = f.call("ptr", "PyTuple_New", 1 + STATUS_WORDS)
+    f.require(f.unlike(report, NULL), give_up)
+    f.call("i32", "PyTuple_SetItem", report, 0, f.call("ptr", "PyLong_FromLongLong", code))
+    with f.each(STATUS_WORDS) as i:
+        word = f.call("ptr", "PyLong_FromLongLong", f.load("i64", status, i, "i64"))
+        f.call("i32", "PyTuple_SetItem", report, f.add(i, 1), word)
+    f.jump(call)
+    f.at(call)
+    result = f.call("ptr", "PyObject_Call", failed, report, NULL)
+    f.call("void", "Py_DecRef", report)
+    f.call("void", "Py_DecRef", result)
+    f.jump(give_up)
+    f.at(give_up)
+    f.ret()
+    return f
+
+
+def _vectorcall(base_size: int) -> Function:
+    f = Function("ptr", "jitney_vectorcall", callee="ptr", args="ptr", nargsf="i64", names="ptr")
+    callee, args, nargsf, names = f.args
+    context = f.alloca("ptr")
+    programs, python, error = f.block("programs"), f.block("python"), f.block("error")
+    n = f.both(nargsf, (1 << 63) - 1)  # without PY_VECTORCALL_ARGUMENTS_OFFSET
+    owner, chain, fallback = (
+        f.load("ptr", callee, base_size + 8 * k) for k in (CHAIN_OBJECT, CHAIN_WORDS, FALLBACK)
+    )
+    f.require(f.unlike(owner, NULL), python)
+    variable, count = f.load("ptr", chain), f.load("i64", chain, 8)
+    ask = f.block("ask")
+    f.branch(f.unlike(variable, NULL), ask, programs)
+
+    f.at(ask)
+    got = f.call("i32", "PyContextVar_Get", variable, NULL, context)
+    f.require(f.same(got, 0), error)
+    value = f.load("ptr", context)
+    f.call("void", "Py_DecRef", value)
+    f.branch(f.same(value, Value("ptr", "@none")), programs, python)
+
+    f.at(programs)
+    f.call("void", "Py_IncRef", owner)
+    with f.each(count) as i:
+        program = f.load("ptr", f.offset(chain, 16), i, "i64")
+        result = f.call("ptr", "jitney_program", program, args, n, names)
+        taken, missed = f.block("taken"), f.block("missed")
+        miss = f.convert("inttoptr", Value("i64", str(MISS)), "ptr")
+        f.branch(f.unlike(result, miss), taken, missed)
+        f.at(taken)
+        f.call("void", "Py_DecRef", owner)
+        f.ret(result)
+        f.at(missed)
+    f.call("void", "Py_DecRef", owner)
+    f.jump(python)
+
+    f.at(python)
+    keywords = f.block("keywords")
+    counted = f.block("counted", extra="i64")
+    none = f.block("none")
+    f.branch(f.same(names, NULL), none, keywords)
+    f.at(none)
+    f.jump(counted, 0)
+    f.at(keywords)
+    f.jump(counted, f.call("i64", "PyTuple_Size", names))
+    (extra,) = f.at(counted)
+    total = f.add(n, extra)
+    block = f.alloca("ptr", f.add(total, 1))
+    f.store(callee, block)
+    after = f.offset(block, 8)
+    with f.each(total) as i:
+        f.store(f.load("ptr", args, i, "i64"), after, i, "i64")
+    f.ret(f.call("ptr", "PyObject_Vectorcall", fallback, block, f.add(n, 1), names))
+
+    f.at(error)
+    f.ret(NULL)
+    return f

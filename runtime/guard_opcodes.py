@@ -1,0 +1,267 @@
+"""The opcodes that look at arguments and at the outside, as LLVM."""
+
+from __future__ import annotations
+
+from .function_ir import NULL, Value
+from .opcodes_ir import Interpreter, opcode
+from .program import ANY_STRIDE, Op
+
+TRUE, FALSE = Value("ptr", "@true"), Value("ptr", "@false")
+
+
+@opcode(Op.ARGUMENTS)
+def _arguments(f: Interpreter) -> None:
+    count = f.word(1)
+    f.check(f.same(f.names, NULL))
+    f.check(f.same(f.n, count))
+    _take(f, count)
+    f.go(2)
+
+
+@opcode(Op.KEYWORDS)
+def _keywords(f: Interpreter) -> None:
+    count = f.word(1)
+    f.check(f.unlike(f.names, NULL))
+    f.check(f.same(f.n, count))
+    f.check(f.same(f.call("i64", "PyTuple_Size", f.names), f.word(2)))
+    _take(f, count)
+    f.go(3)
+
+
+def _take(f: Interpreter, count: Value) -> None:
+    with f.each(count) as i:
+        f.store(f.load("ptr", f.given, i, "i64"), f.frame, i, "i64")
+
+
+@opcode(Op.KEYWORD)
+def _keyword(f: Interpreter) -> None:
+    first, guess, name = f.offset(f.given, f.word(2), "i64"), f.word(4), f.pointer(5)
+    found = f.block("found", j="i64")
+    search, next = f.block("search"), f.block("try", j="i64")
+    there = f.block("there")
+    f.branch(f.same(f.call("ptr", "PyTuple_GetItem", f.names, guess), name), there, search)
+    f.at(there)
+    f.jump(found, guess)
+    f.at(search)
+    f.jump(next, 0)
+    (j,) = f.at(next)
+    f.check(f.less(j, f.word(3)))
+    yes, no = f.block("yes"), f.block("no")
+    f.branch(f.same(f.call("ptr", "PyTuple_GetItem", f.names, j), name), yes, no)
+    f.at(yes)
+    f.jump(found, j)
+    f.at(no)
+    f.jump(next, f.add(j, 1))
+    (j,) = f.at(found)
+    f.put(1, f.load("ptr", first, j, "i64"))
+    f.go(6)
+
+
+def _array(f: Interpreter, strided: bool) -> None:
+    array, ndim, flags = f.get(1), f.word(4), f.word(5)
+    layout = f.layout
+    f.check_type(array, "ndarray_type")
+    f.check(f.same(f.load("ptr", array, layout.descr), f.pointer(3)))
+    have = f.convert("zext", f.load("i32", array, layout.flags), "i64")
+    rank = f.convert("zext", f.load("i32", array, layout.ndim), "i64")
+    f.check(f.both(f.same(f.both(have, flags), flags), f.same(rank, ndim)))
+    dims, wanted = f.load("ptr", array, layout.dims), f.offset(f.pc, 8 * 6)
+    strides = f.load("ptr", array, layout.strides)
+    with f.each(ndim) as i:
+        f.check(f.same(f.load("i64", dims, i, "i64"), f.load("i64", wanted, i, "i64")))
+        if strided:
+            stride = f.load("i64", wanted, f.add(i, ndim), "i64")
+            fits = f.same(f.load("i64", strides, i, "i64"), stride)
+            f.check(f.either(fits, f.same(stride, ANY_STRIDE)))
+    f.put(2, f.data_of(array))
+    f.go(6, f.add(ndim, ndim) if strided else ndim)
+
+
+@opcode(Op.ARRAY)
+def _contiguous(f: Interpreter) -> None:
+    _array(f, strided=False)
+
+
+@opcode(Op.STRIDED_ARRAY)
+def _strided(f: Interpreter) -> None:
+    _array(f, strided=True)
+
+
+@opcode(Op.FLOAT)
+def _float(f: Interpreter) -> None:
+    number = f.get(1)
+    f.check_type(number, "PyFloat_Type")
+    f.put(3, f.call("double", "PyFloat_AsDouble", number))
+    f.put(2, f.place(3))
+    f.go(4)
+
+
+def _small_int(f: Interpreter, number: Value) -> Value:
+    """The value of an object that has to be an int of 64 bits."""
+    f.check_type(number, "PyLong_Type")
+    value = f.call("i64", "PyLong_AsLongLongAndOverflow", number, f.overflow)
+    f.check(f.same(f.load("i32", f.overflow), 0))
+    return value
+
+
+@opcode(Op.INT)
+def _int(f: Interpreter) -> None:
+    f.put(3, _small_int(f, f.get(1)))
+    f.put(2, f.place(3))
+    f.go(4)
+
+
+@opcode(Op.BOOL)
+def _bool(f: Interpreter) -> None:
+    flag = f.get(1)
+    yes = f.same(flag, TRUE)
+    f.check(f.either(yes, f.same(flag, FALSE)))
+    f.put(3, f.convert("zext", yes, "i8"))
+    f.put(2, f.place(3))
+    f.go(4)
+
+
+@opcode(Op.GENERIC)
+def _generic(f: Interpreter) -> None:
+    scalar = f.get(1)
+    f.check_type(scalar, f.pointer(4))
+    f.call("void", "PyArray_ScalarAsCtype", scalar, f.place(3))
+    f.put(2, f.place(3))
+    f.go(5)
+
+
+@opcode(Op.IS)
+def _is(f: Interpreter) -> None:
+    f.check(f.same(f.get(1), f.pointer(2)))
+    f.go(3)
+
+
+@opcode(Op.IS_STRING)
+def _is_string(f: Interpreter) -> None:
+    text, wanted = f.get(1), f.pointer(2)
+    compare, done = f.block("compare"), f.block("done")
+    f.branch(f.same(text, wanted), done, compare)
+    f.at(compare)
+    f.check_type(text, "PyUnicode_Type")
+    f.check(f.same(f.call("i32", "PyUnicode_Compare", text, wanted), 0))
+    f.jump(done)
+    f.at(done)
+    f.go(3)
+
+
+@opcode(Op.IS_INT)
+def _is_int(f: Interpreter) -> None:
+    f.check(f.same(_small_int(f, f.get(1)), f.word(2)))
+    f.go(3)
+
+
+@opcode(Op.IS_FLOAT)
+def _is_float(f: Interpreter) -> None:
+    number = f.get(1)
+    f.check_type(number, "PyFloat_Type")
+    bits = f.convert("bitcast", f.call("double", "PyFloat_AsDouble", number), "i64")
+    f.check(f.same(bits, f.word(2)))
+    f.go(3)
+
+
+@opcode(Op.SAME)
+def _same(f: Interpreter) -> None:
+    f.check(f.same(f.get(1), f.get(2)))
+    f.go(3)
+
+
+@opcode(Op.TUPLE)
+def _tuple(f: Interpreter) -> None:
+    f.check_type(f.get(1), f.pointer(2))
+    _items(f, "PyTuple", f.word(3), f.place(4))
+    f.go(5)
+
+
+@opcode(Op.LIST)
+def _list(f: Interpreter) -> None:
+    f.check_type(f.get(1), "PyList_Type")
+    _items(f, "PyList", f.word(2), f.place(3))
+    f.go(4)
+
+
+def _items(f: Interpreter, cls: str, n: Value, to: Value) -> None:
+    sequence = f.get(1)
+    f.check(f.same(f.call("i64", f"{cls}_Size", sequence), n))
+    with f.each(n) as i:
+        f.store(f.call("ptr", f"{cls}_GetItem", sequence, i), to, i, "i64")
+
+
+@opcode(Op.DICT)
+def _dict(f: Interpreter) -> None:
+    """Walk the dict; if its keys are not the wanted objects in the wanted order, look each one up."""
+    mapping, n, to, keys = f.get(1), f.word(2), f.place(3), f.offset(f.pc, 8 * 5)
+    f.check_type(mapping, "PyDict_Type")
+    f.check(f.same(f.call("i64", "PyDict_Size", mapping), n))
+    look_up, done = f.block("look_up"), f.block("done")
+    value_at = f.offset(f.found, 8)
+    f.store(Value("i64", "0"), f.cursor)
+    with f.each(n) as i:
+        f.call("i32", "PyDict_Next", mapping, f.cursor, f.found, value_at)
+        expected = f.same(f.load("ptr", f.found), f.load("ptr", keys, i, "i64"))
+        f.require(expected, look_up)
+        f.store(f.load("ptr", value_at), to, i, "i64")
+    f.jump(done)
+    f.at(look_up)
+    f.check(f.same(f.word(4), 0))
+    with f.each(n) as i:
+        value = f.call("ptr", "PyDict_GetItem", mapping, f.load("ptr", keys, i, "i64"))
+        f.check(f.unlike(value, NULL))
+        f.store(value, to, i, "i64")
+    f.jump(done)
+    f.at(done)
+    f.go(5, n)
+
+
+@opcode(Op.GLOBAL)
+def _global(f: Interpreter) -> None:
+    value = f.call("ptr", "PyDict_GetItem", f.pointer(2), f.pointer(3))
+    f.check(f.unlike(value, NULL))
+    f.call("void", "Py_IncRef", value)
+    f.put(1, value)
+    f.go(4)
+
+
+@opcode(Op.CELL)
+def _cell(f: Interpreter) -> None:
+    value = f.call("ptr", "PyCell_Get", f.pointer(2))
+    f.put(1, value)
+    f.check(f.unlike(value, NULL))
+    f.go(3)
+
+
+@opcode(Op.ATTRIBUTE)
+def _attribute(f: Interpreter) -> None:
+    value = f.call("ptr", "PyObject_GetAttr", f.get(2), f.pointer(3))
+    f.put(1, value)
+    f.require(f.unlike(value, NULL), f.forgive())
+    f.go(4)
+
+
+@opcode(Op.ASK)
+def _ask(f: Interpreter) -> None:
+    value = f.call("ptr", "PyObject_Vectorcall", f.pointer(2), f.place(4), f.word(3), NULL)
+    f.put(1, value)
+    f.require(f.unlike(value, NULL), f.forgive())
+    f.go(5)
+
+
+@opcode(Op.CODE)
+def _code(f: Interpreter) -> None:
+    function = f.get(1)
+    f.check_type(function, "PyFunction_Type")
+    f.check(f.same(f.call("ptr", "PyFunction_GetCode", function), f.pointer(2)))
+    f.go(3)
+
+
+@opcode(Op.APART)
+def _apart(f: Interpreter) -> None:
+    a, b = f.get(1, "i64"), f.get(4, "i64")
+    before = f.compare("ule", f.add(a, f.word(3)), f.add(b, f.word(5)))
+    after = f.compare("ule", f.add(b, f.word(6)), f.add(a, f.word(2)))
+    f.check(f.either(before, after))
+    f.go(7)

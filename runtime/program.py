@@ -1,0 +1,309 @@
+"""Call programs: what native code does between a Python call and the compiled entry, as data.
+
+    program = Program()
+    x = program.arguments(1)[0]
+    data = program.block(2)                       # the pointers that the entry takes
+    program.array(x, data, type, strides)         # guards; a mismatch gives the call to Python
+    y = program.allocate(data + 1, out_type)
+    program.run(entry, ...)
+    program.give(y)
+    words = program.words()
+
+A program is a list of 64-bit words: opcodes and operands. `call_ir` writes the one function that runs
+programs; it is compiled once, so a new specialisation costs no code of its own here. A program has
+a *frame* of words on the stack, where it keeps objects, pointers and scalars. Guards come first and
+leave nothing behind when one of them does not hold; references that the program owns are in *owned*
+words, dropped at the end in any case.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from enum import IntEnum, auto
+from typing import Any
+
+import numpy as np
+
+from ..codegen.index import contiguous_strides
+from ..codegen.module import STATUS_WORDS
+from ..ir.types import DTYPE_NAMES, TensorType, dtype_name
+from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
+
+ANY_STRIDE = -(1 << 63)  # this axis has at most one element, its stride says nothing
+HEADER = ("frame words", "first owned word", "owned words", "scratch word", "hits")
+HITS = HEADER.index("hits")
+
+
+class Op(IntEnum):
+    """The opcodes, with their operands (src, dst, block, value: words of the frame)."""
+
+    # Guards
+    ARGUMENTS = 0  # count: positional arguments only, into the first words
+    KEYWORDS = auto()  # positional, keywords: as above, with so many keywords besides
+    KEYWORD = auto()  # dst, positional, keywords, guess, name
+    ARRAY = auto()  # src, block, descr, ndim, flags, dims...
+    STRIDED_ARRAY = auto()  # src, block, descr, ndim, flags, dims..., strides...
+    FLOAT = auto()  # src, block, value: a Python float
+    INT = auto()
+    BOOL = auto()
+    GENERIC = auto()  # src, block, value, type: a NumPy scalar
+    IS = auto()  # src, object
+    IS_STRING = auto()  # src, object
+    IS_INT = auto()  # src, integer
+    IS_FLOAT = auto()  # src, bits
+    SAME = auto()  # src, src: one object
+    TUPLE = auto()  # src, type, n, dst: the items into n words
+    LIST = auto()  # src, n, dst
+    DICT = auto()  # src, n, dst, ordered, keys...
+    GLOBAL = auto()  # owned, dict, key
+    CELL = auto()  # owned, cell
+    ATTRIBUTE = auto()  # owned, src, name
+    ASK = auto()  # owned, callable, n, src: call it with n words; raising counts as a mismatch
+    CODE = auto()  # src, code object: a function with this code
+    APART = auto()  # block, low, high, block, low, high: no byte in common
+    # Work
+    HOLD = auto()  # owned, src: keep a reference while others may run
+    SCRATCH = auto()  # block, dst, bytes, memory handler
+    PLACE = auto()  # block, value: a result goes into the frame
+    ALLOCATE = auto()  # owned, block, descr, ndim, dims...
+    RECYCLE = auto()  # owned, block, memory handler, descr, ndim, dims...
+    RUN = auto()  # entry, block, status, release the GIL?, what to call with an error's status
+    COPY = auto()  # array, array: the elements of the second into the first
+    # Results
+    FLOAT_RESULT = auto()  # owned, value
+    INT_RESULT = auto()
+    BOOL_RESULT = auto()
+    GENERIC_RESULT = auto()  # owned, value, descr
+    ALIAS = auto()  # owned, src
+    CONSTANT = auto()  # owned, object
+    MAKE_TUPLE = auto()  # owned, n, owned...
+    MAKE_LIST = auto()  # owned, n, owned...
+    MAKE_DICT = auto()  # owned, template, n, (key, owned)...
+    CALL = auto()  # owned, callable, n, src
+    RETURN = auto()  # owned
+
+
+class Owned(int):
+    """The number of an owned word; its place in the frame is known at the end."""
+
+
+Word = int  # an index into the frame, an Owned, or plain data
+
+
+class Program:
+    """A call program under construction. `kept` are the objects that its words refer to."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+        self._code: list[Word] = []
+        self._n_frame = 0
+        self._n_owned = 0
+        self._scratch = 0
+
+    # The frame
+
+    def reserve(self, n: int = 1) -> int:
+        """n consecutive words that own nothing."""
+        first = self._n_frame
+        self._n_frame += n
+        return first
+
+    def own(self) -> Owned:
+        self._n_owned += 1
+        return Owned(self._n_owned - 1)
+
+    def emit(self, op: Op, *operands: Word) -> None:
+        self._code += (op, *operands)
+
+    def ref(self, value: Any) -> int:
+        """The address of an object, which the program keeps alive."""
+        self.kept.append(value)
+        return id(value)
+
+    def words(self) -> Any:
+        """The finished program, as a ctypes array."""
+        owned_at = self._n_frame
+        code = [w + owned_at if isinstance(w, Owned) else int(w) for w in self._code]
+        header = [owned_at + self._n_owned, owned_at, self._n_owned, self._scratch, 0]
+        return (ctypes.c_int64 * (len(header) + len(code)))(*header, *code)
+
+    # Guards
+
+    def arguments(self, n: int, keywords: Sequence[str] = ()) -> list[int]:
+        """Words with the positional arguments and then the keyword arguments.
+
+        Comes first in a program. The keywords may be given in any order.
+        """
+        first = self.reserve(n + len(keywords))
+        assert first == 0
+        if not keywords:
+            self.emit(Op.ARGUMENTS, n)
+        else:
+            self.emit(Op.KEYWORDS, n, len(keywords))
+        for k, name in enumerate(keywords):
+            self.emit(Op.KEYWORD, n + k, n, len(keywords), k, self.ref(name))
+        return list(range(n + len(keywords)))
+
+    def array(
+        self,
+        src: Word,
+        block: Word,
+        type: TensorType,
+        steps: Sequence[int],
+        writeable: bool = False,
+    ) -> None:
+        """A plain ndarray of this type with these strides (in elements)."""
+        flags = ALIGNED | (WRITEABLE if writeable else 0)
+        strides = required_strides(type, steps)
+        op, layout = Op.STRIDED_ARRAY, (*type.shape, *strides)
+        if strides == required_strides(type, contiguous_strides(type.shape)):
+            op, layout, flags = Op.ARRAY, type.shape, flags | C_CONTIGUOUS
+        descr = self.ref(native_dtype(type.dtype))
+        self.emit(op, src, block, descr, type.rank, flags, *layout)
+
+    def scalar(self, src: Word, block: Word, cls: type) -> None:
+        """A Python number, or a NumPy scalar."""
+        value = self.reserve()
+        known = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL}.get(cls)
+        if known is not None:
+            self.emit(known, src, block, value)
+        else:
+            self.emit(Op.GENERIC, src, block, value, self.ref(cls))
+
+    def constant(self, src: Word, value: Any) -> None:
+        """An immutable `value`: numbers and strings by type and value, others by identity."""
+        cls = type(value)
+        if cls is str:
+            self.emit(Op.IS_STRING, src, self.ref(value))
+        elif cls is int and -(1 << 63) <= value < 1 << 63:
+            self.emit(Op.IS_INT, src, value)
+        elif cls is float:
+            self.emit(Op.IS_FLOAT, src, struct.unpack("q", struct.pack("d", value))[0])
+        else:
+            self.emit(Op.IS, src, self.ref(value))
+
+    def items(self, src: Word, cls: type, n: int) -> list[int]:
+        """The items of a tuple (also of a class of tuples, exactly) or list of length n."""
+        dst = self.reserve(n)
+        if cls is list:
+            self.emit(Op.LIST, src, n, dst)
+        else:
+            self.emit(Op.TUPLE, src, self.ref(cls), n, dst)
+        return list(range(dst, dst + n))
+
+    def values(self, src: Word, keys: Sequence[Any], ordered: bool = False) -> list[int]:
+        """The values of a dict with just these keys."""
+        dst = self.reserve(len(keys))
+        names = [self.ref(key) for key in keys]
+        self.emit(Op.DICT, src, len(keys), dst, int(ordered), *names)
+        return list(range(dst, dst + len(keys)))
+
+    # Work
+
+    def block(self, n: int) -> int:
+        return self.reserve(n)
+
+    def allocate(self, block: Word, type: TensorType, handler: Any = None) -> Owned:
+        """A fresh array; its memory from NumPy's handler `handler` if there is one."""
+        dst = self.own()
+        descr = self.ref(native_dtype(type.dtype))
+        if handler is None:
+            self.emit(Op.ALLOCATE, dst, block, descr, type.rank, *type.shape)
+        else:
+            operands = (self.ref(handler), descr, type.rank, *type.shape)
+            self.emit(Op.RECYCLE, dst, block, *operands)
+        return dst
+
+    def scratch(self, block: Word, nbytes: int, handler: Any = None) -> None:
+        """64-byte aligned memory until the end of the call."""
+        assert not self._scratch
+        self._scratch = self.reserve()  # not word 0: the block is before it
+        memory = 0 if handler is None else self.ref(handler)
+        self.emit(Op.SCRATCH, block, self._scratch, nbytes, memory)
+
+    def hold(self, src: Word) -> None:
+        """Keep an object alive to the end of the call."""
+        self.emit(Op.HOLD, self.own(), src)
+
+    def place(self, block: Word, value: Word) -> None:
+        """A result of at most eight bytes goes into a word of the frame."""
+        self.emit(Op.PLACE, block, value)
+
+    def run(
+        self,
+        entry: int,
+        block: Word,
+        status: Word,
+        release_gil: bool,
+        failed: Callable[..., Any],
+    ) -> None:
+        """Call the entry, with `status` the word of its block for the pointer to the status block.
+        `failed(code, *status)` raises what an error status says."""
+        words = self.reserve(STATUS_WORDS)
+        self.emit(Op.PLACE, status, words)
+        self.emit(Op.RUN, entry, block, words, int(release_gil), self.ref(failed))
+
+    # Results
+
+    def result(self, value: Word, dtype: np.dtype[Any], weak: bool) -> Owned:
+        """A scalar result: a Python number if it is `weak`, else a NumPy scalar."""
+        dst = self.own()
+        if not weak:
+            self.emit(Op.GENERIC_RESULT, dst, value, self.ref(native_dtype(dtype)))
+        else:
+            op = {"f": Op.FLOAT_RESULT, "i": Op.INT_RESULT, "b": Op.BOOL_RESULT}[dtype.kind]
+            self.emit(op, dst, value)
+        return dst
+
+    def alias(self, src: Word) -> Owned:
+        dst = self.own()
+        self.emit(Op.ALIAS, dst, src)
+        return dst
+
+    def constant_result(self, value: Any) -> Owned:
+        dst = self.own()
+        self.emit(Op.CONSTANT, dst, self.ref(value))
+        return dst
+
+    def make(self, cls: type, items: Sequence[Owned]) -> Owned:
+        """A tuple or list that takes over the references; others are called with them."""
+        dst = self.own()
+        if cls is tuple or cls is list:
+            op = Op.MAKE_TUPLE if cls is tuple else Op.MAKE_LIST
+            self.emit(op, dst, len(items), *items)
+            return dst
+        return self.call(cls, items)
+
+    def make_dict(self, keys: Sequence[Any], values: Sequence[Owned]) -> Owned:
+        dst = self.own()
+        template = dict.fromkeys(keys)
+        pairs = [w for k, v in zip(keys, values, strict=True) for w in (self.ref(k), v)]
+        self.emit(Op.MAKE_DICT, dst, self.ref(template), len(keys), *pairs)
+        return dst
+
+    def call(self, function: Callable[..., Any], items: Sequence[Owned]) -> Owned:
+        """`function(*items)`."""
+        own = [self.own() for _ in items]  # consecutive
+        for place, item in zip(own, items, strict=True):
+            self.emit(Op.ALIAS, place, item)
+        dst = self.own()
+        self.emit(Op.CALL, dst, self.ref(function), len(items), own[0] if own else 0)
+        return dst
+
+    def give(self, result: Owned) -> None:
+        self.emit(Op.RETURN, result)
+
+
+def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """NumPy's own object for a dtype: equal dtypes may be distinct objects (int64, longlong)."""
+    return DTYPE_NAMES[dtype_name(dtype)]
+
+
+def required_strides(type: TensorType, steps: Sequence[int]) -> list[int]:
+    """Byte strides that an input must have; ANY_STRIDE where no element ever depends on it."""
+    return [
+        step * type.dtype.itemsize if n > 1 and type.size > 0 else ANY_STRIDE
+        for n, step in zip(type.shape, steps, strict=True)
+    ]
