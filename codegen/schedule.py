@@ -25,6 +25,9 @@ from .survey import Survey, survey
 from .target import Target
 
 PARALLEL_NS = 20_000.0  # estimated time from which a kernel is shared among threads
+STREAM_BYTES = 1 << 18  # what a nest reads when it is walked in the order of memory
+TILE_BYTES = 1 << 14  # accumulators that are sure to stay in the L1 cache
+PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
 CHUNK_NS = 8_000.0  # the least that one chunk of a shared kernel should take
 
 
@@ -45,6 +48,8 @@ class Schedule:
     parallel: bool = False
     split_last: bool = False  # "outer" mode: threads share the vectorised loop, not those before it
     grain: int = 1
+    tile: int = 0  # "outer" mode, 0 or: nests are walked row by row, for this many lanes' columns
+    rows: int = 1  # and so many rows at a time
     flops: int = 0
     surveys: dict[Stage, Survey] = field(default_factory=dict)
 
@@ -52,9 +57,15 @@ class Schedule:
     def range(self) -> int:
         """The length of what threads share."""
         extents = [v.extent for v in self.outer.vars]
+        if self.tile:
+            return math.prod(extents[:-1]) * self.tiles
         if self.mode == "outer":
             return extents[-1] if self.split_last else math.prod(extents[:-1])
         return math.prod(extents)
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.outer.vars[-1].extent // self.tile)
 
 
 def schedule(kernel: Kernel, target: Target) -> Schedule:
@@ -68,6 +79,7 @@ def schedule(kernel: Kernel, target: Target) -> Schedule:
     inner = [_inner(nest, len(kernel.extents), surveys) for nest in kernel.nests]
     result = Schedule(mode, 1, outer, inner, surveys=surveys)
     result.width = _width(kernel, result, target)
+    _stream(kernel, result, target)
     _share(kernel, result)
     return result
 
@@ -181,6 +193,27 @@ def _vector_update(kernel: Kernel) -> bool:
     return flat.is_affine_in(last) and abs(flat.coeff(last)) == 1
 
 
+def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
+    """Tile the columns of a reduction over rows that are more than the caches hold (`llvm.streams`)."""
+    folds = [s for nest in kernel.nests if nest.extents for s in nest.stages]
+    if plan.mode != "outer" or plan.width == 1 or any(v.loops for v in plan.surveys.values()):
+        return
+    columns = plan.outer.vars[-1].extent
+    itemsize = max((s.array.dtype.itemsize for s in kernel.stages), default=1)
+    rows = max((math.prod(n.extents) for n in kernel.nests), default=1)
+    if not folds or columns * rows * itemsize < STREAM_BYTES or columns < 2 * plan.width:
+        return
+    lanes = target.lanes(itemsize)
+    plan.width = min(plan.width, 2 * lanes)
+    nodes = max(plan.surveys[s].size for s in folds)
+    plan.rows = 8 if nodes <= 6 else 4 if nodes <= 16 else 2
+    points = math.prod(v.extent for v in plan.outer.vars[:-1])
+    tile = TILE_BYTES // (itemsize * max(len(folds), 1))
+    tile = min(tile, max(-(-columns * points // 16), PAGE_BYTES // itemsize))
+    tile = -(-min(tile, columns) // plan.width) * plan.width
+    plan.tile = tile
+
+
 def _share(kernel: Kernel, plan: Schedule) -> None:
     """Cut the outer loops for the thread pool."""
     extents = [v.extent for v in plan.outer.vars]
@@ -203,7 +236,7 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
         return
     plan.parallel = True
     chunks = int(max(2, min(nanoseconds / CHUNK_NS, 64)))
-    unit = plan.width if plan.mode == "outer" and plan.split_last else 1
+    unit = plan.width if plan.mode == "outer" and plan.split_last and not plan.tile else 1
     grain = -(-length // chunks)
     plan.grain = -(-grain // unit) * unit
 

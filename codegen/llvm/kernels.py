@@ -18,6 +18,7 @@ from ..target import Target
 from .accesses import AccessEmitter
 from .loops import Values
 from .reductions import Reduction, apply, reduction
+from .streams import TileEmitter
 from .text import Operand
 
 
@@ -30,6 +31,7 @@ class KernelEmitter(AccessEmitter):
         super().__init__(target, [], plan.width, definitions=definitions)
         self.kernel = kernel
         self.plan = plan
+        self.head: list[str] = []  # what stands before all loops
         self.lane: Var | None = None  # the vectorised loop's variable, and where it stands
         self.mask = ""  # the lanes that are on, when not all are
         self.env: dict[Var, Index] = {}
@@ -45,13 +47,14 @@ class KernelEmitter(AccessEmitter):
 
     def function(self) -> str:
         """The function's text, from the parameter list on: equal kernels have equal texts."""
-        head: list[str] = []
+        head = self.head
         for position, array in enumerate(self.arrays):
             self.pointers[array] = f"%p{position}"
             head += _pointer(f"%p{position}", position)
         if self.checks:
             head += _pointer("%status", len(self.arrays))
-        self._row_buffers(head)
+        if not self.plan.tile:
+            self._row_buffers()
         self._outer()
         self.lines.append("  ret void")
         body = "\n".join([*head, *self.lines])
@@ -73,7 +76,13 @@ class KernelEmitter(AccessEmitter):
         plain = all(s.action in ("store", "reduce") for s in self.kernel.stages)
         return plain and not (written & read)
 
-    def _row_buffers(self, head: list[str]) -> None:
+    def stack(self, nbytes: int) -> str:
+        """Memory on the stack, for as long as the function runs."""
+        name = f"%row{next(self.names)}"
+        self.head.append(f"  {name} = alloca [{nbytes} x i8], align 64")
+        return name
+
+    def _row_buffers(self) -> None:
         """Stack memory for values of one row that a later nest reads again."""
         outer = len(self.kernel.extents)
         home = {s.array: n for n in self.kernel.nests for s in n.stages}
@@ -86,9 +95,7 @@ class KernelEmitter(AccessEmitter):
                     if home[array] is not nest and len(array.shape) > outer:
                         inner = array.shape[outer:]
                         count = math.prod(inner)
-                        name = f"%row{len(self.buffers)}"
-                        size = count * array.dtype.itemsize
-                        head.append(f"  {name} = alloca [{size} x i8], align 64")
+                        name = self.stack(count * array.dtype.itemsize)
                         strides = (0,) * outer + array.strides[outer:]
                         self.buffers[array] = (name, strides)
 
@@ -101,6 +108,9 @@ class KernelEmitter(AccessEmitter):
         lo, hi = ("%lo", "%hi") if plan.parallel else ("0", str(plan.range))
         if plan.mode == "inner":
             self._walk_rows(loops, lo, hi, self._row)
+        elif plan.tile:
+            tile = Var("tile", plan.tiles)
+            self._walk_rows((*loops[:-1], tile), lo, hi, lambda: self._tile(tile))
         elif len(loops) == 1:
             self._vector(loops[0], lo, hi, self._lanes)
         elif plan.split_last:
@@ -115,6 +125,12 @@ class KernelEmitter(AccessEmitter):
                 hi,
                 lambda: self._vector(loops[-1], "0", str(loops[-1].extent), self._lanes),
             )
+
+    def _tile(self, tile: Var) -> None:
+        extent = self.plan.outer.vars[-1].extent
+        lo = self.value_of(f"mul i64 {self.at[tile]}, {self.plan.tile}")
+        hi = self.value_of(f"add i64 {lo}, {self.plan.tile}")
+        TileEmitter(self, lo, self.least(hi, str(extent))).emit()
 
     def _lanes(self, _: Values) -> Values:
         self._row()
@@ -134,7 +150,7 @@ class KernelEmitter(AccessEmitter):
         vector = self.width > 1 and (
             self.plan.mode == "outer" or (bool(loops.vars) and self._vectorises(nest))
         )
-        reductions = [self._reduction(s, nest, vector) for s in nest.stages]
+        reductions = [self.reduction(s, nest, vector) for s in nest.stages]
         starts: Values = [c for r in reductions if r is not None for c in r.initial()]
 
         def body(values: Values) -> Values:
@@ -149,13 +165,13 @@ class KernelEmitter(AccessEmitter):
                 new = fold.combine(old)
                 results += new
                 if stage.action == "scan":
-                    self._store(stage, Operand(new[0].text, new[0].uniform))
+                    self.keep_running(stage, new)
             return results
 
         if not loops.vars:
             ends = body(starts)
         else:
-            with self._inner_registers():
+            with self.inner_registers():
                 ends = self._walk(loops.vars, nest, starts, body)
         position = 0
         for stage, fold in zip(nest.stages, reductions, strict=True):
@@ -164,16 +180,16 @@ class KernelEmitter(AccessEmitter):
                 continue
             result = fold.finish(ends[position : position + fold.count])
             position += fold.count
-            self._keep(stage, result)
+            self.keep(stage, result)
 
-    def _reduction(self, stage: Stage, nest: Nest, vector: bool) -> Reduction | None:
+    def reduction(self, stage: Stage, nest: Nest, vector: bool) -> Reduction | None:
         if stage.action not in ("reduce", "scan"):
             return None
         lanewise = self.plan.mode == "outer"
         return reduction(self, stage, vector, lanewise, stage.dims[nest.outer :])
 
     @contextmanager
-    def _inner_registers(self) -> Iterator[None]:
+    def inner_registers(self) -> Iterator[None]:
         """Values made in a loop's body are not in registers after it."""
         before = dict(self.registers)
         yield
@@ -189,20 +205,20 @@ class KernelEmitter(AccessEmitter):
         """Run `body` over the inner loops, outermost first, carrying `values`."""
         var, rest = loops[0], loops[1:]
         if not rest and self.plan.mode == "inner" and self.width > 1 and self._vectorises(nest):
-            hi = self._extent(nest, var)
+            hi = self.extent(nest, var)
             return self._vector(var, "0", hi, body, values)
 
         def step(position: str, carried: Values) -> Values:
             self.at[var] = position
             return self._walk(rest, nest, carried, body) if rest else body(carried)
 
-        return self._loop("0", self._extent(nest, var), 1, values, step)
+        return self._loop("0", self.extent(nest, var), 1, values, step)
 
     def _vectorises(self, nest: Nest) -> bool:
         """An ordered update runs its last loop in vectors only if that loop is not part of its order."""
         return all(s.action != "update" or len(s.dims) > s.kept for s in nest.stages)
 
-    def _extent(self, nest: Nest, var: Var) -> str:
+    def extent(self, nest: Nest, var: Var) -> str:
         """The trip count of an inner loop: the last chunk of a split reduction may be shorter."""
         stage = nest.stages[0]
         chunks = stage.chunks
@@ -220,13 +236,17 @@ class KernelEmitter(AccessEmitter):
             self._update(stage)
             return
         value = self.operand(stage.value)
-        self._keep(stage, value)
+        self.keep(stage, value)
 
-    def _keep(self, stage: Stage, value: Operand) -> None:
+    def keep(self, stage: Stage, value: Operand) -> None:
         """Remember a stage's value in a register, and write it to memory if it has any."""
         self.registers[stage.array] = value
         if stage.array not in self.kernel.local or stage.array in self.buffers:
             self._store(stage, value)
+
+    def keep_running(self, stage: Stage, values: Values) -> None:
+        """Write the value that a scan has come to."""
+        self._store(stage, Operand(values[0].text, values[0].uniform))
 
     def _store(self, stage: Stage, value: Operand) -> None:
         base, strides = self._memory(stage.array)

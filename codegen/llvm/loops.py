@@ -96,8 +96,11 @@ class LoopEmitter(IndexEmitter):
         width, n = self.width, var.extent
         self.lane, outside = var, self.lane
         static = lo == "0" and hi == str(n)
+        whole = n % width == 0 and (static or lo != "0")  # shared loops are cut at whole vectors
         if width == 1:
             out = self._loop(lo, hi, 1, values, lambda i, v: self._at(var, i, "", v, body))
+        elif whole:
+            out = self._loop(lo, hi, width, values, lambda i, v: self._at(var, i, "", v, body))
         elif not values and self.idempotent and n >= width and (static or lo == "%lo"):
             last = str(n - width) if static else self._minus(hi, width)
             out = self._loop(
@@ -105,7 +108,7 @@ class LoopEmitter(IndexEmitter):
                 hi,
                 width,
                 values,
-                lambda i, v: self._at(var, self._least(i, last), "", v, body),
+                lambda i, v: self._at(var, self.least(i, last), "", v, body),
             )
         else:
             out = self._masked_tail(var, lo, hi, static, values, body)
@@ -115,7 +118,7 @@ class LoopEmitter(IndexEmitter):
     def _minus(self, text: str, k: int) -> str:
         return self.value_of(f"sub i64 {text}, {k}")
 
-    def _least(self, a: str, b: str) -> str:
+    def least(self, a: str, b: str) -> str:
         below = self.value_of(f"icmp slt i64 {a}, {b}")
         return self.value_of(f"select i1 {below}, i64 {a}, i64 {b}")
 

@@ -86,20 +86,18 @@ for62:
   %i65c = icmp slt i64 %i65, 64
   br i1 %i65c, label %do63, label %end64
 do63:
-  %v66 = icmp slt i64 %i65, 32
-  %v67 = select i1 %v66, i64 %i65, i64 32
-  %v68 = mul i64 %i3, 64
-  %v69 = add i64 %v68, %v67
-  %v70 = getelementptr float, ptr %p0, i64 %v69
-  %v71 = load <32 x float>, ptr %v70, align 4
-  %v72 = insertelement <32 x float> poison, float %v29, i64 0
-  %v73 = shufflevector <32 x float> %v72, <32 x float> poison, <32 x i32> zeroinitializer
-  %v74 = fsub <32 x float> %v71, %v73
-  %v75 = insertelement <32 x float> poison, float %v61, i64 0
-  %v76 = shufflevector <32 x float> %v75, <32 x float> poison, <32 x i32> zeroinitializer
-  %v77 = fdiv <32 x float> %v74, %v76
-  %v78 = getelementptr float, ptr %p1, i64 %v69
-  store <32 x float> %v77, ptr %v78, align 4
+  %v66 = mul i64 %i3, 64
+  %v67 = add i64 %v66, %i65
+  %v68 = getelementptr float, ptr %p0, i64 %v67
+  %v69 = load <32 x float>, ptr %v68, align 4
+  %v70 = insertelement <32 x float> poison, float %v29, i64 0
+  %v71 = shufflevector <32 x float> %v70, <32 x float> poison, <32 x i32> zeroinitializer
+  %v72 = fsub <32 x float> %v69, %v71
+  %v73 = insertelement <32 x float> poison, float %v61, i64 0
+  %v74 = shufflevector <32 x float> %v73, <32 x float> poison, <32 x i32> zeroinitializer
+  %v75 = fdiv <32 x float> %v72, %v74
+  %v76 = getelementptr float, ptr %p1, i64 %v67
+  store <32 x float> %v75, ptr %v76, align 4
   %i65n = add nsw i64 %i65, 32
   br label %for62
 end64:

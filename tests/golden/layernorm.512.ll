@@ -92,20 +92,18 @@ for68:
   %i71c = icmp slt i64 %i71, 64
   br i1 %i71c, label %do69, label %end70
 do69:
-  %v72 = icmp slt i64 %i71, 0
-  %v73 = select i1 %v72, i64 %i71, i64 0
-  %v74 = mul i64 %i3, 64
-  %v75 = add i64 %v74, %v73
-  %v76 = getelementptr float, ptr %p0, i64 %v75
-  %v77 = load <64 x float>, ptr %v76, align 4
-  %v78 = insertelement <64 x float> poison, float %v32, i64 0
-  %v79 = shufflevector <64 x float> %v78, <64 x float> poison, <64 x i32> zeroinitializer
-  %v80 = fsub <64 x float> %v77, %v79
-  %v81 = insertelement <64 x float> poison, float %v67, i64 0
-  %v82 = shufflevector <64 x float> %v81, <64 x float> poison, <64 x i32> zeroinitializer
-  %v83 = fdiv <64 x float> %v80, %v82
-  %v84 = getelementptr float, ptr %p1, i64 %v75
-  store <64 x float> %v83, ptr %v84, align 4
+  %v72 = mul i64 %i3, 64
+  %v73 = add i64 %v72, %i71
+  %v74 = getelementptr float, ptr %p0, i64 %v73
+  %v75 = load <64 x float>, ptr %v74, align 4
+  %v76 = insertelement <64 x float> poison, float %v32, i64 0
+  %v77 = shufflevector <64 x float> %v76, <64 x float> poison, <64 x i32> zeroinitializer
+  %v78 = fsub <64 x float> %v75, %v77
+  %v79 = insertelement <64 x float> poison, float %v67, i64 0
+  %v80 = shufflevector <64 x float> %v79, <64 x float> poison, <64 x i32> zeroinitializer
+  %v81 = fdiv <64 x float> %v78, %v80
+  %v82 = getelementptr float, ptr %p1, i64 %v73
+  store <64 x float> %v81, ptr %v82, align 4
   %i71n = add nsw i64 %i71, 64
   br label %for68
 end70:

@@ -18,21 +18,19 @@ for4:
   %i7c = icmp slt i64 %i7, 16
   br i1 %i7c, label %do5, label %end6
 do5:
-  %v8 = icmp slt i64 %i7, 0
-  %v9 = select i1 %v8, i64 %i7, i64 0
-  %v10 = insertelement <16 x i64> poison, i64 %i3, i64 0
+  %v8 = insertelement <16 x i64> poison, i64 %i3, i64 0
+  %v9 = shufflevector <16 x i64> %v8, <16 x i64> poison, <16 x i32> zeroinitializer
+  %v10 = insertelement <16 x i64> poison, i64 %i7, i64 0
   %v11 = shufflevector <16 x i64> %v10, <16 x i64> poison, <16 x i32> zeroinitializer
-  %v12 = insertelement <16 x i64> poison, i64 %v9, i64 0
-  %v13 = shufflevector <16 x i64> %v12, <16 x i64> poison, <16 x i32> zeroinitializer
-  %v14 = add <16 x i64> %v13, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 11, i64 12, i64 13, i64 14, i64 15>
-  %v15 = mul <16 x i64> %v14, splat (i64 24)
-  %v16 = add <16 x i64> %v11, %v15
-  %v17 = getelementptr float, ptr %p0, <16 x i64> %v16
-  %v18 = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> align 4 %v17, <16 x i1> splat (i1 true), <16 x float> zeroinitializer)
-  %v19 = mul i64 %i3, 16
-  %v20 = add i64 %v19, %v9
-  %v21 = getelementptr float, ptr %p1, i64 %v20
-  store <16 x float> %v18, ptr %v21, align 4
+  %v12 = add <16 x i64> %v11, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 11, i64 12, i64 13, i64 14, i64 15>
+  %v13 = mul <16 x i64> %v12, splat (i64 24)
+  %v14 = add <16 x i64> %v9, %v13
+  %v15 = getelementptr float, ptr %p0, <16 x i64> %v14
+  %v16 = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> align 4 %v15, <16 x i1> splat (i1 true), <16 x float> zeroinitializer)
+  %v17 = mul i64 %i3, 16
+  %v18 = add i64 %v17, %i7
+  %v19 = getelementptr float, ptr %p1, i64 %v18
+  store <16 x float> %v16, ptr %v19, align 4
   %i7n = add nsw i64 %i7, 16
   br label %for4
 end6:

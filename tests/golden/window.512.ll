@@ -35,24 +35,22 @@ for0:
   %i3c = icmp slt i64 %i3, 4
   br i1 %i3c, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 0
-  %v5 = select i1 %v4, i64 %i3, i64 0
-  %v6 = insertelement <4 x i64> poison, i64 %v5, i64 0
-  %v7 = shufflevector <4 x i64> %v6, <4 x i64> poison, <4 x i32> zeroinitializer
-  %v8 = add <4 x i64> %v7, <i64 0, i64 1, i64 2, i64 3>
-  %v9 = mul <4 x i64> %v8, splat (i64 10)
-  %v10 = add <4 x i64> splat (i64 10), %v9
-  %v11 = getelementptr double, ptr %p0, <4 x i64> %v10
-  %v12 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v11, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
-  %v13 = fneg <4 x double> %v12
-  %v14 = getelementptr double, ptr %p1, <4 x i64> %v10
-  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v13, <4 x ptr> align 8 %v14, <4 x i1> splat (i1 true))
-  %v15 = add <4 x i64> splat (i64 19), %v9
-  %v16 = getelementptr double, ptr %p0, <4 x i64> %v15
-  %v17 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v16, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
-  %v18 = fneg <4 x double> %v17
-  %v19 = getelementptr double, ptr %p1, <4 x i64> %v15
-  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v18, <4 x ptr> align 8 %v19, <4 x i1> splat (i1 true))
+  %v4 = insertelement <4 x i64> poison, i64 %i3, i64 0
+  %v5 = shufflevector <4 x i64> %v4, <4 x i64> poison, <4 x i32> zeroinitializer
+  %v6 = add <4 x i64> %v5, <i64 0, i64 1, i64 2, i64 3>
+  %v7 = mul <4 x i64> %v6, splat (i64 10)
+  %v8 = add <4 x i64> splat (i64 10), %v7
+  %v9 = getelementptr double, ptr %p0, <4 x i64> %v8
+  %v10 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v9, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
+  %v11 = fneg <4 x double> %v10
+  %v12 = getelementptr double, ptr %p1, <4 x i64> %v8
+  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v11, <4 x ptr> align 8 %v12, <4 x i1> splat (i1 true))
+  %v13 = add <4 x i64> splat (i64 19), %v7
+  %v14 = getelementptr double, ptr %p0, <4 x i64> %v13
+  %v15 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v14, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
+  %v16 = fneg <4 x double> %v15
+  %v17 = getelementptr double, ptr %p1, <4 x i64> %v13
+  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v16, <4 x ptr> align 8 %v17, <4 x i1> splat (i1 true))
   %i3n = add nsw i64 %i3, 4
   br label %for0
 end2:
@@ -77,17 +75,15 @@ for4:
   %i7c = icmp slt i64 %i7, 8
   br i1 %i7c, label %do5, label %end6
 do5:
-  %v8 = icmp slt i64 %i7, 0
-  %v9 = select i1 %v8, i64 %i7, i64 0
-  %v10 = mul i64 %i3, 8
-  %v11 = add i64 %v10, %v9
-  %v12 = getelementptr double, ptr %p0, i64 %v11
-  %v13 = load <8 x double>, ptr %v12, align 8
-  %v14 = mul i64 %i3, 10
-  %v15 = add i64 %v14, %v9
-  %v16 = add i64 %v15, 11
-  %v17 = getelementptr double, ptr %p1, i64 %v16
-  store <8 x double> %v13, ptr %v17, align 8
+  %v8 = mul i64 %i3, 8
+  %v9 = add i64 %v8, %i7
+  %v10 = getelementptr double, ptr %p0, i64 %v9
+  %v11 = load <8 x double>, ptr %v10, align 8
+  %v12 = mul i64 %i3, 10
+  %v13 = add i64 %v12, %i7
+  %v14 = add i64 %v13, 11
+  %v15 = getelementptr double, ptr %p1, i64 %v14
+  store <8 x double> %v11, ptr %v15, align 8
   %i7n = add nsw i64 %i7, 8
   br label %for4
 end6:

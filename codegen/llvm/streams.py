@@ -1,0 +1,175 @@
+"""Reductions and scans over an axis that is not contiguous, walked in the order of memory.
+
+    for tile of columns:            what threads share; the accumulators of a tile stay in the L1 cache
+        for rows, a few at a time:
+            for columns of the tile, a vector at a time:
+                accumulators[columns] = fold(accumulators[columns], the few rows)
+
+One nest of loops after the other is done for a tile, so what a later nest needs of an earlier one (the mean,
+say, for a variance) is kept in memory of the tile too. `schedule` decides where this pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..index import Var, contiguous_strides, linear, of_var
+from ..kernel import Array, Nest
+from ..scalar import DType
+from ..schedule import Loops
+from .instructions import SCALAR_TYPES
+from .loops import Carried, Values
+from .reductions import Reduction
+from .text import Operand
+
+if TYPE_CHECKING:
+    from .kernels import KernelEmitter
+
+
+class TileEmitter:
+    """Emits everything that happens at the outer points lo..hi of the last outer loop."""
+
+    def __init__(self, e: KernelEmitter, lo: str, hi: str) -> None:
+        self.e = e
+        self.lo, self.hi = lo, hi
+        self.last: Var = e.plan.outer.vars[-1]
+
+    def emit(self) -> None:
+        e = self.e
+        e.at[self.last] = self.lo
+        for array in self._shared():
+            self._share(array)
+        for nest, loops in zip(e.kernel.nests, e.plan.inner, strict=True):
+            if loops.vars:
+                self._nest(nest, loops)
+            else:
+                self._columns(self._whole_nest(nest, loops))
+
+    def _whole_nest(self, nest: Nest, loops: Loops) -> Callable[[], None]:
+        return lambda: self.e._nest(nest, loops)
+
+    # Memory of the tile.
+
+    def _memory(self, dtype: DType) -> str:
+        return self.e.stack(self.e.plan.tile * dtype.itemsize)
+
+    def _shared(self) -> list[Array]:
+        """Values that no memory outside of the kernel holds, and that a later nest reads."""
+        e = self.e
+        home = {s.array: nest for nest in e.kernel.nests for s in nest.stages}
+        found: dict[Array, None] = {}
+        for nest in e.kernel.nests:
+            for stage in nest.stages:
+                for access in stage.reads:
+                    if access.array in e.kernel.local and home[access.array] is not nest:
+                        found[access.array] = None
+        return list(found)
+
+    def _share(self, array: Array) -> None:
+        """Give an array memory for this tile, addressed as if all of it were there."""
+        e = self.e
+        strides = contiguous_strides(e.kernel.extents)
+        own = [of_var(v) for v in e.kernel.stages[0].dims[: len(strides)]]
+        first = e.index_text(linear(own, strides).substitute(e.env))
+        back = e.value_of(f"sub i64 0, {first}")
+        element = "i8" if array.dtype.kind == "b" else SCALAR_TYPES[array.dtype]
+        base = e.value_of(f"getelementptr {element}, ptr {self._memory(array.dtype)}, i64 {back}")
+        e.buffers[array] = (base, strides)
+
+    # Loops.
+
+    def _columns(self, body: Callable[[], None]) -> None:
+        """Do `body` for each vector of columns of the tile."""
+
+        def at_columns(_: Values) -> Values:
+            with self.e.inner_registers():
+                body()
+            return []
+
+        self.e._vector(self.last, self.lo, self.hi, at_columns)
+
+    def _nest(self, nest: Nest, loops: Loops) -> None:
+        e = self.e
+        e.env.update(loops.env)
+        folds = [e.reduction(s, nest, e.width > 1) for s in nest.stages]
+        memory = [[self._memory(d) for d in f.dtypes] for f in folds]
+
+        def place(base: str, dtype: DType) -> str:
+            column = e.value_of(f"sub i64 {e.at[self.last]}, {self.lo}")
+            element = "i8" if dtype.kind == "b" else SCALAR_TYPES[dtype]
+            return e.value_of(f"getelementptr {element}, ptr {base}, i64 {column}")
+
+        def load(fold: Reduction, bases: Sequence[str]) -> Values:
+            return [
+                Carried(e.load(d, place(b, d), e.width, mask=e.mask), e.width == 1, start.type)
+                for b, d, start in zip(bases, fold.dtypes, fold.initial(), strict=True)
+            ]
+
+        def store(fold: Reduction, bases: Sequence[str], values: Values) -> None:
+            for b, d, v in zip(bases, fold.dtypes, values, strict=True):
+                text = e.spread(Operand(v.text, v.uniform), d)
+                e.store(d, text, place(b, d), e.width, mask=e.mask)
+
+        def begin() -> None:
+            for fold, bases in zip(folds, memory, strict=True):
+                store(fold, bases, fold.initial())
+
+        def rows(var: Var, first: str, count: int) -> None:
+            def some_rows() -> None:
+                values = [load(f, b) for f, b in zip(folds, memory, strict=True)]
+                for k in range(count):
+                    e.at[var] = e.value_of(f"add i64 {first}, {k}") if k else first
+                    with e.scope():
+                        for n, fold in enumerate(folds):
+                            values[n] = fold.combine(values[n])
+                            if fold.stage.action == "scan":
+                                e.keep_running(fold.stage, values[n])
+                for fold, bases, new in zip(folds, memory, values, strict=True):
+                    store(fold, bases, new)
+
+            self._columns(some_rows)
+
+        def end() -> None:
+            for fold, bases in zip(folds, memory, strict=True):
+                if fold.stage.action != "scan":
+                    e.keep(fold.stage, fold.finish(load(fold, bases)))
+
+        self._columns(begin)
+        self._rows(nest, loops.vars, rows)
+        self._columns(end)
+
+    def _rows(
+        self, nest: Nest, loops: Sequence[Var], rows: Callable[[Var, str, int], None]
+    ) -> None:
+        """Walk the inner loops, the last one a few rows at a time."""
+        e = self.e
+        var, rest = loops[0], loops[1:]
+        extent = e.extent(nest, var)
+        if rest:
+
+            def step(position: str, _: Values) -> Values:
+                e.at[var] = position
+                self._rows(nest, rest, rows)
+                return []
+
+            e._loop("0", extent, 1, [], step)
+            return
+        together = e.plan.rows
+
+        def some(count: int) -> Callable[[str, Values], Values]:
+            def step(position: str, _: Values) -> Values:
+                rows(var, position, count)
+                return []
+
+            return step
+
+        if extent.isdigit():
+            whole = str(int(extent) - int(extent) % together)
+        else:
+            left = e.value_of(f"urem i64 {extent}, {together}")
+            whole = e.value_of(f"sub i64 {extent}, {left}")
+        if whole != "0":
+            e._loop("0", whole, together, [], some(together))
+        if whole != extent:
+            e._loop(whole, extent, 1, [], some(1))

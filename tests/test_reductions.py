@@ -1,0 +1,78 @@
+"""Reductions and scans of arrays that are large enough to be tiled, split and shared among threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jitney as jt
+from jitney.runtime import pool
+
+DTYPES = ("f4", "f8", "i1", "i4", "u8")
+
+
+def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Values of both signs, with repetitions, so that first places and wrapping matter."""
+    x = np.random.default_rng(len(shape)).standard_normal(shape) * 30
+    return np.ascontiguousarray(np.abs(x) if dtype[0] == "u" else x).astype(dtype)
+
+
+def check(f, *arrays, rtol=2e-5):
+    """The same as NumPy with three threads, and the same bits with one."""
+    compiled = jt.jit(f)
+    before = pool.get_threads()
+    try:
+        pool.set_threads(3)
+        got = compiled(*arrays)
+        pool.set_threads(1)
+        alone = compiled(*arrays)
+    finally:
+        pool.set_threads(before)
+    want = f(*(a.astype("f8") if a.dtype == np.float32 else a for a in arrays))
+    parts = (got, alone, want) if isinstance(got, tuple) else ((got,), (alone,), (want,))
+    for a, b, c in zip(*parts, strict=True):
+        assert a.tobytes() == b.tobytes()
+        assert a.shape == c.shape
+        if c.dtype.kind == "f":
+            scale = np.abs(c[np.isfinite(c)]).max(initial=1)
+            tolerance = 1e-12 if a.dtype == np.float64 and arrays[0].dtype != np.float32 else rtol
+            np.testing.assert_allclose(a, c, rtol=tolerance, atol=tolerance * scale)
+        else:
+            np.testing.assert_array_equal(a, c)
+
+
+COLUMNS = {
+    "sum": lambda x: x.sum(axis=0, dtype=x.dtype),
+    "prod": lambda x: (x * 0 + 1).prod(axis=0, dtype=x.dtype),
+    "max": lambda x: x.max(axis=0),
+    "argmin": lambda x: x.argmin(axis=0),
+    "any": lambda x: (x > 60).any(axis=0),
+    "var": lambda x: (x * x.dtype.type(1)).var(axis=0),
+    "two": lambda x: (x.max(axis=0), (x + x).sum(axis=0, dtype=x.dtype)),
+    "cumsum": lambda x: np.cumsum(x, axis=0, dtype=x.dtype),
+    "reverse": lambda x: np.cumsum(x[::-1], axis=0, dtype=x.dtype)[::-1],
+    "cummax": lambda x: np.maximum.accumulate(x, axis=0),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_in_tiles(name, dtype):
+    """Rows that are walked in the order of memory: whole tiles and parts of one, odd numbers of rows."""
+    for shape in ((531, 2100), (3, 347, 411), (3001, 130)):
+        check(COLUMNS[name], numbers(shape, dtype))
+
+
+def test_columns_with_nan_and_infinities():
+    x = numbers((1031, 517), "f4")
+    x[700, 3], x[5, 9], x[900, 9], x[:, 11] = np.nan, np.inf, -np.inf, -np.inf
+    for name in ("max", "argmin", "cummax"):
+        check(COLUMNS[name], x)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (0, 2), (1, 2), (1,), (0, 1, 2), (0,)])
+def test_axes_of_any_layout(axes):
+    x = numbers((70, 90, 81), "f4")
+    for layout in (x, x.transpose(2, 0, 1), x[::-1, :, ::-2], x.transpose(1, 2, 0)[:, ::3]):
+        check(lambda x: (x * x).sum(axis=axes), layout)
+        check(lambda x: x.max(axis=axes), layout)
