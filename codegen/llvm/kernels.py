@@ -150,7 +150,7 @@ class KernelEmitter(AccessEmitter):
         vector = self.width > 1 and (
             self.plan.mode == "outer" or (bool(loops.vars) and self._vectorises(nest))
         )
-        reductions = [self.reduction(s, nest, vector) for s in nest.stages]
+        reductions = [self._reduction(s, nest, vector) for s in nest.stages]
         starts: Values = [c for r in reductions if r is not None for c in r.initial()]
 
         def body(values: Values) -> Values:
@@ -182,7 +182,7 @@ class KernelEmitter(AccessEmitter):
             position += fold.count
             self.keep(stage, result)
 
-    def reduction(self, stage: Stage, nest: Nest, vector: bool) -> Reduction | None:
+    def _reduction(self, stage: Stage, nest: Nest, vector: bool) -> Reduction | None:
         if stage.action not in ("reduce", "scan"):
             return None
         lanewise = self.plan.mode == "outer"

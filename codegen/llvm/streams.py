@@ -5,8 +5,8 @@
             for columns of the tile, a vector at a time:
                 accumulators[columns] = fold(accumulators[columns], the few rows)
 
-One nest of loops after the other is done for a tile, so what a later nest needs of an earlier one (the mean,
-say, for a variance) is kept in memory of the tile too. `schedule` decides where this pays.
+One nest of loops after the other is done for a tile, so what a later nest needs of an earlier one (the
+mean, say, for a variance) is kept in memory of the tile too. `schedule` decides where this pays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..scalar import DType
 from ..schedule import Loops
 from .instructions import SCALAR_TYPES
 from .loops import Carried, Values
-from .reductions import Reduction
+from .reductions import Reduction, reduction
 from .text import Operand
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ class TileEmitter:
     def _nest(self, nest: Nest, loops: Loops) -> None:
         e = self.e
         e.env.update(loops.env)
-        folds = [e.reduction(s, nest, e.width > 1) for s in nest.stages]
+        vector = e.width > 1
+        folds = [reduction(e, s, vector, True, s.dims[nest.outer :]) for s in nest.stages]
         memory = [[self._memory(d) for d in f.dtypes] for f in folds]
 
         def place(base: str, dtype: DType) -> str:
