@@ -159,22 +159,62 @@ def _slice_concat(b: Rewriter, op: Op) -> Replacement:
 
 
 def _slice_update(b: Rewriter, op: Op) -> Replacement:
-    """Reading exactly what was written, or something that was not touched."""
-    inner = _inner(op)
-    x, u = inner.operands
-    start, stop, step = _region(op)
-    at, by = inner.attrs["start"], inner.attrs["step"]
+    """Reading exactly what was written, or something that no update of a chain has touched."""
     shape = op.results[0].shape
-    exact = u.shape == shape and all(
-        n == 0 or (a == w and (n == 1 or s == t))
-        for n, a, w, s, t in zip(shape, start, at, step, by, strict=True)
-    )
-    if exact:
-        return u
-    for n, k, a, s, w, t in zip(shape, u.shape, start, step, at, by, strict=True):
-        if n == 0 or k == 0 or a > w + (k - 1) * t or w > a + (n - 1) * s:
-            return b.slice(x, start=start, stop=stop, step=step)
-    return None
+    start, stop, step = _region(op)
+    x, (lo, hi) = _before_updates(b, op.operands[0])
+    if any(
+        n == 0 or c <= a or a + (n - 1) * s < k
+        for n, a, s, k, c in zip(shape, start, step, lo, hi, strict=True)
+    ):
+        return b.slice(x, start=start, stop=stop, step=step)
+    x = op.operands[0]
+    for _ in range(_UPDATES_BACK):
+        inner = producer(x, "update_slice")
+        if inner is None:
+            break
+        u = inner.operands[1]
+        at, by = inner.attrs["start"], inner.attrs["step"]
+        exact = u.shape == shape and all(
+            n == 0 or (a == w and (n == 1 or s == t))
+            for n, a, w, s, t in zip(shape, start, at, step, by, strict=True)
+        )
+        if exact:
+            return u
+        if not any(
+            k == 0 or a > w + (k - 1) * t or w > a + (n - 1) * s
+            for n, k, a, s, w, t in zip(shape, u.shape, start, step, at, by, strict=True)
+        ):
+            break
+        x = inner.operands[0]
+    return b.slice(x, start=start, stop=stop, step=step) if x is not op.operands[0] else None
+
+
+_UPDATES_BACK = 32  # how far a chain of updates is followed, one by one
+_Box = tuple[list[int], list[int]]  # lowest and highest position (not included) on each axis
+
+
+def _before_updates(b: Rewriter, x: Value) -> tuple[Value, _Box]:
+    """The value at the root of the chain of updates that made `x`, and a box around their regions."""
+    known: dict[Value, tuple[Value, _Box]] = b.notes.setdefault("updates", {})
+    chain: list[Op] = []
+    while x not in known:
+        inner = producer(x, "update_slice")
+        if inner is None:
+            known[x] = x, ([n for n in x.shape], [0] * len(x.shape))
+            break
+        chain.append(inner)
+        x = inner.operands[0]
+    root, (lo, hi) = known[x]
+    for inner in reversed(chain):
+        start, step, shape = inner.attrs["start"], inner.attrs["step"], inner.operands[1].shape
+        if 0 not in shape:
+            lo = [min(k, a) for k, a in zip(lo, start, strict=True)]
+            ends = [a + (n - 1) * s + 1 for a, n, s in zip(start, shape, step, strict=True)]
+            hi = [max(k, c) for k, c in zip(hi, ends, strict=True)]
+        x = inner.results[0]
+        known[x] = root, (lo, hi)
+    return root, (lo, hi)
 
 
 # flip, pad, concat, update_slice, dynamic slices

@@ -97,6 +97,7 @@ class Rewriter(Builder):
         self.table = table
         self.env: dict[Value, Value] = {}  # values of the input graph that were replaced
         self.seen: dict[Hashable, Op] = {}  # the ops appended so far, by what they compute
+        self.notes: dict[str, Any] = {}  # what rules remember in one walk
 
     def visit(self, op: Op) -> None:
         """Take over one op of the input graph, rewritten."""
