@@ -53,7 +53,7 @@ class Builder:
         """The op that `append` would append."""
         attrs = attrs or {}
         op = Op(definition, tuple(operands), attrs, tuple(regions), self.loc)
-        types = [v.type for v in operands]
+        types = [v.type for v in op.operands]
         try:
             if definition.regions:
                 inferred = definition.infer(*types, regions=op.regions, **attrs)
@@ -61,9 +61,10 @@ class Builder:
                 inferred = definition.infer(*types, **attrs)
         except GraphError as error:
             raise GraphError(f"{definition.name}: {error}") from None
-        if not isinstance(inferred, tuple):
-            inferred = (inferred,)
-        op.results = tuple(Value(t, op, i) for i, t in enumerate(inferred))
+        if isinstance(inferred, tuple):
+            op.results = tuple([Value(t, op, i) for i, t in enumerate(inferred)])
+        else:
+            op.results = (Value(inferred, op, 0),)
         return op
 
     def appended(self, op: Op) -> None:
@@ -111,9 +112,11 @@ class Builder:
 
     def broadcast_to(self, x: Value, shape: Sequence[int]) -> Value:
         """NumPy's broadcast: trailing dims aligned, size-1 dims stretched. No-op if equal."""
-        shape = tuple(shape)
         if x.shape == shape:
             return x
+        shape = tuple(shape)
+        if not x.shape:
+            return self.broadcast(x, shape=shape, dims=()) if shape else x
         lead = len(shape) - len(x.shape)
         kept = [i for i, n in enumerate(x.shape) if n == shape[lead + i]]
         if len(kept) != len(x.shape):

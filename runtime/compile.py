@@ -101,44 +101,53 @@ def cached_executables() -> int:
 
 def graph_key(graph: Graph) -> str:
     """A hash of everything about `graph` that its code and its error messages depend on."""
-    digest = hashlib.sha256()
+    parts: list[str] = [graph.name]
+    _describe(graph, parts)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    def put(*parts: Any) -> None:
-        for part in parts:
-            data = part if isinstance(part, bytes) else str(part).encode()
-            digest.update(len(data).to_bytes(8, "little"))
-            digest.update(data)
 
-    def attribute(value: Any) -> None:
-        if isinstance(value, np.ndarray):
-            put("array", value.dtype.str, value.shape, value.tobytes())
-        elif isinstance(value, (tuple, list)):
-            put("(", len(value))
-            for item in value:
-                attribute(item)
-        else:  # repr tells -0.0 from 0.0 and 1 from 1.0 and True
-            put(type(value).__name__, repr(value))
+def _describe(graph: Graph, parts: list[str]) -> None:
+    """Append words that say what `graph` is; no word has a zero byte in it."""
+    put = parts.append
+    number: dict[Value, str] = {}
+    types: dict[int, str] = {}  # by identity: many values share a type object
 
-    def visit(graph: Graph) -> None:
-        number: dict[Value, int] = {}
-        for value in graph.params:
-            number[value] = len(number)
-            put(value.type)
-        put("ops", len(graph.ops))
-        for op in graph.ops:
-            put(op.name, *(number[v] for v in op.operands), "attrs", len(op.attrs))
-            for name in sorted(op.attrs):
-                put(name)
-                attribute(op.attrs[name])
-            put(op.loc or "", op.loc.function if op.loc else "", "results")
-            for value in op.results:
-                number[value] = len(number)
-                put(value.type)
-            put("regions", len(op.regions))
-            for region in op.regions:
-                visit(region)
-        put("outputs", *(number[v] for v in graph.outputs))
+    def define(values: Sequence[Value]) -> None:
+        for value in values:
+            number[value] = str(len(number))
+            word = types.get(id(value.type))
+            if word is None:
+                word = types[id(value.type)] = str(value.type)
+            put(word)
 
-    put(graph.name)
-    visit(graph)
-    return digest.hexdigest()
+    define(graph.params)
+    line = None
+    for op in graph.ops:
+        put(op.definition.name)
+        parts.extend([number[v] for v in op.operands])
+        for name in sorted(op.attrs):
+            put(f".{name}")
+            _describe_attribute(op.attrs[name], parts)
+        if op.loc is not line:
+            line = op.loc
+            put(f"@{line}:{line.function}" if line else "@")
+        put("=")
+        define(op.results)
+        for region in op.regions:
+            put("{")
+            _describe(region, parts)
+            put("}")
+    put("return")
+    parts.extend([number[v] for v in graph.outputs])
+
+
+def _describe_attribute(value: Any, parts: list[str]) -> None:
+    if isinstance(value, np.ndarray):
+        parts += (value.dtype.str, str(value.shape), value.tobytes().hex())
+    elif isinstance(value, (tuple, list)) and not all(type(item) is int for item in value):
+        parts.append("(")
+        for item in value:
+            _describe_attribute(item, parts)
+        parts.append(")")
+    else:  # repr tells -0.0 from 0.0 and 1 from 1.0 and True
+        parts += (type(value).__name__, repr(value))

@@ -521,3 +521,18 @@ def test_an_argument_that_is_also_read_or_written_from_outside(backend: str) -> 
             np.testing.assert_array_equal(result, expected)
             np.testing.assert_array_equal(c_after, c)
             np.testing.assert_array_equal(x_after, x)
+
+
+def test_a_long_chain_of_unrolled_updates() -> None:
+    """Reading through hundreds of updates recurses nowhere and gives what NumPy gives."""
+
+    def sweep(x: Any, y: Any) -> Any:
+        x = x.copy()
+        for i in range(600):
+            x[i % 200] += y[i % 50]
+            x[(i + 1) % 200] = x[i % 200] * 0.5 + x[(i + 7) % 200]
+        return x
+
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((200, 3)), rng.standard_normal((50, 3))
+    np.testing.assert_allclose(jt.jit(sweep)(x, y), sweep(x, y), rtol=1e-12)

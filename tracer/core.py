@@ -106,6 +106,7 @@ class Trace:
         self.captures: list[Capture] = []
         self.token: Value | None = None  # the latest order token of effectful ops
         self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
+        self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id
 
@@ -441,9 +442,11 @@ def wrap_like(value: Value, operands: Sequence[Any], *, scalar: bool | None = No
     The order of a result decides whether reshaping it later gives a view.
     """
     result = wrap(value, scalar=scalar)
-    tracers = [x for x in operands if isinstance(x, Tracer)]
-    if any(x._strides is not None for x in tracers):
-        result._strides = k_order(value.shape, [(x.shape, x.element_strides) for x in tracers])
+    for x in operands:
+        if isinstance(x, Tracer) and x._strides is not None:
+            tracers = [x for x in operands if isinstance(x, Tracer)]
+            result._strides = k_order(value.shape, [(x.shape, x.element_strides) for x in tracers])
+            break
     return result
 
 
@@ -459,8 +462,11 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
             refuse_leaked(x)
         trace = require_trace()
     if isinstance(x, Tracer):
-        owner = x._storage.trace
-        value = x.value if owner is trace and not trace.done else _from_enclosing(x, trace)
+        storage = x._storage
+        if storage.trace is trace and not trace.done:
+            value = storage.value if x._view is None else x.value
+        else:
+            value = _from_enclosing(x, trace)
     elif isinstance(x, np.ndarray):
         value = trace.capture(check_array(x))
     elif isinstance(x, (bool, int, float)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -83,9 +83,13 @@ def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
 
 def _located(ufunc: np.ufunc, *operands: Any) -> Any:
     """Apply a ufunc; the few errors without the user's line get it."""
+    return _operator(ufunc).trace(operands, {})
+
+
+@cache
+def _operator(ufunc: np.ufunc) -> ArrayFunction:
     name = _SYMBOLS.get(ufunc.__name__, ufunc.__name__)
-    call = ArrayFunction(name, partial(ufuncs.apply, ufunc), ufunc, ufunc)
-    return call.trace(operands, {})
+    return ArrayFunction(name, partial(ufuncs.apply, ufunc), ufunc, ufunc)
 
 
 def _simple_power(x: Any, y: Any) -> Any:
@@ -234,9 +238,13 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, how: str, *inputs: Any, **option
         if entry is None or how != "__call__":
             unsupported(ufunc, name if how == "__call__" else f"{name}.{how}")
         return entry.trace(inputs, options)
-    label = name if how == "__call__" else f"{name}.{how}"
-    call = ArrayFunction(label, partial(ufuncs.method, ufunc, how), ufunc, ufunc)
-    return call.trace(inputs, options)
+    return _ufunc_method(ufunc, how).trace(inputs, options)
+
+
+@cache
+def _ufunc_method(ufunc: np.ufunc, how: str) -> ArrayFunction:
+    label = ufunc.__name__ if how == "__call__" else f"{ufunc.__name__}.{how}"
+    return ArrayFunction(label, partial(ufuncs.method, ufunc, how), ufunc, ufunc)
 
 
 @method("__array_function__")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import sys
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 from ..ir.graph import SourceLine
 
@@ -16,23 +18,37 @@ _PACKAGE = __name__.partition(".")[0]
 _DEMO = f"{_PACKAGE}.demo."  # in the package, but written as a user writes
 
 
+_users: dict[Any, bool] = {}  # by module name: whether its frames are the user's
+
+
 def is_user_frame(frame: FrameType) -> bool:
     module = frame.f_globals.get("__name__")
     if not isinstance(module, str):
         return True
-    top = module.partition(".")[0]
-    return (top not in _HIDDEN and top != _PACKAGE) or module.startswith(_DEMO)
+    known = _users.get(module)
+    if known is None:
+        top = module.partition(".")[0]
+        known = (top not in _HIDDEN and top != _PACKAGE) or module.startswith(_DEMO)
+        _users[module] = known
+    return known
 
 
 def user_line(depth: int = 1) -> SourceLine | None:
     """The line of the user's code that is executing, or None when no frame is the user's."""
     frame: FrameType | None = sys._getframe(depth)
+    users = _users
     while frame is not None:
-        if is_user_frame(frame):
-            code = frame.f_code
-            return SourceLine(code.co_filename, frame.f_lineno, code.co_qualname)
+        # Asked several times for every op: what is known is looked up here.
+        known = users.get(frame.f_globals.get("__name__"))
+        if known or (known is None and is_user_frame(frame)):
+            return _source_line(frame.f_code, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _source_line(code: CodeType, line: int) -> SourceLine:
+    return SourceLine(code.co_filename, line, code.co_qualname)
 
 
 def source_text(line: SourceLine | None) -> str:

@@ -112,6 +112,8 @@ def check_same(types: Sequence[TensorType], dtypes_too: bool = True) -> None:
     """All shapes equal, and all dtypes."""
     first = types[0]
     for other in types[1:]:
+        if other is first:
+            continue
         if other.shape != first.shape:
             raise GraphError(f"operand shapes {first} and {other} differ; broadcast one of them")
         if dtypes_too and other.dtype != first.dtype:
@@ -142,8 +144,15 @@ def elementwise(
     result. It must be linear in `t`. An op without float operands or result has no partials.
     """
 
+    uniform = all(wanted == "T" for wanted in (*operands, result))
+
     def infer_types(*types: TensorType, **_: Any) -> TensorType:
         check_arity(types, len(operands))
+        if uniform:
+            first = types[0]
+            check_kind(first, kinds)
+            check_same(types)
+            return first
         for type, wanted in zip(types, operands, strict=True):
             if wanted == "T":
                 check_kind(type, kinds)

@@ -201,7 +201,7 @@ def _before_updates(b: Rewriter, x: Value) -> tuple[Value, _Box]:
     while x not in known:
         inner = producer(x, "update_slice")
         if inner is None:
-            known[x] = x, ([n for n in x.shape], [0] * len(x.shape))
+            known[x] = x, (list(x.shape), [0] * len(x.shape))
             break
         chain.append(inner)
         x = inner.operands[0]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
+from ...ir.types import BOOL
 from .. import errors
 from ..core import EagerBuilder, Tracer, as_value, concrete, require_trace, weak_kind, wrap
 from ..errors import complain
@@ -89,7 +90,9 @@ def kind(x: Any) -> Kind:
     """How an operand promotes."""
     weak = weak_kind(x)
     if weak is not None:
-        return kind_of(np.dtype(bool), weak)
+        return kind_of(BOOL, weak)
+    if type(x) is Tracer:
+        return x.type.dtype
     return canonical(x.dtype) if hasattr(x, "dtype") else array(x).dtype
 
 
@@ -163,7 +166,7 @@ def axis_tuple(axis: Any, ndim: int, x: Any = None) -> tuple[int, ...]:
 
 def broadcast_shape(operands: Sequence[Any], what: str = "operands") -> tuple[int, ...]:
     """NumPy's broadcast of the operands' shapes, or a ShapeError that shows them."""
-    shapes = [shape_of(x) for x in operands]
+    shapes = [x.type.shape if type(x) is Tracer else shape_of(x) for x in operands]
     first = shapes[0]
     if all(s == first or s == () for s in shapes):
         return max(shapes, key=len)
@@ -184,7 +187,22 @@ def broadcast_values(operands: Sequence[Any], dtypes: Sequence[DType], what: str
     """The operands' values, converted and broadcast to one shape."""
     shape = broadcast_shape(operands, what)
     b = build()
-    return [b.broadcast_to(as_value(x, d), shape) for x, d in zip(operands, dtypes, strict=True)]
+    return [
+        _filled(b, x, d, shape)
+        if type(x) is float or type(x) is int
+        else b.broadcast_to(as_value(x, d), shape)
+        for x, d in zip(operands, dtypes, strict=True)
+    ]
+
+
+def _filled(b: Builder, x: float, dtype: DType, shape: tuple[int, ...]) -> Value:
+    """A Python number as an array; one that the trace has made before is not made again."""
+    made = require_trace().numbers
+    key = (dtype, shape, x.hex() if type(x) is float else x)  # hex tells -0.0 from 0.0
+    found = made.get(key)
+    if found is None:
+        found = made[key] = b.full(shape, x, dtype)
+    return found
 
 
 def store(out: Any, result: Tracer, casting: str = "same_kind", where: Any = True) -> Tracer:
