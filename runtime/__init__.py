@@ -5,7 +5,8 @@
     callable      objects whose call is native code;  program: what that code does, as data
     call_ir       the emitted function that runs programs, its opcodes in *_opcodes
     function_ir   writing LLVM functions from Python
-    engine        LLVM: text -> object file -> addresses
+    engine        LLVM: text -> machine code
+    linker        object file -> image, which any process can load;  image: loading it
     cache         executables in memory, object files on disk
     memory        scratch and output arrays;  recycling: the pool that big outputs come from
     pool          the thread pool behind `jitney_parallel_for`

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import stat
 import struct
 import sys
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ..codegen.target import Target
+from .linker import Image
 
 T = TypeVar("T")
 
@@ -187,6 +189,23 @@ class ObjectCache:
             self._trim()
             self._written = 0
         self._written += len(obj)
+
+    def get_code(self, key: str) -> Image | bytes | None:
+        """Machine code stored under `key`: see `Engine.assemble`."""
+        data = self.get(key)
+        if data is None:
+            return None
+        try:
+            code = pickle.loads(data)
+        except Exception:  # whatever a pickle of another making may raise
+            code = None
+        if not isinstance(code, (Image, bytes)):
+            self.discard(key)
+            return None
+        return code
+
+    def put_code(self, key: str, code: Image | bytes) -> None:
+        self.put(key, pickle.dumps(code, pickle.HIGHEST_PROTOCOL))
 
     def discard(self, key: str) -> None:
         with suppress(OSError):

@@ -24,6 +24,8 @@ from functools import lru_cache
 from typing import Any
 
 from ..codegen.target import Target
+from .image import Library, LoadError, load_image
+from .linker import Image, Unlinkable, link_elf
 
 # Around every use of llvmlite, and whatever else loads native code. fork() waits for it: a child
 # that was forked while another thread holds it would wait for ever.
@@ -89,24 +91,6 @@ def host_target() -> Target:
     )
 
 
-class Library:
-    """Linked machine code. The addresses are valid, and the code stays loaded, while this lives."""
-
-    def __init__(self, tracker: Any, name: str, exports: Iterable[str], nbytes: int) -> None:
-        self._tracker = tracker
-        self._addresses = {symbol: tracker[symbol] for symbol in exports}
-        self.name = name
-        self.nbytes = nbytes  # size of the object file
-
-    def address(self, symbol: str) -> int:
-        return self._addresses[symbol]
-
-    def keep(self) -> Library:
-        """Never unload: for code that runs on threads, or is called by objects, we do not track."""
-        self._tracker.detach()
-        return self
-
-
 class Engine:
     """Compiles for one `Target`, and links into this process if that is the host's."""
 
@@ -134,7 +118,7 @@ class Engine:
             features=self.target.features,
             opt=2,
             reloc="pic",
-            codemodel="jitdefault",
+            codemodel="small",  # what belongs to one object lies within 2 GiB: see `linker`
             jit=True,
         )
 
@@ -169,6 +153,14 @@ class Engine:
             finally:
                 module.close()
 
+    def assemble(self, text: str) -> Image | bytes:
+        """Machine code for a module: an image, or an object file that only LLVM can link."""
+        obj = self.emit_object(text)
+        try:
+            return link_elf(obj)
+        except Unlinkable:
+            return obj
+
     def link(
         self, obj: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
     ) -> Library:
@@ -177,6 +169,15 @@ class Engine:
         `imports` gives addresses of symbols that the object refers to; others (libc, libm) are
         found in the process by name. A symbol that is nowhere is a NativeError.
         """
+        try:
+            return load_code(link_elf(obj), exports, imports)
+        except Unlinkable:
+            return load_code(obj, exports, imports)
+
+    def link_with_llvm(
+        self, obj: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
+    ) -> Library:
+        """As `link`, by LLVM's linker: it knows all machines and systems."""
         exports = list(exports)
         with lock:
             if self._jit is None:
@@ -193,26 +194,40 @@ class Engine:
                 tracker = builder.link(self._jit, name)
             except RuntimeError as error:
                 raise NativeError(f"cannot link native code: {str(error).strip()}") from None
-        return Library(tracker, name, exports, len(obj))
+        return Library(tracker, {symbol: tracker[symbol] for symbol in exports}, len(obj))
 
     def load(
         self, text: str, exports: Iterable[str], imports: Mapping[str, int] | None = None
     ) -> Library:
-        """`emit_object` (through the object cache) and `link`."""
+        """`assemble` (through the cache on disk) and `load_code`."""
         from .cache import object_cache
 
         cache = object_cache()
         key = cache.key(text, self.target)
-        obj = cache.get(key)
-        if obj is not None:
+        code = cache.get_code(key)
+        if code is not None:
             try:
-                return self.link(obj, exports, imports)
-            except NativeError:  # not an object file after all: build it again
+                return load_code(code, exports, imports)
+            except NativeError:  # no code after all: build it again
                 cache.discard(key)
-        obj = self.emit_object(text)
-        library = self.link(obj, exports, imports)
-        cache.put(key, obj)
+        code = self.assemble(text)
+        library = load_code(code, exports, imports)
+        cache.put_code(key, code)
         return library
+
+
+def load_code(
+    code: Image | bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
+) -> Library:
+    """Load what `Engine.assemble` made into this process. See `Engine.link`."""
+    if isinstance(code, bytes):
+        return host_engine().link_with_llvm(code, exports, imports)
+    if any(name not in code.exports for name in exports):
+        raise NativeError(f"the code defines {list(code.exports)}, not {list(exports)}")
+    try:
+        return load_image(code, imports)
+    except LoadError as error:
+        raise NativeError(f"cannot link native code: {error}") from None
 
 
 @lru_cache(maxsize=8)

@@ -16,7 +16,8 @@ import pytest
 
 from jitney.codegen.target import Target
 from jitney.runtime import pool
-from jitney.runtime.engine import Library, engine_for, host_engine
+from jitney.runtime.engine import engine_for, host_engine
+from jitney.runtime.image import Library
 from jitney.runtime.pool_ir import pool_ir, supported
 
 needs_pool = pytest.mark.skipif(not supported(), reason="no thread pool for this system")

@@ -1,0 +1,277 @@
+"""A small static linker: an ELF object file of LLVM's to an `Image` that any process can load.
+
+An image is position-independent. Everything that LLVM left open inside the object (calls, constants,
+globals) is settled here, once; what remains for the loader is a table of addresses, the *slots*,
+through which the code reaches all symbols outside. So a loader maps the image, fills in the table,
+and needs neither LLVM nor the object file.
+
+    code region    machine code, one jump per imported function, constants     read and execute
+    data region    slots, then writable globals                                read and write
+
+`link_elf` knows what LLVM's small position-independent code model uses on x86-64. Whatever else an
+object contains makes it raise `Unlinkable`, and LLVM's own linker takes the object.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+PAGE = 4096
+
+_SECTION = np.dtype(
+    [("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("addr", "<u8"), ("offset", "<u8")]
+    + [("size", "<u8"), ("link", "<u4"), ("info", "<u4"), ("align", "<u8"), ("entsize", "<u8")]
+)
+_SYMBOL = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2")]
+    + [("value", "<u8"), ("size", "<u8")]
+)
+_RELOCATION = np.dtype([("where", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
+
+_RELOCATABLE, _X86_64 = 1, 62
+_PROGBITS, _SYMTAB, _STRTAB, _RELA, _NOBITS = 1, 2, 3, 4, 8
+_WRITE, _ALLOC, _EXEC, _TLS = 1, 2, 4, 0x400
+_UNDEFINED, _FIRST_RESERVED = 0, 0xFF00
+_ABS64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24
+_GOTPCREL = (9, 41, 42)  # plain, and with an instruction that a linker may relax
+_JUMP = b"\xff\x25"  # jmp *[rip + disp32]
+_JUMP_SIZE = 8
+
+
+class Unlinkable(Exception):
+    """The object has something that this linker does not know."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """Linked code, still to be given addresses. Offsets count from the image's first byte.
+
+    code, data       what the regions begin with; the rest of each is zero
+    code_size        whole pages: the data region begins there
+    data_size        the size of the data region, zeros included
+    exports          offsets of the symbols that the object defines for others
+    imports          names of the symbols that others must define
+    own              (offsets of words, offsets that they point to)
+    outer            (offset of a word, index in `imports`, addend)
+    """
+
+    code: bytes
+    data: bytes
+    code_size: int
+    data_size: int
+    exports: dict[str, int]
+    imports: tuple[str, ...]
+    own: tuple[tuple[int, int], ...] = ()
+    outer: tuple[tuple[int, int, int], ...] = ()
+
+
+def link_elf(obj: bytes) -> Image:
+    """The image of an object file. Raises Unlinkable."""
+    try:
+        return _Linker(_Object(obj)).image()
+    except (struct.error, ValueError, IndexError, UnicodeDecodeError) as error:
+        raise Unlinkable(f"not an object file that can be read: {error}") from None
+
+
+class _Object:
+    """The tables of an ELF object file."""
+
+    def __init__(self, obj: bytes) -> None:
+        if obj[:6] != b"\x7fELF\x02\x01":
+            raise Unlinkable("no 64-bit little-endian ELF file")
+        kind, machine = struct.unpack_from("<HH", obj, 16)
+        if (kind, machine) != (_RELOCATABLE, _X86_64):
+            raise Unlinkable("no relocatable object for x86-64")
+        (table,) = struct.unpack_from("<Q", obj, 40)
+        count, names = struct.unpack_from("<HH", obj, 60)
+        self.bytes = obj
+        self.sections = np.frombuffer(obj, _SECTION, count, table)
+        self.section_names = [self.text(names, s["name"]) for s in self.sections]
+        tables = np.flatnonzero(self.sections["type"] == _SYMTAB)
+        if len(tables) != 1:
+            raise Unlinkable("no symbol table")
+        self.symbols = self.table(int(tables[0]), _SYMBOL)
+        strings = int(self.sections[int(tables[0])]["link"])
+        self.symbol_names = [self.text(strings, s) for s in self.symbols["name"]]
+
+    def content(self, index: int) -> bytes:
+        section = self.sections[index]
+        if section["type"] == _NOBITS:
+            return b""
+        start, size = int(section["offset"]), int(section["size"])
+        if start + size > len(self.bytes):
+            raise Unlinkable("a section ends beyond the file")
+        return self.bytes[start : start + size]
+
+    def table(self, index: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        return np.frombuffer(self.content(index), dtype)
+
+    def text(self, section: int, offset: int) -> str:
+        strings = self.content(section)
+        return strings[offset : strings.index(b"\0", offset)].decode()
+
+
+@dataclass
+class _Region:
+    """Bytes being laid out: sections at their alignment, one after the other."""
+
+    size: int = 0
+    parts: list[tuple[int, bytes]] = field(default_factory=list)
+    filled: int = 0  # beyond it all is zero
+
+    def add(self, content: bytes, size: int, align: int) -> int:
+        offset = -(-self.size // max(align, 1)) * max(align, 1)
+        self.size = offset + size
+        if content:
+            self.parts.append((offset, content))
+            self.filled = self.size
+        return offset
+
+
+class _Linker:
+    def __init__(self, obj: _Object) -> None:
+        self.obj = obj
+        self.place = np.full(len(obj.sections), -1, np.int64)  # of each section in the image
+        self.kept = [i for i in range(len(obj.sections)) if self._belongs(i)]
+        self.relocations = [
+            (int(s["info"]), obj.table(i, _RELOCATION))
+            for i, s in enumerate(obj.sections)
+            if s["type"] == _RELA and int(s["info"]) in self.kept
+        ]
+        empty = np.zeros(0, _RELOCATION)
+        used = np.concatenate([empty, *(r for _, r in self.relocations)])
+        self._check(used)
+        symbols = obj.symbols
+        undefined = symbols["section"] == _UNDEFINED
+        through_slot = np.isin(used["type"], _GOTPCREL)
+        jumps = (used["type"] == _PLT32) & undefined[used["symbol"]]
+        self.jumped = np.unique(used["symbol"][jumps])
+        self.slotted = np.unique(used["symbol"][through_slot | jumps])
+        self.imported = np.unique(used["symbol"][undefined[used["symbol"]]])
+
+    def _belongs(self, index: int) -> bool:
+        section, name = self.obj.sections[index], self.obj.section_names[index]
+        flags, kind = int(section["flags"]), int(section["type"])
+        if not flags & _ALLOC or not section["size"] or name == ".eh_frame":
+            return False  # nothing unwinds through our code
+        if (
+            name.startswith((".ctors", ".dtors"))
+            or flags & _TLS
+            or kind not in (_PROGBITS, _NOBITS)
+            or section["align"] > PAGE
+        ):
+            raise Unlinkable(f"a section {name} of type {kind}, flags {flags:#x}")
+        return True
+
+    def _check(self, used: np.ndarray[Any, Any]) -> None:
+        known = np.isin(used["type"], (_ABS64, _PC32, _PLT32, _PC64, *_GOTPCREL))
+        if not known.all():
+            raise Unlinkable(f"relocations of types {np.unique(used['type'][~known])}")
+        symbols = self.obj.symbols[used["symbol"]]
+        reserved = symbols["section"] >= _FIRST_RESERVED
+        outside = symbols["section"] == _UNDEFINED
+        direct = np.isin(used["type"], (_PC32, _PC64))
+        if reserved.any() or (outside & direct).any():
+            raise Unlinkable("a symbol that cannot be reached through a slot")
+
+    def image(self) -> Image:
+        obj, code, data = self.obj, _Region(), _Region()
+        sections = obj.sections
+
+        def add(region: _Region, wanted: int, mask: int) -> None:
+            for i in self.kept:
+                if int(sections[i]["flags"]) & mask == wanted:
+                    size, align = int(sections[i]["size"]), int(sections[i]["align"])
+                    self.place[i] = region.add(obj.content(i), size, align)
+
+        add(code, _EXEC, _EXEC)
+        stubs = code.add(b"\0" * (_JUMP_SIZE * len(self.jumped)), _JUMP_SIZE * len(self.jumped), 16)
+        add(code, 0, _EXEC | _WRITE)
+        slots = data.add(b"", 8 * len(self.slotted), 8)
+        add(data, _WRITE, _EXEC | _WRITE)
+        start = -(-code.size // PAGE) * PAGE
+        for i in self.kept:
+            if int(sections[i]["flags"]) & _WRITE:
+                self.place[i] += start
+        return self._finish(code, data, start, stubs, start + slots)
+
+    def _finish(self, code: _Region, data: _Region, start: int, stubs: int, slots: int) -> Image:
+        obj = self.obj
+        content = np.zeros(start + data.size, np.uint8)
+        for base, region in ((0, code), (start, data)):
+            for offset, part in region.parts:
+                at = base + offset
+                content[at : at + len(part)] = np.frombuffer(part, np.uint8)
+        section = np.minimum(obj.symbols["section"], len(obj.sections) - 1)
+        address = self.place[section] + obj.symbols["value"].astype(np.int64)
+        defined = (obj.symbols["section"] != _UNDEFINED) & (self.place[section] >= 0)
+        slot_of = np.full(len(address), -1, np.int64)
+        slot_of[self.slotted] = slots + 8 * np.arange(len(self.slotted))
+        stub_of = np.full(len(address), -1, np.int64)
+        stub_of[self.jumped] = stubs + _JUMP_SIZE * np.arange(len(self.jumped))
+        for symbol in self.jumped:
+            at = int(stub_of[symbol])
+            jump = _JUMP + struct.pack("<i", int(slot_of[symbol]) - at - len(_JUMP) - 4)
+            content[at : at + len(jump)] = np.frombuffer(jump, np.uint8)
+
+        number = {int(symbol): k for k, symbol in enumerate(self.imported)}
+        own: list[tuple[int, int]] = []
+        outer: list[tuple[int, int, int]] = []
+
+        def point(where: int, symbol: int, addend: int) -> None:
+            if symbol in number:
+                outer.append((where, number[symbol], addend))
+            elif defined[symbol]:
+                own.append((where, int(address[symbol]) + addend))
+            else:
+                raise Unlinkable(f"a pointer to {obj.symbol_names[symbol]}, which was left out")
+
+        for symbol in self.slotted:
+            point(int(slot_of[symbol]), int(symbol), 0)
+        for target, table in self.relocations:
+            where = self.place[target] + table["where"].astype(np.int64)
+            symbol = table["symbol"]
+            for k in np.flatnonzero(table["type"] == _ABS64):
+                point(int(where[k]), int(symbol[k]), int(table["addend"][k]))
+            kind = table["type"]
+            aim = np.where(
+                np.isin(kind, _GOTPCREL),
+                slot_of[symbol],
+                np.where((kind == _PLT32) & ~defined[symbol], stub_of[symbol], address[symbol]),
+            )
+            relative = kind != _ABS64
+            if (~defined[symbol] & np.isin(kind, (_PC32, _PC64))).any():
+                raise Unlinkable("a reference to a section that was left out")
+            value = aim + table["addend"] - where
+            _patch(content, where, value, relative & (kind != _PC64), 4)
+            _patch(content, where, value, kind == _PC64, 8)
+        if any(where % 8 for where, *_ in (*own, *outer)):
+            raise Unlinkable("a pointer that is not aligned")
+        exports = {
+            obj.symbol_names[i]: int(address[i])
+            for i in np.flatnonzero(defined & (obj.symbols["info"] >> 4 != 0))
+        }
+        whole = content.tobytes()
+        return Image(
+            code=whole[: code.size],
+            data=whole[start : start + data.filled],
+            code_size=start,
+            data_size=data.size,
+            exports=exports,
+            imports=tuple(obj.symbol_names[i] for i in self.imported),
+            own=tuple(own),
+            outer=tuple(outer),
+        )
+
+
+def _patch(content: Any, where: Any, value: Any, chosen: Any, width: int) -> None:
+    """Write the chosen values, little-endian."""
+    where, value = where[chosen], value[chosen]
+    if width == 4 and (abs(value) >= 1 << 31).any():
+        raise Unlinkable("a distance beyond 2 GiB")
+    octets = value.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width]
+    content[where[:, None] + np.arange(width)] = octets
