@@ -16,10 +16,12 @@ from ..ir.types import TensorType
 from . import (  # noqa: F401  (imported for the lowerings that they register)
     lower_contraction,
     lower_control,
+    lower_convolution,
     lower_loops,
     lower_reductions,
     lower_sorting,
     lower_updates,
+    lower_windows,
 )
 from .index import contiguous_strides
 from .kernel import Array, Kernel, Loop, Matmul, Scan, steps_within

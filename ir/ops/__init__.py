@@ -11,6 +11,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     bitwise,
     callbacks,
     contraction,
+    convolution,
     custom,
     effects,
     indexing,
@@ -25,5 +26,6 @@ from . import (  # noqa: F401  (imported for their registrations)
     structured,
     tape,
     unary,
+    window_reductions,
     windows,
 )

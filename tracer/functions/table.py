@@ -8,6 +8,7 @@ through NumPy's protocols. To add a function is to write its traced implementati
     @function("linalg.norm")                   # np.linalg.norm, also in jt.linalg
     @function("erf", reference=erf_reference)  # no such name in NumPy
     @function("zeros", creates=True)           # makes an array from none
+    @function("conv", composed=True)           # ours: eagerly, what it traces is run op by op
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from ...ir.graph import Graph
 from .. import errors
-from ..core import Tracer, current_trace, refuse_leaked
+from ..core import Trace, Tracer, concrete, current_trace, refuse_leaked, tracing
 from ..errors import JitneyError, complain
 from ..source import source_text, user_line
 
@@ -73,18 +75,22 @@ BY_NUMPY: dict[Any, ArrayFunction] = {}
 
 
 def function(
-    *names: str, reference: Callable[..., Any] | None = None, creates: bool = False
+    *names: str,
+    reference: Callable[..., Any] | None = None,
+    creates: bool = False,
+    composed: bool = False,
 ) -> Callable[[F], F]:
     """Enter the decorated traced implementation into the table under `names`.
 
     The reference of each name is NumPy's function of that name unless `reference` is given. Names
-    that the installed NumPy does not have get the reference of the first name.
+    that the installed NumPy does not have get the reference of the first name. A `composed` function
+    is its own: eagerly it runs op by op; its docstring is the users'.
     """
 
     def enter(traced: F) -> F:
-        first = reference
+        first = _eagerly(traced) if composed else reference
         for name in names:
-            found = numpy_function(name)
+            found = None if composed else numpy_function(name)
             eager = reference or found or first
             if eager is None:
                 raise ValueError(f"{name} has no reference")
@@ -98,6 +104,18 @@ def function(
         return traced
 
     return enter
+
+
+def _eagerly(traced: Callable[..., Tracer]) -> Callable[..., Any]:
+    """What `traced` would trace, run op by op on arrays."""
+
+    @functools.wraps(traced)
+    def reference(*args: Any, **kwargs: Any) -> Any:
+        with tracing(Trace(Graph(traced.__name__), eager=True)):
+            result = concrete(traced(*args, **kwargs))
+        return result.copy() if result.ndim else result[()]
+
+    return reference
 
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
