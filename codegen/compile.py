@@ -66,7 +66,7 @@ def compile_graph(
         else None
         for v in graph.outputs
     ]
-    context = Context(use_blas=target.blas_int_bits != 0)
+    context = Context(target)
     program, _ = lower(graph, inputs, outputs, context)
     arena = plan(program)
     here = [a for a in inputs if a is not None]
@@ -89,7 +89,7 @@ def compile_graph(
         errors=context.errors,
         callbacks=context.callbacks,
         kernels=[_report(k, p, name) for k, p, name in entry.schedules]
-        + [_library_report(s) for s in products],
+        + [_matmul_report(s) for s in products],
         work=None if unknown else flops,
     )
 
@@ -112,15 +112,15 @@ def _report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
     )
 
 
-def _library_report(step: Matmul) -> KernelReport:
+def _matmul_report(step: Matmul) -> KernelReport:
     size = step.c.dtype.itemsize
     return KernelReport(
-        name="gemm",
+        name=step.name,
         ops=("dot",),
         extents=(step.batch, step.m, step.n, step.k),
         bytes_read=size * step.batch * (step.m * step.k + step.k * step.n),
         bytes_written=size * step.batch * step.m * step.n,
         flops=2 * step.batch * step.m * step.n * step.k,
-        note="BLAS",
+        note="tiles",
         locs=(step.loc,) if step.loc is not None else (),
     )

@@ -192,7 +192,11 @@ class Kernel:
 
 @dataclass(slots=True, eq=False)
 class Matmul:
-    """c[b, m, n] = a[b, m, k] @ b[b, k, n]; each operand an array with explicit strides."""
+    """c[b, m, n] = a[b, m, k] @ b[b, k, n]; a and b are arrays with explicit strides.
+
+    a's rows or its columns lie side by side. b's rows do, and if there is a `panel`, b lies packed in
+    panels of so many columns (b_strides[0] leads from batch to batch), the last one filled up.
+    """
 
     a: Array
     b: Array
@@ -205,7 +209,9 @@ class Matmul:
     b_strides: tuple[int, int, int]  # batch, k, n
     a_offset: int = 0
     b_offset: int = 0
+    panel: int = 0
     loc: SourceLine | None = None
+    name: str = ""
 
 
 @dataclass(slots=True, eq=False)

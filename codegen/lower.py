@@ -28,15 +28,16 @@ from .index import Index, Var, of_var
 from .kernel import Array, Program, Stage
 from .module import CallbackSite, ErrorSite
 from .pointwise import EXPENSIVE, INLINE, Pointwise, checked, index_value, op_cost
+from .target import Target
 
 MAX_INLINE = 64  # ops inlined into one expression before it is cut
 
 
 class Context:
-    """What the lowerings of a graph and of its regions share: error sites, options."""
+    """What the lowerings of a graph and of its regions share: the machine, error sites."""
 
-    def __init__(self, use_blas: bool) -> None:
-        self.use_blas = use_blas
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.errors: list[ErrorSite] = []
         self.callbacks: list[CallbackSite] = []
         self.constants: dict[int, Array] = {}

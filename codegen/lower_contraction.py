@@ -1,57 +1,190 @@
-"""Lowering of contractions: a BLAS call where that wins, else a reduction over a product.
+"""Lowering of contractions: matrix products from micro-kernels, or reductions over a product.
 
-The reduction form takes every dtype, fuses with what comes before and after, and serves small and
-matrix-vector products; the library form wants matrices, as they lie in memory or packed first.
+A `Matmul` step wants A with its rows or its columns side by side in memory, and B as rows that lie
+close together, or packed into panels: `panels[p, k, j] = B[k, width * p + j]`. Operands that are not
+so are brought into form by stages, which fusion treats like any others: so what computes an operand
+runs while it is packed, and the packing of what does not change in a loop is done before the loop.
+
+The reduction form takes every dtype, fuses with what comes before and after, and serves tiny products
+and those with a vector.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ..ir.graph import Op, Value
-from .index import Var, linear, of_var
+from .blocking import panels, tile_for
+from .index import Index, Var, contiguous_strides, delinearise, linear, of_var
 from .kernel import Access, Array, Matmul, Stage
 from .lower import Lowering, indices, lowering, variables
-from .scalar import const
+from .pointwise import index_value
+from .scalar import compare, const, select
 
 SMALL_MATMUL = 1 << 12  # multiply-adds up to which a contraction is a plain reduction
+FEW_ROWS = 14  # rows of A for which packing B does not pay
+NEAR_BYTES = 1 << 16  # what B may span to be read as it lies
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One side of a contraction: a batch of matrices. `inner` are the dims that are summed over."""
+
+    value: Value
+    batch: tuple[int, ...]
+    outer: tuple[int, ...]
+    inner: tuple[int, ...]
+
+    def size(self, dims: Sequence[int]) -> int:
+        return math.prod(self.value.shape[d] for d in dims)
+
+
+@dataclass(frozen=True)
+class View:
+    """Where a batch of matrices lies: an array, strides of batch, outer and inner, and an offset."""
+
+    array: Array
+    batch: int
+    outer: int
+    inner: int
+    offset: int = 0
 
 
 @lowering("dot")
 def _dot(low: Lowering, op: Op) -> None:
     a, b = op.operands
     (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
-    am = [d for d in range(len(a.shape)) if d not in ac and d not in ab]
-    bn = [d for d in range(len(b.shape)) if d not in bc and d not in bb]
-    batch = math.prod(a.shape[d] for d in ab)
-    m = math.prod(a.shape[d] for d in am)
-    n = math.prod(b.shape[d] for d in bn)
-    k = math.prod(a.shape[d] for d in ac)
+    am = tuple(d for d in range(len(a.shape)) if d not in ac and d not in ab)
+    bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
+    left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
+    batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
+    if min(m, n) == 1 or k < 2 or batch * m * n * k <= SMALL_MATMUL:
+        array = low.array_for(op.result)
+        _dot_as_reduction(low, op, array, list(am), list(bn))
+        low.arrays[op.result] = array
+        return
+    seen = _view(low, left), _view(low, right)
+    if m <= FEW_ROWS and batch == 1 and _lies_transposed(seen[1]):
+        # Few rows times the transpose of a matrix: the matrix is walked as it lies, as the left side.
+        shape = op.result.shape
+        first = contiguous_strides(shape[: len(am)])
+        second = contiguous_strides(shape[len(am) :])
+        strides = (*first, *(s * m for s in second))
+        array = Array(shape, op.result.dtype, strides=strides, name=op.result.name)
+        _matmul(low, op, array, right, left, seen[1], seen[0])
+        low.arrays[op.result] = array
+        return
     array = low.array_for(op.result)
-    use_blas = low.context.use_blas and op.result.dtype.kind == "f" and array.contiguous
-    if use_blas and m > 1 and n > 1 and k > 0 and m * n * k > SMALL_MATMUL and array.size:
-        left = _matrix(low, a, list(ab), am, list(ac))
-        right = _matrix(low, b, list(bb), list(bc), bn)
-        low.items.append(
-            Matmul(
-                left[0],
-                right[0],
-                array,
-                batch,
-                m,
-                n,
-                k,
-                left[1],
-                right[1],
-                left[2],
-                right[2],
-                loc=op.loc,
-            )
-        )
-    else:
-        _dot_as_reduction(low, op, array, am, bn)
+    assert array.contiguous, "results have C order"
+    _matmul(low, op, array, left, right, *seen)
     low.arrays[op.result] = array
+
+
+def _matmul(
+    low: Lowering,
+    op: Op,
+    array: Array,
+    left: Operand,
+    right: Operand,
+    a: View | None,
+    b: View | None,
+) -> None:
+    """Emit the product of two batches of matrices into `array`."""
+    batch, k = left.size(left.batch), left.size(left.inner)
+    m, n = left.size(left.outer), right.size(right.outer)
+    if a is None or 1 not in (a.outer, a.inner):
+        a = _packed_rows(low, left)
+    size = array.dtype.itemsize
+    near = b is not None and (m <= FEW_ROWS or k * abs(b.inner) * size <= NEAR_BYTES)
+    panel = 0
+    if b is None or b.outer != 1 or not near:
+        _, vectors = tile_for(low.context.target, array.dtype, m, n)
+        panel = vectors * low.context.target.lanes(size)
+        b = _packed_panels(low, right, panel)
+    low.items.append(
+        Matmul(
+            a.array,
+            b.array,
+            array,
+            batch,
+            m,
+            n,
+            k,
+            (a.batch, a.outer, a.inner),
+            (b.batch, b.inner, b.outer),
+            a.offset,
+            b.offset,
+            panel,
+            op.loc,
+        )
+    )
+
+
+def _packed_rows(low: Lowering, side: Operand) -> View:
+    """A copy of an operand in C order."""
+    value = side.value
+    order = [*side.batch, *side.outer, *side.inner]
+    shape = tuple(value.shape[d] for d in order)
+    array = Array(shape, value.dtype, name="rows")
+    dims = variables(shape)
+    where = dict(zip(order, indices(dims), strict=True))
+    p = low.point()
+    expr = p.at(value, tuple(where[d] for d in range(len(order))))
+    low.emit(p, Stage(array, dims, expr, ops=["pack"], loc=value.op.loc if value.op else None))
+    k = side.size(side.inner)
+    return View(array, side.size(side.outer) * k, k, 1)
+
+
+def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
+    """A copy of an operand in panels of `panel` columns, the last one filled up with zeros."""
+    value = side.value
+    n, k = side.size(side.outer), side.size(side.inner)
+    count = panels(n, panel)
+    shape = (side.size(side.batch), count, k, panel)
+    array = Array(shape, value.dtype, name="panels")
+    b, q, p_, j = variables((shape[0], k, count, panel))
+    column = of_var(p_) * panel + of_var(j)
+    where: dict[int, Index] = {}
+    groups = (side.batch, of_var(b)), (side.inner, of_var(q)), (side.outer, column)
+    for group, flat in groups:
+        found = delinearise(flat, tuple(value.shape[d] for d in group))
+        where.update(zip(group, found, strict=True))
+    p = low.point()
+    position = tuple(where[d] for d in range(len(value.shape)))
+    if n % panel:
+        inside = compare("lt", index_value(column), n)
+        p.masks.append(inside)
+        expr = select(inside, p.at(value, position, inside), const(0, value.dtype))
+    else:
+        expr = p.at(value, position)
+    at = (of_var(b), of_var(p_), of_var(q), of_var(j))
+    loc = value.op.loc if value.op else None
+    low.emit(p, Stage(array, (b, q, p_, j), expr, index=at, ops=["pack"], loc=loc))
+    return View(array, count * k * panel, 1, panel)
+
+
+def _lies_transposed(view: View | None) -> bool:
+    return view is not None and view.inner == 1 and view.outer != 1
+
+
+def _view(low: Lowering, side: Operand) -> View | None:
+    """Where an operand lies, if each group of its dims can be walked as one."""
+    found = _strided_view(low, side.value)
+    if found is None:
+        return None
+    array, strides, offset = found
+    sizes = side.value.shape
+    merged = [
+        _merge([sizes[d] for d in group], [strides[d] for d in group])
+        for group in (side.batch, side.outer, side.inner)
+    ]
+    if None in merged:
+        return None
+    batch, outer, inner = (s or 0 for s in merged)
+    return View(array, batch, outer, inner, offset)
 
 
 def _dot_as_reduction(low: Lowering, op: Op, array: Array, am: list[int], bn: list[int]) -> None:
@@ -78,35 +211,6 @@ def _dot_as_reduction(low: Lowering, op: Op, array: Array, am: list[int], bn: li
         array, (*kept, *inner), x * y, "reduce", "sum", len(kept), loc=op.loc, ops=["dot"], cost=1
     )
     low.emit(p, stage)
-
-
-def _matrix(
-    low: Lowering, value: Value, batch: list[int], rows: list[int], cols: list[int]
-) -> tuple[Array, tuple[int, int, int], int]:
-    """`value` as a batch of matrices: (array, strides of batch/row/column, offset), copied if needed."""
-    order = [*batch, *rows, *cols]
-    view = _strided_view(low, value)
-    if view is not None:
-        array, strides, offset = view
-        found = [
-            _merge([value.shape[d] for d in g], [strides[d] for d in g])
-            for g in (batch, rows, cols)
-        ]
-        between, r, c = found
-        if between is not None and r is not None and c is not None and 1 in (r, c):
-            along = math.prod(value.shape[d] for d in (cols if c == 1 else rows))
-            if min(r, c) >= 1 and max(r, c) >= along:
-                return array, (between, r, c), offset
-    shape = tuple(value.shape[d] for d in order)
-    array = Array(shape, value.dtype, name="packed")
-    dims = variables(shape)
-    where = dict(zip(order, indices(dims), strict=True))
-    p = low.point()
-    expr = p.at(value, tuple(where[d] for d in range(len(order))))
-    low.emit(p, Stage(array, dims, expr, ops=["pack"], loc=value.op.loc if value.op else None))
-    m = math.prod(value.shape[d] for d in rows)
-    k = math.prod(value.shape[d] for d in cols)
-    return array, (m * k, k, 1), 0
 
 
 def _merge(sizes: list[int], strides: list[int]) -> int | None:

@@ -37,6 +37,7 @@ from jitney.codegen.kernel import (
 )
 from jitney.codegen.lower import Context, lower
 from jitney.codegen.memory import ALIGN, plan
+from jitney.codegen.target import Target
 from jitney.ir.graph import Graph
 from jitney.ir.passes import optimise
 from jitney.ir.types import F64, I32, TensorType
@@ -49,7 +50,7 @@ def lowered(graph: Graph) -> Program:
             Array(t.shape, t.dtype, kind) if isinstance(t, TensorType) else None for t in tensors
         ]
 
-    context = Context(use_blas=False)
+    context = Context(Target("x86_64-linux-gnu", "haswell", "+avx2,+fma", 256))
     return lower(graph, arrays(graph.params, "input"), arrays(graph.outputs, "output"), context)[0]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
+from ..blocking import blocking
 from ..kernel import (
     Array,
     Branch,
@@ -32,7 +33,7 @@ from ..kernel import (
 from ..schedule import schedule
 from ..target import Target
 from . import control, sorting, tapes
-from .control import counted
+from .gemm import gemm
 from .kernels import KernelEmitter
 
 CONTEXT_WORDS_AT_LEAST = 4
@@ -175,61 +176,42 @@ class EntryEmitter:
         words = [self.pointer(a) for a in emitter.arrays]
         if emitter.checks:
             words.append("%status")
-        self.context_words = max(self.context_words, len(words))
-        for position, word in enumerate(words):
-            place = self.op(f"getelementptr ptr, ptr %ctx, i64 {position}")
-            self.line(f"store ptr {word}, ptr {place}, align 8")
-        if plan.parallel:
-            run = Target.PARALLEL_FOR
-            self.imports.add(run)
-            self.declarations.add(f"declare void @{run}(ptr, ptr, i64, i64)")
-            self.line(
-                f"call void @{run}(ptr @{name}, ptr %ctx, i64 {plan.range}, i64 {plan.grain})"
-            )
-        else:
-            self.line(f"call void @{name}(ptr %ctx, i64 0, i64 {plan.range})")
+        self._context(words)
+        self._share(name, plan.range, plan.grain if plan.parallel else plan.range)
         if emitter.checks:
             site = self.op("load i64, ptr %site_at, align 8")
             wrong = self.op(f"icmp ne i64 {site}, 0")
             self.fail_if(wrong, self.op(f"trunc i64 {site} to i32"))
 
     def matmul(self, step: Matmul) -> None:
-        letter, scalar = ("s", "float") if step.c.dtype.itemsize == 4 else ("d", "double")
-        width = f"i{self.target.blas_int_bits}"
-        symbol = f"cblas_{letter}gemm"
-        self.imports.add(symbol)
-        ints = ", ".join([width] * 3)
-        self.declarations.add(
-            f"declare void @{symbol}(i32, i32, i32, {ints}, {scalar}, ptr, {width}, ptr, {width}, "
-            f"{scalar}, ptr, {width})"
-        )
-        size = step.c.dtype.itemsize
-        a = self._offset(self.pointer(step.a), step.a_offset * size)
-        b = self._offset(self.pointer(step.b), step.b_offset * size)
-        c = self.pointer(step.c)
-        a_order, lda = _layout(step.a_strides, step.m, step.k)
-        b_order, ldb = _layout(step.b_strides, step.k, step.n)
+        cut = blocking(step, self.target)
+        text, tiles = gemm(step, cut, self.target)
+        for tile in tiles:
+            self.helpers[tile.text] = None
+            self.declarations |= tile.declarations
+        name = self.functions.get(text)
+        if name is None:
+            name = self.functions[text] = f"gemm_{len(self.functions)}"
+        step.name = name
+        self._context([self.pointer(a) for a in (step.a, step.b, step.c)])
+        self._share(name, cut.units(step), cut.grain(step))
 
-        def call(a: str, b: str, c: str) -> None:
-            self.line(
-                f"call void @{symbol}(i32 101, i32 {a_order}, i32 {b_order}, {width} {step.m}, "
-                f"{width} {step.n}, {width} {step.k}, {scalar} 1.0, ptr {a}, {width} {lda}, "
-                f"ptr {b}, {width} {ldb}, {scalar} 0.0, ptr {c}, {width} {step.n})"
-            )
+    def _context(self, words: Sequence[str]) -> None:
+        """Write a function's block of pointers."""
+        self.context_words = max(self.context_words, len(words))
+        for position, word in enumerate(words):
+            place = self.op(f"getelementptr ptr, ptr %ctx, i64 {position}")
+            self.line(f"store ptr {word}, ptr {place}, align 8")
 
-        if step.batch == 1:
-            call(a, b, c)
+    def _share(self, name: str, length: int, grain: int) -> None:
+        """Call a function for 0..length, on the thread pool if that is more than a grain."""
+        if length <= grain:
+            self.line(f"call void @{name}(ptr %ctx, i64 0, i64 {length})")
             return
-        with counted(self, step.batch) as i:
-            steps = (step.a_strides[0], step.b_strides[0], step.m * step.n)
-            at = [
-                self.op(f"getelementptr i8, ptr {p}, i64 {self.op(f'mul i64 {i}, {s * size}')}")
-                for p, s in zip((a, b, c), steps, strict=True)
-            ]
-            call(*at)
-
-    def _offset(self, pointer: str, nbytes: int) -> str:
-        return self.op(f"getelementptr i8, ptr {pointer}, i64 {nbytes}") if nbytes else pointer
+        run = Target.PARALLEL_FOR
+        self.imports.add(run)
+        self.declarations.add(f"declare void @{run}(ptr, ptr, i64, i64)")
+        self.line(f"call void @{run}(ptr @{name}, ptr %ctx, i64 {length}, i64 {grain})")
 
     def sort(self, step: Sort) -> None:
         n = step.source.shape[-1]
@@ -259,14 +241,6 @@ class EntryEmitter:
 
     def whole_copy(self, step: Copy) -> None:
         self.copy(self.pointer(step.target), self.pointer(step.source), step.source.nbytes)
-
-
-def _layout(strides: tuple[int, int, int], rows: int, cols: int) -> tuple[int, int]:
-    """CBLAS order (111 plain, 112 transposed) and leading dimension of a row-major operand."""
-    _, row, col = strides
-    if col == 1:
-        return 111, max(row, cols)
-    return 112, max(col, rows)
 
 
 def _argument_name(array: Array) -> str:

@@ -1,0 +1,128 @@
+"""How a matrix product is cut: tiles for the registers, panels and blocks for the caches and threads.
+
+    for each unit (what threads share): a batch index, a block of rows, a group of panels
+        for each run of `depth` along k
+            for each panel of B (a tile's width): for each tile of rows: one micro-kernel
+
+The rows of A in a block times one run of k stay in the second-level cache while B's panels pass by.
+What is decided here depends on the shapes and the target alone, so the sums are always the same ones
+in the same order, however many threads there are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .kernel import Matmul
+from .scalar import DType
+from .target import Target
+
+BLOCK_BYTES = 1 << 18  # of A in one block and one run of k
+DEPTH = 512  # the longest run along k
+SHALLOW = 32  # the same where B's rows lie far apart: few streams at a time
+LOAD_BYTES = 40  # bytes of B that a core gets from its second-level cache per cycle
+UNIT_FLOPS = 4e6  # the least that is worth a unit of its own: tens of microseconds
+FLOPS_PER_NS = 100.0
+SHARED_NS = 10_000.0  # the least that a thread should get
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """Sizes in elements: `rows` and `columns` of a tile (the last ones may be smaller)."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    depth: int
+    block: int  # rows of a unit, a multiple of `rows` or all
+    group: int  # panels of a unit
+
+    @property
+    def panel(self) -> int:
+        return self.vectors * self.lanes
+
+    def blocks(self, step: Matmul) -> int:
+        return -(-step.m // self.block)
+
+    def groups(self, step: Matmul) -> int:
+        return -(-panels(step.n, self.panel) // self.group)
+
+    def units(self, step: Matmul) -> int:
+        return step.batch * self.blocks(step) * self.groups(step)
+
+    def grain(self, step: Matmul) -> int:
+        """How many units a thread takes at a time; all of them if they are not worth sharing."""
+        units = self.units(step)
+        flops = 2.0 * step.batch * step.m * step.n * step.k
+        shares = min(flops / (SHARED_NS * FLOPS_PER_NS), 64.0)
+        return units if shares < 2 else max(int(units / shares), 1)
+
+
+def panels(n: int, panel: int) -> int:
+    """How many panels n columns make."""
+    return -(-n // panel)
+
+
+def tile_shapes(target: Target) -> list[tuple[int, int]]:
+    """The (rows, vectors) of tiles that the registers hold, with a row of B and an element of A."""
+    registers = vector_registers(target)
+    return [(min((registers - v - 1) // v, 14), v) for v in range(1, 5)]
+
+
+def vector_registers(target: Target) -> int:
+    """How many vector registers the machine has."""
+    return 32 if target.vector_bits == 512 or "x86" not in target.triple else 16
+
+
+def tile_for(target: Target, dtype: DType, m: int, n: int) -> tuple[int, int]:
+    """The (rows, vectors) of the tile that covers m x n in the fewest cycles."""
+    lanes = target.lanes(dtype.itemsize)
+    width = -(-n // lanes)
+    best = (math.inf, 1, 1)
+    for most, vectors in tile_shapes(target):
+        if vectors > width:
+            continue
+        for rows in range(min(most, m), 0, -1):
+            cycles = 0.0
+            for r, down in ((rows, m // rows), (m % rows, 1)):
+                for v, across in ((vectors, width // vectors), (width % vectors, 1)):
+                    if r and v:
+                        cycles += down * across * _cycles(target, r, v)
+            # Fewer rows than fit are worth it only if they save something.
+            best = min(best, (cycles * (1 + 0.001 * (most - rows)), -rows, -vectors))
+    return -best[1], -best[2]
+
+
+def _cycles(target: Target, rows: int, vectors: int) -> float:
+    """What one k of a tile takes: multiply-adds, two a cycle, but four at least for their latency;
+    or the loads of a row of B."""
+    traffic = vectors * target.vector_bits / 8 / LOAD_BYTES
+    return max(rows * vectors / 2, 4.0, traffic, (rows + vectors) / 2) + 0.25
+
+
+def blocking(step: Matmul, target: Target) -> Blocking:
+    """How `step` is cut on `target`."""
+    size = step.c.dtype.itemsize
+    rows, vectors = tile_for(target, step.c.dtype, step.m, step.n)
+    lanes = target.lanes(size)
+    if step.panel:
+        vectors = step.panel // lanes
+    far = not step.panel and step.b_strides[1] * step.k * size > 1 << 16
+    longest = SHALLOW if far else DEPTH
+    runs = -(-step.k // longest)
+    depth = step.k if runs == 1 else -(-step.k // runs // 8) * 8
+    block = max(BLOCK_BYTES // (depth * size) // rows, 1) * rows
+    flops = 2.0 * step.n * step.k
+    wanted = max(1, math.ceil(2 * UNIT_FLOPS / flops / rows)) * rows
+    if step.batch == 1:
+        # At least two blocks where there is work for two, and no last block that is a scrap.
+        count = max(-(-step.m // block), min(8, step.m // wanted))
+        block = -(-step.m // max(count, 1) // rows) * rows
+    block = min(block, -(-step.m // rows) * rows)
+    count = panels(step.n, vectors * lanes)
+    group = count
+    if step.batch == 1 and step.m <= block:
+        parts = int(min(2.0 * step.m * step.n * step.k / UNIT_FLOPS, count))
+        group = -(-count // max(parts, 1))
+    return Blocking(rows, vectors, lanes, depth, block, group)

@@ -1,0 +1,251 @@
+"""Micro-kernels: a tile of C held in registers while products are summed into it.
+
+    C[i, j] += sum over k of A(i, k) * B(k, j)      i < rows, j < vectors * lanes
+
+`sum_tile` emits the sum into any function: rows of A are pointers, whose elements are broadcast; a
+row of B is `vectors` vectors side by side; the sum runs over a nest of loops, each of which moves A
+and B by a stride. So A may be a matrix, its transpose, a packed block, or the pixels under a
+convolution's window; B a packed panel, or a matrix as it lies. `store_tile` puts the tile away.
+
+    e = TextEmitter(target, lines, width=lanes, ...)
+    tile = sum_tile(e, F32, rows, b, vectors, [Sum("3", "%a_row", "1536"), Sum("%n", "1", "64")])
+    store_tile(e, F32, tile, c_rows)
+
+`tile_function` wraps both in a function for matrices, whose strides and depth are arguments: one
+function serves all products of a program that have tiles of its shape. The shapes that the registers
+of a machine hold are listed by `codegen.blocking.tile_shapes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...ir.types import I32
+from ..scalar import DType
+from ..target import Target
+from .instructions import SCALAR_TYPES, intrinsic, type_text
+from .text import Operand, TextEmitter
+
+Tile = list[list[str]]  # per row, per vector: the name of a value
+
+
+class Sum(NamedTuple):
+    """One loop of a sum, outermost first: `trips` (at least 1), and by how many elements each trip
+    moves A and B. All three are i64 operands, constants or names."""
+
+    trips: str
+    a: str
+    b: str
+
+
+class Function(NamedTuple):
+    """A whole function, and what it refers to."""
+
+    name: str
+    text: str
+    declarations: frozenset[str]
+
+
+def has_fma(target: Target) -> bool:
+    """Whether a fused multiply-add is one instruction."""
+    return target.has("fma") or "aarch64" in target.triple or "arm64" in target.triple
+
+
+def multiply_add(e: TextEmitter, dtype: DType, fused: bool, a: str, b: str, c: str) -> str:
+    """c + a * b in all lanes."""
+    if dtype.kind == "f" and fused:
+        return intrinsic(e, "fma", dtype, e.width, (a, b, c))
+    ty = type_text(dtype, e.width)
+    f = "f" if dtype.kind == "f" else ""
+    return e.value_of(f"{f}add {ty} {c}, {e.value_of(f'{f}mul {ty} {a}, {b}')}")
+
+
+def element(e: TextEmitter, dtype: DType, base: str, *offsets: str) -> str:
+    """The address `base` moved by element offsets."""
+    for offset in offsets:
+        if offset != "0":
+            base = e.value_of(f"getelementptr {SCALAR_TYPES[dtype]}, ptr {base}, i64 {offset}")
+    return base
+
+
+def sum_tile(
+    e: TextEmitter,
+    dtype: DType,
+    rows: Sequence[str],
+    b: str,
+    vectors: int,
+    loops: Sequence[Sum],
+    *,
+    fused: bool,
+    mask: str = "",
+    start: Tile | None = None,
+) -> Tile:
+    """Emit a tile's sum; returns its values. `e.width` is the lanes of one vector.
+
+    rows:   a pointer to each row's first element of A
+    b:      a pointer to the first row of B; `mask` says which lanes of its last vector exist
+    start:  the values to add to; zeros if there are none
+    """
+    lanes = e.width
+    ty = type_text(dtype, lanes)
+    zeros = [["zeroinitializer"] * vectors for _ in rows]
+    tile = start or zeros
+
+    def walk(level: int, a_at: str, b_at: str, tile: Tile) -> Tile:
+        if level == len(loops):
+            return _products(e, dtype, rows, a_at, b, b_at, vectors, mask, tile, fused)
+        trips, a_step, b_step = loops[level]
+        if trips == "1":
+            return walk(level + 1, a_at, b_at, tile)
+        top, before = e.new_label("sum"), e.block
+        number = next(e.names)
+        i, at_a, at_b = f"%k{number}", f"%ka{number}", f"%kb{number}"
+        carried = [[f"%s{next(e.names)}" for _ in row] for row in tile]
+        e.lines.append(f"  br label %{top}")
+        e.start_block(top)
+        phis = len(e.lines)
+        with e.scope():
+            new = walk(level + 1, at_a, at_b, carried)
+            e.lines += [
+                f"  {i}n = add nuw nsw i64 {i}, 1",
+                f"  {at_a}n = add nsw i64 {at_a}, {a_step}",
+                f"  {at_b}n = add nsw i64 {at_b}, {b_step}",
+                f"  {i}c = icmp slt i64 {i}n, {trips}",
+            ]
+            leave = e.new_label("summed")
+            e.lines.append(f"  br i1 {i}c, label %{top}, label %{leave}")
+            back = e.block
+        counters = [(i, "0", f"{i}n"), (at_a, a_at, f"{at_a}n"), (at_b, b_at, f"{at_b}n")]
+        texts = [
+            f"  {name} = phi i64 [ {first}, %{before} ], [ {following}, %{back} ]"
+            for name, first, following in counters
+        ]
+        texts += [
+            f"  {c} = phi {ty} [ {s}, %{before} ], [ {n}, %{back} ]"
+            for cs, ss, ns in zip(carried, tile, new, strict=True)
+            for c, s, n in zip(cs, ss, ns, strict=True)
+        ]
+        e.lines[phis:phis] = texts
+        e.start_block(leave)
+        return new
+
+    return walk(0, "0", "0", tile)
+
+
+def _products(
+    e: TextEmitter,
+    dtype: DType,
+    rows: Sequence[str],
+    a_at: str,
+    b: str,
+    b_at: str,
+    vectors: int,
+    mask: str,
+    tile: Tile,
+    fused: bool,
+) -> Tile:
+    """One k: a row of B, times an element of each row of A."""
+    lanes = e.width
+    b_row = element(e, dtype, b, b_at)
+    right = [
+        e.load(
+            dtype,
+            element(e, dtype, b_row, str(v * lanes)),
+            lanes,
+            mask=mask if v == vectors - 1 else "",
+        )
+        for v in range(vectors)
+    ]
+    new: Tile = []
+    for row, sums in zip(rows, tile, strict=True):
+        value = e.load(dtype, element(e, dtype, row, a_at), 1)
+        left = e.spread(Operand(value, True), dtype)
+        new.append(
+            [multiply_add(e, dtype, fused, left, x, s) for x, s in zip(right, sums, strict=True)]
+        )
+    return new
+
+
+def store_tile(
+    e: TextEmitter,
+    dtype: DType,
+    tile: Tile,
+    rows: Sequence[str],
+    *,
+    mask: str = "",
+    add: bool = False,
+) -> None:
+    """Write a tile to `rows` of C (pointers), or `add` it to what is there."""
+    lanes = e.width
+    ty = type_text(dtype, lanes)
+    plus = "fadd" if dtype.kind == "f" else "add"
+    for row, values in zip(rows, tile, strict=True):
+        for v, value in enumerate(values):
+            at = element(e, dtype, row, str(v * lanes))
+            on = mask if v == len(values) - 1 else ""
+            if add:
+                old = e.load(dtype, at, lanes, mask=on)
+                value = e.value_of(f"{plus} {ty} {old}, {value}")
+            e.store(dtype, value, at, lanes, mask=on)
+
+
+def lane_mask(e: TextEmitter, count: str) -> str:
+    """The lanes below `count` (an i32)."""
+    spread = e.spread(Operand(count, True), I32)
+    numbers = ", ".join(f"i32 {k}" for k in range(e.width))
+    return e.value_of(f"icmp slt <{e.width} x i32> <{numbers}>, {spread}")
+
+
+def tile_function(
+    target: Target,
+    dtype: DType,
+    rows: int,
+    vectors: int,
+    *,
+    adjacent: bool = False,
+    masked: bool = False,
+) -> Function:
+    """A micro-kernel for matrices, as an LLVM function:
+
+        void @name(ptr a, i64 a_step, ptr b, i64 b_step, ptr c, i64 c_step, i64 depth, i1 add,
+                   i32 last)
+
+    C[i, j] (+)= sum over k < depth of A(i, k) * B(k, j); `add` says whether to add. Steps are in
+    elements: those of B and C lead from row to row. Rows of A are `a_step` apart and a row's
+    elements side by side, or, if `adjacent`, a column's elements are side by side and columns
+    `a_step` apart. If `masked`, only `last` lanes of the last vector exist, in B and in C.
+    """
+    lanes = target.lanes(dtype.itemsize)
+    kind = ("t" if adjacent else "") + ("m" if masked else "")
+    element_name = f"{dtype.kind}{dtype.itemsize * 8}"
+    name = f"tile_{element_name}_{rows}x{vectors}{'_' + kind if kind else ''}"
+    e = TextEmitter(target, [], lanes)
+    mask = lane_mask(e, "%last") if masked else ""
+    step = "1" if adjacent else "%a_step"
+    a_rows = _rows(e, dtype, "%a", step, rows)
+    loop = Sum("%depth", "%a_step" if adjacent else "1", "%b_step")
+    fused = has_fma(target)
+    tile = sum_tile(e, dtype, a_rows, "%b", vectors, [loop], fused=fused, mask=mask)
+    c_rows = _rows(e, dtype, "%c", "%c_step", rows)
+    e.lines.append("  br i1 %add, label %more, label %new")
+    for label, add in (("more", True), ("new", False)):
+        e.start_block(label)
+        with e.scope():
+            store_tile(e, dtype, tile, c_rows, mask=mask, add=add)
+        e.lines.append("  ret void")
+    head = (
+        f"define internal void @{name}(ptr %a, i64 %a_step, ptr %b, i64 %b_step, ptr %c, "
+        f"i64 %c_step, i64 %depth, i1 %add, i32 %last) noinline nounwind {{\nentry:\n"
+    )
+    text = head + "\n".join(e.lines) + "\n}\n"
+    return Function(name, text, frozenset(e.declarations))
+
+
+def _rows(e: TextEmitter, dtype: DType, base: str, step: str, count: int) -> list[str]:
+    """Pointers to `count` rows that are `step` elements apart."""
+    rows = [base]
+    for i in range(1, count):
+        offset = str(i * int(step)) if step.isdigit() else e.value_of(f"mul nsw i64 {step}, {i}")
+        rows.append(element(e, dtype, base, offset))
+    return rows
