@@ -1,21 +1,35 @@
-"""Results as a table: medians, and jitney's time as a share of each other framework's."""
+"""Results as tables: times, and how many times faster jitney is than the best of the others.
+
+python -m benchmarks.report benchmarks/results/NAME.json            print the tables
+python -m benchmarks.report benchmarks/results/NAME.json --readme   put the short one in README.md
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
 import statistics
+import sys
+from pathlib import Path
 from typing import Any
 
-Cell = dict[str, Any]  # median, least, first, error, or reason
+from .rows import ROWS
+
+Cell = dict[str, Any]  # median, least, first, error, memory, or reason
+Cells = dict[str, Cell]
+
+ROOT = Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
+PEERS = ("numpy", "numba", "jax", "torch", "torch_compile")
 
 
-def summarise(samples: list[float], first: float, error: float) -> Cell:
+def summarise(samples: list[float], prepared: Cell) -> Cell:
     return {
         "median": statistics.median(samples),
         "least": min(samples),
         "samples": len(samples),
-        "first": first,
-        "error": error,
+        **{key: prepared[key] for key in ("first", "error", "memory")},
     }
 
 
@@ -39,40 +53,149 @@ def table(header: list[str], lines: list[list[str]]) -> str:
     return "\n".join([join(header), rule, *map(join, lines)])
 
 
-def calls_table(results: dict[str, dict[str, Cell]], frameworks: list[str]) -> str:
-    """Rows of medians; beside a framework's time how many times faster jitney is than it."""
+def median(cells: Cells, framework: str) -> float | None:
+    found: float | None = cells.get(framework, {}).get("median")
+    return found
+
+
+def best_peer(cells: Cells) -> tuple[str, float] | None:
+    """The fastest of the others, and its median."""
+    times = [(t, f) for f in PEERS if (t := median(cells, f)) is not None]
+    return (min(times)[1], min(times)[0]) if times else None
+
+
+def ratio(cells: Cells) -> float | None:
+    """The best peer's time over jitney's: above 1, jitney is the fastest."""
+    own, best = median(cells, "jitney"), best_peer(cells)
+    return None if own is None or best is None else best[1] / own
+
+
+def geometric_mean(run: dict[str, Any]) -> float | None:
+    ratios = [r for cells in run["rows"].values() if (r := ratio(cells)) is not None]
+    return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else None
+
+
+def calls_table(run: dict[str, Any], frameworks: list[str]) -> str:
+    """Medians of all; the best peer's over jitney's beside the goal; the share of the machine's
+    limit (bandwidth or arithmetic) that jitney reaches."""
     lines = []
-    for row, cells in results.items():
-        own = cells.get("jitney", {}).get("median", math.nan)
-        line = [row]
+    for name, cells in run["rows"].items():
+        own, found, row = median(cells, "jitney"), ratio(cells), ROWS[name]
+        least = run.get("limits", {}).get(name)
+        lines.append(
+            [
+                name,
+                *(seconds(t) if (t := median(cells, f)) is not None else "-" for f in frameworks),
+                "-" if found is None else f"{found:.2f}x",
+                "-" if row.goal is None else f"{row.goal:g}x",
+                "-" if own is None or least is None else f"{100 * least / own:.0f}%",
+            ]
+        )
+    return table(["row", *frameworks, "best peer / jitney", "goal", "of limit"], lines)
+
+
+def short_table(run: dict[str, Any]) -> str:
+    """What the README shows: jitney, the best of the others and who it is."""
+    lines = []
+    for name, cells in run["rows"].items():
+        own, best, found = median(cells, "jitney"), best_peer(cells), ratio(cells)
+        if own is None or best is None or found is None:
+            continue
+        who = best[0].replace("torch_compile", "torch.compile")
+        lines.append(
+            [ROWS[name].title, seconds(own), f"{seconds(best[1])} ({who})", f"{found:.2f}"]
+        )
+    return table(["", "jitney", "best other", "times faster"], lines)
+
+
+def latency_table(latency: dict[str, Any]) -> str:
+    frameworks = [f for f in latency if isinstance(latency[f], dict)]
+    cases = list(dict.fromkeys(case for f in frameworks for case in latency[f]["cases"]))
+    lines = []
+    for case in cases:
+        for kind in ("first", "cached", "second"):
+            line = [f"{case}, {kind}"]
+            for framework in frameworks:
+                value = latency[framework]["cases"].get(case, {}).get(kind)
+                line.append("-" if value is None else seconds(value))
+            lines.append(line)
+    for kind, show in (("import", seconds), ("installed", lambda b: f"{b / 1e6:.0f} MB")):
+        line = [kind]
         for framework in frameworks:
-            cell = cells.get(framework, {})
-            if "median" not in cell:
-                line.append("-")
-                continue
-            text = seconds(cell["median"])
-            if framework != "jitney" and not math.isnan(own):
-                text += f" ({cell['median'] / own:.2f}x)"
-            line.append(text)
+            value = latency[framework].get(kind)
+            line.append("-" if value is None else show(value))
         lines.append(line)
-    return table(["row", *frameworks], lines)
+    return table(["fresh process", *frameworks], lines)
 
 
-def startup_table(results: dict[str, Any]) -> str:
-    lines = []
-    for framework, found in results.items():
-        if isinstance(found, str):
-            lines.append([framework, "-", "-"])
-        else:
-            lines.append([framework, seconds(found["import"]), seconds(found["first_call"])])
-    return table(["fresh process", "import", "first call of x * 2 + 1"], lines)
-
-
-def reasons(results: dict[str, dict[str, Cell]]) -> list[str]:
+def reasons(rows: dict[str, Cells]) -> list[str]:
     """Why each dash is a dash, each reason once."""
     found: dict[str, list[str]] = {}
-    for row, cells in results.items():
+    for row, cells in rows.items():
         for framework, cell in cells.items():
             if "reason" in cell:
                 found.setdefault(f"{framework}: {cell['reason']}", []).append(row)
-    return [f"{reason} [{', '.join(rows)}]" for reason, rows in found.items()]
+    return [f"{reason} [{', '.join(names)}]" for reason, names in found.items()]
+
+
+def everything(run: dict[str, Any], frameworks: list[str]) -> str:
+    """All tables of a run, with what one has to know to read them."""
+    parts = []
+    if run["rows"]:
+        parts += [
+            "Median time of a call. Above 1x jitney is faster than the fastest of the others.\n",
+            calls_table(run, frameworks),
+        ]
+        if (mean := geometric_mean(run)) is not None:
+            parts.append(f"\nGeometric mean: {mean:.2f}x")
+        parts += [f"  - {line}" for line in reasons(run["rows"])]
+    if run.get("latency"):
+        parts += [
+            "\nFresh processes. first: from the function to its first result; cached: the same with a"
+            "\nfilled disk cache; second: x * 3 + 2 compiled after it. Imports are not counted in these.\n",
+            latency_table(run["latency"]),
+        ]
+    return "\n".join(parts)
+
+
+def readme_section(run: dict[str, Any]) -> str:
+    mean = geometric_mean(run)
+    versions = ", ".join(
+        f"{name} {version}"
+        for name, version in run["versions"].items()
+        if version and name not in ("jitney", "torch_compile")
+    )
+    return "\n".join(
+        [
+            BEGIN,
+            f"{run['machine']}, {run['threads']} threads, {run['date']}; {versions}. Geometric mean: "
+            f"{mean:.2f} times faster than the fastest of the others in each row.",
+            "",
+            short_table(run),
+            END,
+        ]
+    )
+
+
+def with_section(readme: str, section: str) -> str:
+    """README with what stands between the markers replaced; raises ValueError if there are none."""
+    start, end = readme.index(BEGIN), readme.index(END) + len(END)
+    return readme[:start] + section + readme[end:]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.report")
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--readme", action="store_true", help="rewrite README.md's table")
+    options = parser.parse_args()
+    run = json.loads(options.results.read_text())
+    if options.readme:
+        path = ROOT / "README.md"
+        path.write_text(with_section(path.read_text(), readme_section(run)))
+    else:
+        print(everything(run, [f for f, version in run["versions"].items() if version]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

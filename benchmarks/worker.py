@@ -14,6 +14,7 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+from .memory import MemoryPeak
 from .rows import ROWS, Array
 
 BLOCK_SECONDS = 3e-4  # shorter calls are timed in blocks of this length
@@ -22,20 +23,23 @@ BLOCK_SECONDS = 3e-4  # shorter calls are timed in blocks of this length
 class Worker:
     """The parent's handle. If the framework is missing, `version` is None and `reason` says why."""
 
-    def __init__(self, framework: str, cpus: int | None) -> None:
+    def __init__(self, framework: str, cpus: int | None, realtime: bool = False) -> None:
         context = multiprocessing.get_context("spawn")
         self.framework = framework
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, framework, cpus), daemon=True)
+        self._process = context.Process(
+            target=serve, args=(theirs, framework, cpus, realtime), daemon=True
+        )
         self._process.start()
         theirs.close()
         reply = self._receive()
         self.version: str | None = reply.get("version")
         self.reason: str = reply.get("reason", "")
 
-    def prepare(self, row: str, quick: bool, reference: list[Array]) -> dict[str, Any]:
-        """Compile, check, warm up. Replies with `first` (seconds) and `error`, or with `reason`."""
-        return self._ask("prepare", row, quick, reference)
+    def prepare(self, row: str, small: bool, reference: list[Array]) -> dict[str, Any]:
+        """Compile, check, warm up. Replies with `first` (seconds), `error` (in units of what the row
+        tolerates) and `memory` (bytes that a call takes at its peak), or with `reason`."""
+        return self._ask("prepare", row, small, reference)
 
     def time(self, budget: float) -> list[float]:
         """Seconds per call, for about `budget` seconds."""
@@ -61,10 +65,12 @@ class Worker:
         return reply
 
 
-def serve(connection: Connection, framework: str, cpus: int | None) -> None:
+def serve(connection: Connection, framework: str, cpus: int | None, realtime: bool) -> None:
     """The child's side: answer requests until the parent closes the pipe."""
     if cpus is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cpus])
+    if realtime:  # before the import: threads that the framework starts inherit it
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     try:
         from .frameworks import load
 
@@ -92,11 +98,11 @@ def serve(connection: Connection, framework: str, cpus: int | None) -> None:
         connection.send(reply)
 
 
-def prepare(module: Any, row: str, quick: bool, reference: list[Array]) -> tuple[Any, Any]:
-    if row not in module.ROWS:
+def prepare(module: Any, name: str, small: bool, reference: list[Array]) -> tuple[Any, Any]:
+    row = ROWS[name]
+    if row.implementation not in {**module.ROWS, **getattr(module, "MAKERS", {})}:
         return {"reason": "not written for this framework"}, None
-    definition = ROWS[row]
-    function, arguments = module.prepare(row, definition.inputs(quick))
+    function, arguments = module.prepare(row, row.inputs(small))
     wait = module.wait
 
     def call() -> Any:
@@ -105,11 +111,12 @@ def prepare(module: Any, row: str, quick: bool, reference: list[Array]) -> tuple
     start = time.perf_counter()
     result = call()
     first = time.perf_counter() - start
-    error = definition.error(result, reference)
+    error = row.error(module.arrays(result), reference)
     del result
     call()
-    call()
-    return {"first": first, "error": error}, call
+    with MemoryPeak() as memory:
+        call()
+    return {"first": first, "error": error, "memory": memory.bytes}, call
 
 
 def samples(call: Any, budget: float) -> list[float]:

@@ -1,14 +1,15 @@
 """How each framework writes the rows down: one module per framework, loaded in its own process.
 
-A module has `ROWS` (name of the row -> function or its maker), `version()`,
-`prepare(row, inputs) -> (callable, arguments)` and `wait(result)`, which returns only when the
-result is there. A row that a module lacks is shown as a dash with the reason.
+A module has `ROWS` (the row's `implementation` -> function, or what makes it), `version()`,
+`prepare(row, inputs) -> (callable, arguments)`, `wait(result)`, which returns only when the result
+is there, and `arrays(result)`, which makes its arrays NumPy's. A row that a module lacks is shown
+as a dash with the reason.
 """
 
 import importlib
 from types import ModuleType
 
-NAMES = ("jitney", "numpy", "numba", "jax", "torch")
+NAMES = ("jitney", "numpy", "numba", "jax", "torch", "torch_compile")
 
 
 def load(name: str) -> ModuleType:

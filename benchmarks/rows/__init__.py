@@ -1,0 +1,35 @@
+"""What is computed: for each row its inputs, and the NumPy program that defines the answer.
+
+One module per theme. The reference answer is the NumPy program on float64 copies of the inputs;
+`tolerance` bounds max|got - reference| / max|reference| of each output, and `mismatch` the share of
+integer outputs that may differ. Each framework writes the rows in its own words (`frameworks/`).
+"""
+
+from . import (
+    broadcasting,
+    calls,
+    indexing,
+    learning,
+    loops,
+    matrices,
+    networks,
+    pointwise,
+    products,
+)
+from .row import ROWS, Array, Row, as_list, map_arrays
+
+__all__ = ["ROWS", "Array", "Row", "as_list", "map_arrays"]
+
+# in the order of the table
+for _module in (
+    calls,
+    pointwise,
+    matrices,
+    products,
+    broadcasting,
+    loops,
+    learning,
+    networks,
+    indexing,
+):
+    ROWS.update(_module.rows)
