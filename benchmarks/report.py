@@ -151,8 +151,9 @@ def everything(run: dict[str, Any], frameworks: list[str]) -> str:
         parts += [f"  - {line}" for line in reasons(run["rows"])]
     if run.get("latency"):
         parts += [
-            "\nFresh processes. first: from the function to its first result; cached: the same with a"
-            "\nfilled disk cache; second: x * 3 + 2 compiled after it. Imports are not counted in these.\n",
+            "\nFresh processes. first: from the function to its first result; cached: the same with"
+            "\na filled disk cache; second: x * 3 + 2 compiled after it. Imports are not counted"
+            "\nin these.\n",
             latency_table(run["latency"]),
         ]
     return "\n".join(parts)

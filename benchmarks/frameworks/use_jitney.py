@@ -184,7 +184,7 @@ def conv_grad(x: Array, w: Array, cotangent: Array) -> tuple[Array, ...]:
 
 @row
 def conv_transpose(x: Array, w: Array) -> Array:
-    return jt.conv_transpose(x, w, strides=2, padding="SAME")
+    return jt.conv_transpose(x, w, 2, padding=((2, 1), (2, 1)))
 
 
 def causal(q: Array, k: Array, v: Array) -> Array:

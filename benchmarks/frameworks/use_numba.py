@@ -581,7 +581,7 @@ def logistic_descent(f):
 
 @row
 def lstm(f):
-    zero, one = f(0), f(1)
+    one = f(1)
 
     @parallel
     def run(x, wx, wh, bias):

@@ -16,8 +16,8 @@ __all__ = ["ROWS", "arrays", "prepare", "version", "wait"]
 
 NAMES = """
 call_1 call_3 call_dict slices_500 axpb gelu black_scholes softmax layernorm logsumexp cross_entropy
-sum_rows sum_columns sum_all variance argmax cumsum_columns cumsum_rows matmul_1024 dense n_body attention
-gather scatter_add
+sum_rows sum_columns sum_all variance argmax cumsum_columns cumsum_rows matmul_1024 dense n_body
+attention gather scatter_add
 """.split()
 
 
