@@ -14,6 +14,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64
+from .functions import UNITS, call
 from .index import ZERO, Data, Index, Var, delinearise, linear, variables
 from .index import contiguous_strides as strides_of
 from .kernel import Access, Array, Bound, Demand
@@ -105,6 +106,8 @@ class Pointwise:
         operands = [self.at(v, index, mask) for v in op.operands]
         if op.name == "pow" and op.result.dtype.kind == "i":
             operands[1] = self._natural(op, operands[1], mask)
+        if op.name in UNITS and op.result.dtype.kind == "f":
+            return call(op.name, operands)
         return EXPANSIONS[op.name](*operands, **op.attrs)
 
     def _natural(self, op: Op, exponent: Expr, mask: Expr | None) -> Expr:

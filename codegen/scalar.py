@@ -81,6 +81,7 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
         0,
         "attr: an index expression of the kernel IR, int64; emitted by the kernel emitter",
     ),
+    "call": (-1, "attr: a Function (`codegen.functions`): an elementwise op as one node"),
     "loop": (-1, "attr: a LoopBody; operands are the initial values, values are read by `result`"),
     "result": (1, "attr: position. One of the values of a `loop`"),
 }
@@ -88,6 +89,7 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
 
 _F32_OVERFLOW = 2.0**128 - 2.0**103  # from here on rounding to float32 gives infinity
 NOTHING: frozenset[Any] = frozenset()
+FREE = frozenset(("const", "load", "var", "index", "result"))  # nodes that are no work
 
 
 class Expr:

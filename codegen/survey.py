@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .functions import Function
 from .index import Data, Div, Index, linear, of_var
 from .kernel import Access, Stage
-from .scalar import Expr
-
-FREE = frozenset(("const", "load", "var", "index", "result"))  # nodes that are no work
+from .scalar import FREE, Expr
 
 
 class Survey(NamedTuple):
     """`indices`: every index that the stage uses, memory accesses as element offsets.
     `size`: nodes of its value that are work, those in bodies of loops and in computed indices apart.
     `loops`: whether a loop is in it that runs as a rule. `checks`: whether it checks bounds.
+    `calls`: the elementwise functions that it has as units, once per call.
     """
 
     indices: list[Index]
     size: int
     loops: bool
     checks: bool
+    calls: list[Function]
 
 
 def survey(stage: Stage) -> Survey:
@@ -28,6 +29,7 @@ def survey(stage: Stage) -> Survey:
     if stage.chunks is not None:  # the loop over chunks says where a chunk begins: it stays apart
         indices.append(of_var(stage.dims[stage.chunks.axis]) * stage.chunks.length)
     inside: list[Index] = list(stage.index)
+    calls: list[Function] = []
     later: list[Expr] = []  # what computes indices, and bodies of loops
     seen: set[Expr] = set()
     loops = checks = False
@@ -50,11 +52,13 @@ def survey(stage: Stage) -> Survey:
                 inside.append(node.attr)
             elif op in ("bounded", "demanded"):
                 checks = True
+            elif op == "call":
+                calls.append(node.attr)
             elif op == "loop":
                 loops = loops or not node.attr.rare
                 later += (node.attr.test, *node.attr.new)
         if size < 0:
-            size = sum(1 for n in seen if n.op not in FREE)
+            size = sum(1 for n in seen if n.op not in FREE) + sum(f.size - 1 for f in calls)
         while inside:
             for atom in inside.pop().terms:
                 if isinstance(atom, Data):
@@ -62,4 +66,4 @@ def survey(stage: Stage) -> Survey:
                 elif isinstance(atom, Div):
                     inside.append(atom.index)
         pending, later = later, []
-    return Survey(indices, size, loops, checks)
+    return Survey(indices, size, loops, checks, calls)

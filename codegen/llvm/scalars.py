@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...ir.types import BOOL
+from ..functions import Function
 from ..scalar import DType, Expr, LoopBody
 from .instructions import INSTRUCTIONS, SCALAR_TYPES, number, type_text
 from .text import Operand, TargetLike, TextEmitter
@@ -139,7 +140,25 @@ class ScalarEmitter(TextEmitter):
         if node.op == "loop":
             self._results[node] = self._emit_loop(node, node.attr)
             return Operand("", True)
+        if node.op == "call":
+            return self.call(node.attr, [self._memo[a] for a in node.args])
         return self.emit_leaf(node)
+
+    def call(self, function: Function, operands: Sequence[Operand]) -> Operand:
+        """An elementwise function of emitted operands, written here."""
+        memo, log = self._memo, self._memo_log
+        self._memo, self._memo_log = {}, []
+        outside = [self._bound.get(p.attr) for p in function.params]
+        for param, operand in zip(function.params, operands, strict=True):
+            self._bound[param.attr] = operand
+        result = self.operand(function.root)
+        self._memo, self._memo_log = memo, log
+        for param, before in zip(function.params, outside, strict=True):
+            if before is None:
+                del self._bound[param.attr]
+            else:
+                self._bound[param.attr] = before
+        return result
 
     def _emit_loop(self, node: Expr, body: LoopBody) -> list[Operand]:
         """head: carries, test; body: new values, kept back in lanes that are done; exit."""
@@ -354,7 +373,7 @@ class ScalarEmitter(TextEmitter):
         return True
 
 
-_PURE = INSTRUCTIONS.keys() | {"const", "var", "result", "loop"}
+_PURE = INSTRUCTIONS.keys() | {"const", "var", "result", "loop", "call"}
 
 
 def _inputs(node: Expr) -> tuple[Expr, ...]:

@@ -1,0 +1,70 @@
+"""Elementwise functions that a module calls, instead of having them written out at every use.
+
+    define internal fastcc <16 x float> @tanh_16_0(<16 x float> %x0) { ... }
+
+LLVM's time grows with the instructions, and more than in proportion with those of one loop. So a
+function that a kernel, or the kernels so far, have many times over is emitted once and called, on whole
+vectors: what a call costs is little beside the work of one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, MutableMapping, MutableSet
+
+from ..functions import Function
+from .instructions import type_text
+from .scalars import ScalarEmitter
+from .text import TargetLike
+
+WRITTEN_OUT = 300  # instructions of one function that a module has written out, about, at most
+RARE = 4  # a function with a rare part is so much longer than the part that always runs
+
+
+class FunctionTable:
+    """The called functions of one module. `texts` are their definitions, in order of first use."""
+
+    def __init__(
+        self,
+        target: TargetLike,
+        declarations: MutableSet[str],
+        definitions: MutableMapping[str, str],
+    ) -> None:
+        self.target = target
+        self.declarations = declarations
+        self.definitions = definitions
+        self.texts: list[str] = []
+        self._names: dict[tuple[Function, int], str] = {}
+        self._written: Counter[Function] = Counter()
+
+    def called(self, uses: Iterable[Function]) -> frozenset[Function]:
+        """Which of a kernel's functions it should call; the others count as written out in it."""
+        found = set()
+        for function, count in Counter(uses).items():
+            length = count * function.size * (RARE if function.rare else 1)
+            if self._written[function] + length > WRITTEN_OUT and len(function.params) < 4:
+                found.add(function)
+            else:
+                self._written[function] += length
+        return frozenset(found)
+
+    def name(self, function: Function, lanes: int) -> str:
+        """The symbol of the function at this width, which is emitted when it is first asked for."""
+        name = self._names.get((function, lanes))
+        if name is None:
+            name = f"@{function.name}_{lanes}_{len(self._names)}"
+            self._names[function, lanes] = name
+            self.texts.append(self._emit(function, lanes, name))
+        return name
+
+    def _emit(self, function: Function, lanes: int, name: str) -> str:
+        e = ScalarEmitter(
+            self.target, [], lanes, declarations=self.declarations, definitions=self.definitions
+        )
+        for k, param in enumerate(function.params):
+            e.bind(param, f"%x{k}")
+        result = e.emit(function.root)
+        given = ", ".join(f"{e.type(p.dtype)} %x{k}" for k, p in enumerate(function.params))
+        ty = type_text(function.root.dtype, lanes)
+        body = "\n".join([*e.lines, f"  ret {ty} {result}"])
+        return f"define internal fastcc {ty} {name}({given}) nounwind {{\nentry:\n{body}\n}}"
