@@ -33,6 +33,7 @@ from ..kernel import (
 from ..schedule import schedule
 from ..target import Target
 from . import control, sorting, tapes
+from .functions import FunctionTable
 from .gemm import gemm
 from .kernels import KernelEmitter
 
@@ -57,6 +58,7 @@ class EntryEmitter:
         self.declarations: set[str] = set()
         self.definitions: dict[str, str] = {}
         self.imports: set[str] = set()
+        self.elementwise = FunctionTable(target, self.declarations, self.definitions)
         self.constants: dict[Array, str] = {}
         self.slots: dict[Array, str] = {}
         self.context_words = CONTEXT_WORDS_AT_LEAST
@@ -90,7 +92,9 @@ class EntryEmitter:
         declarations = "\n".join(sorted(self.declarations))
         if self.uses_tapes:
             entry += tapes.wrapper(self.name)
-        return "\n".join([globals_, declarations, *self.helpers, kernels, entry, ""])
+        return "\n".join(
+            [globals_, declarations, *self.helpers, *self.elementwise.texts, kernels, entry, ""]
+        )
 
     def program(self, program: Program) -> None:
         for step in program.steps:
@@ -163,7 +167,7 @@ class EntryEmitter:
 
     def kernel(self, step: Kernel) -> None:
         plan = schedule(step, self.target)
-        emitter = KernelEmitter(step, plan, self.target, self.definitions)
+        emitter = KernelEmitter(step, plan, self.target, self.definitions, self.elementwise)
         text = emitter.function()
         name = self.functions.get(text)
         if name is None:

@@ -1,6 +1,6 @@
 """Elementwise functions that a module calls, instead of having them written out at every use.
 
-    define internal fastcc <16 x float> @tanh_16_0(<16 x float> %x0) { ... }
+    define internal fastcc <16 x float> @tanh.16.0(<16 x float> %x0) { ... }
 
 LLVM's time grows with the instructions, and more than in proportion with those of one loop. So a
 function that a kernel, or the kernels so far, have many times over is emitted once and called, on whole
@@ -52,7 +52,7 @@ class FunctionTable:
         """The symbol of the function at this width, which is emitted when it is first asked for."""
         name = self._names.get((function, lanes))
         if name is None:
-            name = f"@{function.name}_{lanes}_{len(self._names)}"
+            name = f"@{function.name}.{lanes}.{len(self._names)}"
             self._names[function, lanes] = name
             self.texts.append(self._emit(function, lanes, name))
         return name

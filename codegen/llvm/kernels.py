@@ -10,12 +10,15 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from ..functions import Function
 from ..index import Index, Var, linear, of_var
 from ..kernel import Array, Kernel, Nest, Stage
 from ..math import EXPANSIONS
 from ..schedule import Loops, Schedule
 from ..target import Target
 from .accesses import AccessEmitter
+from .functions import FunctionTable
+from .instructions import type_text
 from .loops import Values
 from .reductions import Reduction, apply, reduction
 from .streams import TileEmitter
@@ -26,7 +29,12 @@ class KernelEmitter(AccessEmitter):
     """Emits one kernel under one schedule."""
 
     def __init__(
-        self, kernel: Kernel, plan: Schedule, target: Target, definitions: dict[str, str]
+        self,
+        kernel: Kernel,
+        plan: Schedule,
+        target: Target,
+        definitions: dict[str, str],
+        functions: FunctionTable,
     ) -> None:
         super().__init__(target, [], plan.width, definitions=definitions)
         self.kernel = kernel
@@ -39,6 +47,8 @@ class KernelEmitter(AccessEmitter):
         self.registers: dict[Array, Operand] = {}
         self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}  # row buffers
         self.pointers: dict[Array, str] = {}
+        self.functions = functions
+        self.called = functions.called(f for s in plan.surveys.values() for f in s.calls)
         self.checks = any(s.checks for s in plan.surveys.values())
         self.arrays = self._memory_arrays()
         self.idempotent = self._is_idempotent()
@@ -228,6 +238,19 @@ class KernelEmitter(AccessEmitter):
         left = self.value_of(f"sub i64 {chunks.total}, {start}")
         short = self.value_of(f"icmp slt i64 {left}, {chunks.length}")
         return self.value_of(f"select i1 {short}, i64 {left}, i64 {chunks.length}")
+
+    def call(self, function: Function, operands: Sequence[Operand]) -> Operand:
+        if function not in self.called:
+            return super().call(function, operands)
+        uniform = all(x.uniform for x in operands)
+        lanes = 1 if uniform else self.width
+        given = [
+            f"{type_text(p.dtype, lanes)} {x.text if uniform else self.spread(x, p.dtype)}"
+            for p, x in zip(function.params, operands, strict=True)
+        ]
+        name = self.functions.name(function, lanes)
+        ty = type_text(function.root.dtype, lanes)
+        return Operand(self.value_of(f"call fastcc {ty} {name}({', '.join(given)})"), uniform)
 
     # Stages.
 
