@@ -216,13 +216,23 @@ class Matmul:
 
 @dataclass(slots=True, eq=False)
 class Sort:
-    """Sort `source` along its last axis into `target`; `indices` asks for the permutation."""
+    """Sort rows of encoded elements, `keys`, into `target`; see `lower_sorting` for the kinds.
 
-    source: Array
+    `keys` and `scratch` (of the same size) are overwritten, and `counts`.
+    """
+
+    keys: Array
     target: Array
     scratch: Array
-    indices: bool
+    counts: Array
+    kind: str
+    key_bits: int
     loc: SourceLine | None = None
+
+    @property
+    def axis(self) -> int:
+        """The axis that rows run along: the last, or last but one if elements are pairs."""
+        return -2 if self.kind == "pairs" else -1
 
 
 @dataclass(slots=True, eq=False)
@@ -394,7 +404,7 @@ def direct(step: Any) -> tuple[list[Array], list[Array]]:
         case Matmul():
             return [step.a, step.b], [step.c]
         case Sort():
-            return [step.source], [step.target, step.scratch]
+            return [step.keys], [step.keys, step.target, step.scratch, step.counts]
         case Copy():
             return [step.source], [step.target]
         case Check():

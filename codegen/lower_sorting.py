@@ -1,10 +1,28 @@
-"""Lowering of sort and argsort: rows along the last axis are sorted by a routine of the target."""
+"""Lowering of sort and argsort: elements are encoded as unsigned keys, sorted as such, and decoded.
+
+Encoding and decoding are stages like any other, so they fuse with what makes and uses the elements:
+
+    kind     element                                          key
+    value    the number, order-preserving, unsigned           all of it
+    float    as value; -0.0 and 0.0 have neighbouring codes   the same for both zeros
+    packed   (key << 32) | position, for argsort              its upper half: 8, 16 or 32 bits of it
+    pairs    position, key: two int64, for argsort            the second
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..ir.graph import Op
+from ..ir.types import BOOL, I64
+from .index import ZERO, Index
 from .kernel import Array, Sort, Stage
 from .lower import Lowering, indices, lowering, variables
+from .pointwise import index_value
+from .scalar import DType, Expr, binary, bitcast, const, convert, ne, select
+from .sort_blocks import count_words
+
+U8, U32, U64 = np.dtype(np.uint8), np.dtype(np.uint32), np.dtype(np.uint64)
 
 
 @lowering("sort", "argsort")
@@ -14,20 +32,80 @@ def _sort(low: Lowering, op: Op) -> None:
     shape = tuple(source.shape[d] for d in order)
     dims = variables(shape)
     where = dict(zip(order, indices(dims), strict=True))
+    own = tuple(where[d] for d in range(len(order)))
+    code = code_dtype(source.dtype)
+    kind = "value" if source.dtype.kind != "f" else "float"
+    if op.name == "argsort":
+        kind = "packed" if code.itemsize <= 4 else "pairs"
+    element = U64 if op.name == "argsort" else code
+    whole = (*shape, 2) if kind == "pairs" else shape
+    keys, ordered, scratch = (
+        Array(whole, element, name=name) for name in ("keys", "sorted", "scratch")
+    )
+    at = indices(dims)
     p = low.point()
-    rows = Array(shape, source.dtype, name="rows")
-    scratch = Array(shape[-1:], op.result.dtype, name="scratch")
-    expr = p.at(source, tuple(where[d] for d in range(len(order))))
-    low.emit(p, Stage(rows, dims, expr, ops=["copy"], loc=op.loc))
-    if axis == len(shape) - 1:
-        array = low.array_for(op.result)
-        low.items.append(Sort(rows, array, scratch, op.name == "argsort", op.loc))
+    value = p.at(source, own)
+    if op.name == "argsort":
+        key = encode(value + 0.0 if value.dtype.kind == "f" else value)
+        position = convert(index_value(at[-1]), U64)
+        if kind == "packed":
+            key = (convert(key, U64) << 32) | position
+            low.emit(p, Stage(keys, dims, key, ops=[op.name], loc=op.loc))
+        else:
+            for half, part in enumerate((position, key)):
+                place = (*at, Index(half))
+                stage = Stage(keys, dims, part, index=place, ops=[op.name], loc=op.loc, whole=False)
+                low.emit(p, stage)
     else:
-        ordered = Array(shape, op.result.dtype, name="sorted")
-        low.items.append(Sort(rows, ordered, scratch, op.name == "argsort", op.loc))
-        array = low.array_for(op.result)
-        p = low.point()
-        expr = p.load(ordered, indices(dims), None)
-        at = tuple(where[d] for d in range(len(order)))
-        low.emit(p, Stage(array, dims, expr, index=at, ops=["copy"], loc=op.loc))
+        low.emit(p, Stage(keys, dims, encode(value), ops=[op.name], loc=op.loc))
+    bits = 8 * code.itemsize
+    rows = keys.size // max(shape[-1] * (2 if kind == "pairs" else 1), 1)
+    counts = Array((rows * count_words(shape[-1]),), U32, name="counts")
+    if keys.size:
+        low.items.append(Sort(keys, ordered, scratch, counts, kind, bits, op.loc))
+    array = low.array_for(op.result)
+    p = low.point()
+    if op.name == "sort":
+        result = decode(p.load(ordered, at, None), source.dtype)
+    elif kind == "packed":
+        found = p.load(ordered, at, None)
+        result = convert(binary("and", found, 0xFFFFFFFF), I64)
+    else:
+        result = convert(p.load(ordered, (*at, ZERO), None), I64)
+    low.emit(p, Stage(array, dims, result, index=own, ops=["copy"], loc=op.loc))
     low.arrays[op.result] = array
+
+
+def code_dtype(dtype: DType) -> DType:
+    """The unsigned integers that elements are encoded as."""
+    return U8 if dtype == BOOL else np.dtype(f"u{dtype.itemsize}")
+
+
+def _sign(code: DType) -> int:
+    return 1 << (8 * code.itemsize - 1)
+
+
+def encode(x: Expr) -> Expr:
+    """An unsigned integer that is larger the later `x` sorts; the largest of all for NaN."""
+    code = code_dtype(x.dtype)
+    if x.dtype.kind in "bu":
+        return convert(x, code)
+    bits = bitcast(x, code)
+    sign = const(_sign(code), code)
+    if x.dtype.kind == "i":
+        return bits ^ sign
+    ones = const(2 * _sign(code) - 1, code)
+    key = bits ^ select(bits >= sign, ones, sign)
+    return select(ne(x, x), ones, key)
+
+
+def decode(key: Expr, dtype: DType) -> Expr:
+    """The element of `dtype` that was encoded."""
+    code = key.dtype
+    if dtype.kind in "bu":
+        return convert(key, dtype)
+    sign = const(_sign(code), code)
+    if dtype.kind == "i":
+        return bitcast(key ^ sign, dtype)
+    ones = const(2 * _sign(code) - 1, code)
+    return bitcast(key ^ select(key >= sign, sign, ones), dtype)

@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import build, compiled
 
+import jitney as jt
 from jitney.codegen.llvm.sorting import RUN
+from jitney.codegen.sort_blocks import SHORT
 from jitney.ir.types import DTYPE_NAMES
+from jitney.runtime import pool
 
 DTYPES = list(DTYPE_NAMES.values())
-LENGTHS = [1, 2, 3, RUN - 1, RUN, RUN + 1, 2 * RUN, 2 * RUN + 1, 5 * RUN + 7, 1000, 4097]
+LENGTHS = [1, 2, 3, RUN - 1, RUN, RUN + 1, 2 * RUN + 1, 5 * RUN + 7, SHORT, SHORT + 1, 4097]
 SHAPES = [(3, 40, 29), (26, 2, 1), (1, 1, 60), (30, 30, 30), (0, 3, 2), (2, 0, 5)]
 
 
@@ -104,3 +107,24 @@ def test_sorts_of_computed_and_reversed_values():
 
     (got,) = compiled(build(descending, x)).run([x])
     np.testing.assert_array_equal(got, -np.sort(x, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u2"])
+def test_blocks(dtype):
+    """Long enough to be sorted in several blocks, by several threads; several such rows."""
+    rng = np.random.default_rng(5)
+    before = pool.get_threads()
+    try:
+        for threads in (1, 3):
+            pool.set_threads(threads)
+            check(sample(rng, 200_003, np.dtype(dtype), kinds=50_000))
+            check(sample(rng, (3, 70_001), np.dtype(dtype), kinds=9))
+    finally:
+        pool.set_threads(before)
+
+
+def test_a_sort_fuses_with_what_is_around_it():
+    f = jt.jit(lambda x: np.sort(x * x)[:, ::-1] + 1)
+    x = np.random.default_rng(3).standard_normal((7, 600)).astype("f4")
+    np.testing.assert_array_equal(f(x), np.sort(x * x)[:, ::-1] + 1)
+    assert f.explain(x).count("parallel") <= 2

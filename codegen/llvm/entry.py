@@ -218,16 +218,14 @@ class EntryEmitter:
         self.line(f"call void @{run}(ptr @{name}, ptr %ctx, i64 {length}, i64 {grain})")
 
     def sort(self, step: Sort) -> None:
-        n = step.source.shape[-1]
-        rows = math.prod(step.source.shape[:-1])
-        function = sorting.sort_function(step.source.dtype, step.indices)
+        function = sorting.sort_function(step)
         self.helpers.update(dict.fromkeys(function.texts))
         self.declarations |= function.declarations
-        self.line(
-            f"call void @{function.name}(ptr {self.pointer(step.source)}, "
-            f"ptr {self.pointer(step.target)}, ptr {self.pointer(step.scratch)}, "
-            f"i64 {rows}, i64 {n})"
-        )
+        self.imports.add(Target.PARALLEL_FOR)
+        memory = (step.keys, step.target, step.scratch, step.counts)
+        pointers = ", ".join(f"ptr {self.pointer(a)}" for a in memory)
+        rows = math.prod(step.keys.shape[: step.axis])
+        self.line(f"call void @{function.name}({pointers}, i64 {rows})")
 
     def check(self, step: Check) -> None:
         flag = self.op(f"load i8, ptr {self.pointer(step.flag)}, align 1")

@@ -1,105 +1,98 @@
-"""Sorting rows, as an LLVM function per dtype: a stable merge sort.
+"""Sorting rows of unsigned keys, as LLVM functions for each kind of element.
 
-Runs of `RUN` elements are sorted by insertion, then merged bottom-up between the target and a scratch
-row. NaN sorts after every number, as in NumPy; equal elements keep their order. For argsort the
-elements that move are int64 positions, compared by the keys they point at.
+What is sorted has been encoded: larger keys sort later, and NaN has the largest (see `lower_sorting`).
+Short rows are sorted by a stable merge sort: runs of `RUN` elements by insertion, then merged bottom-up
+between the target and the keys. Long rows go by `radix`. Rows are shared among threads.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...ir.types import BOOL, I64, dtype_name
-from ..scalar import DType
-from .instructions import SCALAR_TYPES
+from ..kernel import Sort
+from ..sort_blocks import SHORT, count_words
+from .radix import radix_functions
 
 RUN = 24
 
 
 @dataclass(frozen=True)
 class SortFunction:
-    """`void @name(ptr source, ptr target, ptr scratch, i64 rows, i64 n)` and what it needs."""
+    """`void @name(ptr keys, ptr target, ptr scratch, ptr counts, i64 rows)`, and what it needs."""
 
     name: str
     texts: tuple[str, ...]  # whole functions
     declarations: frozenset[str]
 
 
-def sort_function(dtype: DType, indices: bool) -> SortFunction:
-    """The function that sorts rows of `dtype`, or (`indices`) finds the permutation that does."""
-    name = f"{'argsort' if indices else 'sort'}_{dtype_name(dtype)}"
-    key = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-    element = "i64" if indices else key
-    size = I64.itemsize if indices else dtype.itemsize
-    fields = {
-        "name": name,
-        "E": element,
-        "size": size,
-        "key_size": dtype.itemsize,
-        "run": RUN,
-        "begin_block": "number" if indices else "row",
-        "begin": _BEGIN_INDICES if indices else _BEGIN_VALUES.format(size=size),
+DECLARATIONS = frozenset(
+    {
+        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+        "declare void @jitney_parallel_for(ptr, ptr, i64, i64)",
     }
-    before = (_less_of_indices if indices else _less_of_values)(dtype, key)
-    texts = (
-        f"define internal i1 @{name}_before{before}",
-        f"define internal void @{name}_insertion{_INSERTION.format(**fields)}",
-        f"define internal void @{name}_merge{_MERGE.format(**fields)}",
-        f"define internal void @{name}{_ROWS.format(**fields)}",
-    )
-    return SortFunction(
-        name, texts, frozenset({"declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"})
-    )
+)
 
 
-def _comparison(dtype: DType, key: str) -> str:
-    """LLVM text that sets %r: whether key %x sorts strictly before key %y."""
-    if dtype.kind == "f":
-        return (
-            f"  %lt = fcmp olt {key} %x, %y\n"
-            f"  %ynan = fcmp uno {key} %y, %y\n"
-            f"  %xnum = fcmp ord {key} %x, %x\n"
-            "  %last = and i1 %ynan, %xnum\n"
-            "  %r = or i1 %lt, %last\n"
+def sort_function(step: Sort) -> SortFunction:
+    """The function that sorts the rows of a step."""
+    n = step.keys.shape[step.axis]
+    key_bits = step.key_bits
+    size = {"packed": 8, "pairs": 16}.get(step.kind, step.keys.dtype.itemsize)
+    element, key = f"i{8 * size}", f"i{key_bits}"
+    long = n > SHORT
+    name = f"sort_{step.kind}{key_bits}_{'long' if long else 'short'}"
+    if long:
+        texts = radix_functions(name, element, key, _load_key(step.kind, size, key_bits))
+    else:
+        less = _LESS_ZEROS if step.kind == "float" else _LESS
+        fields = {"name": name, "E": element, "size": size, "run": RUN, "top": 8 * size - 1}
+        insertion = _INSERTION.replace("{less}", less.replace("{x}", "v").replace("{y}", "u"))
+        merge = _MERGE.replace("{less}", less.replace("{x}", "y").replace("{y}", "x"))
+        texts = tuple(t.format(**fields) for t in (insertion, merge, _SHORT_ROW))
+    words = count_words(n)
+    rows = _ROWS.format(
+        name=name, size=size, words=words, fixed=n, grain=max(1, SHARED // max(n, 1))
+    )
+    return SortFunction(f"{name}_{n}", (*texts, rows), DECLARATIONS)
+
+
+def _load_key(kind: str, size: int, key_bits: int) -> str:
+    """Text that sets %key to the key of element %i of %from."""
+    offset = {"packed": 4, "pairs": 8}.get(kind, 0)
+    text = (
+        f"  %key_byte = mul i64 %i, {size}\n"
+        f"  %key_half = getelementptr i8, ptr %from, i64 {offset}\n"
+        "  %key_at = getelementptr i8, ptr %key_half, i64 %key_byte\n"
+    )
+    name = "raw" if kind == "float" else "key"
+    text += f"  %{name} = load i{key_bits}, ptr %key_at, align {key_bits // 8}\n"
+    if kind == "float":
+        text += (
+            f"  %upper = lshr i{key_bits} %raw, {key_bits - 1}\n"
+            f"  %lower = xor i{key_bits} %upper, 1\n"
+            f"  %key = add i{key_bits} %raw, %lower\n"
         )
-    return f"  %r = icmp {'slt' if dtype.kind == 'i' else 'ult'} {key} %x, %y\n"
+    return text
 
 
-def _less_of_values(dtype: DType, key: str) -> str:
-    return (
-        f"(ptr %keys, {key} %x, {key} %y) alwaysinline nounwind {{\n"
-        f"entry:\n{_comparison(dtype, key)}  ret i1 %r\n}}\n"
-    )
+SHARED = 1 << 12  # elements that a thread should sort at a time
 
+# Whether element x sorts strictly before element y.
+_LESS = "  %c = icmp ult {E} %{x}, %{y}\n"
 
-def _less_of_indices(dtype: DType, key: str) -> str:
-    return (
-        "(ptr %keys, i64 %i, i64 %j) alwaysinline nounwind {\nentry:\n"
-        f"  %px = getelementptr {key}, ptr %keys, i64 %i\n"
-        f"  %x = load {key}, ptr %px, align {dtype.itemsize}\n"
-        f"  %py = getelementptr {key}, ptr %keys, i64 %j\n"
-        f"  %y = load {key}, ptr %py, align {dtype.itemsize}\n"
-        f"{_comparison(dtype, key)}  ret i1 %r\n}}\n"
-    )
-
-
-_BEGIN_VALUES = """  %row_bytes = mul i64 %n, {size}
-  call void @llvm.memcpy.p0.p0.i64(ptr %d, ptr %s, i64 %row_bytes, i1 false)
-  br label %runs
-"""
-
-_BEGIN_INDICES = """  br label %number
-number:
-  %q = phi i64 [ 0, %row ], [ %qn, %number ]
-  %pq = getelementptr i64, ptr %d, i64 %q
-  store i64 %q, ptr %pq, align 8
-  %qn = add i64 %q, 1
-  %qc = icmp slt i64 %qn, %n
-  br i1 %qc, label %number, label %runs
+# The same for encoded floats: the keys below the middle move up by one, so that -0.0 equals 0.0.
+_LESS_ZEROS = """  %{x}_up = lshr {E} %{x}, {top}
+  %{x}_low = xor {E} %{x}_up, 1
+  %{x}_key = add {E} %{x}, %{x}_low
+  %{y}_up = lshr {E} %{y}, {top}
+  %{y}_low = xor {E} %{y}_up, 1
+  %{y}_key = add {E} %{y}, %{y}_low
+  %c = icmp ult {E} %{x}_key, %{y}_key
 """
 
 # Sort a[lo..hi) by insertion.
-_INSERTION = """(ptr %keys, ptr %a, i64 %lo, i64 %hi) nounwind {{
+_INSERTION = """define internal void @{name}_insertion(ptr %a, i64 %lo, i64 %hi) nounwind {{
 entry:
   %first = add i64 %lo, 1
   br label %outer
@@ -119,8 +112,7 @@ look:
   %jn = add i64 %j, -1
   %pj = getelementptr {E}, ptr %a, i64 %jn
   %u = load {E}, ptr %pj, align {size}
-  %less = call i1 @{name}_before(ptr %keys, {E} %v, {E} %u)
-  br i1 %less, label %move, label %place
+{less}  br i1 %c, label %move, label %place
 move:
   %to = getelementptr {E}, ptr %a, i64 %j
   store {E} %u, ptr %to, align {size}
@@ -136,7 +128,7 @@ done:
 """
 
 # Merge a[lo..mid) and a[mid..hi) into b[lo..hi).
-_MERGE = """(ptr %keys, ptr %a, ptr %b, i64 %lo, i64 %mid, i64 %hi) nounwind {{
+_MERGE = """define internal void @{name}_merge(ptr %a, ptr %b, i64 %lo, i64 %mid, i64 %hi) nounwind {{
 entry:
   br label %head
 head:
@@ -152,8 +144,7 @@ take:
   %x = load {E}, ptr %px, align {size}
   %py = getelementptr {E}, ptr %a, i64 %j
   %y = load {E}, ptr %py, align {size}
-  %c = call i1 @{name}_before(ptr %keys, {E} %y, {E} %x)
-  %v = select i1 %c, {E} %y, {E} %x
+{less}  %v = select i1 %c, {E} %y, {E} %x
   %pk = getelementptr {E}, ptr %b, i64 %k
   store {E} %v, ptr %pk, align {size}
   %step = zext i1 %c to i64
@@ -176,34 +167,26 @@ rest:
 }}
 """
 
-_ROWS = """(ptr %source, ptr %target, ptr %scratch, i64 %rows, i64 %n) nounwind {{
+_SHORT_ROW = """define internal void @{name}_row(ptr %keys, ptr %target, ptr %scratch, ptr %counts,
+    i64 %n) nounwind {{
 entry:
-  %any = icmp sgt i64 %n, 0
-  br i1 %any, label %head, label %end
-head:
-  %r = phi i64 [ 0, %entry ], [ %rn, %next ]
-  %go = icmp slt i64 %r, %rows
-  br i1 %go, label %row, label %end
-row:
-  %at = mul i64 %r, %n
-  %sb = mul i64 %at, {key_size}
-  %s = getelementptr i8, ptr %source, i64 %sb
-  %db = mul i64 %at, {size}
-  %d = getelementptr i8, ptr %target, i64 %db
-{begin}runs:
-  %lo = phi i64 [ %hi0, %one ], [ 0, %{begin_block} ]
+  %row_bytes = mul i64 %n, {size}
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %keys, i64 %row_bytes, i1 false)
+  br label %runs
+runs:
+  %lo = phi i64 [ %hi0, %one ], [ 0, %entry ]
   %some = icmp slt i64 %lo, %n
   br i1 %some, label %one, label %pass
 one:
   %hi0 = add i64 %lo, {run}
   %over = icmp slt i64 %hi0, %n
   %hi = select i1 %over, i64 %hi0, i64 %n
-  call void @{name}_insertion(ptr %s, ptr %d, i64 %lo, i64 %hi)
+  call void @{name}_insertion(ptr %target, i64 %lo, i64 %hi)
   br label %runs
 pass:
   %w = phi i64 [ {run}, %runs ], [ %w2, %merged ]
-  %a = phi ptr [ %d, %runs ], [ %b, %merged ]
-  %b = phi ptr [ %scratch, %runs ], [ %a, %merged ]
+  %a = phi ptr [ %target, %runs ], [ %b, %merged ]
+  %b = phi ptr [ %keys, %runs ], [ %a, %merged ]
   %short = icmp slt i64 %w, %n
   br i1 %short, label %pairs, label %finish
 pairs:
@@ -217,22 +200,63 @@ pair:
   %l2 = add i64 %m0, %w
   %hc = icmp slt i64 %l2, %n
   %h = select i1 %hc, i64 %l2, i64 %n
-  call void @{name}_merge(ptr %s, ptr %a, ptr %b, i64 %l, i64 %m, i64 %h)
+  call void @{name}_merge(ptr %a, ptr %b, i64 %l, i64 %m, i64 %h)
   br label %pairs
 merged:
   %w2 = mul i64 %w, 2
   br label %pass
 finish:
-  %there = icmp eq ptr %a, %d
-  br i1 %there, label %next, label %back
+  %there = icmp eq ptr %a, %target
+  br i1 %there, label %out, label %back
 back:
-  %bytes = mul i64 %n, {size}
-  call void @llvm.memcpy.p0.p0.i64(ptr %d, ptr %a, i64 %bytes, i1 false)
-  br label %next
-next:
-  %rn = add i64 %r, 1
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %a, i64 %row_bytes, i1 false)
+  br label %out
+out:
+  ret void
+}}
+"""
+
+_ROWS = """define internal void @{name}_{fixed}_rows(ptr %ctx, i64 %lo, i64 %hi) nounwind {{
+entry:
+  %keys = load ptr, ptr %ctx, align 8
+  %target_at = getelementptr ptr, ptr %ctx, i64 1
+  %target = load ptr, ptr %target_at, align 8
+  %scratch_at = getelementptr ptr, ptr %ctx, i64 2
+  %scratch = load ptr, ptr %scratch_at, align 8
+  %counts_at = getelementptr ptr, ptr %ctx, i64 3
+  %counts = load ptr, ptr %counts_at, align 8
   br label %head
-end:
+head:
+  %r = phi i64 [ %lo, %entry ], [ %r_next, %row ]
+  %more = icmp slt i64 %r, %hi
+  br i1 %more, label %row, label %out
+row:
+  %row_bytes = mul i64 {fixed}, {size}
+  %at = mul i64 %r, %row_bytes
+  %k = getelementptr i8, ptr %keys, i64 %at
+  %t = getelementptr i8, ptr %target, i64 %at
+  %s = getelementptr i8, ptr %scratch, i64 %at
+  %words = mul i64 %r, {words}
+  %c = getelementptr i32, ptr %counts, i64 %words
+  call void @{name}_row(ptr %k, ptr %t, ptr %s, ptr %c, i64 {fixed})
+  %r_next = add i64 %r, 1
+  br label %head
+out:
+  ret void
+}}
+
+define internal void @{name}_{fixed}(ptr %keys, ptr %target, ptr %scratch, ptr %counts, i64 %rows)
+    nounwind {{
+entry:
+  %ctx = alloca [4 x ptr], align 8
+  store ptr %keys, ptr %ctx, align 8
+  %target_at = getelementptr ptr, ptr %ctx, i64 1
+  store ptr %target, ptr %target_at, align 8
+  %scratch_at = getelementptr ptr, ptr %ctx, i64 2
+  store ptr %scratch, ptr %scratch_at, align 8
+  %counts_at = getelementptr ptr, ptr %ctx, i64 3
+  store ptr %counts, ptr %counts_at, align 8
+  call void @jitney_parallel_for(ptr @{name}_{fixed}_rows, ptr %ctx, i64 %rows, i64 {grain})
   ret void
 }}
 """
