@@ -106,6 +106,7 @@ _FROM_NUMPY = (
     *("pi", "e", "inf", "nan", "newaxis"),
     *("bool", "bool_", "int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64", "float32", "float64"),
+    *("complex64", "complex128"),
     *("finfo", "iinfo"),
 )
 

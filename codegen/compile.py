@@ -9,10 +9,9 @@ must keep that meaning, up to the rounding of reductions and contractions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 
 from ..ir.graph import Graph
-from ..ir.types import TensorType
+from ..ir.types import TensorType, Type, is_complex, real_dtype
 from . import (  # noqa: F401  (imported for the lowerings that they register)
     lower_contraction,
     lower_control,
@@ -40,32 +39,20 @@ def compile_graph(
     target: Target,
     input_strides: Sequence[tuple[int, ...]] | None = None,
     fastmath: bool = False,
+    signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
 ) -> NativeModule:
     """Native code for `graph` on `target`.
 
     `input_strides` gives the layout of each input, in elements; None means C-contiguous. Tokens among
-    parameters and outputs take no part in the call.
+    parameters and outputs take no part in the call. `signature`, the types of inputs and outputs as
+    the caller has them, says which pairs of them are the parts of one complex array.
     """
-    types = [v.tensor for v in graph.params if isinstance(v.type, TensorType)]
+    taken, returned = signature or (graph.input_types, graph.output_types)
+    types = [t for t in taken if isinstance(t, TensorType)]
+    results = [t for t in returned if isinstance(t, TensorType)]
     strides = [tuple(s) for s in input_strides or [contiguous_strides(t.shape) for t in types]]
-    given = iter(zip(types, strides, strict=True))
-    positions = count()
-    inputs: list[Array | None] = []
-    for v in graph.params:
-        if not isinstance(v.type, TensorType):
-            inputs.append(None)
-            continue
-        type_, layout = next(given)
-        inputs.append(
-            Array(type_.shape, type_.dtype, "input", strides=layout, position=next(positions))
-        )
-    positions = count()
-    outputs = [
-        Array(v.shape, v.dtype, "output", position=next(positions))
-        if isinstance(v.type, TensorType)
-        else None
-        for v in graph.outputs
-    ]
+    inputs = _arrays("input", taken, strides)
+    outputs = _arrays("output", returned, [contiguous_strides(t.shape) for t in results])
     context = Context(target)
     program, _ = lower(graph, inputs, outputs, context)
     arena = plan(program)
@@ -83,7 +70,7 @@ def compile_graph(
         entry=ENTRY,
         inputs=types,
         input_strides=strides,
-        outputs=[v.tensor for v in graph.outputs if isinstance(v.type, TensorType)],
+        outputs=results,
         arena_bytes=arena,
         imports=entry.imports,
         errors=context.errors,
@@ -92,6 +79,28 @@ def compile_graph(
         + [_matmul_report(s) for s in products],
         work=None if unknown else flops,
     )
+
+
+def _arrays(
+    kind: str, types: Sequence[Type], strides: Sequence[tuple[int, ...]]
+) -> list[Array | None]:
+    """An array for each input or output; two for a complex one, which lie interleaved in its memory."""
+    found: list[Array | None] = []
+    layouts = enumerate(strides)
+    for t in types:
+        if not isinstance(t, TensorType):
+            found.append(None)
+            continue
+        position, steps = next(layouts)
+        if not is_complex(t.dtype):
+            found.append(Array(t.shape, t.dtype, kind, strides=steps, position=position))
+            continue
+        steps = tuple(2 * s for s in steps)
+        found += [
+            Array(t.shape, real_dtype(t.dtype), kind, strides=steps, position=position, start=k)
+            for k in (0, 1)
+        ]
+    return found
 
 
 def _report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:

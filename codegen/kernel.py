@@ -30,10 +30,11 @@ class Array:
     """Memory for one value: an input, an output, a constant, or a temporary.
 
     `strides` are in elements. `offset` (bytes into the arena) is set by the memory plan for the kind
-    "temp". `data` holds a constant's contents.
+    "temp". `data` holds a constant's contents. An input or output begins `start` elements into its
+    buffer: the parts of complex numbers share one.
     """
 
-    __slots__ = ("shape", "dtype", "kind", "strides", "name", "position", "offset", "data")
+    __slots__ = ("shape", "dtype", "kind", "strides", "name", "position", "offset", "data", "start")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class Array:
         position: int = -1,
         name: str = "",
         data: np.ndarray[Any, Any] | None = None,
+        start: int = 0,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
@@ -54,6 +56,7 @@ class Array:
         self.name = name
         self.offset = -1
         self.data = data
+        self.start = start
 
     @property
     def size(self) -> int:

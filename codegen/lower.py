@@ -151,11 +151,14 @@ class Lowering:
 
     # Materialising values.
 
-    def array_for(self, value: Value) -> Array:
-        """New memory for a value: its target if it is an output, else a temporary."""
-        target = self.target_of.pop(value, None)
-        if target is not None:
-            return target
+    def array_for(self, value: Value, strided: bool = False) -> Array:
+        """New memory for a value: its target if it is an output, else a temporary.
+
+        A target that is not contiguous only serves those who ask for `strided` memory.
+        """
+        target = self.target_of.get(value)
+        if target is not None and (strided or target.contiguous):
+            return self.target_of.pop(value)
         type_ = memory_type(value)
         assert type_ is not None, "an order token has no memory"
         return Array(type_.shape, type_.dtype, name=value.name)
@@ -164,7 +167,7 @@ class Lowering:
         """The array that holds `value`, filled by a new stage if it was inlined so far."""
         array = self.arrays.get(value)
         if array is None:
-            array = self.array_for(value)
+            array = self.array_for(value, strided=True)
             self._store(value, array)
             self.arrays[value] = array
         return array
@@ -218,7 +221,7 @@ class Lowering:
         wanted = [v for v in op.results if self.users[v] or v in self.outputs]
         exprs = [p.at(v, indices(dims)) for v in wanted]
         for value, expr in zip(wanted, exprs, strict=True):
-            array = self.array_for(value)
+            array = self.array_for(value, strided=True)
             self.emit(p, Stage(array, dims, expr, loc=op.loc))
             self.arrays[value] = array
 

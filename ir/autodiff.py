@@ -30,13 +30,13 @@ from typing import Any
 from .build import Builder
 from .graph import Graph, Op, Value
 from .opdef import DerivativeError, GraphError
-from .types import TapeType, TensorType, Type, is_float
+from .types import TapeType, TensorType, Type, is_inexact
 
 
 def is_differentiable(type: Type) -> bool:
-    """Whether values of this type carry a derivative: float tensors and tapes do, nothing else."""
+    """Whether values of this type carry a derivative: float and complex tensors, and tapes, do."""
     if isinstance(type, TensorType):
-        return is_float(type.dtype)
+        return is_inexact(type.dtype)
     return isinstance(type, TapeType)
 
 
@@ -181,7 +181,7 @@ def _wrt_params(graph: Graph, wrt: Sequence[int]) -> list[Value]:
             name = param.name or f"number {param.index}"
             raise DerivativeError(
                 f"cannot differentiate with respect to parameter {name} of type {param.type}; "
-                "only float32 and float64 values have derivatives"
+                "only float and complex values have derivatives"
             )
     return params
 

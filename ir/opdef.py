@@ -68,7 +68,7 @@ class OpDef:
     vjp: Callable[..., Any] | None = None
     forward: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
-    dtypes: str = "biuf"  # NumPy kind codes accepted for the operands: the tests sample from these
+    dtypes: str = "biufc"  # NumPy kind codes accepted for the operands: the tests sample from these
     attrs: tuple[str, ...] = ()  # names of the attributes, in printing order
     regions: int = 0
     effect: bool = False  # takes a token as its last operand and gives one as its last result

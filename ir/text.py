@@ -11,8 +11,8 @@
 - Values without a name hint are numbered. Regions follow their op's line, in braces, as graphs.
 - Attributes: ints, floats (`inf`, `-inf`, `nan`), `true`, `false`, `none`, "strings", dtypes
   (`f32`), types (`f32[2,3]`, `tape`), tuples `[1,[2,3]]`, and arrays: `{1.0, 2.0}` lists the
-  elements in C order, `{base64 "..."}` holds the bytes of a large array; the result's type gives
-  shape and dtype.
+  elements in C order, complex ones as `(1.0, 2.0)`, and `{base64 "..."}` holds the bytes of a large
+  array; the result's type gives shape and dtype.
 - A trailing comment `# file:line` or `# file:line in function` is the op's source line. Any other
   comment is only a comment.
 
@@ -159,6 +159,8 @@ def _print_array(array: np.ndarray) -> str:
 def _print_element(x: Any) -> str:
     if x.dtype.kind == "b":
         return "true" if x else "false"
+    if x.dtype.kind == "c":
+        return f"({_print_element(x.real)}, {_print_element(x.imag)})"
     if x.dtype.kind != "f":
         return str(int(x))
     if math.isnan(x):  # NaNs differ in sign and payload: only the plain one is `nan`

@@ -18,7 +18,7 @@ import numpy as np
 from .build import Builder
 from .graph import Graph, SourceLine, Value
 from .opdef import OPS, GraphError
-from .types import DTYPE_NAMES, TensorType, Type, parse_type
+from .types import DTYPE_NAMES, TensorType, Type, parse_type, real_dtype
 
 NAME = r"[^\W\d][\w.]*"
 
@@ -37,6 +37,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SOURCE = re.compile(r"#\s*(?P<file>\S.*):(?P<line>\d+)(?: in (?P<function>.+?))?\s*$")
+Element = str | tuple[str, str]  # the text of a number, of the two parts of a complex one
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -55,7 +56,7 @@ class _Token:
 class _ArrayText:
     """An array attribute before its dtype and shape are known."""
 
-    elements: list[str] | bytes
+    elements: list[Element] | bytes
     token: _Token
 
 
@@ -283,10 +284,15 @@ class _Parser:
                 return _ArrayText(base64.b64decode(text, validate=True), start)
             except binascii.Error as error:
                 raise self.error(str(error), start.position) from None
-        elements = []
+        elements: list[Element] = []
         while not self.accept("}"):
+            pair = self.accept("(")
             token = self.accept("number") or self.expect("name", "an element")
             elements.append(token.text)
+            if pair:
+                self.expect(",")
+                elements[-1] = (token.text, self.expect("number", "an imaginary part").text)
+                self.expect(")")
             if not self.peek("}"):
                 self.expect(",")
         return _ArrayText(elements, start)
@@ -309,7 +315,7 @@ def _number(text: str) -> int | float:
     return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
 
 
-def _array(elements: list[str] | bytes, type: TensorType) -> np.ndarray:
+def _array(elements: list[Element] | bytes, type: TensorType) -> np.ndarray:
     if isinstance(elements, bytes):
         if len(elements) != type.nbytes:
             raise ValueError(f"{len(elements)} bytes are given, {type.nbytes} are needed")
@@ -326,8 +332,17 @@ def _array(elements: list[str] | bytes, type: TensorType) -> np.ndarray:
     return array
 
 
-def _set_element(array: np.ndarray, i: int, text: str) -> None:
+def _set_element(array: np.ndarray, i: int, text: Element) -> None:
     kind = array.dtype.kind
+    if kind == "c":
+        if isinstance(text, str):
+            raise ValueError(f"{text!r} is not a complex number, as in (1.0, 2.0)")
+        parts = array.view(real_dtype(array.dtype))
+        for part, of_part in enumerate(text):
+            _set_element(parts, 2 * i + part, of_part)
+        return
+    if not isinstance(text, str):
+        raise ValueError(f"({', '.join(text)}) is a complex number")
     if kind == "b":
         if text not in ("true", "false"):
             raise ValueError(f"{text!r} is not true or false")

@@ -25,14 +25,19 @@ DTYPE_NAMES: dict[str, np.dtype[Any]] = {
     "u64": np.dtype(np.uint64),
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
+    "c64": np.dtype(np.complex64),
+    "c128": np.dtype(np.complex128),
 }
 _NAME_OF = {dtype: name for name, dtype in DTYPE_NAMES.items()}
 
 BOOL = DTYPE_NAMES["bool"]
+I8 = DTYPE_NAMES["i8"]
 I32 = DTYPE_NAMES["i32"]
 I64 = DTYPE_NAMES["i64"]
 F32 = DTYPE_NAMES["f32"]
 F64 = DTYPE_NAMES["f64"]
+C64 = DTYPE_NAMES["c64"]
+C128 = DTYPE_NAMES["c128"]
 
 
 def is_supported(dtype: np.dtype[Any]) -> bool:
@@ -47,6 +52,25 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f"
+
+
+def is_complex(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "c"
+
+
+def is_inexact(dtype: np.dtype[Any]) -> bool:
+    """Whether values of `dtype` have derivatives: floats and complex numbers do."""
+    return dtype.kind in "fc"
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the parts of a complex dtype; any other is its own."""
+    return {C64: F32, C128: F64}.get(dtype, dtype)
+
+
+def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The complex dtype whose parts are `dtype`, a float dtype."""
+    return {F32: C64, F64: C128}[dtype]
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:

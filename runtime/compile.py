@@ -77,12 +77,13 @@ def _compile(
     options: CompileOptions,
 ) -> Executable:
     from ..codegen.compile import compile_graph
-    from ..ir.passes import optimise
+    from ..ir.passes import optimise, split_complex
 
     start = time.perf_counter()
-    graph = optimise(graph)
+    signature = graph.input_types, graph.output_types
+    graph = optimise(split_complex(graph))
     optimised = time.perf_counter()
-    module = compile_graph(graph, target, strides, fastmath=options.fastmath)
+    module = compile_graph(graph, target, strides, options.fastmath, signature)
     generated = time.perf_counter()
     executable = Executable(module, target)
     executable.timings["optimise"] = optimised - start

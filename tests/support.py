@@ -78,11 +78,11 @@ def same(got: Any, want: Any, rtol: float | None = None, where: str = "result") 
     g, w = np.asarray(got), np.asarray(want)
     assert g.dtype == w.dtype, f"{where}: dtype {g.dtype}, NumPy has {w.dtype}"
     assert g.shape == w.shape, f"{where}: shape {g.shape}, NumPy has {w.shape}"
-    if isinstance(want, (np.generic, bool, int, float)):
+    if isinstance(want, (np.generic, bool, int, float, complex)):
         assert not isinstance(got, np.ndarray), f"{where}: an array, NumPy has a scalar"
-    if w.dtype.kind == "f":
+    if w.dtype.kind in "fc":
         if rtol is None:
-            rtol = 2e-5 if w.dtype == np.float32 else 1e-10
+            rtol = 2e-5 if w.dtype in (np.float32, np.complex64) else 1e-10
         scale = np.max(np.abs(w[np.isfinite(w)]), initial=0)
         np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol * scale, err_msg=where)
     else:

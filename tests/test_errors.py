@@ -323,9 +323,14 @@ def an_object_array() -> None:
     jit(lambda x: x)(np.array([1, None]))  # here
 
 
-@wrong(TypeError, "complex128", "real and the imaginary")
-def a_complex_array() -> None:
-    jit(lambda x: x)(X + 1j)  # here
+@wrong(TypeError, "'floor' not supported", "convert an operand")
+def floor_of_complex_numbers() -> None:
+    jit(lambda x: np.floor(x))(X + 1j)  # here
+
+
+@wrong(TypeError, "real numbers", "holomorphic=True")
+def a_complex_loss() -> None:
+    jt.grad(lambda z: z * z)(1 + 2j)  # here
 
 
 @wrong(TypeError, "masked array", "x.mask")

@@ -193,7 +193,7 @@ def test_gradient_error_is_the_largest_difference() -> None:
         jt.compute_gradient_error(jt.sin, np.arange(3))
 
 
-# One rule for integers, none for complex
+# One rule for integers
 
 
 def test_integers_have_no_derivative_and_none_stands_for_it() -> None:
@@ -208,18 +208,3 @@ def test_integers_have_no_derivative_and_none_stands_for_it() -> None:
     assert tangents[1] is None
     with pytest.raises(TypeError, match="None"):
         f_lin(np.ones(5), n)
-
-
-def test_complex_numbers_are_refused_by_name() -> None:
-    z = np.ones(3, complex)
-    for call in (
-        lambda: jt.grad(lambda z: jt.sum(z))(z),
-        lambda: jt.vjp(jt.sin, z),
-        lambda: jt.jvp(jt.sin, (z,), (z,)),
-        lambda: jt.linearize(jt.sin, z),
-        lambda: jt.jit(jt.sin)(z),
-        lambda: jt.pure_callback(np.sin, z, X),
-        lambda: jt.pure_callback(np.sin, X, z),
-    ):
-        with pytest.raises(TypeError, match="complex"):
-            call()

@@ -17,6 +17,7 @@ from jitney.tracer.promotion import result_dtype, ufunc_dtypes
 DTYPES = list(DTYPE_NAMES.values())
 UFUNCS = [getattr(np, name) for name in sorted(set(LOWERINGS) - {"erf"})]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5, 1e-3, 7.25, -19.0, np.inf, -np.inf, np.nan, 120.0]
+COMPLEX = [0j, 1 + 0j, -1j, 0.5 + 2j, -2.5 - 1j, 3.5 + 0.1j, 1e-3 + 1e-3j, -0.75 + 0.25j]
 
 
 def sample(dtype: np.dtype, count: int = 14, seed: int = 0) -> np.ndarray:
@@ -26,6 +27,8 @@ def sample(dtype: np.dtype, count: int = 14, seed: int = 0) -> np.ndarray:
         values = np.arange(count) % 2 == 0
     elif dtype.kind == "f":
         values = np.array(FLOATS[:count], dtype)
+    elif dtype.kind == "c":
+        values = np.resize(np.array(COMPLEX, dtype), count)
     else:
         info = np.iinfo(dtype)
         corners = [0, 1, 2, 3, 5, 7, 12, info.max, info.max - 1, info.min, info.min + 1]
@@ -77,7 +80,19 @@ def test_binary_ufuncs_over_all_pairs_of_dtypes(ufunc: np.ufunc) -> None:
             differential(ufunc, [x, y])
 
 
-SCALARS = [True, 0, 3, -2, 2.5, np.float32(1.5), np.int8(3), np.float64(2.0), np.bool_(True)]
+SCALARS = [
+    True,
+    0,
+    3,
+    -2,
+    2.5,
+    np.float32(1.5),
+    np.int8(3),
+    np.float64(2.0),
+    np.bool_(True),
+    1.5 - 2j,
+    np.complex64(1j),
+]
 OPERATORS = [
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv),
     *(operator.mod, operator.lt, operator.eq, operator.and_, operator.lshift),
@@ -198,9 +213,9 @@ def test_astype_between_all_dtypes(dtype: np.dtype) -> None:
 
 
 @settings(max_examples=80)
-@given(st.lists(st.sampled_from([*DTYPES, int, float]), min_size=1, max_size=4))
+@given(st.lists(st.sampled_from([*DTYPES, int, float, complex]), min_size=1, max_size=4))
 def test_result_dtype_is_numpys(kinds) -> None:
-    samples = {int: 0, float: 0.0}
+    samples = {int: 0, float: 0.0, complex: 0j}
     want = np.result_type(*(samples.get(k, k) for k in kinds))
     if want in DTYPES:
         assert result_dtype(*kinds) == want

@@ -33,8 +33,6 @@ def check_array(x: Array) -> Array:
 def _dtype_remedy(dtype: np.dtype[Any]) -> str:
     if dtype.kind == "O":
         return "give the array a number dtype with x.astype(np.float64); ragged lists need padding"
-    if dtype.kind == "c":
-        return "pass the real and the imaginary part as two arrays"
     if dtype.kind in "SU":
         return "strings stay outside of the compiled function; pass codes (integers)"
     return "convert it with x.astype(np.float64), or np.float32"
@@ -44,8 +42,8 @@ def refuse(x: Any, what: str, remedy: str | None = None) -> NoReturn:
     """Raise ArgumentError: `x` cannot be traced."""
     complain(
         errors.ArgumentError,
-        f"jitney cannot trace {what}: arrays of bool, integers, float32 and float64, Python and "
-        "NumPy scalars, and pytrees of them, can be traced",
+        f"jitney cannot trace {what}: arrays of bool, integers, float32, float64, "
+        "complex64 and complex128, Python and NumPy scalars, and pytrees of them, can be traced",
         f"{remedy or 'pass an array or a number'}.",
         operands={"value": x},
     )

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.passes.inline_calls import COTANGENT
-from ..ir.types import TOKEN, is_float, is_supported, type_of
+from ..ir.types import TOKEN, is_inexact, is_supported, type_of
 from . import errors, functions, pytree  # noqa: F401  (functions gives tracers operators)
 from .core import (
     Array,
@@ -273,13 +273,13 @@ def is_array(leaf: Any) -> bool:
     return isinstance(leaf, Tracer) or (type(leaf) is np.ndarray and is_supported(leaf.dtype))
 
 
-def is_float_leaf(leaf: Any) -> bool:
-    """Whether a leaf is a float array, tracer or scalar of a dtype that has derivatives."""
+def is_inexact_leaf(leaf: Any) -> bool:
+    """Whether a leaf is a float or complex array, tracer or scalar: these have derivatives."""
     if isinstance(leaf, Tracer):
-        return is_float(leaf.dtype)
+        return is_inexact(leaf.dtype)
     if isinstance(leaf, (np.ndarray, np.generic)):
-        return is_supported(leaf.dtype) and is_float(leaf.dtype)
-    return type(leaf) is float
+        return is_supported(leaf.dtype) and is_inexact(leaf.dtype)
+    return type(leaf) in (float, complex)
 
 
 def present(leaf: Leaf, weak: str | None, scalar: bool, *, fresh: bool = False) -> Any:

@@ -166,7 +166,7 @@ class _Flat:
             )
         fitting = []
         for leaf, type in zip(leaves, self.types, strict=True):
-            if isinstance(leaf, (bool, int, float)) and not type.shape:
+            if isinstance(leaf, (bool, int, float, complex)) and not type.shape:
                 leaf = type.dtype.type(leaf)
             array = np.asarray(leaf)
             if array.shape != type.shape or array.dtype != type.dtype:
@@ -219,7 +219,7 @@ def _append(what: str, handle: PythonFunction, operands: list[Any], ordered: boo
 def _declared(leaf: Any, what: str) -> TensorType:
     if not isinstance(leaf, ShapeDtype):
         if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")) and not isinstance(
-            leaf, (bool, int, float)
+            leaf, (bool, int, float, complex)
         ):
             complain(
                 errors.TransformError,
@@ -234,7 +234,7 @@ def _declared(leaf: Any, what: str) -> TensorType:
 def _is_scalar(leaf: Any) -> bool | None:
     """Whether the function sees a NumPy scalar; None for a leaf that is no array."""
     if isinstance(leaf, np.ndarray):
-        if leaf.dtype.kind not in "biuf":
+        if leaf.dtype.kind not in "biufc":
             refuse(leaf, f"dtype {leaf.dtype} in a callback")
         return False
     if isinstance(leaf, np.generic):

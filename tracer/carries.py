@@ -45,7 +45,7 @@ class Carry:
         self.init = init
         self.leaves, self.tree = pytree.flatten(init)
         for leaf in self.leaves:
-            if not isinstance(leaf, (Tracer, np.ndarray, np.generic, bool, int, float)):
+            if not isinstance(leaf, (Tracer, np.ndarray, np.generic, bool, int, float, complex)):
                 refuse(leaf, f"a {type(leaf).__name__} in the carry of {self.what}")
         self.given = [
             Out(as_value(leaf).tensor, weak_kind(leaf), _is_scalar(leaf)) for leaf in self.leaves

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..ir.types import F32, F64, is_complex, real_dtype
 from . import errors, pytree
-from .application import is_float_leaf
+from .application import is_inexact_leaf
 from .core import Tracer
 from .differentiable import check_callable
 from .errors import complain
 from .transforms import jvp, vjp
 
 # The step balances rounding (eps_machine / step) against truncation (step**2): its cube root.
-_STEP = {"float32": 5e-3, "float64": 6e-6}
-_TOLERANCE = {"float32": 5e-3, "float64": 1e-5}
+_STEP = {F32: 5e-3, F64: 6e-6}
+_TOLERANCE = {F32: 5e-3, F64: 1e-5}
 
 
 def check_grads(
@@ -34,7 +36,8 @@ def check_grads(
     In mode "fwd" the directional derivative of `jt.jvp` is compared, in mode "rev" the product of
     `jt.vjp` with a cotangent, along one random direction (the same in each run). `order=2` checks
     the derivatives of these derivatives too. The step `eps` and the tolerances default to what
-    the lowest precision among the float arguments allows. Integer leaves stay as they are.
+    the lowest precision among the float arguments allows. Integer leaves stay as they are. Complex
+    arguments move in a complex direction, and products are Re(cotangent * tangent).
     """
     check_callable(f, "check_grads")
     unknown = set(modes) - {"fwd", "rev"}
@@ -52,13 +55,14 @@ def check_grads(
                 "call jt.check_grads outside of the compiled function.",
                 operands={"x": leaf},
             )
-    floats = [leaf for leaf in leaves if is_float_leaf(leaf)]
-    dtype = min((np.asarray(x).dtype for x in floats), key=lambda d: d.itemsize, default=None)
+    floats = [leaf for leaf in leaves if is_inexact_leaf(leaf)]
+    parts = (real_dtype(np.asarray(x).dtype) for x in floats)
+    dtype = min(parts, key=lambda d: d.itemsize, default=None)
     if dtype is None:
         raise TypeError("check_grads needs a float argument: integers have no derivative")
-    eps = _STEP[dtype.name] if eps is None else eps
-    rtol = _TOLERANCE[dtype.name] if rtol is None else rtol
-    atol = _TOLERANCE[dtype.name] if atol is None else atol
+    eps = _STEP[dtype] if eps is None else eps
+    rtol = _TOLERANCE[dtype] if rtol is None else rtol
+    atol = _TOLERANCE[dtype] if atol is None else atol
     _check(f, args, order, tuple(modes), eps, rtol, atol, np.random.default_rng(0))
 
 
@@ -80,25 +84,43 @@ def compute_gradient_error(f: Callable[..., Any], x: Any, delta: float = 1e-3) -
                 "call jt.compute_gradient_error outside of the compiled function.",
                 operands={"x": leaf},
             )
-    if not any(is_float_leaf(leaf) for leaf in leaves):
+    if not any(is_inexact_leaf(leaf) for leaf in leaves):
         raise TypeError("compute_gradient_error needs a float argument")
     out, vjp_fn = vjp(f, *args)
     outs, out_tree = pytree.flatten(out)
-    floats = [k for k, y in enumerate(outs) if is_float_leaf(y)]
+    floats = [k for k, y in enumerate(outs) if is_inexact_leaf(y)]
     rows = [_rows(vjp_fn, tree, outs, out_tree, k) for k in floats]
     worst = 0.0
     for i, leaf in enumerate(leaves):
-        if not is_float_leaf(leaf):
+        if not is_inexact_leaf(leaf):
             continue
-        for j in range(np.size(leaf)):
-            moved = [_moved(leaves, i, j, step) for step in (delta, -delta)]
+        for j, way in itertools.product(range(np.size(leaf)), _directions(leaf)):
+            moved = [_moved(leaves, i, j, way * step) for step in (delta, -delta)]
             high, low = (pytree.flatten(f(*pytree.unflatten(tree, m)))[0] for m in moved)
             for k, row in zip(floats, rows, strict=True):
-                difference = np.asarray(high[k], np.float64) - np.asarray(low[k], np.float64)
-                estimate = difference.reshape(-1) / (2 * delta)
-                column = np.array([np.asarray(grads[i]).reshape(-1)[j] for grads in row])
-                worst = max(worst, float(np.max(np.abs(column - estimate), initial=0.0)))
+                estimate = (_wide(high[k]) - _wide(low[k])).reshape(-1) / (2 * delta)
+                # A complex element has a row for its real and one for its imaginary part.
+                seeds = _seeds(outs[k])
+                estimates = np.array([(seed * x).real for x in estimate for seed in seeds])
+                column = np.array([(np.asarray(g[i]).reshape(-1)[j] * way).real for g in row])
+                worst = max(worst, float(np.max(np.abs(column - estimates), initial=0.0)))
     return worst
+
+
+def _directions(leaf: Any) -> tuple[complex, ...]:
+    """Along the real axis, and for complex numbers along the imaginary one."""
+    return (1, 1j) if is_complex(np.asarray(leaf).dtype) else (1,)
+
+
+def _seeds(leaf: Any) -> tuple[complex, ...]:
+    """The cotangents whose products with a tangent are its real and its imaginary part."""
+    return (1, -1j) if is_complex(np.asarray(leaf).dtype) else (1,)
+
+
+def _wide(x: Any) -> Any:
+    """`x` in double precision."""
+    array = np.asarray(x)
+    return array.astype(np.complex128 if is_complex(array.dtype) else np.float64)
 
 
 def _rows(
@@ -106,16 +128,16 @@ def _rows(
 ) -> list[list[Any]]:
     """The rows of the Jacobian for the elements of result `k`: leaves, None for integers."""
     rows = []
-    for j in range(np.size(outs[k])):
-        seeds: list[Any] = [np.zeros_like(y) if is_float_leaf(y) else None for y in outs]
+    for j, way in itertools.product(range(np.size(outs[k])), _seeds(outs[k])):
+        seeds: list[Any] = [np.zeros_like(y) if is_inexact_leaf(y) else None for y in outs]
         one = np.zeros(np.shape(outs[k]), np.asarray(outs[k]).dtype)
-        one.reshape(-1)[j] = 1
+        one.reshape(-1)[j] = way
         seeds[k] = one[()]
         rows.append(in_tree.flatten_up_to(vjp_fn(pytree.unflatten(tree, seeds))))
     return rows
 
 
-def _moved(leaves: list[Any], i: int, j: int, step: float) -> list[Any]:
+def _moved(leaves: list[Any], i: int, j: int, step: complex) -> list[Any]:
     """The leaves, with `step` added to element `j` of leaf `i`."""
     array = np.array(leaves[i])
     array.reshape(-1)[j] += step
@@ -162,10 +184,13 @@ def _random_like(tree: Any, rng: np.random.Generator) -> Any:
     """A direction: normal numbers for float leaves, None for the others."""
 
     def sample(leaf: Any) -> Any:
-        if not is_float_leaf(leaf):
+        if not is_inexact_leaf(leaf):
             return None
         array = np.asarray(leaf)
-        sampled = rng.normal(size=array.shape).astype(array.dtype)
+        sampled = rng.normal(size=array.shape)
+        if is_complex(array.dtype):
+            sampled = sampled + 1j * rng.normal(size=array.shape)
+        sampled = np.asarray(sampled).astype(array.dtype)
         return sampled if isinstance(leaf, np.ndarray) else sampled[()]
 
     return pytree.tree_map(sample, tree)
@@ -182,27 +207,27 @@ def _central_difference(f: Callable[..., Any], args: Any, tangents: Any, eps: fl
         def step(x: Any, t: Any) -> Any:
             if t is None:
                 return x.copy() if isinstance(x, np.ndarray) else x
-            return (x + t * by).astype(x.dtype) if hasattr(x, "dtype") else float(x + t * by)
+            return (x + t * by).astype(x.dtype) if hasattr(x, "dtype") else type(x)(x + t * by)
 
         return pytree.flatten(f(*pytree.tree_map(step, args, tangents)))[0]
 
     high, low = moved(eps), moved(-eps)
     return [
-        (np.asarray(h, np.float64) - np.asarray(l, np.float64)) / (2 * eps)
+        (_wide(h) - _wide(l)) / (2 * eps)
         for h, l in zip(high, low, strict=True)  # noqa: E741
-        if is_float_leaf(h)
+        if is_inexact_leaf(h)
     ]
 
 
 def _inner(a: Any, b: Any) -> np.float64:
     pairs = zip(_floats_only(a), _floats_only(b), strict=True)
-    return np.float64(sum(np.sum(np.asarray(x, np.float64) * y) for x, y in pairs))
+    return np.float64(sum(np.sum((_wide(x) * y).real) for x, y in pairs))
 
 
 def _compare(what: str, found: Any, expected: Any, rtol: float, atol: float) -> None:
     for x, y in zip(_floats_only(found), _floats_only(expected), strict=True):
         np.testing.assert_allclose(
-            np.asarray(x, np.float64),
+            _wide(x),
             y,
             rtol=rtol,
             atol=atol,

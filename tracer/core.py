@@ -30,7 +30,7 @@ import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Graph, Op, SourceLine, Value
-from ..ir.types import BOOL, F64, I64, TOKEN, TensorType, is_float, is_supported, type_of
+from ..ir.types import BOOL, C128, F64, I64, TOKEN, TensorType, is_inexact, is_supported, type_of
 from . import errors
 from .accept import check_array as check_array
 from .accept import refuse as refuse
@@ -40,8 +40,8 @@ from .layout import k_order as k_order
 from .source import user_line
 
 Array = np.ndarray[Any, Any]
-WEAK_DTYPES = {"b": BOOL, "i": I64, "f": F64}
-_WEAK_OF: dict[type, str] = {bool: "b", int: "i", float: "f"}
+WEAK_DTYPES = {"b": BOOL, "i": I64, "f": F64, "c": C128}
+_WEAK_OF: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 
 _current: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
 
@@ -54,8 +54,8 @@ def current_trace() -> Trace | None:
 class EagerBuilder(Builder):
     """A builder that computes each op as it is appended: `arrays[value]` is its ndarray.
 
-    `active` are the float values that depend on what is differentiated: they must not become plain
-    numbers unnoticed, which would cut them off from the derivative.
+    `active` are the float and complex values that depend on what is differentiated: they must not
+    become plain numbers unnoticed, which would cut them off from the derivative.
     """
 
     def __init__(self, graph: Graph, loc: SourceLine | None = None) -> None:
@@ -73,7 +73,7 @@ class EagerBuilder(Builder):
         self.arrays.update(zip(op.results, results, strict=True))
         active = self.active
         if active and op.name != "stop_gradient" and any(v in active for v in op.operands):
-            active.update(v for v in op.results if v.type is not TOKEN and is_float(v.dtype))
+            active.update(v for v in op.results if v.type is not TOKEN and is_inexact(v.dtype))
 
 
 class Capture:
@@ -256,8 +256,8 @@ class ViewStep:
 class Tracer:
     """Stands for an array while a function is traced.
 
-    `weak` is None, or "b", "i", "f" for a Python bool, int, float (it promotes as one, NEP 50).
-    `scalar` tells a NumPy scalar (immutable, what a reduction to 0-d gives) from a 0-d array.
+    `weak` is None, or "b", "i", "f", "c" for a Python bool, int, float, complex: it promotes as one
+    (NEP 50). `scalar` tells a NumPy scalar (immutable, what a reduction to 0-d gives) from a 0-d array.
     """
 
     __slots__ = ("_storage", "_view", "_strides", "type", "weak", "scalar", "__weakref__")
@@ -469,7 +469,7 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
             value = _from_enclosing(x, trace)
     elif isinstance(x, np.ndarray):
         value = trace.capture(check_array(x))
-    elif isinstance(x, (bool, int, float)):
+    elif isinstance(x, (bool, int, float, complex)):
         return _at(trace, lambda b: b.const(x, _scalar_dtype(x) if dtype is None else dtype))
     elif isinstance(x, np.generic) and is_supported(x.dtype):
         return _at(trace, lambda b: b.const(x, dtype))
@@ -489,7 +489,9 @@ def _at(trace: Trace, build: Callable[[Builder], Any]) -> Any:
 def _scalar_dtype(x: Any) -> np.dtype[Any]:
     if isinstance(x, bool):
         return BOOL
-    return np.asarray(x).dtype if isinstance(x, int) else F64
+    if isinstance(x, int):
+        return np.asarray(x).dtype
+    return C128 if isinstance(x, complex) else F64
 
 
 def _from_enclosing(x: Tracer, trace: Trace) -> Value:
@@ -539,7 +541,7 @@ def concrete(x: Tracer | Value) -> Array:
 
 
 def weak_kind(x: Any) -> str | None:
-    """How `x` promotes: "b", "i", "f" for Python scalars and their tracers, None for arrays."""
+    """How `x` promotes: "b", "i", "f", "c" for Python scalars and their tracers, None for arrays."""
     if isinstance(x, Tracer):
         return x.weak
     return _WEAK_OF.get(type(x))

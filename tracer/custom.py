@@ -24,7 +24,7 @@ import numpy as np
 from ..ir.graph import Graph, Value
 from ..ir.opdef import OpDef
 from ..ir.ops.custom import CUSTOM_JVP, CUSTOM_VJP
-from ..ir.types import TensorType, is_float
+from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
 from .application import Application, apply, is_array, spec_of
 from .core import EagerBuilder, Tracer, as_value, current_trace, require_trace, wrap
@@ -149,7 +149,7 @@ class _Call:
         return [
             i
             for i, (leaf, t) in enumerate(zip(self.leaves, self.traced, strict=True))
-            if t and is_float(leaf.dtype)
+            if t and is_inexact(leaf.dtype)
         ]
 
     def run(self, function: Function) -> tuple[Application, list[Value]]:
@@ -181,7 +181,7 @@ class _Call:
         """The floats that the call closes over."""
         outer = [capture.outer for capture in application.traced.captures]
         floats = [v for v in outer if isinstance(v, Value) and isinstance(v.type, TensorType)]
-        return [v for v in dict.fromkeys(floats) if is_float(v.dtype)]
+        return [v for v in dict.fromkeys(floats) if is_inexact(v.dtype)]
 
     def append(
         self,
@@ -284,7 +284,7 @@ class custom_vjp(_Custom):
         """The backward rule as a region of (residuals..., cotangents of float outputs...)."""
         bwd = self.bwd
         assert bwd is not None
-        floats = [is_float(t.dtype) for t in outs]
+        floats = [is_inexact(t.dtype) for t in outs]
         specs = [spec_of(x) for x in saved]
         specs += [
             Spec(t, None, r.scalar) for t, r, f in zip(outs, results, floats, strict=True) if f
@@ -374,7 +374,7 @@ class custom_jvp(_Custom):
         with _after(1):
             region = self._forward(call, out_tree, outs)
         captured = list(dict.fromkeys(region.captured))
-        wanted = [t for t in outs if is_float(t.dtype)]
+        wanted = [t for t in outs if is_inexact(t.dtype)]
         rule = region.close(captured, region.values, wanted, captures_first=True)
         found = call.append(
             CUSTOM_JVP, values, application.results, call.closed(application), captured, rule

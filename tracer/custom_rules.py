@@ -12,9 +12,9 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from ..ir.graph import SourceLine
-from ..ir.types import TensorType, is_float
+from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
-from .application import is_float_leaf
+from .application import is_inexact_leaf
 from .core import Tracer, as_value, require_trace, wrap
 from .differentiable import function_name
 from .regions import show_tree
@@ -54,7 +54,7 @@ def checked_cotangents(found: Any, call: Call, rule: Function) -> list[Any]:
         if i in wanted:
             type = _type_of(call.leaves[i])
             checked.append(_like(leaf, type, f"{name} gave a cotangent", "the argument", rule))
-        elif leaf is not None and not is_float_leaf(call.leaves[i]):
+        elif leaf is not None and not is_inexact_leaf(call.leaves[i]):
             refuse_rule(
                 f"{name} gave a cotangent for an argument without a derivative, "
                 f"{errors.describe(call.leaves[i])}",
@@ -90,7 +90,7 @@ def checked_tangents(
     leaves = _leaves_like(found[1], out_tree, name, "the tangent", rule)
     checked = []
     for leaf, type in zip(leaves, outs, strict=True):
-        if is_float(type.dtype):
+        if is_inexact(type.dtype):
             checked.append(_like(leaf, type, f"{name} gave a tangent", "the result", rule))
     return checked
 
@@ -121,7 +121,7 @@ def _like(leaf: Any, type: TensorType, what: str, whose: str, rule: Function) ->
     """An array of `type`; zeros for None."""
     if leaf is None:
         return wrap(require_trace().builder.zeros(type), scalar=not type.shape)
-    if isinstance(leaf, (bool, int, float)) or (isinstance(leaf, Tracer) and leaf.weak):
+    if isinstance(leaf, (bool, int, float, complex)) or (isinstance(leaf, Tracer) and leaf.weak):
         if not type.shape:
             return wrap(as_value(leaf, type.dtype))
     elif not isinstance(leaf, (Tracer, np.ndarray, np.generic)):

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..ir.types import is_float
+from ..ir.types import F64, is_complex, is_inexact
 from . import errors, pytree
-from .application import Application, Leaf, is_float_leaf
+from .application import Application, Leaf, is_inexact_leaf
 from .core import Tracer, as_value, check_array, current_trace, refuse
 from .errors import complain, describe
 from .tracing import Result
@@ -36,7 +36,7 @@ def tangent_leaves(
         )
     found: list[Leaf] = []
     for leaf, type in zip(leaves, types, strict=True):
-        if not is_float(type.dtype):
+        if not is_inexact(type.dtype):
             if leaf is not None:
                 complain(
                     errors.TransformError,
@@ -45,7 +45,7 @@ def tangent_leaves(
                     operands={what: leaf},
                 )
             continue
-        if isinstance(leaf, (bool, int, float)) and not type.shape:
+        if isinstance(leaf, (bool, int, float, complex)) and not type.shape:
             leaf = type.dtype.type(leaf)
         if not isinstance(leaf, (Tracer, np.ndarray, np.generic)):
             complain(
@@ -74,9 +74,13 @@ def tangent_leaves(
 
 
 def scalar_loss(
-    application: Application, tree: pytree.TreeDef, results: Sequence[Result], fun: Function
+    application: Application,
+    tree: pytree.TreeDef,
+    results: Sequence[Result],
+    fun: Function,
+    holomorphic: bool,
 ) -> Result:
-    """The one result that grad differentiates, checked to be a float scalar."""
+    """The one result that grad differentiates, checked to be a float scalar (else a complex one)."""
     if tree.num_leaves != 1 or tree.num_nodes != 1:
         shown = pytree.unflatten(tree, ["*"] * len(results))
         complain(
@@ -95,19 +99,50 @@ def scalar_loss(
             "reduce it to a scalar with np.sum or np.mean, or use jt.jacrev for the Jacobian, or "
             "jt.vjp for a product with it.",
         )
-    if not is_float(value.dtype):
+    if not is_inexact(value.dtype):
         complain(
             errors.DTypeError,
             f"grad needs a function that returns a float; {function_name(fun)} returned a scalar "
             f"of dtype {value.dtype}",
-            "only float32 and float64 results have derivatives: argmax, comparisons and "
-            "conversions to integers have none.",
+            "only float results have derivatives: argmax, comparisons and conversions to integers "
+            "have none.",
         )
+    check_result(value.dtype, "grad", fun, holomorphic)
     return results[0]
 
 
-def check_float_leaves(positions: Sequence[int], args: Sequence[Any], fun: Function) -> list[int]:
-    """`positions`, made non-negative, of arguments whose leaves all are float32 or float64."""
+def check_result(dtype: Any, what: str, fun: Function, holomorphic: bool) -> None:
+    """A real result, or with `holomorphic` a complex one."""
+    if is_complex(dtype) and not holomorphic:
+        complain(
+            errors.DTypeError,
+            f"{what} needs a function that returns real numbers; {function_name(fun)} returned "
+            f"{dtype}",
+            f"pass holomorphic=True to jt.{what} if the function is complex-differentiable; return "
+            "a real number (abs(z)**2, z.real) for a loss; use jt.vjp or jt.jvp otherwise.",
+        )
+    if holomorphic and not is_complex(dtype):
+        complain(
+            errors.DTypeError,
+            f"{what} with holomorphic=True needs a function that returns complex numbers; "
+            f"{function_name(fun)} returned {dtype}",
+            "leave holomorphic out: the result is real.",
+        )
+
+
+def check_inexact_leaves(
+    positions: Sequence[int],
+    args: Sequence[Any],
+    fun: Function,
+    what: str = "grad",
+    *,
+    holomorphic: bool = False,
+    real: bool = False,
+) -> list[int]:
+    """`positions`, made non-negative, of arguments whose leaves all have derivatives.
+
+    With `holomorphic` all have to be complex, and with `real` (but not `holomorphic`) real.
+    """
     chosen = []
     for position in positions:
         if not -len(args) <= position < len(args):
@@ -120,10 +155,30 @@ def check_float_leaves(positions: Sequence[int], args: Sequence[Any], fun: Funct
         chosen.append(position % len(args))
     for position in chosen:
         for i, leaf in enumerate(pytree.flatten(args[position])[0]):
-            if not is_float_leaf(leaf):
-                name = pytree.leaf_names(args[position], parameter_name(fun, position))[i]
-                _refuse_leaf(leaf, name)
+            if not is_inexact_leaf(leaf):
+                _refuse_leaf(leaf, _name(args, fun, position, i))
+            complex_leaf = isinstance(leaf, complex) or is_complex(getattr(leaf, "dtype", F64))
+            if holomorphic and not complex_leaf:
+                complain(
+                    errors.DTypeError,
+                    f"{what} with holomorphic=True needs complex arguments; "
+                    f"{_name(args, fun, position, i)} is real",
+                    "convert it with .astype(np.complex128), or leave holomorphic out.",
+                    operands={"x": leaf},
+                )
+            if real and complex_leaf and not holomorphic:
+                complain(
+                    errors.DTypeError,
+                    f"{what} needs real arguments; {_name(args, fun, position, i)} is complex",
+                    f"pass holomorphic=True to jt.{what} if the function is complex-differentiable; "
+                    "use jt.jvp otherwise.",
+                    operands={"x": leaf},
+                )
     return chosen
+
+
+def _name(args: Sequence[Any], fun: Function, position: int, leaf: int) -> str:
+    return pytree.leaf_names(args[position], parameter_name(fun, position))[leaf]
 
 
 def _refuse_leaf(leaf: Any, name: str) -> NoReturn:
@@ -139,8 +194,8 @@ def _refuse_leaf(leaf: Any, name: str) -> NoReturn:
     dtype = leaf.dtype if hasattr(leaf, "dtype") else type(leaf).__name__
     complain(
         errors.DTypeError,
-        f"grad needs float arguments; {name} is {dtype}, and only float32 and float64 values "
-        "have derivatives",
+        f"grad needs float arguments; {name} is {dtype}, and only float and complex "
+        "values have derivatives",
         remedy,
         operands={name: leaf},
     )
@@ -151,7 +206,7 @@ def check_leaves(leaves: Sequence[Any], what: str) -> None:
     for leaf in leaves:
         if isinstance(leaf, np.ndarray):
             check_array(leaf)
-        elif not isinstance(leaf, (Tracer, np.generic, bool, int, float)):
+        elif not isinstance(leaf, (Tracer, np.generic, bool, int, float, complex)):
             refuse(leaf, f"a {type(leaf).__name__} as an argument of {what}")
 
 

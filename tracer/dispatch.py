@@ -23,7 +23,7 @@ from .outside import array_spec
 from .shapes import ShapeDtype
 from .tracing import Same, Spec, Static
 
-_WEAK = {bool: "b", int: "i", float: "f"}
+_WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
 class StaticLeaf:
@@ -175,8 +175,6 @@ class Call:
                     "with it among the static_fields of jt.register_pytree",
                 )
             self.refuse(index, kind, f"make it static: jt.jit(f, static_argnames={root!r})")
-        if isinstance(leaf, complex):
-            self.refuse(index, kind, "pass the real and the imaginary part as two arguments")
         if hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__"):
             self.refuse(index, kind, f"pass np.asarray({root})")
         self.refuse(
@@ -286,7 +284,7 @@ class Call:
 
 
 def show_spec(spec: Spec) -> str:
-    kinds = {"b": "Python bool", "i": "Python int", "f": "Python float"}
+    kinds = {"b": "Python bool", "i": "Python int", "f": "Python float", "c": "Python complex"}
     if spec.weak:
         return kinds[spec.weak]
     layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""

@@ -161,8 +161,9 @@ def describe(operand: Any) -> str:
     from .core import Tracer
 
     if isinstance(operand, Tracer):
-        kind = {"b": "traced Python bool", "i": "traced Python int", "f": "traced Python float"}
-        return f"{kind.get(operand.weak or '', 'traced')} {operand.type}"
+        names = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+        kind = f"traced Python {names[operand.weak]}" if operand.weak else "traced"
+        return f"{kind} {operand.type}"
     if hasattr(operand, "dtype") and hasattr(operand, "shape"):
         name = type(operand).__name__
         if is_supported(operand.dtype):

@@ -29,7 +29,7 @@ import numpy as np
 
 from .reads import Path, is_user_module
 
-_PLAIN = frozenset({type(None), bool, int, str, bytes, complex, range, type(Ellipsis)})
+_PLAIN = frozenset({type(None), bool, int, str, bytes, range, type(Ellipsis)})
 _DEPTH = 12  # containers and objects deeper than that are compared by identity
 
 
@@ -53,6 +53,8 @@ def freeze(value: Any, depth: int = 0) -> Any:
         return (cls, value)
     if cls is float:
         return (cls, value if value == value else "nan", math.copysign(1.0, value))
+    if cls is complex:
+        return (cls, freeze(value.real), freeze(value.imag))
     if isinstance(value, np.ndarray):
         return (Identity(value), value.dtype, value.shape, value.strides, value.tobytes())
     if isinstance(value, np.generic):

@@ -13,31 +13,39 @@ from typing import Any
 import numpy as np
 
 from . import errors, pytree
-from .application import is_float_leaf
+from .application import is_inexact_leaf
 from .control import fori_loop
 from .core import Tracer
-from .differentiable import check_callable, check_float_leaves, function_name, normal_positions
+from .differentiable import (
+    check_callable,
+    check_inexact_leaves,
+    check_result,
+    function_name,
+    normal_positions,
+)
 from .errors import complain
 from .transforms import jvp, named, vjp
 
 Function = Callable[..., Any]
 
 
-def jacrev(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """The Jacobian by reverse mode: one backward pass per element of the result.
 
     `jacrev(f)(x)` has the structure of `f(x)`, and in place of each array y of it the structure of x,
     with an array of shape `y.shape + x.shape` for each array x. Best for few outputs.
+
+    The function is real (of real or complex arguments, see `grad`), or `holomorphic`.
     """
     check_callable(fun, "jacrev")
     positions = normal_positions(argnums)
 
     @named("jacrev", fun)
     def jacrev_fun(*args: Any, **kwargs: Any) -> Any:
-        closed, primals = _close(fun, positions, args, kwargs)
+        closed, primals = _close(fun, positions, args, kwargs, "jacrev", holomorphic)
         out, vjp_fn = vjp(closed, *primals)
         outs, out_tree = pytree.flatten(out)
-        _check_results(outs, fun, "jacrev")
+        _check_results(outs, fun, "jacrev", holomorphic)
         inputs, in_tree = pytree.flatten(primals)
         blocks = []
         for k, y in enumerate(outs):
@@ -62,20 +70,20 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
     return jacrev_fun
 
 
-def jacfwd(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """The Jacobian by forward mode: one forward pass per element of the arguments.
 
-    The result is that of `jacrev`. Best for few inputs.
+    The result is that of `jacrev`. Best for few inputs, which are real unless `holomorphic`.
     """
     check_callable(fun, "jacfwd")
     positions = normal_positions(argnums)
 
     @named("jacfwd", fun)
     def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
-        closed, primals = _close(fun, positions, args, kwargs)
+        closed, primals = _close(fun, positions, args, kwargs, "jacfwd", holomorphic)
         inputs, in_tree = pytree.flatten(primals)
         outs, out_tree = pytree.flatten(closed(*pytree.unflatten(in_tree, map(_copy, inputs))))
-        _check_results(outs, fun, "jacfwd")
+        _check_results(outs, fun, "jacfwd", holomorphic)
         columns_of = []
         for k, x in enumerate(inputs):
 
@@ -104,16 +112,22 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
     return jacfwd_fun
 
 
-def hessian(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+def hessian(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """The matrix of second derivatives, forward over reverse."""
-    return jacfwd(jacrev(fun, argnums), argnums)
+    return jacfwd(jacrev(fun, argnums, holomorphic), argnums, holomorphic)
 
 
 def _close(
-    fun: Function, positions: Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]
+    fun: Function,
+    positions: Sequence[int],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    what: str,
+    holomorphic: bool,
 ) -> tuple[Function, tuple[Any, ...]]:
     """`fun` as a function of the chosen arguments alone, and these arguments."""
-    chosen = check_float_leaves(positions, args, fun)
+    real = what == "jacfwd"
+    chosen = check_inexact_leaves(positions, args, fun, what, holomorphic=holomorphic, real=real)
 
     def closed(*primals: Any) -> Any:
         full = list(args)
@@ -125,15 +139,17 @@ def _close(
     return closed, tuple(args[p] for p in chosen)
 
 
-def _check_results(outs: Sequence[Any], fun: Function, what: str) -> None:
+def _check_results(outs: Sequence[Any], fun: Function, what: str, holomorphic: bool) -> None:
     for y in outs:
-        if not is_float_leaf(y):
+        if not is_inexact_leaf(y):
             complain(
                 errors.DTypeError,
                 f"{what} needs float results; {function_name(fun)} returned another",
-                "only float32 and float64 results have derivatives.",
+                "only float and complex results have derivatives.",
                 operands={"result": y},
             )
+        if what == "jacrev" or holomorphic:
+            check_result(_dtype(y), what, fun, holomorphic)
 
 
 def _shape(x: Any) -> tuple[int, ...]:
@@ -141,7 +157,7 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 
 def _dtype(x: Any) -> np.dtype[Any]:
-    return x.dtype if hasattr(x, "dtype") else np.dtype(np.float64)
+    return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
 
 
 def _copy(x: Any) -> Any:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..ir.mincut import SavePlan
 
 _BACKENDS = ("native", "interpreter")
-_SCALARS = frozenset({bool, int, float})
+_SCALARS = frozenset({bool, int, float, complex})
 _ENTRIES = 16  # specialisations kept per signature; they differ in what they read from outside
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
 _WARN_AFTER = 8  # tracings of one signature for changed outside values

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..ir.autodiff import jvp_graph, vjp_graph
 from ..ir.remat import reached
-from ..ir.types import TensorType, is_float
+from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
-from .application import Application, Leaf, is_float_leaf, present
+from .application import Application, Leaf, is_inexact_leaf, present
 from .core import Tracer, current_trace, weak_kind
 from .differentiable import check_callable, check_leaves, function_name, tangent_leaves
 from .errors import complain
@@ -45,7 +45,7 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     application, _ = _apply_to_primals(fun, primals, leaves, False, "linearize", copy=True)
     results = application.results
     returned = application.arrays
-    pushed = [r for r in results if is_float(application.output(r).dtype)]
+    pushed = [r for r in results if is_inexact(application.output(r).dtype)]
     forward = _derivative(
         jvp_graph,
         application.over(returned),
@@ -96,14 +96,16 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     specs = []
     for leaf in leaves:
         type = leaf.type if isinstance(leaf, Tracer) else ShapeDtype.like(leaf).type
-        if not is_float(type.dtype):
+        if not is_inexact(type.dtype):
             complain(
                 errors.DTypeError,
                 f"linear_transpose needs float arguments; {function_name(fun)} was given one of "
                 f"type {type}",
                 "close over the integers: lambda x: f(x, n).",
             )
-        scalar = isinstance(leaf, (float, np.generic)) or bool(getattr(leaf, "scalar", False))
+        scalar = isinstance(leaf, (float, complex, np.generic)) or bool(
+            getattr(leaf, "scalar", False)
+        )
         specs.append(Spec(type, weak_kind(leaf), scalar or weak_kind(leaf) is not None))
     tree = pytree.flatten((types, {}))[1]
     traced = trace_function(fun, specs, tree, what="linear_transpose")
@@ -112,7 +114,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     application = Application(traced, current_trace(), env)
     returned = application.arrays
     for r in returned:
-        if not is_float(application.output(r).dtype):
+        if not is_inexact(application.output(r).dtype):
             complain(
                 errors.DTypeError,
                 f"linear_transpose needs float results; {function_name(fun)} returned "
@@ -171,7 +173,7 @@ def hvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     moving = [
         i
         for i, primal in enumerate(primals)
-        if any(is_float_leaf(leaf) for leaf in pytree.flatten(primal)[0])
+        if any(is_inexact_leaf(leaf) for leaf in pytree.flatten(primal)[0])
     ]
     argnums = moving[0] if len(primals) == 1 and moving else tuple(moving)
     found = jvp(grad(fun, argnums), tuple(primals), tuple(tangents))[1]

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.types import is_complex
 from . import errors, views
-from .core import Tracer, as_value, attribute, method, wrap, wrap_like
+from .core import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
 from .errors import complain
 from .functions.common import build, static_array
 from .functions.table import FUNCTIONS
 from .promotion import canonical
 
-_KIND = {"b": "b", "i": "i", "u": "i", "f": "f"}
+_KIND = {"b": "b", "i": "i", "u": "i", "f": "f", "c": "c"}
 
 
 def _forward(name: str, function: str) -> None:
@@ -74,14 +75,22 @@ def mT(self: Tracer) -> Tracer:
     return FUNCTIONS["matrix_transpose"].trace((self,), {})
 
 
-@attribute("real")
-def real(self: Tracer) -> Tracer:
-    return FUNCTIONS["real"].trace((self,), {})
+def _part(name: str) -> None:
+    """`x.real` and `x.imag`: views of complex arrays, which can be assigned to as a whole, too."""
+
+    def get(self: Tracer) -> Tracer:
+        return FUNCTIONS[name].trace((self,), {})
+
+    def put(self: Tracer, value: Any) -> None:
+        if name == "imag" and not is_complex(self.dtype):
+            raise TypeError("array does not have imaginary part to set")
+        get(self)[...] = value
+
+    setattr(Tracer, name, property(get, put))
 
 
-@attribute("imag")
-def imag(self: Tracer) -> Tracer:
-    return FUNCTIONS["imag"].trace((self,), {})
+_part("real")
+_part("imag")
 
 
 @attribute("device")
@@ -166,8 +175,7 @@ def item(self: Tracer, *index: Any) -> Any:
         return known.item()
     value = element.reshape(()) if element.ndim else element
     kind = _KIND[value.dtype.kind]
-    dtype = {"b": np.bool_, "i": np.int64, "f": np.float64}[kind]
-    return wrap(as_value(value, np.dtype(dtype)), weak=kind)
+    return wrap(as_value(value, WEAK_DTYPES[kind]), weak=kind)
 
 
 @method("tolist")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.types import BOOL
+from ..ir.types import BOOL, is_complex, is_inexact
 from . import errors
 from .core import Tracer, as_value, method, weak_kind, wrap
 from .errors import complain
@@ -65,7 +65,9 @@ _SYMBOLS = {
 
 def _foreign(x: Any) -> bool:
     """Whether an operator should leave `x` to the other operand's own methods."""
-    return not isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, list, tuple))
+    return not isinstance(
+        x, (Tracer, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+    )
 
 
 def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
@@ -96,7 +98,7 @@ def _simple_power(x: Any, y: Any) -> Any:
     """The exponents that an ndarray's ** computes without a power: 2, 1, 0, -1, 0.5."""
     if not isinstance(x, Tracer) or type(y) not in (int, float):
         return None
-    if x.dtype.kind == "f":
+    if is_inexact(x.dtype):
         simple = {2: np.square, 1: np.positive, -1: np.reciprocal, 0.5: np.sqrt}.get(y)
         if simple is not None:
             return ufuncs.apply(simple, x)
@@ -112,6 +114,9 @@ def _python(ufunc: np.ufunc, x: Any, y: Any) -> Tracer:
     compares = name in ufuncs.COMPARISONS
     if kinds == {"b"} and (name in _BITWISE or compares):
         kind = "b"
+    elif "c" in kinds:
+        kind = "c"
+        _check_complex(name, x, y)
     elif "f" in kinds or name == "divide" or (name == "power" and _negative(y)):
         kind = "f"
     else:
@@ -120,6 +125,17 @@ def _python(ufunc: np.ufunc, x: Any, y: Any) -> Tracer:
     b = build()
     value = LOWERINGS[name](b, as_value(x, dtype), as_value(y, dtype))
     return wrap(value, weak="b" if value.dtype == BOOL else kind)
+
+
+def _check_complex(name: str, x: Any, y: Any) -> None:
+    """Python's complex numbers have no order, no remainder and no bits."""
+    if name not in ("add", "subtract", "multiply", "divide", "power", "equal", "not_equal"):
+        complain(
+            errors.DTypeError,
+            f"np.{name} is not defined between Python complex numbers",
+            "compare or convert their parts: z.real, z.imag, abs(z).",
+            operands={"x": x, "y": y},
+        )
 
 
 def _negative(exponent: Any) -> bool:
@@ -131,7 +147,10 @@ def unary(ufunc: np.ufunc, x: Tracer) -> Any:
     if x.weak == "b":  # Python's -True is -1
         x = wrap(as_value(x, weak_dtype("i")), weak="i")
     result = _located(ufunc, x)
-    return wrap(as_value(result), weak=x.weak) if x.weak is not None else result
+    if x.weak is None:
+        return result
+    weak = "f" if is_complex(x.dtype) and not is_complex(result.dtype) else x.weak  # abs
+    return wrap(as_value(result), weak=weak)
 
 
 def check_in_place(ufunc: np.ufunc, dtype: np.dtype[Any], target: Tracer) -> None:

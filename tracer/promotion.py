@@ -2,7 +2,7 @@
 
 A ufunc's loop is chosen by the ufunc's own `resolve_dtypes`, so that every corner (bool + bool,
 int64 < uint64, ldexp's int32 exponent) is NumPy's by construction. An operand is described by its
-`Kind`: a dtype, or Python's `int` / `float` for a weak operand, which stands for a Python
+`Kind`: a dtype, or Python's `int`, `float` or `complex` for a weak operand, which stands for a Python
 scalar and takes the dtype of the others. A Python bool is not weak: it is a `bool`.
 
 Only the dtypes of `ir.types` can live in a graph. A loop over another one (np.sin of an int8 array is
@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.types import BOOL, DTYPE_NAMES, F64, I64, dtype_name, is_supported
+from ..ir.types import BOOL, C128, DTYPE_NAMES, F64, I64, dtype_name, is_inexact, is_supported
 
 DType = np.dtype[Any]
-Kind = DType | type  # a dtype, or the Python type `int` or `float` for a weak operand
+Kind = DType | type  # a dtype, or the Python type `int`, `float` or `complex` for a weak operand
 
-_WEAK_KINDS: dict[str, Kind] = {"b": BOOL, "i": int, "f": float}
-_WEAK_DTYPES: dict[str, DType] = {"b": BOOL, "i": I64, "f": F64}
+_WEAK_KINDS: dict[str, Kind] = {"b": BOOL, "i": int, "f": float, "c": complex}
+_WEAK_DTYPES: dict[str, DType] = {"b": BOOL, "i": I64, "f": F64, "c": C128}
 
 
 class NoLoop(TypeError):
@@ -48,14 +48,16 @@ def unsupported_message(dtype: DType) -> str:
 
 
 def scalar_kind(x: Any) -> str:
-    """The weak kind of a Python scalar: "b", "i" or "f". (NumPy scalars are not weak.)"""
+    """The weak kind of a Python scalar: "b", "i", "f" or "c". (NumPy scalars are not weak.)"""
     if isinstance(x, bool):
         return "b"
-    return "i" if isinstance(x, int) else "f"
+    if isinstance(x, int):
+        return "i"
+    return "c" if isinstance(x, complex) else "f"
 
 
 def weak_dtype(weak: str) -> DType:
-    """How a weak value is stored: bool, int64 or float64."""
+    """How a weak value is stored: bool, int64, float64 or complex128."""
     return _WEAK_DTYPES[weak]
 
 
@@ -64,7 +66,7 @@ def kind_of(dtype: DType, weak: str | None) -> Kind:
     return dtype if weak is None else _WEAK_KINDS[weak]
 
 
-_SAMPLES: dict[Any, Any] = {int: 0, float: 0.0}
+_SAMPLES: dict[Any, Any] = {int: 0, float: 0.0, complex: 0j}
 
 
 @cache
@@ -159,8 +161,8 @@ def sum_dtype(dtype: DType) -> DType:
 
 
 def float_dtype(dtype: DType) -> DType:
-    """The dtype of means and other averages: floats stay, ints and bool become float64."""
-    return dtype if dtype.kind == "f" else F64
+    """The dtype of means and other averages: floats and complex stay, the others become float64."""
+    return dtype if is_inexact(dtype) else F64
 
 
 def default_dtype(x: Any) -> DType:

@@ -21,7 +21,7 @@ NAMESPACE = "jitney"
 TreeDef = optree.PyTreeSpec
 _registered: set[type] = set()  # by the user's own call
 _seen: set[type] = set()  # dataclasses that were registered on first sight
-_PLAIN = frozenset({np.ndarray, bool, int, float, str, object})
+_PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, object})
 _leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
 
 C = TypeVar("C", bound=type)

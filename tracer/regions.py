@@ -30,19 +30,20 @@ class Out:
     scalar: bool
 
     def __str__(self) -> str:
-        kind = {"b": "bool", "i": "int", "f": "float"}
+        kind = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
         return f"a Python {kind[self.weak]}" if self.weak else str(self.type)
 
 
 def fits(weak: str, dtype: np.dtype[Any]) -> bool:
     """Whether a Python scalar of that kind becomes `dtype` when it meets an array of `dtype`."""
-    return dtype.kind in {"b": "b", "i": "iuf", "f": "f"}[weak]
+    return dtype.kind in {"b": "b", "i": "iufc", "f": "fc", "c": "c"}[weak]
 
 
 def common_type(outs: Sequence[Out]) -> Out | None:
     """The type that all of `outs` can take without a change of an array's dtype, or None.
 
-    Python scalars take the dtype of the arrays among them; an int among floats becomes a float.
+    Python scalars take the dtype of the arrays among them; an int among floats becomes a float, and
+    both become complex among complex numbers.
     """
     if len({out.type.shape for out in outs}) > 1:
         return None
@@ -50,8 +51,10 @@ def common_type(outs: Sequence[Out]) -> Out | None:
     strong = {out.type for out in outs if out.weak is None}
     kinds = {out.weak for out in outs if out.weak is not None}
     if not strong:
-        weak = "f" if kinds == {"i", "f"} else kinds.pop() if len(kinds) == 1 else None
-        return None if weak is None else Out(TensorType((), WEAK_DTYPES[weak]), weak, True)
+        if "b" in kinds and len(kinds) > 1:
+            return None
+        weak = max(kinds, key="bifc".index)
+        return Out(TensorType((), WEAK_DTYPES[weak]), weak, True)
     if len(strong) > 1:
         return None
     (type,) = strong

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.ops.custom import REMAT
 from ..ir.remat import Policy
-from ..ir.types import TensorType, is_float
+from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
 from .application import is_array, spec_of
 from .core import Tracer, as_value, current_trace, emit, require_trace, wrap
@@ -61,7 +61,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     return pytree.tree_map(
         lambda leaf: (
             emit("checkpoint_name", as_value(leaf), weak=leaf.weak, label=name)
-            if isinstance(leaf, Tracer) and is_float(leaf.dtype)
+            if isinstance(leaf, Tracer) and is_inexact(leaf.dtype)
             else leaf
         ),
         x,

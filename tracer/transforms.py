@@ -5,9 +5,11 @@ in a debugger. Inside it becomes part of what is traced. Both use the same deriv
 
 Rules that hold for all of them:
 
-- float32 and float64 leaves have derivatives, of the same dtype. Integer and bool leaves have none:
+- Float and complex leaves have derivatives, of the same dtype. Integer and bool leaves have none:
   `grad` refuses them, and for `vjp` and `jvp` None stands where their derivative would be.
 - Arrays and outer tracers that the function closes over are constants of its differentiation.
+- Complex derivatives follow JAX (see `ir.ops.complex`): cotangents pair with tangents without
+  conjugation, and the gradient of a real function is the conjugate of the direction of ascent.
 - In-place assignment inside of the function is differentiated, also to its array arguments: the
   derivative is with respect to the argument's value at entry. The assignment stays inside: unlike a
   plain call, a differentiated call does not change the caller's array.
@@ -24,14 +26,14 @@ import numpy as np
 from ..ir.autodiff import jvp_graph, vjp_graph
 from ..ir.graph import Graph, Op, Value
 from ..ir.opdef import DerivativeError
-from ..ir.types import TAPE, is_float, type_of
+from ..ir.types import TAPE, is_inexact, type_of
 from . import errors, pytree
 from .application import (
     Application,
     Leaf,
     apply,
     is_array,
-    is_float_leaf,
+    is_inexact_leaf,
     mark_cotangents,
     present,
 )
@@ -39,7 +41,7 @@ from .core import Tracer, as_value, current_trace, emit, weak_kind
 from .differentiable import (
     Function,
     check_callable,
-    check_float_leaves,
+    check_inexact_leaves,
     check_leaves,
     function_name,
     normal_positions,
@@ -51,17 +53,26 @@ from .errors import complain
 from .tracing import Result
 
 
-def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def grad(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Function:
     """The gradient of a scalar function.
 
     `grad(f)(*args, **kwargs)` has the structure of the argument `argnums` (a tuple of such for a
     tuple of positions), with an array like it in place of each float leaf. With `has_aux` the
     function returns `(value, aux)` and the gradient `(gradient, aux)`.
 
+    Of a real function of z = x + iy it is df/dx - i df/dy, as in JAX: 2 conj(z) of |z|**2. With
+    `holomorphic` the function maps complex numbers to complex numbers, and the gradient is its
+    complex derivative.
+
     >>> grad(lambda x: x**3)(2.0)
     12.0
     """
-    both = value_and_grad(fun, argnums, has_aux)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic)
 
     @named("grad", fun)
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
@@ -72,7 +83,10 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False)
 
 
 def value_and_grad(
-    fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Function:
     """Like `grad`, but the function returned gives `(value, gradient)`, computed together.
 
@@ -83,7 +97,7 @@ def value_and_grad(
 
     @named("value_and_grad", fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        chosen = check_float_leaves(positions, args, fun)
+        chosen = check_inexact_leaves(positions, args, fun, holomorphic=holomorphic)
         leaves, tree = pytree.flatten((args, kwargs))
         spans = _spans(args)
         targets = [i for p in chosen for i in range(*spans[p])]
@@ -93,7 +107,7 @@ def value_and_grad(
         function = aux.split(fun) if aux else fun
         application = apply(function, leaves, tree, traced, active, what="grad")
         out_tree, results = _out_tree(application, aux)
-        loss = scalar_loss(application, out_tree, results, fun)
+        loss = scalar_loss(application, out_tree, results, fun, holomorphic)
         wrt = [sum(traced[:i]) for i in targets]
         returned = application.arrays
         backward = _derivative(vjp_graph, application.over(returned), wrt, [returned.index(loss)])
@@ -122,12 +136,12 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     check_callable(fun, "vjp")
     leaves, in_tree = pytree.flatten(primals)
     check_leaves(leaves, "vjp")
-    floats = [is_float_leaf(leaf) for leaf in leaves]
+    floats = [is_inexact_leaf(leaf) for leaf in leaves]
     application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "vjp", copy=True)
     wrt = _float_parameters(leaves)
     out_tree, results = _out_tree(application, aux)
     returned = application.arrays
-    pulled = [r for r in results if is_float(application.output(r).dtype)]
+    pulled = [r for r in results if is_inexact(application.output(r).dtype)]
     backward = _derivative(
         vjp_graph, application.over(returned), wrt, [returned.index(r) for r in pulled]
     )
@@ -197,7 +211,7 @@ def jvp(
     wrt = _float_parameters(leaves)
     out_tree, results = _out_tree(application, aux)
     returned = application.arrays
-    pushed = [r for r in results if is_float(application.output(r).dtype)]
+    pushed = [r for r in results if is_inexact(application.output(r).dtype)]
     forward = _derivative(
         jvp_graph, application.over(returned), wrt, [returned.index(r) for r in pushed]
     )
@@ -218,7 +232,7 @@ def stop_gradient(x: Any) -> Any:
     return pytree.tree_map(
         lambda leaf: (
             emit("stop_gradient", as_value(leaf), weak=leaf.weak)
-            if isinstance(leaf, Tracer) and is_float(leaf.dtype)
+            if isinstance(leaf, Tracer) and is_inexact(leaf.dtype)
             else leaf
         ),
         x,
@@ -348,20 +362,20 @@ def _apply_to_primals(
     aux = _Aux() if has_aux else None
     tree = pytree.flatten((primals, {}))[1]
     traced = [_is_traced(leaf) for leaf in leaves]
-    active = [is_float_leaf(leaf) for leaf in leaves]
+    active = [is_inexact_leaf(leaf) for leaf in leaves]
     function = aux.split(fun) if aux else fun
     return apply(function, leaves, tree, traced, active, what=what, copy=copy), aux
 
 
 def _is_traced(leaf: Any) -> bool:
     """Whether vjp and jvp trace a leaf: floats and arrays; a Python int stays what it is."""
-    return is_array(leaf) or is_float_leaf(leaf)
+    return is_array(leaf) or is_inexact_leaf(leaf)
 
 
 def _float_parameters(leaves: Sequence[Any]) -> list[int]:
     """The parameters with derivatives, among those of the traced leaves."""
     traced = [leaf for leaf in leaves if _is_traced(leaf)]
-    return [i for i, leaf in enumerate(traced) if is_float_leaf(leaf)]
+    return [i for i, leaf in enumerate(traced) if is_inexact_leaf(leaf)]
 
 
 def _ones(value: Value) -> Leaf:

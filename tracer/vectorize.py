@@ -105,7 +105,7 @@ def _parse(signature: str) -> tuple[list[Dims], list[Dims]]:
 
 def _array(x: Any, place: int) -> Any:
     """An argument as something with a shape; Python numbers stay what they are."""
-    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)):
+    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, complex)):
         return x
     array = np.asarray(x)
     if array.dtype == object:

@@ -124,6 +124,23 @@ def identity(x: Tracer) -> Tracer:
     )
 
 
+def part(x: Tracer, name: str) -> Tracer:
+    """`x.real` or `x.imag` of a complex array: a view of every second number in its memory."""
+
+    def inverse(b: Builder, v: Value, new: Value) -> Value:
+        both = (new, b.imag(v)) if name == "real" else (b.real(v), new)
+        made: Value = b.complex(*both)
+        return made
+
+    return view(
+        x,
+        lambda b, v: b.op(name, v),
+        inverse,
+        strides=tuple(2 * s for s in x.element_strides),
+        numpy=lambda a: getattr(a, name),
+    )
+
+
 def read_only(x: Tracer) -> Tracer:
     """A view of all of `x` that cannot be written."""
     return view(x, lambda b, v: v, None, strides=x.element_strides)

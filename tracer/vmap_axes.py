@@ -109,7 +109,9 @@ def _normal(leaf: Any, name: str, axis: Axis) -> Axis:
             "keyword arguments are taken along axis 0: pass it by position with the axis None, or "
             f"bind it with functools.partial(f, {name}=...)."
         )
-    if not is_array(leaf) and not isinstance(leaf, (bool, int, float, np.generic, np.ndarray)):
+    if not is_array(leaf) and not isinstance(
+        leaf, (bool, int, float, complex, np.generic, np.ndarray)
+    ):
         complain(
             errors.ArgumentError,
             f"vmap cannot take examples from {name}, which is no array",

@@ -75,9 +75,9 @@ class EntryEmitter:
             head = ["define internal i32 @body(ptr %args, ptr %tapes) nounwind {", "entry:"]
         else:
             head = [f"define i32 @{self.name}(ptr %args) nounwind {{", "entry:"]
-        pointers = [*self.inputs, *self.outputs]
-        for position, array in enumerate(pointers):
-            head += _argument(_argument_name(array), position)
+        pointers = dict.fromkeys(_argument_name(a) for a in (*self.inputs, *self.outputs))
+        for position, name in enumerate(pointers):
+            head += _argument(name, position)
         head += _argument("%arena", len(pointers))
         head += _argument("%status", len(pointers) + 1)
         head.append("  %site_at = getelementptr i64, ptr %status, i64 7")
@@ -120,7 +120,7 @@ class EntryEmitter:
     def pointer(self, array: Array) -> str:
         """Where an array is, right now."""
         if array.kind in ("input", "output"):
-            return _argument_name(array)
+            return self._offset(_argument_name(array), array.start * array.dtype.itemsize)
         if array.kind == "const":
             return self._constant(array)
         if array.kind == "slot":

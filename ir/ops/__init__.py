@@ -10,6 +10,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     binary,
     bitwise,
     callbacks,
+    complex,
     contraction,
     convolution,
     custom,

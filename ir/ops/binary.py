@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .families import ANY, IDENTITY, INTEGER, NUMBER, elementwise
+from .families import ANY, IDENTITY, INEXACT, INTEGER, NUMBER, REAL, elementwise
 from .term import Term, where
 
 _TWO = ("T", "T")
@@ -41,6 +41,7 @@ elementwise(
     "div",
     np.true_divide,
     [lambda t, z, x, y: t / y, lambda t, z, x, y: -(t * (z / y))],
+    kinds=INEXACT,
     operands=_TWO,
     domain=((-2.0, 2.0), (0.3, 2.0)),
 )
@@ -48,7 +49,7 @@ elementwise(
     "floor_divide",
     np.floor_divide,
     [None, None],
-    kinds=NUMBER,
+    kinds=REAL,
     operands=_TWO,
     domain=((0.1, 0.4), (0.5, 0.9)),
     doc="rounds towards minus infinity; an integer divided by 0 gives 0",
@@ -57,7 +58,7 @@ elementwise(
     "remainder",
     np.remainder,
     [IDENTITY, lambda t, z, x, y: -(t * x.floor_divide(y))],
-    kinds=NUMBER,
+    kinds=REAL,
     operands=_TWO,
     domain=((1.1, 1.4), (0.5, 0.54)),
     doc="has the sign of the divisor; an integer modulo 0 gives 0",
@@ -66,7 +67,7 @@ elementwise(
     "fmod",
     np.fmod,
     [IDENTITY, lambda t, z, x, y: -(t * (x / y).trunc())],
-    kinds=NUMBER,
+    kinds=REAL,
     operands=_TWO,
     domain=((-1.4, -1.1), (0.5, 0.54)),
     doc="has the sign of the dividend; an integer modulo 0 gives 0",

@@ -21,7 +21,7 @@ from ..batching import Rule, batch_elementwise
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..opdef import GraphError, OpDef, register
-from ..types import DTYPE_NAMES, TensorType
+from ..types import DTYPE_NAMES, TensorType, is_complex, real_dtype
 from .masks import product
 from .term import Term
 
@@ -30,10 +30,13 @@ DType = np.dtype[Any]
 Partial = Callable[..., Term]
 
 FLOAT = "f"
-NUMBER = "iuf"
+INEXACT = "fc"
+REAL = "iuf"
+NUMBER = "iufc"
 INTEGER = "iu"
 BITS = "biu"
-ANY = "biuf"
+ORDERED = "biuf"
+ANY = "biufc"
 
 
 class _Identity:
@@ -66,7 +69,7 @@ class Example:
 
     args: tuple[Arg, ...]
     attrs: dict[str, Any] = field(default_factory=dict)
-    kinds: str = "biuf"  # dtypes that go with these attributes, if the op accepts them
+    kinds: str = "biufc"  # dtypes that go with these attributes, if the op accepts them
     regions: Callable[[DType], tuple[Graph, ...]] | None = None  # for the dtype "T"
 
 
@@ -137,11 +140,13 @@ def elementwise(
     """Define an op that works on each element by itself.
 
     `operands` and `result` name dtypes, "T" being the common dtype of the operands so marked, of a
-    kind in `kinds`. All operands have one shape.
+    kind in `kinds`, and "real" as a result that of its parts. All operands have one shape.
 
     `partials` has one entry per operand: `None` (derivative zero), or a function of Terms
     `(t, z, *operands) -> Term` that gives the tangent `t` times the local derivative, `z` being the
     result. It must be linear in `t`. An op without float operands or result has no partials.
+    At complex operands `t` and the local derivative p are complex, and so the op is analytic or, with
+    the result "real", has the tangent Re(t p), of which ct p is the transpose.
     """
 
     uniform = all(wanted == "T" for wanted in (*operands, result))
@@ -160,8 +165,9 @@ def elementwise(
                 check_dtype(type, wanted, "an operand")
         check_same([t for t, wanted in zip(types, operands, strict=True) if wanted == "T"])
         check_same(types, dtypes_too=False)
-        if result == "T":
-            return types[list(operands).index("T")]
+        if result in ("T", "real"):
+            common = types[list(operands).index("T")]
+            return common if result == "T" else common.with_dtype(real_dtype(common.dtype))
         return types[0].with_dtype(DTYPE_NAMES[result])
 
     def evaluate(*arrays: Array, **given: Any) -> Array:
@@ -170,7 +176,7 @@ def elementwise(
     def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
         total: Value | None = None
         for i, t in enumerate(tangents):
-            part = None if t is None else _apply(b, op, i, t)
+            part = None if t is None else _apply(b, op, i, t, op.result.dtype)
             if part is not None:
                 total = part if total is None else b.op("add", total, part)
         return [total]
@@ -180,16 +186,20 @@ def elementwise(
     ) -> list[Value | None]:
         (ct,) = cotangents
         return [
-            _apply(b, op, i, ct) if want and ct is not None else None
+            _apply(b, op, i, ct, op.operands[i].dtype) if want and ct is not None else None
             for i, want in enumerate(wanted)
         ]
 
-    def _apply(b: Builder, op: Op, i: int, t: Value) -> Value | None:
+    def _apply(b: Builder, op: Op, i: int, t: Value, dtype: DType) -> Value | None:
         assert partials is not None
         partial = partials[i]
         if partial is None or partial is IDENTITY:
             return t if partial is IDENTITY else None
-        return product(b, t, partial, op.result, op.operands)
+        own = op.operands[i].dtype
+        if is_complex(own) and not is_complex(t.dtype):
+            t = b.op("convert", t, dtype=own)
+        found = product(b, t, partial, op.result, op.operands)
+        return found if found.dtype == dtype else b.op("real", found)
 
     shapes = ((2, 3), (), (0, 2))
     return register(

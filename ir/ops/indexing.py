@@ -26,6 +26,7 @@ from ..types import I64, TensorType
 from .families import (
     ANY,
     NUMBER,
+    REAL,
     Arg,
     Array,
     Example,
@@ -45,6 +46,13 @@ COMBINES = {
     "min": np.minimum,
     "max": np.maximum,
 }
+
+
+def takes(dtype: np.dtype[Any], combine: str) -> bool:
+    """Whether elements of `dtype` can be combined so."""
+    if dtype.kind == "c":
+        return combine in ("set", "add")
+    return combine == "set" or dtype.kind != "b"
 
 
 def _indexed(x: TensorType, indices: Sequence[TensorType], axes: Ints, mode: str) -> TensorType:
@@ -157,7 +165,7 @@ def _infer_scatter(
         raise GraphError(f"the update for {x} has type {u}; the indices ask for {wanted}")
     if combine not in COMBINES:
         raise GraphError(f"combine={combine!r} is not one of {tuple(COMBINES)}")
-    if combine != "set" and x.dtype.kind == "b":
+    if not takes(x.dtype, combine):
         raise GraphError(f"combine={combine!r} does not work on {x}")
     return x
 
@@ -288,8 +296,9 @@ def _batch_scatter(
 def _scatter_examples() -> tuple[Example, ...]:
     rows = (Arg((4, 2), distinct=True), Arg((5, 2), distinct=True), Arg((5,), "i64", 4))
     points = (Arg((4, 2)), Arg((3,)), Arg((3,), "i64", 9), Arg((3,), "i64", 2))
+    kinds = {"set": ANY, "add": NUMBER}
     by_row = [
-        Example(rows, {"axes": (0,), "mode": "check", "combine": c}, ANY if c == "set" else NUMBER)
+        Example(rows, {"axes": (0,), "mode": "check", "combine": c}, kinds.get(c, REAL))
         for c in COMBINES
     ]
     return (*by_row, Example(points, {"axes": (0, 1), "mode": "clip", "combine": "set"}))

@@ -168,7 +168,7 @@ register(
                 Example(
                     (Arg(shape), Arg(shape, "i64", 5), Arg(shape)),
                     {"consts": 1, "checkpoint": "all"},
-                    "iuf",
+                    "iufc",
                     lambda dtype: countdown(TensorType((), dtype)),
                 )
                 for shape in ((2, 3), (), (0,))

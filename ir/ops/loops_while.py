@@ -189,7 +189,7 @@ register(
                 Example(
                     (Arg((2,)), Arg((), "i64", 4), Arg((2,))),
                     {"consts": 1, "checkpoint": checkpoint},
-                    "iuf",
+                    "iufc",
                     lambda dtype: countdown(TensorType((2,), dtype)),
                 )
                 for checkpoint in ("all", "sqrt", 2)

@@ -8,7 +8,7 @@ the local derivative it would be 0 * inf = NaN at x = 0. The exact rule, for bot
       support(select(m, a, 0))        =  m and support(a)
       support(select(m, 0, a))        =  not m and support(a)
       support(a + b), support(a - b)  =  support(a) or support(b)
-      support(-a), support(convert a) =  support(a)
+      support(-a), support(convert a) =  support(a), as those of conj, real and imag
       support(movement or gather(a))  =  the same movement of support(a)
       support(pad, concat, update)    =  the same op on the supports of its parts
       support(scatter-add(a, u))      =  where support(a) or a place that support(u) goes to
@@ -78,7 +78,7 @@ def _unmasked(t: Value) -> Value:
     return t
 
 
-_SAME = ("neg", "convert")
+_SAME = ("neg", "convert", "conj", "real", "imag")
 _SUMS = ("add", "sub")
 _MOVES = ("reshape", "transpose", "broadcast", "slice", "flip", "gather", "dynamic_slice")
 _JOINS = {"pad": 2, "update_slice": 2, "dynamic_update_slice": 2}  # how many operands are values

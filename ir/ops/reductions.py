@@ -82,7 +82,7 @@ linear(
 # prod: differentiated as a tree of multiplications, so zeros need no special case at any order.
 
 
-def _multiply_tree(b: Builder, x: Value, *, axes: Ints) -> Value:
+def multiply_tree(b: Builder, x: Value, *, axes: Ints) -> Value:
     kept = tuple(d for d in range(len(x.shape)) if d not in axes)
     outer = tuple(x.shape[d] for d in kept)
     n = math.prod(x.shape[d] for d in axes)
@@ -103,7 +103,7 @@ def _multiply_tree(b: Builder, x: Value, *, axes: Ints) -> Value:
     return b.op("reshape", flat, shape=outer)
 
 
-_jvp_prod, _vjp_prod = composed_rules(_multiply_tree)
+_jvp_prod, _vjp_prod = composed_rules(multiply_tree)
 opaque(
     "prod",
     _infer_over(NUMBER),

@@ -16,7 +16,7 @@ import numpy as np
 from ..build import Builder
 from ..graph import Graph
 from ..opdef import OpDef
-from ..types import DTYPE_NAMES, type_of
+from ..types import DTYPE_NAMES, real_dtype, type_of
 from .families import Arg, Array, DType, Example
 
 
@@ -59,6 +59,8 @@ class Case:
             flat = rng.integers(0 if natural else -9, 10, count)
         else:
             flat = self._floats(i, arg, count, rng)
+            if dtype.kind == "c":
+                flat = flat + 1j * self._floats(i, arg, count, rng)
         flat = flat.astype(dtype)
         if wild and arg.below is None and dtype.kind != "b":
             special = _specials(dtype)
@@ -87,6 +89,9 @@ def cases(definition: OpDef) -> Iterator[Case]:
 
 
 def _specials(dtype: DType) -> Array:
+    if dtype.kind == "c":
+        parts = _specials(real_dtype(dtype))
+        return np.array([complex(x, y) for x in parts for y in parts], dtype)
     if dtype.kind != "f":
         info = np.iinfo(dtype)
         return np.array([info.min, info.max, 0, 1, info.min + 1, info.max - 1, 7], dtype)

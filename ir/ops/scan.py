@@ -272,7 +272,7 @@ def _examples() -> tuple[Example, ...]:
         Example(
             (Arg((2,)), Arg((2,)), Arg((length, 2))),
             {"consts": 1, "carries": 1, "length": length, "reverse": length > 3},
-            "iuf",
+            "iufc",
             regions,
         )
         for length in (0, 3, 4)

@@ -16,7 +16,7 @@ from ..build import Builder
 from ..graph import Op, Value
 from ..types import I64, TensorType
 from .composed import composed_rules
-from .families import NUMBER, Arg, Array, Example, check_axis, check_kind, linear, opaque
+from .families import NUMBER, REAL, Arg, Array, Example, check_axis, check_kind, linear, opaque
 from .indexing import take_along
 
 
@@ -24,6 +24,11 @@ def _infer(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
     check_kind(x, NUMBER)
     check_axis(axis, x.rank)
     return x
+
+
+def _infer_running(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
+    check_kind(x, REAL)
+    return _infer(x, axis=axis, reverse=reverse)
 
 
 def _scan(accumulate: Callable[..., Any]) -> Callable[..., Array]:
@@ -57,7 +62,7 @@ linear(
 # cumprod: differentiated as log2(n) shifted multiplications, so zeros need no special case.
 
 
-def _doubling_products(b: Builder, x: Value, *, axis: int, reverse: bool) -> Value:
+def doubling_products(b: Builder, x: Value, *, axis: int, reverse: bool) -> Value:
     """x[i] * x[i-1], then products of 2 of those, of 4, ...: each element times all before it."""
     n = x.shape[axis]
     one = b.const(1, x.dtype)
@@ -80,7 +85,7 @@ def _less(shape: tuple[int, ...], axis: int, k: int) -> tuple[int, ...]:
     return tuple(n - k if d == axis else n for d, n in enumerate(shape))
 
 
-_jvp_cumprod, _vjp_cumprod = composed_rules(_doubling_products)
+_jvp_cumprod, _vjp_cumprod = composed_rules(doubling_products)
 opaque(
     "cumprod",
     _infer,
@@ -139,12 +144,12 @@ def _vjp_extremum(
 def _running(name: str, accumulate: Callable[..., Any]) -> None:
     opaque(
         name,
-        _infer,
+        _infer_running,
         _scan(accumulate),
         family="scan",
         jvp=_jvp_extremum,
         vjp=_vjp_extremum,
-        kinds=NUMBER,
+        kinds=REAL,
         batch=leading(axis=shift),
         attrs=("axis", "reverse"),
         examples=_examples(distinct=True),

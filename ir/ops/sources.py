@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ opaque(
         Example((), {"value": _constant_of([[1.0, 2.0], [3.0, -0.0]])}),
         Example((), {"value": _constant_of(3)}),
         Example((), {"value": _constant_of([True, False])}),
+        Example((), {"value": _constant_of([1 - 2j, complex(-0.0, math.inf)])}),
     ),
     doc="`value`, a read-only ndarray",
 )

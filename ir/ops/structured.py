@@ -178,7 +178,7 @@ def _cond_examples() -> tuple[Example, ...]:
             region("sum", pair, lambda b, x, y: [b.add(x, y), y]),
         )
 
-    return (Example((Arg((), "i32", 3), Arg((2, 3)), Arg((2, 3))), {}, "iuf", regions),)
+    return (Example((Arg((), "i32", 3), Arg((2, 3)), Arg((2, 3))), {}, "iufc", regions),)
 
 
 register(

@@ -17,11 +17,12 @@ from ..batching import batch_elementwise
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError, OpDef, register
-from ..types import BOOL, TensorType, is_float, is_supported
+from ..types import BOOL, C64, F32, F64, TensorType, is_complex, is_inexact, is_supported
 from .families import (
     ANY,
     BITS,
     IDENTITY,
+    INEXACT,
     NUMBER,
     Arg,
     Array,
@@ -45,38 +46,49 @@ def _erf(x: Array) -> Array:
 
 
 # Exponentials and logarithms. Partials are (t, z, x) -> t * dz/dx.
-elementwise("exp", np.exp, [lambda t, z, x: t * z])
-elementwise("exp2", np.exp2, [lambda t, z, x: t * (z * _LN2)])
-elementwise("expm1", np.expm1, [lambda t, z, x: t * (z + 1)])
-elementwise("log", np.log, [lambda t, z, x: t / x], domain=(0.1, 4))
-elementwise("log2", np.log2, [lambda t, z, x: t / (x * _LN2)], domain=(0.1, 4))
-elementwise("log10", np.log10, [lambda t, z, x: t / (x * _LN10)], domain=(0.1, 4))
-elementwise("log1p", np.log1p, [lambda t, z, x: t / (x + 1)], domain=(-0.9, 4))
+elementwise("exp", np.exp, [lambda t, z, x: t * z], kinds=INEXACT)
+elementwise("exp2", np.exp2, [lambda t, z, x: t * (z * _LN2)], kinds=INEXACT)
+elementwise("expm1", np.expm1, [lambda t, z, x: t * (z + 1)], kinds=INEXACT)
+elementwise("log", np.log, [lambda t, z, x: t / x], domain=(0.1, 4), kinds=INEXACT)
+elementwise("log2", np.log2, [lambda t, z, x: t / (x * _LN2)], domain=(0.1, 4), kinds=INEXACT)
+elementwise("log10", np.log10, [lambda t, z, x: t / (x * _LN10)], domain=(0.1, 4), kinds=INEXACT)
+elementwise("log1p", np.log1p, [lambda t, z, x: t / (x + 1)], domain=(-0.9, 4), kinds=INEXACT)
 
 # Roots.
-elementwise("sqrt", np.sqrt, [lambda t, z, x: t * 0.5 / z], domain=(0.1, 4))
+elementwise("sqrt", np.sqrt, [lambda t, z, x: t * 0.5 / z], domain=(0.1, 4), kinds=INEXACT)
 elementwise("cbrt", np.cbrt, [lambda t, z, x: t / (z * z * 3)], domain=(0.1, 4))
 
 # Circular functions. (1 - x) * (1 + x) keeps the digits that 1 - x*x loses near 1.
-elementwise("sin", np.sin, [lambda t, z, x: t * x.cos()])
-elementwise("cos", np.cos, [lambda t, z, x: -(t * x.sin())])
-elementwise("tan", np.tan, [lambda t, z, x: t * (z * z + 1)], domain=(-1.2, 1.2))
-elementwise("arcsin", np.arcsin, [lambda t, z, x: t / _cosine(x)], domain=(-0.9, 0.9))
-elementwise("arccos", np.arccos, [lambda t, z, x: -(t / _cosine(x))], domain=(-0.9, 0.9))
-elementwise("arctan", np.arctan, [lambda t, z, x: t / (x * x + 1)])
+elementwise("sin", np.sin, [lambda t, z, x: t * x.cos()], kinds=INEXACT)
+elementwise("cos", np.cos, [lambda t, z, x: -(t * x.sin())], kinds=INEXACT)
+elementwise("tan", np.tan, [lambda t, z, x: t * (z * z + 1)], domain=(-1.2, 1.2), kinds=INEXACT)
+elementwise(
+    "arcsin", np.arcsin, [lambda t, z, x: t / _cosine(x)], domain=(-0.9, 0.9), kinds=INEXACT
+)
+elementwise(
+    "arccos", np.arccos, [lambda t, z, x: -(t / _cosine(x))], domain=(-0.9, 0.9), kinds=INEXACT
+)
+elementwise("arctan", np.arctan, [lambda t, z, x: t / (x * x + 1)], kinds=INEXACT)
 
 # Hyperbolic functions.
-elementwise("sinh", np.sinh, [lambda t, z, x: t * x.cosh()])
-elementwise("cosh", np.cosh, [lambda t, z, x: t * x.sinh()])
-elementwise("tanh", np.tanh, [lambda t, z, x: t * ((1 - z) * (1 + z))])
-elementwise("arcsinh", np.arcsinh, [lambda t, z, x: t / x.hypot(1)])
+elementwise("sinh", np.sinh, [lambda t, z, x: t * x.cosh()], kinds=INEXACT)
+elementwise("cosh", np.cosh, [lambda t, z, x: t * x.sinh()], kinds=INEXACT)
+elementwise("tanh", np.tanh, [lambda t, z, x: t * ((1 - z) * (1 + z))], kinds=INEXACT)
+elementwise("arcsinh", np.arcsinh, [lambda t, z, x: t / _hypotenuse(x)], kinds=INEXACT)
 elementwise(
     "arccosh",
     np.arccosh,
     [lambda t, z, x: t / ((x - 1).sqrt() * (x + 1).sqrt())],
+    kinds=INEXACT,
     domain=(1.2, 4),
 )
-elementwise("arctanh", np.arctanh, [lambda t, z, x: t / ((1 - x) * (1 + x))], domain=(-0.9, 0.9))
+elementwise(
+    "arctanh",
+    np.arctanh,
+    [lambda t, z, x: t / ((1 - x) * (1 + x))],
+    domain=(-0.9, 0.9),
+    kinds=INEXACT,
+)
 
 elementwise(
     "erf",
@@ -89,7 +101,7 @@ elementwise(
 elementwise("floor", np.floor, [None], domain=(0.1, 0.9))
 elementwise("ceil", np.ceil, [None], domain=(0.1, 0.9))
 elementwise("trunc", np.trunc, [None], domain=(0.1, 0.9))
-elementwise("rint", np.rint, [None], domain=(0.6, 0.9), doc="ties to even")
+elementwise("rint", np.rint, [None], domain=(0.6, 0.9), doc="ties to even", kinds=INEXACT)
 
 # The parts of a float: x = frexp_fraction(x) * 2**frexp_exponent(x), 0.5 <= |fraction| < 1.
 elementwise(
@@ -102,20 +114,37 @@ elementwise("frexp_exponent", lambda x: np.frexp(x)[1].astype(np.int32), result=
 
 # Any number. abs and neg of the smallest signed integer wrap, as do unsigned negatives.
 elementwise("neg", np.negative, [lambda t, z, x: -t], kinds=NUMBER)
-elementwise("abs", np.absolute, [lambda t, z, x: t * x.sign()], kinds=NUMBER, domain=(0.1, 2))
+elementwise(
+    "abs",
+    np.absolute,
+    [lambda t, z, x: t * _conjugate(x.sign())],
+    kinds=NUMBER,
+    result="real",
+    domain=(0.1, 2),
+    doc="of a complex number its modulus, a float",
+)
 elementwise("sign", np.sign, [None], kinds=NUMBER, domain=(0.1, 2))
 elementwise("invert", np.invert, kinds=BITS)
 elementwise("stop_gradient", lambda x: x, [None], kinds=ANY, doc="identity; derivative zero")
 
 # Predicates of floats.
-elementwise("isnan", np.isnan, result="bool")
-elementwise("isinf", np.isinf, result="bool")
-elementwise("isfinite", np.isfinite, result="bool")
+elementwise("isnan", np.isnan, result="bool", kinds=INEXACT)
+elementwise("isinf", np.isinf, result="bool", kinds=INEXACT)
+elementwise("isfinite", np.isfinite, result="bool", kinds=INEXACT)
 elementwise("signbit", np.signbit, result="bool")
 
 
 def _cosine(x: Any) -> Any:
     return ((1 - x) * (1 + x)).sqrt()
+
+
+def _conjugate(x: Any) -> Any:
+    return x.conj() if is_complex(x.value.dtype) else x
+
+
+def _hypotenuse(x: Any) -> Any:
+    """sqrt(1 + x * x)"""
+    return (x * x + 1).sqrt() if is_complex(x.value.dtype) else x.hypot(1)
 
 
 # select: each side's derivative is masked; see masks.py for what the mask does further on.
@@ -182,9 +211,14 @@ def _infer_convert(x: TensorType, *, dtype: DType) -> TensorType:
     return x.with_dtype(np.dtype(dtype))
 
 
+def _convert(x: Array, *, dtype: DType) -> Array:
+    real = is_complex(x.dtype) and dtype.kind in "iuf"
+    return (x.real if real else x).astype(dtype)
+
+
 def _jvp_convert(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
     (t,) = tangents
-    if t is None or not is_float(op.result.dtype):
+    if t is None or not is_inexact(op.result.dtype):
         return [None]
     return [b.op("convert", t, dtype=op.result.dtype)]
 
@@ -203,19 +237,19 @@ register(
         "convert",
         "elementwise",
         _infer_convert,
-        lambda x, *, dtype: x.astype(dtype),
+        _convert,
         _jvp_convert,
         _vjp_convert,
         batch=batch_elementwise,
         dtypes=ANY,
         attrs=("dtype",),
-        doc="NumPy's astype",
+        doc="NumPy's astype; a complex number gives its real part to a real dtype",
         extra={
             "partials": (IDENTITY,),
             "domain": (-2.0, 2.0),
             "examples": tuple(
                 Example((Arg((2, 3)),), {"dtype": d})
-                for d in (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int16), BOOL)
+                for d in (F64, F32, C64, np.dtype(np.int16), BOOL)
             ),
         },
     )

@@ -2,6 +2,7 @@
 
 A pass gives back a new graph that shares what it did not change, or its argument if it changed
 nothing. It never edits. Its docstring shows before and after, which is also its first test.
+`split_complex` runs before them all; it alone changes what a graph takes and gives.
 
 What does not live here: derivatives (`ir.autodiff`), and anything that knows kernels or machines.
 The rules of `simplify` stand in `algebra`, `movement`, `reductions`, `fold`, `control`
@@ -20,6 +21,7 @@ from .hash import canonical_key
 from .hoist import hoist_invariants
 from .inline_calls import inline_calls
 from .simplify import simplify, simplify_fast
+from .split_complex import split_complex
 
 __all__ = [
     "PIPELINE",
@@ -32,6 +34,7 @@ __all__ = [
     "optimise",
     "simplify",
     "simplify_fast",
+    "split_complex",
 ]
 
 Pass = Callable[[Graph], Graph]

@@ -15,7 +15,7 @@ from ..errors import complain
 from ..regions import Out
 from .jumps import RESULT
 
-_NUMBERS = (bool, int, float, np.generic)
+_NUMBERS = (bool, int, float, complex, np.generic)
 
 
 class Undefined:
@@ -144,7 +144,7 @@ def in_graph() -> bool:
 
 
 def is_traceable(x: Any) -> bool:
-    if isinstance(x, (Tracer, bool, int, float)):
+    if isinstance(x, (Tracer, bool, int, float, complex)):
         return True
     return isinstance(x, (np.ndarray, np.generic)) and is_supported(x.dtype)
 

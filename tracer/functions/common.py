@@ -81,7 +81,7 @@ def holds_tracers(items: Iterable[Any]) -> bool:
 
 def operand(x: Any) -> Any:
     """An operand of a ufunc: scalars, arrays and tracers stay, lists become arrays."""
-    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float)):
+    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, complex)):
         return x
     return array(x)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Value
-from ...ir.types import BOOL, I32
+from ...ir.types import BOOL, I32, is_complex
 from .. import errors, views
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
@@ -124,6 +124,7 @@ def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1) -> Tracer:
     u, v, _ = _values(a, b)
     lead = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
     build_ = build()
+    u = build_.conj(u) if is_complex(u.dtype) else u
     u = build_.broadcast_to(u, (*lead, a.shape[-1]))
     v = build_.broadcast_to(v, (*lead, b.shape[-1]))
     rank = len(lead)
@@ -158,7 +159,7 @@ def vdot(a: Any, b: Any, /) -> Tracer:
     x, y = array(a).ravel(), array(b).ravel()
     if x.size != y.size:
         raise ValueError("cannot reshape array of size {x.size} into shape ({y.size},)")
-    return dot(x, y)
+    return dot(ufuncs.apply(np.conjugate, x), y)
 
 
 @function("inner")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL, F64
-from .. import errors
+from ...ir.types import BOOL, F64, is_complex, is_inexact
+from .. import errors, views
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
 from ..promotion import canonical, check_python_int, float_dtype
@@ -144,7 +144,10 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     a = array(x)
-    if a.dtype.kind == "f":
+    if is_complex(a.dtype):
+        parts = (nan_to_num(p, True, nan, posinf, neginf) for p in (real(a), imag(a)))
+        result = wrap(build().complex(*map(as_value, parts)), scalar=False)
+    elif a.dtype.kind == "f":
         info = np.finfo(a.dtype)
         high = info.max if posinf is None else posinf
         low = info.min if neginf is None else neginf
@@ -179,7 +182,7 @@ def erf(x: Any, /, **options: Any) -> Any:
 @function("sinc")
 def sinc(x: Any) -> Any:
     a = array(x)
-    if a.dtype.kind != "f":
+    if not is_inexact(a.dtype):
         a = a.astype(F64)
     y = math.pi * where(a == 0, a.dtype.type(1.0e-20), a)
     return ufuncs.apply(np.sin, y) / y
@@ -187,19 +190,31 @@ def sinc(x: Any) -> Any:
 
 @function("real")
 def real(val: Any) -> Any:
-    return array(val)[...] if array(val).ndim else array(val)
+    x = array(val)
+    if is_complex(x.dtype):
+        return _part(x, "real")
+    return x[...] if x.ndim else x
 
 
 @function("imag")
 def imag(val: Any) -> Any:
     x = array(val)
+    if is_complex(x.dtype):
+        return _part(x, "imag")
     return wrap(build().full(x.shape, 0, x.dtype), scalar=False)
+
+
+def _part(x: Tracer, name: str) -> Tracer:
+    """A view of a complex array; of a scalar a value."""
+    if not x.scalar:
+        return views.part(x, name)
+    return wrap(build().op(name, as_value(x)), weak="f" if x.weak else None)
 
 
 @function("angle")
 def angle(z: Any, deg: bool = False) -> Any:
     x = array(z)
-    result = ufuncs.apply(np.arctan2, imag(x), x)
+    result = ufuncs.apply(np.arctan2, imag(x), real(x))
     return result * (180 / math.pi) if deg else result
 
 
@@ -217,28 +232,29 @@ def isneginf(x: Any, out: Any = None) -> Any:
 
 @function("isreal")
 def isreal(x: Any) -> Any:
-    return wrap(build().full(array(x).shape, True, BOOL))
+    return ufuncs.apply(np.equal, imag(x), 0)
 
 
 @function("iscomplex")
 def iscomplex(x: Any) -> Any:
-    return wrap(build().full(array(x).shape, False, BOOL))
+    return ufuncs.apply(np.not_equal, imag(x), 0)
 
 
 @function("isrealobj")
 def isrealobj(x: Any) -> bool:
-    return True
+    return not is_complex(array(x).dtype)
 
 
 @function("iscomplexobj")
 def iscomplexobj(x: Any) -> bool:
-    return False
+    return is_complex(array(x).dtype)
 
 
 @function("isclose")
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     x, y = operand(a), operand(b)
-    if kind(y) is not float and (kind(y) is int or kind(y).kind != "f"):  # type: ignore[union-attr]
+    known = kind(y)
+    if known is int or (isinstance(known, np.dtype) and not is_inexact(known)):
         y = array(y).astype(F64)
     difference = abs(array(ufuncs.apply(np.subtract, x, y)))
     bound = ufuncs.apply(np.add, atol, ufuncs.apply(np.multiply, rtol, abs(array(y))))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
-from ...ir.types import BOOL, F64, I32
+from ...ir.types import BOOL, F64, I32, is_complex, is_inexact
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,9 +109,14 @@ def _fabs(b: Builder, x: Value) -> Value:
     return b.abs(x)
 
 
-@lowering("positive", "conjugate")
+@lowering("positive")
 def _same(b: Builder, x: Value) -> Value:
     return x
+
+
+@lowering("conjugate")
+def _conjugate(b: Builder, x: Value) -> Value:
+    return b.conj(x) if is_complex(x.dtype) else x
 
 
 @lowering("square")
@@ -121,7 +126,7 @@ def _square(b: Builder, x: Value) -> Value:
 
 @lowering("reciprocal")
 def _reciprocal(b: Builder, x: Value) -> Value:
-    if x.dtype.kind == "f":
+    if is_inexact(x.dtype):
         return b.div(b.full_like(x, 1), x)
     exact = b.convert(x, dtype=F64)
     return b.convert(b.div(b.full_like(exact, 1), exact), dtype=x.dtype)
@@ -136,10 +141,10 @@ for _name in ("floor", "ceil", "trunc"):
 
 
 def _classify(op: str, of_int: bool) -> Callable[..., Value]:
-    """isnan and its siblings: known for what is not a float."""
+    """isnan and its siblings: known for integers and bools."""
 
     def rule(b: Builder, x: Value) -> Value:
-        return b.op(op, x) if x.dtype.kind == "f" else b.full(x.shape, of_int, BOOL)
+        return b.op(op, x) if is_inexact(x.dtype) else b.full(x.shape, of_int, BOOL)
 
     return rule
 

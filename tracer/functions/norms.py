@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64
+from ...ir.types import F64, is_inexact, real_dtype
 from ..core import Tracer, as_value, wrap
 from . import ufuncs
 from .common import array, axis_tuple
-from .reductions import kept_shape, max_, min_, sum_
+from .reductions import absolute_square, kept_shape, max_, min_, sum_
 from .table import function, refuse_option
 
 
 def _float(x: Any) -> Tracer:
     a = array(x)
-    return a if a.dtype.kind == "f" else a.astype(F64)
+    return a if is_inexact(a.dtype) else a.astype(F64)
 
 
 @function("linalg.norm")
@@ -39,7 +39,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
 
 
 def _euclidean(x: Tracer, axes: tuple[int, ...], keepdims: bool) -> Tracer:
-    return ufuncs.apply(np.sqrt, sum_(x * x, axis=axes, keepdims=keepdims))
+    return ufuncs.apply(np.sqrt, sum_(absolute_square(x), axis=axes, keepdims=keepdims))
 
 
 def _vector(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Tracer:
@@ -50,13 +50,13 @@ def _vector(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Trace
     if ord == -math.inf:
         return min_(abs(x), axis=axes, keepdims=keepdims)
     if ord == 0:
-        return sum_((x != 0).astype(x.dtype), axis=axes, keepdims=keepdims)
+        return sum_((x != 0).astype(real_dtype(x.dtype)), axis=axes, keepdims=keepdims)
     if ord == 1:
         return sum_(abs(x), axis=axes, keepdims=keepdims)
     if ord == 2:
         return _euclidean(x, axes, keepdims)
     total = sum_(abs(x) ** ord, axis=axes, keepdims=keepdims)
-    return ufuncs.apply(np.power, total, x.dtype.type(1) / ord)
+    return ufuncs.apply(np.power, total, total.dtype.type(1) / ord)
 
 
 def _matrix(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Tracer:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL, F64, I64
+from ...ir.types import BOOL, F64, I64, is_complex, is_inexact, real_dtype
 from ..core import Tracer, as_value, wrap
 from ..promotion import DType, canonical, float_dtype, sum_dtype
 from . import ufuncs
@@ -93,6 +93,8 @@ prod = function("prod")(_accumulation("prod", "multiply", 1))
 
 def lowest(dtype: DType) -> Any:
     """The identity of max."""
+    if is_complex(dtype):
+        return complex(-math.inf, -math.inf)
     if dtype.kind == "f":
         return -math.inf
     return False if dtype == BOOL else int(np.iinfo(dtype).min)
@@ -100,6 +102,8 @@ def lowest(dtype: DType) -> Any:
 
 def highest(dtype: DType) -> Any:
     """The identity of min."""
+    if is_complex(dtype):
+        return complex(math.inf, math.inf)
     if dtype.kind == "f":
         return math.inf
     return True if dtype == BOOL else int(np.iinfo(dtype).max)
@@ -232,7 +236,7 @@ def mean(
     axes = _mean_axes(axis, x)
     total = sum_(x, axis=axes, dtype=dtype, keepdims=keepdims, where=where)
     count = _count(x, axes, where, _keep(keepdims))
-    if dtype.kind != "f":
+    if not is_inexact(dtype):
         quotient = ufuncs.apply(np.divide, total, array(count))
         return finish(quotient.astype(dtype), out)
     return finish(_quotient(total, count), out)
@@ -265,14 +269,21 @@ def var(
         total = sum_(x, axis=axes, dtype=dtype, keepdims=True, where=where)
         centre = _quotient(total, _count(x, axes, where, True))
     deviation = ufuncs.apply(np.subtract, x, centre)
-    squares = ufuncs.apply(np.square, deviation)
-    total = sum_(squares, axis=axes, dtype=dtype, keepdims=keepdims, where=where)
+    squares = absolute_square(deviation)
+    total = sum_(squares, axis=axes, dtype=real_dtype(dtype), keepdims=keepdims, where=where)
     count = _count(x, axes, where, _keep(keepdims))
     if isinstance(count, Tracer) or isinstance(ddof, Tracer):
         left = ufuncs.apply(np.maximum, ufuncs.apply(np.subtract, count, ddof), 0)
     else:
         left = max(count - ddof, 0)
     return finish(_quotient(total, left), out)
+
+
+def absolute_square(x: Tracer) -> Tracer:
+    """`|x|**2`, a real number without a root on the way."""
+    if not is_complex(x.dtype):
+        return ufuncs.apply(np.square, x)
+    return ufuncs.apply(np.add, *(ufuncs.apply(np.square, part) for part in (x.real, x.imag)))
 
 
 @function("std")
@@ -300,7 +311,7 @@ def average(
                     "Shape of weights must be consistent with shape of a along specified axis."
                 )
             w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
-        dtype = np.result_type(x.dtype, w.dtype, *(() if x.dtype.kind == "f" else (F64,)))
+        dtype = np.result_type(x.dtype, w.dtype, *(() if is_inexact(x.dtype) else (F64,)))
         scale = sum_(w.astype(dtype) + np.zeros(x.shape, dtype), axis=axes, keepdims=keepdims)
         products = ufuncs.apply(np.multiply, x, w)
         result = _quotient(sum_(products, axis=axes, dtype=dtype, keepdims=keepdims), scale)
@@ -321,7 +332,7 @@ def logsumexp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     x = array(a)
     x = x.astype(float_dtype(x.dtype))
     axes = axis_tuple(axis, x.ndim, x)
-    top = max_(x, axis=axes, keepdims=True, initial=-math.inf)
+    top = max_(x.real, axis=axes, keepdims=True, initial=-math.inf)
     shift = ufuncs.apply(np.isfinite, top)
     zero = wrap(build().full_like(as_value(top), 0), scalar=False)
     from .elementwise import where as choose
@@ -334,10 +345,10 @@ def logsumexp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 def logsumexp_reference(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     x = np.asarray(a)
-    if x.dtype.kind != "f":
+    if not is_inexact(x.dtype):
         x = x.astype(np.float64)
-    top = np.max(x, axis=axis, keepdims=True, initial=-math.inf)
-    top = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
+    top = np.max(x.real, axis=axis, keepdims=True, initial=-math.inf)
+    top = np.where(np.isfinite(top), top, np.zeros((), top.dtype))
     with np.errstate(divide="ignore"):
         total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=keepdims))
     return (total + top.reshape(total.shape))[()]
@@ -348,7 +359,7 @@ def _nan_reduction(
 ) -> None:
     def traced(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         x = array(a)
-        if x.dtype.kind != "f":
+        if not is_inexact(x.dtype):
             return plain(x, axis, *args, **kwargs)
         nan = ufuncs.apply(np.isnan, x)
         result = plain(masked(x, ~nan, fill(x.dtype)), axis, *args, **kwargs)
@@ -371,7 +382,7 @@ _nan_reduction("nanargmin", argmin, highest)
 def _nan_statistic(name: str, plain: Callable[..., Any]) -> None:
     def traced(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         x = array(a)
-        if x.dtype.kind != "f":
+        if not is_inexact(x.dtype):
             return plain(x, axis, *args, **kwargs)
         if given(kwargs.get("where", NO_VALUE)) and kwargs["where"] is not True:
             refuse_option(name, where=kwargs["where"])

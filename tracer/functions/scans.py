@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL, F64
+from ...ir.types import BOOL, F64, is_inexact
 from ..core import Tracer, as_value, wrap
 from ..promotion import canonical, sum_dtype
 from . import ufuncs
@@ -100,7 +100,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
 
 def _without_nan(a: Any, fill: int) -> Tracer:
     x = array(a)
-    return where(ufuncs.apply(np.isnan, x), x.dtype.type(fill), x) if x.dtype.kind == "f" else x
+    return where(ufuncs.apply(np.isnan, x), x.dtype.type(fill), x) if is_inexact(x.dtype) else x
 
 
 @function("diff")
@@ -154,7 +154,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         raise TypeError("invalid number of arguments")
     spacings = list(varargs) or [1.0]
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
-    x = x if x.dtype.kind == "f" else x.astype(F64)
+    x = x if is_inexact(x.dtype) else x.astype(F64)
     results = [_slope(x, h, i, edge_order) for h, i in zip(spacings, axes, strict=True)]
     return results[0] if len(axes) == 1 else tuple(results)
 

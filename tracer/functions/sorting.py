@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, I64
+from ...ir.types import C64, C128, F64, I64, is_complex
 from ..core import Tracer, as_value, wrap
 from ..promotion import float_dtype
 from . import ufuncs
@@ -78,8 +78,14 @@ def argpartition(
 
 
 @function("sort_complex")
-def sort_complex(a: Any) -> Any:
-    return refuse_option("sort_complex", dtype="complex128")
+def sort_complex(a: Any) -> Tracer:
+    x = array(a)
+    if not is_complex(
+        x.dtype
+    ):  # after sorting, as NumPy does: only small integers become complex64
+        small = x.dtype.kind in "iu" and x.dtype.itemsize <= 2
+        return _sort("sort", x, -1).astype(C64 if small else C128)
+    return _sort("sort", x, -1)
 
 
 @function("lexsort")

@@ -1,0 +1,410 @@
+"""Complex values become pairs of real ones, so that nothing after this pass knows complex numbers.
+
+    graph f(%z: c64[8]) -> c64[8] {        graph f(%z_re: f32[8], %z_im: f32[8])
+      %y = conj %z : c64[8]           ->       -> f32[8], f32[8] {
+      return %y                              %y_im = neg %z_im : f32[8]
+    }                                        return %z_re, %y_im
+                                           }
+
+Among parameters and outputs, in what regions take and give and in records of tapes, a complex value
+is its real part followed by its imaginary part. Most ops do the same to both parts; functions are
+the formulas of `ir.complex_math`. This is the one pass that changes a graph's signature: compiled
+code takes a complex array as two views of its memory.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..build import Builder
+from ..complex_math import FUNCTIONS, Z, integer_power
+from ..graph import Graph, Op, Value
+from ..ops.callbacks import PythonFunction
+from ..ops.indexing import take_along
+from ..ops.reductions import multiply_tree, restore
+from ..ops.scans import doubling_products
+from ..ops.term import Term
+from ..types import I8, I64, TensorType, Type, complex_dtype, is_complex, real_dtype
+from .inline_calls import inline_calls
+from .rewrite import uniform
+
+Pair = tuple[Value, Value]
+Parts = Value | Pair  # what stands for a value
+
+
+def split_complex(graph: Graph) -> Graph:
+    """`graph` without complex values; itself if there are none."""
+    if not _has_complex(graph):
+        return graph
+    return _split(inline_calls(graph))
+
+
+def split_types(types: Sequence[Type]) -> list[Type]:
+    """What stands for values of `types`."""
+    return [part for type in types for part in _parts_of(type)]
+
+
+def _parts_of(type: Type) -> list[Type]:
+    if not isinstance(type, TensorType) or not is_complex(type.dtype):
+        return [type]
+    return [type.with_dtype(real_dtype(type.dtype))] * 2
+
+
+def _has_complex(graph: Graph) -> bool:
+    return (
+        any(map(_is_complex, graph.params))
+        or any(any(map(_is_complex, op.results)) for op in graph.walk())
+        or any(any(map(_is_complex, region.params)) for op in graph.walk() for region in op.regions)
+    )
+
+
+def _is_complex(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and is_complex(value.type.dtype)
+
+
+def _split(graph: Graph) -> Graph:
+    new = Graph(graph.name)
+    splitter = Splitter(Builder(new))
+    arguments: list[Parts] = []
+    for v in graph.params:
+        params = [new.add_param(t, v.name) for t in _parts_of(v.type)]
+        if len(params) == 2 and v.name:
+            params[0].name, params[1].name = f"{v.name}_re", f"{v.name}_im"
+        arguments.append(_joined(params))
+    new.outputs = _flat(splitter.walk(graph, arguments))
+    return new
+
+
+def _joined(values: Sequence[Value]) -> Parts:
+    return values[0] if len(values) == 1 else (values[0], values[1])
+
+
+def _flat(values: Sequence[Parts]) -> list[Value]:
+    return [v for parts in values for v in (parts if isinstance(parts, tuple) else (parts,))]
+
+
+def _regrouped(values: Sequence[Value], types: Sequence[Type]) -> list[Parts]:
+    """The values that stand for results of `types`, in pairs again."""
+    found = iter(values)
+    return [_joined([next(found) for _ in _parts_of(t)]) for t in types]
+
+
+class Splitter:
+    """Appends what stands for the ops of a graph to `b`'s graph."""
+
+    def __init__(self, b: Builder) -> None:
+        self.b = b
+
+    def walk(self, graph: Graph, arguments: Sequence[Parts]) -> list[Parts]:
+        """Append all of `graph`; what stands for its outputs."""
+        env: dict[Value, Parts] = dict(zip(graph.params, arguments, strict=True))
+        for op in graph.ops:
+            operands = [env[v] for v in op.operands]
+            with self.b.at(op.loc):
+                results = self._one(op, operands)
+            for old, new in zip(op.results, results, strict=True):
+                if isinstance(new, Value):
+                    new.name = new.name or old.name
+                env[old] = new
+        return [env[v] for v in graph.outputs]
+
+    def _one(self, op: Op, operands: list[Parts]) -> Sequence[Parts]:
+        rule = _RULES.get(op.name)
+        touched = any(map(_is_complex, (*op.operands, *op.results)))
+        if op.regions or (rule is not None and touched):
+            found = (rule or _structured)(self, op, operands)
+            return found if isinstance(found, list) else [found]
+        if touched and op.name in FUNCTIONS:
+            return [self._function(op, operands)]
+        if touched:
+            assert op.name in _BOTH, f"{op.name} of complex numbers"
+            return [self.both(op, operands)]
+        values = [v for v in operands if isinstance(v, Value)]
+        return list(self.b.append(op.definition, values, op.attrs).results)
+
+    def _function(self, op: Op, operands: Sequence[Parts]) -> Parts:
+        given = [Z(*self.terms(v)) for v in operands if isinstance(v, tuple)]
+        if op.name == "pow":
+            n = uniform(op.operands[1])
+            if n is not None and n.imag == 0 and abs(n.real) < 100 and n.real == int(n.real):
+                return _values(integer_power(given[0], int(n.real)))
+        return _values(FUNCTIONS[op.name](*given))
+
+    def terms(self, pair: Pair) -> tuple[Term, Term]:
+        return Term(self.b, pair[0]), Term(self.b, pair[1])
+
+    def both(self, op: Op, operands: Sequence[Parts]) -> Pair:
+        """The op on the real parts, and on the imaginary parts."""
+
+        def part(k: int) -> Value:
+            values = [v[k] if isinstance(v, tuple) else v for v in operands]
+            made: Value = self.b.op(op.name, *values, **op.attrs)
+            return made
+
+        return part(0), part(1)
+
+    def composed(self, op: Op, operands: Sequence[Parts], build: Callable[..., Value]) -> Parts:
+        """What `build(b, *operands, **attrs)` makes of simpler complex ops."""
+        graph = Graph(op.name)
+        params = [graph.add_param(v.type) for v in op.operands]
+        graph.outputs = [build(Builder(graph, op.loc), *params, **op.attrs)]
+        return self.walk(graph, operands)[0]
+
+
+def _values(found: Z | Term) -> Parts:
+    return found.value if isinstance(found, Term) else (found.re.value, found.im.value)
+
+
+# Ops that do the same to both parts. The other operands (indices, conditions) are as they were.
+_BOTH = frozenset(
+    "add sub neg rint select stop_gradient reshape transpose broadcast slice flip pad concat "
+    "update_slice gather scatter dynamic_slice dynamic_update_slice sum cumsum".split()
+)
+
+Rule = Callable[[Splitter, Op, list[Parts]], Any]
+F = TypeVar("F", bound=Rule)
+_RULES: dict[str, Rule] = {}
+
+
+def _rule(*names: str) -> Callable[[F], F]:
+    def enter(rule: F) -> F:
+        _RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return enter
+
+
+# Sources and conversions
+
+
+@_rule("constant")
+def _constant(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    value = op.attrs["value"]
+    return s.b.const(value.real), s.b.const(value.imag)
+
+
+@_rule("iota")
+def _iota(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    re = s.b.iota(**{**op.attrs, "dtype": real_dtype(op.result.dtype)})
+    return re, s.b.full_like(re, 0)
+
+
+@_rule("convert")
+def _convert(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    (given,) = operands
+    to = op.result.dtype
+    part = real_dtype(to)
+
+    def converted(v: Value) -> Value:
+        made: Value = v if v.dtype == part else s.b.convert(v, dtype=part)
+        return made
+
+    if not isinstance(given, tuple):
+        re = converted(given)
+        return re, s.b.full_like(re, 0)
+    re, im = given
+    if is_complex(to):
+        return converted(re), converted(im)
+    if to.kind == "b":
+        truths = (s.b.ne(v, s.b.full_like(v, 0)) for v in given)
+        made: Value = s.b.bitwise_or(*truths)
+        return made
+    return converted(re)
+
+
+@_rule("complex")
+def _complex(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    return _joined(_flat(operands))
+
+
+# Products and contractions
+
+
+@_rule("prod")
+def _prod(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    return s.composed(op, operands, multiply_tree)
+
+
+@_rule("cumprod")
+def _cumprod(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    return s.composed(op, operands, doubling_products)
+
+
+@_rule("dot")
+def _dot(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    (a, b), (c, d) = operands  # type: ignore[misc]
+
+    def dot(x: Value, y: Value) -> Value:
+        made: Value = s.b.dot(x, y, **op.attrs)
+        return made
+
+    return s.b.sub(dot(a, c), dot(b, d)), s.b.add(dot(a, d), dot(b, c))
+
+
+# Order: the real part decides, then the imaginary part; a NaN in any part is beyond all numbers.
+
+
+def _position(s: Splitter, pair: Pair, axis: int, largest: bool) -> Value:
+    """Along `axis`, where the first extremum is, or the first NaN."""
+    re, im = s.terms(pair)
+    reduction, none = ("max", -np.inf) if largest else ("min", np.inf)
+
+    def extremum(x: Term, among: Term) -> Term:
+        kept = s.b.select(among.value, x.value, s.b.full_like(x.value, none))
+        found = s.b.op(reduction, kept, axes=(axis,))
+        return Term(s.b, restore(s.b, found, x.value.shape, (axis,)))
+
+    nan = re.isnan() | im.isnan()
+    first = nan.invert() & re.eq(extremum(re, nan.invert()))
+    best = first & im.eq(extremum(im, first))
+    any_nan = Term(
+        s.b, restore(s.b, s.b.op("any", nan.value, axes=(axis,)), re.value.shape, (axis,))
+    )
+    place: Value = s.b.argmax(((any_nan & nan) | (any_nan.invert() & best)).value, axis=axis)
+    return place
+
+
+@_rule("argmax", "argmin")
+def _argextremum(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    (pair,) = operands
+    assert isinstance(pair, tuple)
+    return _position(s, pair, op.attrs["axis"], op.name == "argmax")
+
+
+@_rule("max", "min")
+def _extremum(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    (pair,) = operands
+    assert isinstance(pair, tuple)
+    axes, shape = op.attrs["axes"], op.operands[0].shape
+    kept = tuple(d for d in range(len(shape)) if d not in axes)
+    outer, n = op.result.tensor.size, int(np.prod([shape[d] for d in axes], dtype=int))
+    if not axes or outer == 0:
+        return tuple(s.b.reshape(v, shape=op.result.shape) for v in pair)
+    re, im = (s.b.reshape(s.b.transpose(v, perm=(*kept, *axes)), shape=(outer, n)) for v in pair)
+    place = _position(s, (re, im), 1, op.name == "max")
+    row = s.b.iota(shape=(outer,), dtype=I64, axis=0)
+    found = (s.b.gather(v, row, place, axes=(0, 1), mode="clip") for v in (re, im))
+    return tuple(s.b.reshape(v, shape=op.result.shape) for v in found)
+
+
+def _order(s: Splitter, pair: Pair, axis: int) -> Value:
+    """The stable order: by what is NaN, then by the real, then by the imaginary part."""
+    b = s.b
+    re, im = pair
+    nans = b.add(
+        b.mul(b.convert(b.isnan(re), dtype=I8), b.full(re.shape, 2, I8)),
+        b.convert(b.isnan(im), dtype=I8),
+    )
+    order = b.argsort(im, axis=axis, stable=True)
+    for key in (re, nans):
+        then = b.argsort(take_along(b, key, order, axis), axis=axis, stable=True)
+        order = take_along(b, order, then, axis)
+    return order
+
+
+@_rule("argsort", "sort")
+def _sort(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    (pair,) = operands
+    assert isinstance(pair, tuple)
+    axis = op.attrs["axis"]
+    if 0 in op.result.shape:
+        return s.b.zeros(op.result.type) if op.name == "argsort" else pair
+    order = _order(s, pair, axis)
+    if op.name == "argsort":
+        return order
+    return take_along(s.b, pair[0], order, axis), take_along(s.b, pair[1], order, axis)
+
+
+# Structured ops, tapes, effects: a pair counts as two values.
+
+
+def _count(values: Sequence[Value]) -> int:
+    return len(split_types([v.type for v in values]))
+
+
+def _structured(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
+    attrs = dict(op.attrs)
+    first = attrs.get("consts", 0)
+    if "consts" in attrs:
+        attrs["consts"] = _count(op.operands[:first])
+    if "carries" in attrs:
+        attrs["carries"] = _count(op.operands[first : first + op.attrs["carries"]])
+    regions = [_split(region) for region in op.regions]
+    new = s.b.append(op.definition, _flat(operands), attrs, regions)
+    return _regrouped(new.results, [v.type for v in op.results])
+
+
+_rule("optimization_barrier", "tape_push")(_structured)
+
+
+@_rule("tape_pop")
+def _tape_pop(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
+    types = tuple(split_types(op.attrs["types"]))
+    new = s.b.append(op.definition, _flat(operands), {"types": types})
+    return _regrouped(new.results, [v.type for v in op.results])
+
+
+@_rule("assert")
+def _assert(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
+    message = (
+        _message(op.attrs["message"], operands[1:-1]) if operands[1:-1] else op.attrs["message"]
+    )
+    return list(s.b.append(op.definition, _flat(operands), {"message": message}).results)
+
+
+def _message(text: str, values: Sequence[Parts]) -> str:
+    """The format string with two numbers in the place of a complex one."""
+    starts = np.cumsum([0, *(2 if isinstance(v, tuple) else 1 for v in values)]).tolist()
+    out, automatic = "", 0
+    for literal, field, spec, conversion in string.Formatter().parse(text):
+        out += literal.replace("{", "{{").replace("}", "}}")
+        if field is None:
+            continue
+        number = int(field) if field else automatic
+        automatic += 1
+        end = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+        if isinstance(values[number], tuple):
+            out += f"({{{starts[number]}{end}}}{{{starts[number] + 1}:+}}j)"
+        else:
+            out += f"{{{starts[number]}{end}}}"
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _OnParts:
+    """A Python function that takes and gives complex arrays as their parts."""
+
+    function: PythonFunction
+    operands: tuple[bool, ...]  # which of its operands are complex
+
+    def __call__(self, *parts: Any) -> tuple[Any, ...]:
+        given = iter(parts)
+        found = self.function(
+            *(_join(next(given), next(given)) if c else next(given) for c in self.operands)
+        )
+        return tuple(p for a in found for p in ((a.real, a.imag) if a.dtype.kind == "c" else (a,)))
+
+
+def _join(re: Any, im: Any) -> Any:
+    out = np.empty(re.shape, complex_dtype(re.dtype))
+    out.real, out.imag = re, im
+    return out
+
+
+@_rule("pure_callback", "io_callback")
+def _callback(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
+    function: PythonFunction = op.attrs["function"]
+    flags = tuple(isinstance(v, tuple) for v in operands if not _is_token(v))
+    results = tuple(t for t in split_types(function.results) if isinstance(t, TensorType))
+    wrapped = PythonFunction(_OnParts(function, flags), results, function.name, function.each)
+    new = s.b.append(op.definition, _flat(operands), {"function": wrapped})
+    return _regrouped(new.results, [v.type for v in op.results])
+
+
+def _is_token(v: Parts) -> bool:
+    return isinstance(v, Value) and not isinstance(v.type, TensorType)
