@@ -22,7 +22,11 @@ from jitney.ir.verify import verify
 from jitney.runtime.compile import compile
 
 # Overflow and NaN in the middle of a product depend on the order of the factors.
-ORDER_MATTERS = {"prod", "cumprod", "dot", "scan", "while", "lanes_while", "sum", "cumsum"}
+ORDER_MATTERS = {"prod", "cumprod", "dot", "scan", "while", "lanes_while", "sum", "cumsum"} | {
+    "conv",
+    "window_sum",
+    "window_prod",
+}
 NAN_IN_NUMPY = {"expm1"}  # exp(inf) * 0 there; here as in exp
 
 

@@ -120,7 +120,8 @@ class EntryEmitter:
     def pointer(self, array: Array) -> str:
         """Where an array is, right now."""
         if array.kind in ("input", "output"):
-            return self._offset(_argument_name(array), array.start * array.dtype.itemsize)
+            name, offset = _argument_name(array), array.start * array.dtype.itemsize
+            return self.op(f"getelementptr i8, ptr {name}, i64 {offset}") if offset else name
         if array.kind == "const":
             return self._constant(array)
         if array.kind == "slot":

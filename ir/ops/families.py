@@ -35,7 +35,6 @@ REAL = "iuf"
 NUMBER = "iufc"
 INTEGER = "iu"
 BITS = "biu"
-ORDERED = "biuf"
 ANY = "biufc"
 
 
@@ -117,6 +116,8 @@ def check_same(types: Sequence[TensorType], dtypes_too: bool = True) -> None:
     for other in types[1:]:
         if other is first:
             continue
+        if not isinstance(other, TensorType):
+            raise GraphError(f"an operand is a {other}, not a tensor")
         if other.shape != first.shape:
             raise GraphError(f"operand shapes {first} and {other} differ; broadcast one of them")
         if dtypes_too and other.dtype != first.dtype:

@@ -26,7 +26,18 @@ from ..graph import Op, Value
 from ..opdef import GraphError
 from ..types import I64, TensorType, is_float
 from .composed import composed_rules
-from .families import ANY, NUMBER, Arg, Array, Example, check_dtype, check_kind, linear, opaque
+from .families import (
+    ANY,
+    NUMBER,
+    REAL,
+    Arg,
+    Array,
+    Example,
+    check_dtype,
+    check_kind,
+    linear,
+    opaque,
+)
 
 Ints = tuple[int, ...]
 Attrs = dict[str, Any]  # of integers per dim
@@ -108,11 +119,18 @@ def _infer_numbers(
     return x.with_shape(covered(x.shape, attrs))
 
 
+def _infer_extremes(
+    x: TensorType, *, window: Ints, strides: Ints, low: Ints, high: Ints, dilation: Ints
+) -> TensorType:
+    check_kind(x, REAL)
+    return _infer_numbers(x, window=window, strides=strides, low=low, high=high, dilation=dilation)
+
+
 def _infer_places(
     x: TensorType, *, window: Ints, strides: Ints, low: Ints, high: Ints, dilation: Ints
 ) -> TensorType:
     attrs = _attributes(window, strides, low, high, dilation)
-    return _infer_numbers(x, **attrs).with_dtype(I64)
+    return _infer_extremes(x, **attrs).with_dtype(I64)
 
 
 def _folded(name: str, combine: Callable[..., Any]) -> Callable[..., Array]:
@@ -174,7 +192,7 @@ linear(
 # prod: differentiated as a chain of multiplications, so zeros need no special case
 
 
-def _multiply_taps(b: Builder, x: Value, **attrs: Ints) -> Value:
+def multiply_taps(b: Builder, x: Value, **attrs: Ints) -> Value:
     padded = b.pad(
         x,
         b.const(1, x.dtype),
@@ -206,7 +224,7 @@ def _empty_or(rule: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-_jvp_prod, _vjp_prod = composed_rules(_multiply_taps)
+_jvp_prod, _vjp_prod = composed_rules(multiply_taps)
 opaque(
     "window_prod",
     _infer_numbers,
@@ -248,7 +266,7 @@ def _place_op(name: str, better: Callable[..., Any]) -> None:
         _which(better),
         family="reduction",
         batch=_BATCH,
-        kinds=NUMBER,
+        kinds=REAL,
         attrs=ATTRS,
         examples=_examples(distinct=False),
         doc="the first extreme element of a moving window, -1 if the window has none",
@@ -380,13 +398,13 @@ def _extremum(name: str, combine: Callable[..., Any]) -> None:
 
     opaque(
         f"window_{name}",
-        _infer_numbers,
+        _infer_extremes,
         _folded(name, combine),
         family="reduction",
         jvp=jvp,
         vjp=vjp,
         batch=_BATCH,
-        kinds=NUMBER,
+        kinds=REAL,
         attrs=ATTRS,
         examples=_examples(distinct=True),
         doc="extremes over a moving window, NaN if it holds one; the derivative goes to the first",

@@ -29,6 +29,7 @@ from ..ops.indexing import take_along
 from ..ops.reductions import multiply_tree, restore
 from ..ops.scans import doubling_products
 from ..ops.term import Term
+from ..ops.window_reductions import multiply_taps
 from ..types import I8, I64, TensorType, Type, complex_dtype, is_complex, real_dtype
 from .inline_calls import inline_calls
 from .rewrite import uniform
@@ -163,7 +164,8 @@ def _values(found: Z | Term) -> Parts:
 # Ops that do the same to both parts. The other operands (indices, conditions) are as they were.
 _BOTH = frozenset(
     "add sub neg rint select stop_gradient reshape transpose broadcast slice flip pad concat "
-    "update_slice gather scatter dynamic_slice dynamic_update_slice sum cumsum".split()
+    "update_slice gather scatter dynamic_slice dynamic_update_slice sum cumsum window_sum window_pick "
+    "window_put".split()
 )
 
 Rule = Callable[[Splitter, Op, list[Parts]], Any]
@@ -235,15 +237,23 @@ def _cumprod(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     return s.composed(op, operands, doubling_products)
 
 
-@_rule("dot")
-def _dot(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+@_rule("window_prod")
+def _window_prod(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
+    if 0 in op.result.shape:
+        empty = s.b.zeros(op.result.tensor.with_dtype(real_dtype(op.result.dtype)))
+        return empty, empty
+    return s.composed(op, operands, multiply_taps)
+
+
+@_rule("dot", "conv")
+def _bilinear(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     (a, b), (c, d) = operands  # type: ignore[misc]
 
-    def dot(x: Value, y: Value) -> Value:
-        made: Value = s.b.dot(x, y, **op.attrs)
+    def product(x: Value, y: Value) -> Value:
+        made: Value = s.b.op(op.name, x, y, **op.attrs)
         return made
 
-    return s.b.sub(dot(a, c), dot(b, d)), s.b.add(dot(a, d), dot(b, c))
+    return s.b.sub(product(a, c), product(b, d)), s.b.add(product(a, d), product(b, c))
 
 
 # Order: the real part decides, then the imaginary part; a NaN in any part is beyond all numbers.
