@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .ir.text import parse_graph as parse_graph
+    from .runtime.config import config as config
     from .tracer import errors as errors
     from .tracer import tree as tree
     from .tracer.associative import associative_scan as associative_scan
@@ -71,6 +72,7 @@ _HOMES = {
     "checkpoint_name": "tracer.remat",
     "compute_gradient_error": "tracer.check_grads",
     "cond": "tracer.control",
+    "config": "runtime.config",
     "custom_jvp": "tracer.custom",
     "custom_vjp": "tracer.custom",
     "debug_print": "tracer.callbacks",
@@ -124,7 +126,8 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = import_module(f".{_MODULES[name]}", __name__)
     elif name in _HOMES:
-        import_module(".tracer.functions", __name__)  # gives tracers their operators
+        if _HOMES[name].startswith("tracer."):
+            import_module(".tracer.functions", __name__)  # gives tracers their operators
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     else:
         functions = _array_functions()

@@ -1,4 +1,5 @@
-"""`python -m jitney`: the demo (the default), or `info` about this machine and installation."""
+"""`python -m jitney`, or `jitney`: the demo (the default), `info` about this machine and installation,
+and `cache info` and `cache clear` for the compiled code on disk."""
 
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "info", help="versions, CPU features, vector width, BLAS, threads, cache, CUDA driver"
     )
+    cache = commands.add_parser("cache", help="compiled code on disk: what is there, or remove it")
+    cache.add_argument("action", choices=["info", "clear"])
     return top
 
 
@@ -43,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(describe())
         return 0
+    if options.command == "cache":
+        return _cache(options.action)
     if options.command is None:
         options = parser().parse_args(["demo"])
     from .demo.report import run
@@ -52,6 +57,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ImportError as error:
         print(f"jitney: {error}", file=sys.stderr)
         return 1
+
+
+def _cache(action: str) -> int:
+    from .runtime.disk import disk_cache
+    from .runtime.info import describe_cache
+
+    if action == "info":
+        print(describe_cache())
+        return 0
+    cache = disk_cache()
+    before = cache.size()[0]
+    cache.clear()
+    left = cache.size()[0]
+    print(f"removed {before - left} of {before} entries from {cache.directory}")
+    return 1 if left else 0
 
 
 if __name__ == "__main__":

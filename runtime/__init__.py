@@ -7,7 +7,9 @@
     function_ir   writing LLVM functions from Python
     engine        LLVM: text -> machine code
     linker        object file -> image, which any process can load;  image: loading it
-    cache         executables in memory, object files on disk
+    cache         executables in memory;  disk: the next process's;  records: executables as bytes
+    support       code that all programs share;  host: the CPU;  installation: what is installed
+    config        the settings
     memory        scratch and output arrays;  recycling: the pool that big outputs come from
     pool          the thread pool behind `jitney_parallel_for`
     blas          NumPy's own BLAS by address

@@ -13,42 +13,17 @@ unless what was read before is owned. While the entry runs without the GIL, or c
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import Any
-
-import numpy as np
-
 from ..codegen.module import STATUS_WORDS
 from . import guard_opcodes, work_opcodes  # noqa: F401  # they register the opcodes
 from .arrays_ir import SCRATCH_SLOTS, give_scratch, take_scratch
+from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, OBJECTS
 from .function_ir import NULL, Function, Value, module_ir
 from .layout import NdarrayLayout
 from .opcodes_ir import MISS, Interpreter
 
-# The fields that native objects have after those of their base.
-VECTORCALL = 0
-CHAIN_OBJECT = 1  # owns the words of the chain; null when the object is being cleared
-CHAIN_WORDS = 2  # address of the chain: context variable, number of programs, their addresses
-FALLBACK = 3  # the Python function
-FIELDS = 4
 
-OBJECTS: dict[str, Any] = {
-    "ndarray_type": np.ndarray,
-    "uint8": np.dtype(np.uint8),
-    "none": None,
-    "true": True,
-    "false": False,
-    "PyFloat_Type": float,
-    "PyLong_Type": int,
-    "PyUnicode_Type": str,
-    "PyList_Type": list,
-    "PyDict_Type": dict,
-    "PyFunction_Type": FunctionType,
-}
-
-
-def call_ir(layout: NdarrayLayout, base_size: int) -> tuple[str, list[str]]:
-    """The LLVM text, and the C functions that it calls. The fields follow `base_size` bytes."""
+def call_ir(layout: NdarrayLayout, base_size: int) -> str:
+    """The LLVM text. The fields follow `base_size` bytes."""
     functions = [
         take_scratch(layout),
         give_scratch(layout),
@@ -56,10 +31,8 @@ def call_ir(layout: NdarrayLayout, base_size: int) -> tuple[str, list[str]]:
         Interpreter(layout),
         _vectorcall(base_size),
     ]
-    ours = {function.name for function in functions}
-    callees = {name for function in functions for name in function.callees} - ours
     slots = f"@scratch_slots = internal global [{SCRATCH_SLOTS} x ptr] zeroinitializer\n"
-    return slots + module_ir(functions, list(OBJECTS)), sorted(callees)
+    return slots + module_ir(functions, list(OBJECTS))
 
 
 def _report_failure() -> Function:

@@ -23,9 +23,10 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeVar
 
-from .call_ir import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL, call_ir
+from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL
 from .layout import array_api, ndarray_layout
 from .program import HITS, Program
+from .support import load_support
 
 T = TypeVar("T")
 
@@ -109,20 +110,19 @@ def native_calls() -> bool:
 @cache
 def _vectorcall(base_size: int) -> int:
     """The address of the vectorcall for subtypes of a type whose objects have that size."""
-    from .engine import host_engine
-
     layout = ndarray_layout()
     assert layout is not None
-    text, callees = call_ir(layout, base_size)
+
+    def text() -> str:
+        from .call_ir import call_ir
+
+        return call_ir(layout, base_size)
+
     table = array_api()
     imports = {name: table[index] for name, index in _NUMPY.items()}
-    for name in callees:
-        if name not in imports:
-            function = getattr(ctypes.pythonapi, name)
-            imports[name] = ctypes.cast(function, ctypes.c_void_p).value or 0
     imports |= {name: id(value) for name, value in OBJECTS.items()}
-    library = host_engine().load(text, ["jitney_vectorcall"], imports).keep()
-    return library.address("jitney_vectorcall")
+    library = load_support(f"call {base_size} {layout}", text, ["jitney_vectorcall"], imports)
+    return library.keep().address("jitney_vectorcall")
 
 
 _immortal: list[Any] = []  # what types and their instances point to

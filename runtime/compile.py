@@ -23,8 +23,12 @@ from ..codegen.target import Target
 from ..ir.graph import Graph, Value
 from .cache import LRUCache
 from .callable import load_native_calls
-from .engine import host_target
+from .disk import disk_cache
+from .engine import NativeError, engine_for
 from .executable import Executable
+from .host import host_target
+from .installation import digest, installation
+from .records import dump_executable, load_executable
 
 Strides = Sequence[tuple[int, ...]]
 
@@ -53,8 +57,21 @@ def compile(
     options = options or CompileOptions()
     target = options.target or host_target()
     strides = None if input_strides is None else tuple(map(tuple, input_strides))
-    key = (graph_key(graph), strides, target, options.fastmath)
-    return _executables.get_or_make(key, lambda: _compile(graph, target, strides, options))
+    key = executable_key(graph_key(graph), target, strides, options)
+    return _executables.get_or_make(
+        key, lambda: _load(key, target) or _compile(key, graph, target, strides, options)
+    )
+
+
+def executable_key(
+    graph: str,
+    target: Target,
+    strides: tuple[tuple[int, ...], ...] | None,
+    options: CompileOptions,
+) -> str:
+    """The name of an executable, in memory and on disk: a hash of all that makes it what it is."""
+    what = (graph, target.key(), repr(strides), repr(options.fastmath))
+    return digest("executable", installation(), *what)
 
 
 @functools.lru_cache(maxsize=1)
@@ -66,11 +83,12 @@ def load_compiler() -> None:
     from ..codegen import compile as _  # noqa: F401
     from ..ir import passes  # noqa: F401
 
-    host_target()
+    engine_for(host_target())
     load_native_calls()
 
 
 def _compile(
+    key: str,
     graph: Graph,
     target: Target,
     strides: tuple[tuple[int, ...], ...] | None,
@@ -85,10 +103,34 @@ def _compile(
     optimised = time.perf_counter()
     module = compile_graph(graph, target, strides, options.fastmath, signature)
     generated = time.perf_counter()
-    executable = Executable(module, target)
-    executable.timings["optimise"] = optimised - start
-    executable.timings["codegen"] = generated - optimised
+    code = engine_for(target).assemble(module.text)
+    assembled = time.perf_counter()
+    executable = Executable(module, target, code)
+    executable.timings |= {
+        "optimise": optimised - start,
+        "codegen": generated - optimised,
+        "native": assembled - generated,
+    }
+    record = dump_executable(module, code)
+    if record is not None:
+        disk_cache().put(key, record)
     return executable
+
+
+def _load(key: str, target: Target) -> Executable | None:
+    """The executable that an earlier process left on disk."""
+    cache = disk_cache()
+    data = cache.get(key)
+    if data is None:
+        return None
+    found = load_executable(data)
+    if found is not None:
+        try:
+            return Executable(found[0], target, found[1])
+        except NativeError:
+            pass
+    cache.discard(key)  # nothing of ours after all: it is made again
+    return None
 
 
 def clear_memory_cache() -> None:

@@ -24,6 +24,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..codegen.target import Target
+from .host import host_target as host_target
 from .image import Library, LoadError, load_image
 from .linker import Image, Unlinkable, link_elf
 
@@ -42,7 +43,7 @@ class NativeError(RuntimeError):
 
 
 @lru_cache(maxsize=1)
-def _llvm() -> Any:
+def llvm() -> Any:
     """llvmlite's binding, imported and with the native target set up."""
     if (
         sysconfig.get_config_var("Py_GIL_DISABLED")
@@ -54,41 +55,11 @@ def _llvm() -> Any:
         )
     with lock:
         # The import too: a child forked in the middle of it could never finish it.
-        import llvmlite.binding as llvm
+        import llvmlite.binding as binding
 
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-    return llvm
-
-
-def detected_vector_bits(triple: str, features: str) -> int:
-    """The widest vectors worth using, from LLVM's feature string."""
-    on = set(features.split(","))
-    if "x86_64" in triple:
-        if {"+avx512f", "+avx512vl", "+avx512dq", "+avx512bw"} <= on:
-            return 512
-        return 256 if {"+avx2", "+fma"} <= on else 128
-    return 128
-
-
-@lru_cache(maxsize=1)
-def host_target() -> Target:
-    """The CPU that this process runs on, with what the runtime found there."""
-    from . import blas
-
-    llvm = _llvm()
-    with lock:
-        triple = llvm.get_process_triple()
-        cpu = llvm.get_host_cpu_name()
-        features = llvm.get_host_cpu_features().flatten()
-    found = blas.find_blas()
-    return Target(
-        triple=triple,
-        cpu=cpu,
-        features=features,
-        vector_bits=detected_vector_bits(triple, features),
-        blas_int_bits=found.int_bits if found else 0,
-    )
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+    return binding
 
 
 class Engine:
@@ -97,7 +68,7 @@ class Engine:
     _names = itertools.count()
 
     def __init__(self, target: Target) -> None:
-        llvm = _llvm()
+        self._llvm = llvm()
         self.target = target
         with lock:
             try:
@@ -109,11 +80,9 @@ class Engine:
             layout = str(self._machine.target_data)
         self._header = f'target datalayout = "{layout}"\ntarget triple = "{target.triple}"\n'
         self._jit: Any = None
-        self._llvm = llvm
 
     def _create_machine(self) -> Any:
-        llvm = _llvm()
-        return llvm.Target.from_triple(self.target.triple).create_target_machine(
+        return self._llvm.Target.from_triple(self.target.triple).create_target_machine(
             cpu=self.target.cpu,
             features=self.target.features,
             opt=2,
@@ -161,6 +130,12 @@ class Engine:
         except Unlinkable:
             return obj
 
+    def load(
+        self, text: str, exports: Iterable[str], imports: Mapping[str, int] | None = None
+    ) -> Library:
+        """Compile a module and load it. See `link`."""
+        return load_code(self.assemble(text), exports, imports)
+
     def link(
         self, obj: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
     ) -> Library:
@@ -196,25 +171,6 @@ class Engine:
                 raise NativeError(f"cannot link native code: {str(error).strip()}") from None
         return Library(tracker, {symbol: tracker[symbol] for symbol in exports}, len(obj))
 
-    def load(
-        self, text: str, exports: Iterable[str], imports: Mapping[str, int] | None = None
-    ) -> Library:
-        """`assemble` (through the cache on disk) and `load_code`."""
-        from .cache import object_cache
-
-        cache = object_cache()
-        key = cache.key(text, self.target)
-        code = cache.get_code(key)
-        if code is not None:
-            try:
-                return load_code(code, exports, imports)
-            except NativeError:  # no code after all: build it again
-                cache.discard(key)
-        code = self.assemble(text)
-        library = load_code(code, exports, imports)
-        cache.put_code(key, code)
-        return library
-
 
 def load_code(
     code: Image | bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
@@ -233,11 +189,11 @@ def load_code(
 @lru_cache(maxsize=8)
 def engine_for(target: Target) -> Engine:
     """The engine of a target. Code for another machine can be emitted and printed, not linked."""
-    llvm = _llvm()
-    if target.triple != llvm.get_process_triple():
+    binding = llvm()
+    if target.triple != binding.get_process_triple():
         with lock:
-            llvm.initialize_all_targets()
-            llvm.initialize_all_asmprinters()
+            binding.initialize_all_targets()
+            binding.initialize_all_asmprinters()
     return Engine(target)
 
 
@@ -250,7 +206,7 @@ def llvm_versions() -> tuple[str, str]:
     """Versions of llvmlite and of the LLVM inside it."""
     import llvmlite
 
-    return llvmlite.__version__, ".".join(map(str, _llvm().llvm_version_info))
+    return llvmlite.__version__, ".".join(map(str, llvm().llvm_version_info))
 
 
 def cpu_description() -> str:

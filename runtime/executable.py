@@ -29,8 +29,11 @@ from ..ir.types import DTYPE_NAMES, TensorType
 from . import memory
 from .callable import NativeProgram, install, is_native, new_callable
 from .callbacks import Callbacks
-from .engine import Engine, Library, engine_for, host_target
+from .engine import engine_for, load_code
+from .host import host_target
+from .image import Library
 from .program import ANY_STRIDE, Owned, Program, native_dtype, required_strides
+from .records import Code
 from .recycling import recycler
 
 Array = np.ndarray[Any, Any]
@@ -48,8 +51,10 @@ class Executable:
     """Linked native code with its calling data. Unloaded when the last reference is gone.
 
     module:   the NativeModule, `kernels` and `errors` included
-    nbytes:   size of the object file
-    timings:  seconds, by stage (`link` is here; whoever compiled adds `trace`, `lower`, ...)
+    nbytes:   of memory that the code occupies
+    timings:  seconds, by stage (`link` is here; whoever compiled adds `optimise`, `codegen`, ...)
+
+    `code` is what `Engine.assemble` made of the module's text, if it is there already.
 
     `executable(*arrays)` runs a call program (see `program`); arrays that do not have the declared
     layout come to `__call__` here, and so does every call where calls cannot be native.
@@ -58,20 +63,24 @@ class Executable:
     def __new__(cls, *args: Any, **options: Any) -> Executable:
         return new_callable(cls)
 
-    def __init__(self, module: NativeModule, target: Target | None = None) -> None:
+    def __init__(
+        self, module: NativeModule, target: Target | None = None, code: Code | None = None
+    ) -> None:
         self.module = module
         self.timings: dict[str, float] = dict(module.notes.get("timings", {}))
         target = target or host_target()
         if not runs_here(target):
             raise ValueError(f"code for {target.triple} ({target.cpu}) cannot run on this machine")
-        self._engine: Engine = engine_for(target)
+        self._target = target
+        if code is None:
+            code = engine_for(target).assemble(module.text)
         start = time.perf_counter()
         imports = runtime_imports(module.imports)
         callbacks = Callbacks(module.callbacks)
         if module.callbacks:
             imports[Target.CALLBACK] = callbacks.address
-        self._library: Library = self._engine.load(module.text, [module.entry], imports)
-        self.timings["native"] = time.perf_counter() - start
+        self._library: Library = load_code(code, [module.entry], imports)
+        self.timings["link"] = time.perf_counter() - start
         self.nbytes = self._library.nbytes
         self._failed = _Failed(module, callbacks)
         self._release_gil = module.work is None or module.work > _SHORT_WORK
@@ -138,7 +147,7 @@ class Executable:
 
     def asm(self) -> str:
         """The assembly, made anew from the LLVM text."""
-        return self._engine.asm(self.module.text)
+        return engine_for(self._target).asm(self.module.text)
 
     def __repr__(self) -> str:
         def listed(types: Sequence[TensorType]) -> str:

@@ -77,7 +77,7 @@ def load_image(image: Image, imports: Mapping[str, int] | None = None) -> Librar
     given = imports or {}
     outer = []
     for name in image.imports:
-        address = given.get(name) or symbol_address(name)
+        address = given[name] if name in given else symbol_address(name)
         if address is None:
             raise LoadError(f"no symbol {name}")
         outer.append(address)

@@ -110,13 +110,29 @@ def _arrays() -> dict[str, str]:
 
 
 def _cache() -> dict[str, str]:
-    from .cache import object_cache
+    from .disk import disk_cache
 
-    cache = object_cache()
+    cache = disk_cache()
     if not cache.enabled:
         return {"cache": f"memory only: {cache.reason}"}
     entries, size = cache.size()
-    return {"cache": f"{cache.directory} ({entries} entries, {_size(size)})"}
+    note = f"; {cache.reason}" if cache.reason else ""
+    return {"cache": f"{cache.directory} ({entries} entries, {_size(size)}{note})"}
+
+
+def describe_cache() -> str:
+    """What `jitney cache info` prints."""
+    from .disk import disk_cache
+
+    cache = disk_cache()
+    state = "in use" if cache.writable else "read only" if cache.enabled else "not in use"
+    lines = {"directory": cache.directory or "none", "state": state}
+    if cache.reason:
+        lines["because"] = cache.reason
+    entries, size = cache.size()
+    lines["entries"] = f"{entries}, {_size(size)} of at most {_size(cache.limit)}"
+    width = max(map(len, lines))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())
 
 
 def _cuda() -> dict[str, str]:

@@ -27,8 +27,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .engine import host_engine, host_target, lock
+from .engine import lock
+from .host import host_target
 from .pool_ir import pool_ir, supported
+from .support import load_support
 
 MAX_THREADS = 1024
 
@@ -109,13 +111,12 @@ class ThreadPool:
     """The process's pool. Loading its code starts no thread; the first parallel call does."""
 
     def __init__(self, threads: int) -> None:
-        text = pool_ir(host_target())
         self.parallel = supported()
         exports = ["jitney_parallel_for"]
         if self.parallel:
             exports += ["reset", "limit", "started", "forks", "joins", "inlines"]
         # Workers run this code until the process ends.
-        library = host_engine().load(text, exports).keep()
+        library = load_support("pool", lambda: pool_ir(host_target()), exports).keep()
         self.parallel_for = library.address("jitney_parallel_for")
         self._threads = 1
         if self.parallel:

@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from .engine import host_engine, lock
+from .engine import lock
 from .layout import array_api, ndarray_layout
 from .pool_ir import supported
 from .recycling_ir import recycling_ir
+from .support import load_support
 
 _NAME = b"jitney"
 _SET_HANDLER = 304  # PyDataMem_SetHandler in NumPy's API table, since 1.22
@@ -81,7 +82,7 @@ class Recycler:
         exports = [f"recycling_{name}" for name in functions]
         exports += ["lock", "unlock", "trim", "limit", "kept", "reused", "mapped"]
         # Arrays may outlive everything else of ours.
-        library = host_engine().load(recycling_ir(), exports).keep()
+        library = load_support("recycling", recycling_ir, exports).keep()
         addresses = {name: library.address(f"recycling_{name}") for name in functions}
         self._handler = _Handler(name=_NAME, version=1, **addresses)
         self._capsule_name = ctypes.create_string_buffer(b"mem_handler")  # the capsule points here

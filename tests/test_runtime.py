@@ -6,7 +6,6 @@ import ctypes
 import dataclasses
 import gc
 import os
-import stat
 import subprocess
 import sys
 import threading
@@ -18,14 +17,14 @@ import pytest
 
 from jitney.codegen.target import Target
 from jitney.runtime import blas, info, layout, memory
-from jitney.runtime.cache import LRUCache, ObjectCache, default_directory
+from jitney.runtime.cache import LRUCache
 from jitney.runtime.engine import (
     NativeError,
-    detected_vector_bits,
     engine_for,
     host_engine,
     host_target,
 )
+from jitney.runtime.host import detected_vector_bits
 from jitney.runtime.recycling import Recycler, default_limit, recycler
 
 ADD = "define i32 @add(i32 %x) {{\n  %y = add i32 %x, {n}\n  ret i32 %y\n}}\n"
@@ -180,121 +179,6 @@ def test_target_refuses_nonsense(field: dict[str, int]) -> None:
 def test_importing_the_package_imports_no_llvm() -> None:
     code = "import sys, jitney, jitney.runtime\nprint('llvmlite' in sys.modules)"
     assert python(code).strip() == "False"
-
-
-# ------------------------------------------------------------------------------------ object cache
-
-
-def test_object_cache_round_trip(tmp_path: Path) -> None:
-    cache = ObjectCache(tmp_path / "c")
-    assert cache.enabled and cache.get("k") is None
-    cache.put("k", b"object")
-    assert cache.get("k") == b"object"
-    assert ObjectCache(tmp_path / "c").get("k") == b"object"
-    assert cache.size()[0] == 1
-    assert stat.S_IMODE(os.stat(tmp_path / "c").st_mode) == 0o700
-    cache.clear()
-    assert cache.size() == (0, 0) and cache.get("k") is None
-
-
-@pytest.mark.parametrize("damage", ["flip", "cut", "grow", "empty", "magic", "header"])
-def test_damaged_entries_are_dropped(tmp_path: Path, damage: str) -> None:
-    cache = ObjectCache(tmp_path)
-    os.chmod(tmp_path, 0o700)
-    cache = ObjectCache(tmp_path)
-    cache.put("k", bytes(range(256)) * 10)
-    (path,) = tmp_path.iterdir()
-    data = bytearray(path.read_bytes())
-    if damage == "flip":
-        data[-5] ^= 1
-    elif damage == "magic":
-        data[0] ^= 1
-    data = {"cut": data[:-1], "grow": data + b"x", "empty": b"", "header": data[:20]}.get(
-        damage, data
-    )
-    path.write_bytes(data)
-    assert cache.get("k") is None
-    assert not list(tmp_path.iterdir())
-    cache.put("k", b"again")
-    assert cache.get("k") == b"again"
-
-
-def test_an_entry_that_is_no_object_file_is_rebuilt(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    os.chmod(tmp_path, 0o700)
-    cache = ObjectCache(tmp_path)
-    monkeypatch.setattr("jitney.runtime.cache.object_cache", lambda: cache)
-    text = ADD.format(n=77)
-    key = cache.key(text, host_target())
-    cache.put(key, b"this is not ELF")
-    assert UNARY(host_engine().load(text, ["add"]).address("add"))(1) == 78
-    stored = cache.get(key)
-    assert stored is not None and stored != b"this is not ELF"
-    hits = cache.hits
-    assert UNARY(host_engine().load(text, ["add"]).address("add"))(1) == 78
-    assert cache.hits == hits + 1
-
-
-def test_the_key_holds_what_the_code_depends_on(tmp_path: Path) -> None:
-    cache = ObjectCache(tmp_path / "c")
-    target = host_target()
-    keys = {
-        cache.key("a", target),
-        cache.key("b", target),
-        cache.key("a", dataclasses.replace(target, cpu="x")),
-        cache.key("a", dataclasses.replace(target, features=target.features + ",-x")),
-    }
-    assert len(keys) == 4 and cache.key("a", target) in keys
-
-
-def test_the_oldest_entries_leave(tmp_path: Path) -> None:
-    cache = ObjectCache(tmp_path / "c", limit=10_000)
-    for k in range(30):
-        cache.put(f"k{k}", bytes(1000))
-        os.utime(tmp_path / "c" / f"k{k}.jo", (1000 + k, 1000 + k))
-    assert cache.size()[1] <= 11_000
-    assert cache.get("k29") is not None and cache.get("k0") is None
-    cache.put("huge", bytes(20_000))
-    assert cache.get("huge") is None
-
-
-def test_a_directory_open_to_others_is_refused(tmp_path: Path) -> None:
-    os.chmod(tmp_path, 0o777)
-    cache = ObjectCache(tmp_path)
-    assert not cache.enabled and "other users" in cache.reason
-    cache.put("k", b"x")
-    assert cache.get("k") is None and not list(tmp_path.iterdir())
-
-
-def test_unusable_places_are_memory_only(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert not ObjectCache(tmp_path / "file" / "below").enabled
-    assert not ObjectCache(tmp_path / "file").enabled
-    assert "switched off" in ObjectCache(None).reason
-    if os.getuid() == 0 and Path("/proc/version").exists():
-        assert not ObjectCache(Path("/proc/jitney")).enabled  # nobody can make folders there
-
-
-def test_a_directory_that_vanishes_is_no_error(tmp_path: Path) -> None:
-    cache = ObjectCache(tmp_path / "c")
-    (tmp_path / "c").rmdir()
-    cache.put("k", b"x")
-    assert cache.get("k") is None and not cache.enabled and "cannot write" in cache.reason
-
-
-def test_cache_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("JITNEY_CACHE_DIR", str(tmp_path / "here"))
-    assert default_directory() == tmp_path / "here"
-    code = (
-        "from jitney.runtime.engine import host_engine\n"
-        "from jitney.runtime.cache import object_cache\n"
-        f"host_engine().load({ADD.format(n=3)!r}, ['add'])\n"
-        "c = object_cache(); print(c.hits, c.misses, c.reason)"
-    )
-    assert python(code, JITNEY_CACHE_DIR=str(tmp_path / "d")).split() == ["0", "1"]
-    assert python(code, JITNEY_CACHE_DIR=str(tmp_path / "d")).split() == ["1", "0"]
-    assert "JITNEY_CACHE" in python(code, JITNEY_CACHE="0")
 
 
 def test_lru_cache_makes_each_value_once() -> None:

@@ -111,7 +111,7 @@ def test_run(portable: bool) -> None:
     assert not np.shares_memory(first, second)
     assert (add.run([x, x])[0] == 2 * x).all()
     assert "fadd" in add.llvm and "add" in add.asm()
-    assert add.nbytes > 0 and add.timings["native"] > 0 and add.module.arena_bytes == 800
+    assert add.nbytes > 0 and add.timings["link"] > 0 and add.module.arena_bytes == 800
     assert "f64[100]" in repr(add)
 
 

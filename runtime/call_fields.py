@@ -1,0 +1,29 @@
+"""What native callables and the code of their calls agree on: fields, and objects by address."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+# The fields that native objects have after those of their base.
+VECTORCALL = 0
+CHAIN_OBJECT = 1  # owns the words of the chain; null when the object is being cleared
+CHAIN_WORDS = 2  # address of the chain: context variable, number of programs, their addresses
+FALLBACK = 3  # the Python function
+FIELDS = 4
+
+OBJECTS: dict[str, Any] = {
+    "ndarray_type": np.ndarray,
+    "uint8": np.dtype(np.uint8),
+    "none": None,
+    "true": True,
+    "false": False,
+    "PyFloat_Type": float,
+    "PyLong_Type": int,
+    "PyUnicode_Type": str,
+    "PyList_Type": list,
+    "PyDict_Type": dict,
+    "PyFunction_Type": FunctionType,
+}

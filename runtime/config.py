@@ -1,0 +1,152 @@
+"""Settings: from the environment when the process begins, from Python at any time.
+
+    jt.config.cache_dir = "/scratch/me/jitney"
+    with jt.config(threads=1):
+        ...
+
+A setting that Python has not touched follows its environment variable.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_OFF = ("0", "off", "no", "false")
+_MIB = 1 << 20
+
+
+class Config:
+    """jitney's settings. Unknown names and unfit values are refused.
+
+    cache              keep compiled code on disk for the next process        JITNEY_CACHE
+    cache_dir          where; None: no place was found                        JITNEY_CACHE_DIR
+    cache_size         bytes on disk at most; the least used leave            JITNEY_CACHE_MB
+    threads            threads of large kernels, the caller included          JITNEY_NUM_THREADS
+    """
+
+    __slots__ = ("_set",)
+    _set: dict[str, Any]
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_set", {})
+
+    @property
+    def cache(self) -> bool:
+        chosen = self._set.get("cache")
+        if chosen is None:
+            return os.environ.get("JITNEY_CACHE", "").strip().lower() not in _OFF
+        return bool(chosen)
+
+    @property
+    def cache_dir(self) -> str | None:
+        chosen = self._set.get("cache_dir")
+        return chosen if chosen is not None else default_cache_dir()
+
+    @property
+    def cache_size(self) -> int:
+        return self._bytes("cache_size", "JITNEY_CACHE_MB", 512)
+
+    @property
+    def threads(self) -> int:
+        from .pool import get_threads
+
+        return get_threads()
+
+    def _bytes(self, name: str, variable: str, default: int) -> int:
+        chosen: int | None = self._set.get(name)
+        if chosen is not None:
+            return chosen
+        asked = os.environ.get(variable, "").strip()
+        if not asked:
+            return default * _MIB
+        if not asked.isdigit():
+            raise ValueError(f"{variable} is a number of MiB, not {asked!r}")
+        return int(asked) * _MIB
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        check = _CHECKS.get(name)
+        if check is None:
+            known = ", ".join(_CHECKS)
+            raise AttributeError(f"jitney has no setting {name!r}; there are {known}")
+        if name == "threads":
+            from .pool import set_threads
+
+            set_threads(value)
+            return
+        self._set[name] = None if value is None else check(name, value)
+
+    def __call__(self, **settings: Any) -> Any:
+        """A context manager: other settings inside of the block, for all threads."""
+        for name in settings:
+            if name not in _CHECKS:
+                setattr(self, name, None)  # says what is wrong
+        return self._changed(settings)
+
+    @contextmanager
+    def _changed(self, settings: dict[str, Any]) -> Iterator[Config]:
+        before = {n: self.threads if n == "threads" else self._set.get(n) for n in settings}
+        done = []
+        try:
+            for name, value in settings.items():
+                setattr(self, name, value)
+                done.append(name)
+            yield self
+        finally:
+            for name in reversed(done):
+                setattr(self, name, before[name])
+
+    def __repr__(self) -> str:
+        return "\n".join(f"jitney.config.{name} = {getattr(self, name)!r}" for name in _CHECKS)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return value
+
+
+def _path(name: str, value: Any) -> str:
+    return os.path.abspath(os.path.expanduser(os.fspath(value)))
+
+
+def _size(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a number of bytes, not {value!r}")
+    if value < 0:
+        raise ValueError(f"{name} is a number of bytes, not {value}")
+    return value
+
+
+_CHECKS: dict[str, Any] = {
+    "cache": _flag,
+    "cache_dir": _path,
+    "cache_size": _size,
+    "threads": None.__class__,  # the pool checks it
+}
+
+
+def default_cache_dir() -> str | None:
+    """The directory that the environment or the platform's convention names; None without a home."""
+    chosen = os.environ.get("JITNEY_CACHE_DIR")
+    if chosen:
+        return os.path.abspath(os.path.expanduser(chosen))
+    home = os.path.expanduser("~")
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+        return os.path.join(base, "jitney", "cache") if base else None
+    base = os.environ.get("XDG_CACHE_HOME")
+    if sys.platform != "darwin" and base and os.path.isabs(base):
+        return os.path.join(base, "jitney")
+    if not os.path.isabs(home):
+        return None
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Caches", "jitney")
+    return os.path.join(home, ".cache", "jitney")
+
+
+config = Config()
+"""The settings of this process."""
