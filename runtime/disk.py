@@ -241,7 +241,7 @@ _switched_off = DiskCache(None)
 
 
 def disk_cache() -> DiskCache:
-    """The cache that the settings ask for. Never raises."""
+    """The cache that the settings ask for."""
     if not config.cache:
         _switched_off.reason = "JITNEY_CACHE or jitney.config.cache switches it off"
         return _switched_off

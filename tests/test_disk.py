@@ -266,6 +266,8 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert not disk_cache().enabled and "switches it off" in disk_cache().reason
     monkeypatch.setenv("JITNEY_CACHE", "0")
     assert not config.cache and not disk_cache().enabled
+    listed = [line.partition(" = ")[0].split(".")[-1] for line in repr(config).splitlines()]
+    assert "cache_dir" in listed and all(name in str(type(config).__doc__) for name in listed)
     monkeypatch.setenv("JITNEY_CACHE_MB", "many")
     with pytest.raises(ValueError, match="JITNEY_CACHE_MB is a number of MiB, not 'many'"):
         _ = config.cache_size
