@@ -271,10 +271,6 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JITNEY_CACHE_MB", "many")
     with pytest.raises(ValueError, match="JITNEY_CACHE_MB is a number of MiB, not 'many'"):
         _ = config.cache_size
-    assert all(
-        line.split(" = ")[0].split(".")[-1] in type(config).__doc__
-        for line in repr(config).splitlines()
-    )
 
 
 @pytest.mark.parametrize(
