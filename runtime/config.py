@@ -48,24 +48,16 @@ class Config:
 
     @property
     def cache_size(self) -> int:
-        return self._bytes("cache_size", "JITNEY_CACHE_MB", 512)
+        chosen: int | None = self._set.get("cache_size")
+        if chosen is not None:
+            return chosen
+        return _mebibytes("JITNEY_CACHE_MB", os.environ.get("JITNEY_CACHE_MB", ""), 512)
 
     @property
     def threads(self) -> int:
         from .pool import get_threads
 
         return get_threads()
-
-    def _bytes(self, name: str, variable: str, default: int) -> int:
-        chosen: int | None = self._set.get(name)
-        if chosen is not None:
-            return chosen
-        asked = os.environ.get(variable, "").strip()
-        if not asked:
-            return default * _MIB
-        if not asked.isdigit():
-            raise ValueError(f"{variable} is a number of MiB, not {asked!r}")
-        return int(asked) * _MIB
 
     def __setattr__(self, name: str, value: Any) -> None:
         check = _CHECKS.get(name)
@@ -101,6 +93,14 @@ class Config:
 
     def __repr__(self) -> str:
         return "\n".join(f"jitney.config.{name} = {getattr(self, name)!r}" for name in _CHECKS)
+
+
+def _mebibytes(variable: str, asked: str, default: int) -> int:
+    """Bytes, of what an environment variable says in MiB."""
+    asked = asked.strip()
+    if asked and not asked.isdigit():
+        raise ValueError(f"{variable} is a number of MiB, not {asked!r}")
+    return int(asked or default) * _MIB
 
 
 def _flag(name: str, value: Any) -> bool:
