@@ -19,7 +19,7 @@ from .scalar import DType
 from .target import Target
 
 BLOCK_BYTES = 1 << 18  # of A in one block and one run of k
-DEPTH = 512  # the longest run along k
+DEPTH = 1024  # the longest run along k
 SHALLOW = 32  # the same where B's rows lie far apart: few streams at a time
 LOAD_BYTES = 40  # bytes of B that a core gets from its second-level cache per cycle
 UNIT_FLOPS = 4e6  # the least that is worth a unit of its own: tens of microseconds
@@ -96,9 +96,10 @@ def tile_for(target: Target, dtype: DType, m: int, n: int) -> tuple[int, int]:
 
 def _cycles(target: Target, rows: int, vectors: int) -> float:
     """What one k of a tile takes: multiply-adds, two a cycle, but four at least for their latency;
-    or the loads of a row of B."""
+    or the loads of a row of B. Every load gets in the way a little."""
     traffic = vectors * target.vector_bits / 8 / LOAD_BYTES
-    return max(rows * vectors / 2, 4.0, traffic, (rows + vectors) / 2) + 0.25
+    loads = rows + vectors
+    return max(rows * vectors / 2, 4.0, traffic, loads / 2) + 0.06 * loads
 
 
 def blocking(step: Matmul, target: Target) -> Blocking:

@@ -17,6 +17,8 @@ from ..target import Target
 from .text import TextEmitter
 from .tiles import Function, element, tile_function
 
+FAR_BYTES = 1 << 18  # a packed B of this size may not be in the nearer caches: it is fetched ahead
+
 
 def gemm(step: Matmul, cut: Blocking, target: Target) -> tuple[str, list[Function]]:
     """The function's text from its parameter list on, and the micro-kernels that it calls."""
@@ -134,6 +136,8 @@ class _Gemm:
     ) -> None:
         """The block's rows times one panel."""
         e, step, cut = self.e, self.step, self.cut
+        size = self.dtype.itemsize
+        ahead = step.panel > 0 and step.k * step.n * size >= FAR_BYTES
         if step.panel:
             row = e.value_of(f"add i64 {self._times(p, step.k)}, {k}")
             b_at = element(e, self.dtype, b, self._times(row, cut.panel))
@@ -144,7 +148,18 @@ class _Gemm:
             b_at = element(e, self.dtype, b, *offsets)
         c_at = element(e, self.dtype, c, self._times(p, cut.panel))
 
+        tiles = -(-min(cut.block, step.m) // cut.rows)
+        share = -(-cut.panel * size // tiles)  # of the next panel's rows, brought in by each tile
+        following = element(e, self.dtype, b_at, str(step.k * cut.panel)) if ahead else "null"
+
         def tile(rows: int, i: str) -> None:
+            fetch = following
+            if ahead:
+                number = e.value_of(f"sub i64 {i}, {first}")
+                number = e.value_of(f"udiv i64 {number}, {cut.rows}")
+                offset = e.value_of(f"mul i64 {number}, {depth}")
+                offset = e.value_of(f"mul i64 {offset}, {share}")
+                fetch = e.value_of(f"getelementptr i8, ptr {following}, i64 {offset}")
             function = tile_function(
                 self.target,
                 self.dtype,
@@ -152,13 +167,15 @@ class _Gemm:
                 vectors,
                 adjacent=self.adjacent,
                 masked=lanes > 0,
+                ahead=ahead,
             )
             self.tiles[function.name] = function
             left = element(e, self.dtype, a, self._times(i, step.a_strides[1]))
             out = element(e, self.dtype, c_at, self._times(i, step.n))
             e.lines.append(
                 f"  call void @{function.name}(ptr {left}, i64 {self.a_step}, ptr {b_at}, "
-                f"i64 {b_step}, ptr {out}, i64 {step.n}, i64 {depth}, i1 {add}, i32 {lanes})"
+                f"i64 {b_step}, ptr {out}, i64 {step.n}, i64 {depth}, i1 {add}, i32 {lanes}, "
+                f"ptr {fetch}, i64 {share})"
             )
 
         left = step.m % cut.rows

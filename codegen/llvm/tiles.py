@@ -80,12 +80,14 @@ def sum_tile(
     fused: bool,
     mask: str = "",
     start: Tile | None = None,
+    ahead: Sequence[tuple[str, str]] = (),
 ) -> Tile:
     """Emit a tile's sum; returns its values. `e.width` is the lanes of one vector.
 
     rows:   a pointer to each row's first element of A
     b:      a pointer to the first row of B; `mask` says which lanes of its last vector exist
     start:  the values to add to; zeros if there are none
+    ahead:  what is wanted next, as (pointer, bytes per trip of the innermost loop): fetched meanwhile
     """
     lanes = e.width
     ty = type_text(dtype, lanes)
@@ -106,6 +108,8 @@ def sum_tile(
         e.start_block(top)
         phis = len(e.lines)
         with e.scope():
+            if level == len(loops) - 1:
+                _fetch(e, ahead, i)
             new = walk(level + 1, at_a, at_b, carried)
             e.lines += [
                 f"  {i}n = add nuw nsw i64 {i}, 1",
@@ -131,6 +135,16 @@ def sum_tile(
         return new
 
     return walk(0, "0", "0", tile)
+
+
+def _fetch(e: TextEmitter, ahead: Sequence[tuple[str, str]], i: str) -> None:
+    """Ask for the lines that trip `i` is to bring into the second-level cache."""
+    for pointer, step in ahead:
+        at = e.value_of(
+            f"getelementptr i8, ptr {pointer}, i64 {e.value_of(f'mul i64 {i}, {step}')}"
+        )
+        e.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        e.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
 
 
 def _products(
@@ -205,19 +219,21 @@ def tile_function(
     *,
     adjacent: bool = False,
     masked: bool = False,
+    ahead: bool = False,
 ) -> Function:
     """A micro-kernel for matrices, as an LLVM function:
 
         void @name(ptr a, i64 a_step, ptr b, i64 b_step, ptr c, i64 c_step, i64 depth, i1 add,
-                   i32 last)
+                   i32 last, ptr next, i64 next_step)
 
     C[i, j] (+)= sum over k < depth of A(i, k) * B(k, j); `add` says whether to add. Steps are in
     elements: those of B and C lead from row to row. Rows of A are `a_step` apart and a row's
     elements side by side, or, if `adjacent`, a column's elements are side by side and columns
-    `a_step` apart. If `masked`, only `last` lanes of the last vector exist, in B and in C.
+    `a_step` apart. If `masked`, only `last` lanes of the last vector exist, in B and in C. If
+    `ahead`, `next_step` bytes from `next` on are fetched at each k.
     """
     lanes = target.lanes(dtype.itemsize)
-    kind = ("t" if adjacent else "") + ("m" if masked else "")
+    kind = ("t" if adjacent else "") + ("m" if masked else "") + ("f" if ahead else "")
     element_name = f"{dtype.kind}{dtype.itemsize * 8}"
     name = f"tile_{element_name}_{rows}x{vectors}{'_' + kind if kind else ''}"
     e = TextEmitter(target, [], lanes)
@@ -226,7 +242,8 @@ def tile_function(
     a_rows = _rows(e, dtype, "%a", step, rows)
     loop = Sum("%depth", "%a_step" if adjacent else "1", "%b_step")
     fused = has_fma(target)
-    tile = sum_tile(e, dtype, a_rows, "%b", vectors, [loop], fused=fused, mask=mask)
+    next_ = [("%next", "%next_step")] if ahead else []
+    tile = sum_tile(e, dtype, a_rows, "%b", vectors, [loop], fused=fused, mask=mask, ahead=next_)
     c_rows = _rows(e, dtype, "%c", "%c_step", rows)
     e.lines.append("  br i1 %add, label %more, label %new")
     for label, add in (("more", True), ("new", False)):
@@ -236,7 +253,8 @@ def tile_function(
         e.lines.append("  ret void")
     head = (
         f"define internal void @{name}(ptr %a, i64 %a_step, ptr %b, i64 %b_step, ptr %c, "
-        f"i64 %c_step, i64 %depth, i1 %add, i32 %last) noinline nounwind {{\nentry:\n"
+        f"i64 %c_step, i64 %depth, i1 %add, i32 %last, ptr %next, i64 %next_step) "
+        "noinline nounwind {\nentry:\n"
     )
     text = head + "\n".join(e.lines) + "\n}\n"
     return Function(name, text, frozenset(e.declarations))
