@@ -19,10 +19,11 @@ from .scalar import DType
 from .target import Target
 
 BLOCK_BYTES = 1 << 18  # of A in one block and one run of k
-DEPTH = 1024  # the longest run along k
+RUN_BYTES = 1 << 12  # of the longest run along k
 SHALLOW = 32  # the same where B's rows lie far apart: few streams at a time
 LOAD_BYTES = 40  # bytes of B that a core gets from its second-level cache per cycle
-UNIT_FLOPS = 4e6  # the least that is worth a unit of its own: tens of microseconds
+UNIT_FLOPS = 12e6  # the least that is worth a unit of its own: a tenth of a millisecond
+MANY = 8  # units that are enough for the threads, if the caches do not want more
 FLOPS_PER_NS = 100.0
 SHARED_NS = 10_000.0  # the least that a thread should get
 
@@ -35,7 +36,7 @@ class Blocking:
     vectors: int
     lanes: int
     depth: int
-    block: int  # rows of a unit, a multiple of `rows` or all
+    block: int  # rows of a unit
     group: int  # panels of a unit
 
     @property
@@ -75,8 +76,9 @@ def vector_registers(target: Target) -> int:
     return 32 if target.vector_bits == 512 or "x86" not in target.triple else 16
 
 
-def tile_for(target: Target, dtype: DType, m: int, n: int) -> tuple[int, int]:
-    """The (rows, vectors) of the tile that covers m x n in the fewest cycles."""
+def tile_for(target: Target, dtype: DType, batch: int, m: int, n: int, k: int) -> tuple[int, int]:
+    """The (rows, vectors) of the tile that covers a block of m x n in the fewest cycles."""
+    m = _block(dtype, batch, m, n, k)
     lanes = target.lanes(dtype.itemsize)
     width = -(-n // lanes)
     best = (math.inf, 1, 1)
@@ -94,6 +96,17 @@ def tile_for(target: Target, dtype: DType, m: int, n: int) -> tuple[int, int]:
     return -best[1], -best[2]
 
 
+def _block(dtype: DType, batch: int, m: int, n: int, k: int) -> int:
+    """Rows of a unit: few enough for the cache, and for several threads where there is work."""
+    if batch > 1 and m * n * k * 2.0 < MANY * UNIT_FLOPS:
+        return m
+    most = max(BLOCK_BYTES // (min(k * dtype.itemsize, RUN_BYTES)), 8)
+    count = max(-(-m // most), int(min(2.0 * m * n * k / UNIT_FLOPS, MANY, m // 8)), 1)
+    if count > 1:  # an even number of even parts: threads come in pairs
+        count += count % 2
+    return -(-m // count)
+
+
 def _cycles(target: Target, rows: int, vectors: int) -> float:
     """What one k of a tile takes: multiply-adds, two a cycle, but four at least for their latency;
     or the loads of a row of B. Every load gets in the way a little."""
@@ -104,26 +117,17 @@ def _cycles(target: Target, rows: int, vectors: int) -> float:
 
 def blocking(step: Matmul, target: Target) -> Blocking:
     """How `step` is cut on `target`."""
-    size = step.c.dtype.itemsize
-    rows, vectors = tile_for(target, step.c.dtype, step.m, step.n)
-    lanes = target.lanes(size)
-    if step.panel:
-        vectors = step.panel // lanes
-    far = not step.panel and step.b_strides[1] * step.k * size > 1 << 16
-    longest = SHALLOW if far else DEPTH
-    runs = -(-step.k // longest)
-    depth = step.k if runs == 1 else -(-step.k // runs // 8) * 8
-    block = max(BLOCK_BYTES // (depth * size) // rows, 1) * rows
-    flops = 2.0 * step.n * step.k
-    wanted = max(1, math.ceil(2 * UNIT_FLOPS / flops / rows)) * rows
-    if step.batch == 1:
-        # At least two blocks where there is work for two, and no last block that is a scrap.
-        count = max(-(-step.m // block), min(8, step.m // wanted))
-        block = -(-step.m // max(count, 1) // rows) * rows
-    block = min(block, -(-step.m // rows) * rows)
-    count = panels(step.n, vectors * lanes)
+    dtype, m, n, k = step.c.dtype, step.m, step.n, step.k
+    rows, vectors = tile_for(target, dtype, step.batch, m, n, k)
+    lanes = target.lanes(dtype.itemsize)
+    far = not step.panel and abs(step.b_strides[1]) * k * dtype.itemsize > 1 << 16
+    longest = SHALLOW if far else RUN_BYTES // dtype.itemsize
+    runs = -(-k // longest)
+    depth = k if runs == 1 else -(-k // runs // 8) * 8
+    block = _block(dtype, step.batch, m, n, k)
+    count = panels(n, vectors * lanes)
     group = count
-    if step.batch == 1 and step.m <= block:
-        parts = int(min(2.0 * step.m * step.n * step.k / UNIT_FLOPS, count))
+    if step.batch == 1 and block == m:
+        parts = int(min(2.0 * m * n * k / UNIT_FLOPS, MANY, count))
         group = -(-count // max(parts, 1))
     return Blocking(rows, vectors, lanes, depth, block, group)

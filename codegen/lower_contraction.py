@@ -101,7 +101,7 @@ def _matmul(
     near = b is not None and (m <= FEW_ROWS or k * abs(b.inner) * size <= NEAR_BYTES)
     panel = 0
     if b is None or b.outer != 1 or not near:
-        _, vectors = tile_for(low.context.target, array.dtype, m, n)
+        _, vectors = tile_for(low.context.target, array.dtype, batch, m, n, k)
         panel = vectors * low.context.target.lanes(size)
         b = _packed_panels(low, right, panel)
     low.items.append(

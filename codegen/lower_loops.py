@@ -1,19 +1,22 @@
 """Lowering of loops: the region of a loop becomes a program that runs once per trip.
 
 A carry lives in a pair of buffers that trade places at each trip, unless the body leaves it alone or
-updates it in place. The slices of a scan are not copied: a slot points at this trip's part of the whole.
+updates it in place. The slices of a scan are not copied: a slot points at this trip's part of the
+whole. What is the same in each trip is done once, before the loop.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL
-from .kernel import Array, Carry, Loop, Moving, Scan
+from .kernel import Array, Carry, Kernel, Loop, Moving, Program, Scan, touched
 from .lower import Lowering, lower, lowering, memory_type
 from .lower_control import bind, contiguous, operand_array, result_array
 from .lower_updates import UPDATES
+from .survey import survey
 
 MaybeArrays = list[Array | None]
 
@@ -29,6 +32,7 @@ def _while(low: Lowering, op: Op) -> None:
     test, _ = lower(test_region, [*consts, *now], [flag], low.context)
     stay = _staying(body_region, count, now)
     body, ends = lower(body_region, [*consts, *now], fresh, low.context, stay, now)
+    low.items += _invariants(body, [*now, *fresh, flag])
     results = [result_array(low, v) for v in op.results]
     low.items.append(Loop(_carries(init, now, fresh, ends, results), test, flag, body, op.loc))
     bind(low, op, results)
@@ -49,6 +53,7 @@ def _scan(low: Lowering, op: Op) -> None:
     targets = [*fresh, *(m.slice if m else None for m in ys)]
     stay = [*_staying(region, count, now), *(None for _ in ys)]
     body, ends = lower(region, [*consts, *now, *slices], targets, low.context, stay, now)
+    low.items += _invariants(body, [*now, *slices, *targets])
     low.items.append(
         Scan(
             _carries(init, now, fresh, ends[:carries], results[:carries]),
@@ -61,6 +66,31 @@ def _scan(low: Lowering, op: Op) -> None:
         )
     )
     bind(low, op, results)
+
+
+def _invariants(body: Program, varying: MaybeArrays) -> list[Kernel]:
+    """Take out of a loop's body the kernels that do the same in each trip, such as packing weights.
+
+    They run before the loop, which may make no trip: so those that may report an error stay.
+    """
+    writers = Counter(a for step in body.steps for a in touched(step)[1])
+    changing = {a for a in varying if a is not None} | writers.keys()
+    moved: list[Kernel] = []
+    for step in body.steps:
+        if not isinstance(step, Kernel) or step.ordered:
+            continue
+        reads, writes = touched(step)
+        own = set(writes)
+        if (
+            all(a.kind == "temp" and writers[a] == writes.count(a) for a in own)
+            and own.isdisjoint(a for a in varying if a is not None)
+            and changing.isdisjoint(a for a in reads if a not in own)
+            and not any(survey(stage).checks for stage in step.stages)
+        ):
+            moved.append(step)
+            changing -= own
+    body.steps = [step for step in body.steps if step not in moved]
+    return moved
 
 
 def _slots(values: Sequence[Value], name: str) -> MaybeArrays:

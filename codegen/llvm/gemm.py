@@ -178,14 +178,28 @@ class _Gemm:
                 f"ptr {fetch}, i64 {share})"
             )
 
-        left = step.m % cut.rows
-        if step.m >= cut.rows:
-            stop = last if not left else self._least(last, step.m - left)
-            with loop(e, first, stop, cut.rows) as i:
-                tile(cut.rows, i)
-        if left:
-            with self._only_if(f"icmp eq i64 {last}, {step.m}", last == str(step.m)):
-                tile(left, str(step.m - left))
+        whole, rest = self._row_tiles(cut.block)
+        final_whole, final_rest = self._row_tiles(step.m - (cut.blocks(step) - 1) * cut.block)
+        alike = whole == final_whole
+        stop = self._plus(first, whole)
+        is_final = f"icmp eq i64 {last}, {step.m}"
+        if not alike:
+            final_stop = self._plus(first, final_whole)
+            stop = e.value_of(f"select i1 {e.value_of(is_final)}, i64 {final_stop}, i64 {stop}")
+        with loop(e, first, stop, cut.rows) as i:
+            tile(cut.rows, i)
+        if alike and rest == final_rest:
+            if rest:
+                tile(rest, stop)
+            return
+        for count, test in ((rest, f"icmp ne i64 {last}, {step.m}"), (final_rest, is_final)):
+            if count:
+                with self._only_if(test, False):
+                    tile(count, stop)
+
+    def _row_tiles(self, n: int) -> tuple[int, int]:
+        """Rows of n that whole tiles cover, and what is left."""
+        return n // self.cut.rows * self.cut.rows, n % self.cut.rows
 
     @contextmanager
     def _only_if(self, test: str, always: bool) -> Iterator[None]:
