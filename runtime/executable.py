@@ -32,7 +32,7 @@ from .callbacks import Callbacks
 from .engine import engine_for, load_code
 from .host import host_target
 from .image import Library
-from .program import ANY_STRIDE, Owned, Program, native_dtype, required_strides
+from .program import ANY_STRIDE, Owned, Program, native_dtype, overlaps, required_strides
 from .records import Code
 from .recycling import recycler
 
@@ -305,7 +305,7 @@ def _copy_into_layout(array: Array, dtype: np.dtype[Any], required: Sequence[int
     same_strides = all(
         want in (ANY_STRIDE, have) for have, want in zip(array.strides, required, strict=True)
     )
-    if not same_strides and _overlaps(array.shape, steps, itemsize):
+    if not same_strides and overlaps(array.shape, steps, itemsize):
         raise ValueError(f"an array of strides {array.strides} cannot take the strides {steps}")
     if array.size == 0:
         return np.empty(array.shape, dtype)
@@ -315,13 +315,3 @@ def _copy_into_layout(array: Array, dtype: np.dtype[Any], required: Sequence[int
     out: Array = np.ndarray(array.shape, dtype, buffer=room, offset=-low, strides=steps)
     np.copyto(out, array)
     return out
-
-
-def _overlaps(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
-    """Whether two indices may name the same element: by stride, each axis must clear the last."""
-    reach = itemsize
-    for step, n in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
-        if step < reach:
-            return True
-        reach = step * (n - 1) + reach
-    return False

@@ -200,6 +200,43 @@ class Program:
         self.emit(Op.DICT, src, len(keys), dst, int(ordered), *names)
         return list(range(dst, dst + len(keys)))
 
+    def identity(self, src: Word, value: Any) -> None:
+        self.emit(Op.IS, src, self.ref(value))
+
+    def same(self, src: Word, other: Word) -> None:
+        self.emit(Op.SAME, src, other)
+
+    def code(self, src: Word, code: Any) -> None:
+        """A Python function with this code."""
+        self.emit(Op.CODE, src, self.ref(code))
+
+    def global_(self, dst: Owned, module: dict[str, Any], name: str) -> None:
+        self.emit(Op.GLOBAL, dst, self.ref(module), self.ref(name))
+
+    def cell(self, dst: Owned, cell: Any) -> None:
+        self.emit(Op.CELL, dst, self.ref(cell))
+
+    def attribute(self, dst: Owned, src: Word, name: str) -> None:
+        self.emit(Op.ATTRIBUTE, dst, src, self.ref(name))
+
+    def ask(self, dst: Owned, function: Callable[[], Any]) -> None:
+        """`function()`; if it raises, the program does not take the call."""
+        self.emit(Op.ASK, dst, self.ref(function), 0, 0)
+
+    def apart(
+        self, block: Word, reach: tuple[int, int], other: Word, other_reach: tuple[int, int]
+    ) -> None:
+        """Two pointers reach no byte together; `reach` is from where to where, relative to each."""
+        self.emit(Op.APART, block, *reach, other, *other_reach)
+
+    def mark(self) -> tuple[int, int]:
+        return len(self._code), len(self.kept)
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """Take back what was written since `mark`; words that were reserved stay reserved."""
+        code, kept = mark
+        del self._code[code:], self.kept[kept:]
+
     # Work
 
     def block(self, n: int) -> int:
@@ -244,6 +281,10 @@ class Program:
         words = self.reserve(STATUS_WORDS)
         self.emit(Op.PLACE, status, words)
         self.emit(Op.RUN, entry, block, words, int(release_gil), self.ref(failed))
+
+    def copy(self, array: Word, result: Owned) -> None:
+        """Assign the elements of `result` to `array`."""
+        self.emit(Op.COPY, array, result)
 
     # Results
 
@@ -307,3 +348,13 @@ def required_strides(type: TensorType, steps: Sequence[int]) -> list[int]:
         step * type.dtype.itemsize if n > 1 and type.size > 0 else ANY_STRIDE
         for n, step in zip(type.shape, steps, strict=True)
     ]
+
+
+def overlaps(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    """Whether two indices may name the same element: by stride, each axis must clear the last."""
+    reach = itemsize
+    for step, n in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
+        if step < reach:
+            return True
+        reach = step * (n - 1) + reach
+    return False

@@ -100,6 +100,32 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", type(function).__name__)
 
 
+def arrange(
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    static: StaticNames,
+    signature: inspect.Signature | None,
+    has_owner: bool,
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments in their places, with the static ones wrapped."""
+    if kwargs and signature is not None:
+        # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
+        if has_owner:
+            bound = signature.bind(None, *args, **kwargs)
+            args, kwargs = bound.args[1:], bound.kwargs
+        else:
+            bound = signature.bind(*args, **kwargs)
+            args, kwargs = bound.args, bound.kwargs
+    shift = 1 if has_owner else 0
+    if static.any:
+        args = [
+            _static(a, f"argument {i}") if i + shift in static.positions else a
+            for i, a in enumerate(args)
+        ]
+        kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
+    return args, kwargs
+
+
 class Call:
     """The arguments of one call, flattened: leaves, their specs, and the structure."""
 
@@ -112,24 +138,10 @@ class Call:
         *,
         has_owner: bool = False,
     ) -> None:
-        if kwargs and signature is not None:
-            # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
-            if has_owner:
-                bound = signature.bind(None, *args, **kwargs)
-                args, kwargs = bound.args[1:], bound.kwargs
-            else:
-                bound = signature.bind(*args, **kwargs)
-                args, kwargs = bound.args, bound.kwargs
-        shift = 1 if has_owner else 0
-        if static.any:
-            args = [
-                _static(a, f"argument {i}") if i + shift in static.positions else a
-                for i, a in enumerate(args)
-            ]
-            kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
+        args, kwargs = arrange(args, kwargs, static, signature, has_owner)
         self.args, self.kwargs = tuple(args), kwargs
         self._signature = signature
-        self._shift = shift
+        self._shift = int(has_owner)
         self.leaves, self.tree = pytree.flatten((self.args, kwargs))
         self.names: list[str] = []
         self.specs = self._specs()

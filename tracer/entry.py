@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from . import pytree
 from .dispatch import Call, to_array
 from .outside import Outside
 from .tracing import Result, Spec, Traced
+
+if TYPE_CHECKING:
+    from ..runtime.callable import NativeProgram
 
 Array = np.ndarray[Any, Any]
 
@@ -85,7 +88,9 @@ class Entry:
         self.signature = call.describe()
         self.specs = tuple(call.specs)
         self.names = tuple(call.leaf_names())
-        self.hits = 0
+        self._hits = 0  # of the calls that came through Python
+        self.programs: list[NativeProgram] = []
+        self.attempts = 0  # at writing a program
         captures = tuple(capture.outer for capture in traced.captures)
         self.check: Callable[[], tuple[Any, ...] | None] = outside.compile(captures)
         explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
@@ -94,12 +99,16 @@ class Entry:
         self.scalars = any(isinstance(s, Spec) and s.scalar for s in call.specs)
         self.mutated = traced.mutated
         self._run = runnable.run
-        self._finish = _finisher(traced)
+        self.finish = _finisher(traced)
         self.fast = self._fast_call()
+
+    @property
+    def hits(self) -> int:
+        return self._hits + sum(program.hits for program in self.programs)
 
     def _fast_call(self) -> Callable[[Sequence[Any]], Any]:
         """A function of the leaves alone, with as little as possible between it and the code."""
-        check, run, finish = self.check, self._run, self._finish
+        check, run, finish = self.check, self._run, self.finish
         if self.mutated or self.scalars or not self.all_explicit:
 
             def general(leaves: Sequence[Any]) -> Any:
@@ -112,14 +121,14 @@ class Entry:
             hidden = check()
             if hidden is None:
                 return STALE
-            self.hits += 1
+            self._hits += 1
             given = [*leaves, *hidden]
             return finish(run(given), given)
 
         return direct
 
     def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
-        self.hits += 1
+        self._hits += 1
         if not self.all_explicit:
             leaves = [leaves[i] for i in self.explicit]
         given = [*leaves, *hidden]
@@ -135,17 +144,19 @@ class Entry:
             outputs = self._run(arrays)
             for index, value in zip(self.mutated, outputs[-len(self.mutated) :], strict=True):
                 np.copyto(arrays[index], value)
-            return self._finish(outputs, given)
-        return self._finish(self._run(arrays), given)
+            return self.finish(outputs, given)
+        return self.finish(self._run(arrays), given)
 
     def check_overlap(self, arrays: Sequence[Array]) -> None:
         """Writing to arrays needs them apart: raises SameArrays, Overlap or ReadOnly."""
         same = False
         for index in self.mutated:
             target = arrays[index]
+            from ..runtime.program import overlaps
+
             if not target.flags.writeable:
                 raise ReadOnly
-            if _overlaps_itself(target):
+            if overlaps(target.shape, target.strides, target.itemsize):
                 raise Overlap
             for other, array in enumerate(arrays):
                 if other != index and np.may_share_memory(target, array):
@@ -154,17 +165,6 @@ class Entry:
                     same = True
         if same:
             raise SameArrays
-
-
-def _overlaps_itself(array: Array) -> bool:
-    """Whether two indices may name the same element."""
-    reach = array.itemsize
-    steps = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
-    for step, n in steps:
-        if step < reach:
-            return True
-        reach = step * (n - 1) + reach
-    return False
 
 
 def _finisher(traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:

@@ -20,7 +20,7 @@ from . import errors, pytree
 from .application import marking
 from .cache_info import CacheInfo, EntryInfo, difference
 from .core import _current
-from .dispatch import Call, StaticNames, signature_of, static_names
+from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import (
     STALE,
     Entry,
@@ -40,11 +40,14 @@ from .tracing import Spec, Static, Traced, trace_function
 
 if TYPE_CHECKING:
     from ..ir.mincut import SavePlan
+    from ..runtime.callable import NativeProgram
 
 _BACKENDS = ("native", "interpreter")
 _SCALARS = frozenset({bool, int, float, complex})
 _ENTRIES = 16  # specialisations kept per signature; they differ in what they read from outside
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
+_PROGRAMS = 64  # call programs per function, over all signatures
+_ATTEMPTS = 8  # at writing a program for an entry
 _WARN_AFTER = 8  # tracings of one signature for changed outside values
 
 
@@ -63,6 +66,16 @@ class JitFunction:
 
     if TYPE_CHECKING:
         __qualname__: str  # of the function, copied with its other names
+
+    def __new__(cls, *args: Any, **options: Any) -> JitFunction:
+        # A subclass may have a `__call__` of its own.
+        native = cls is JitFunction or "_chain" in vars(cls)
+        if not native or options.get("backend", "native") != "native":
+            return object.__new__(cls)
+        from ..runtime.callable import new_callable
+
+        made: JitFunction = new_callable(cls)
+        return made
 
     def __init__(
         self,
@@ -116,6 +129,8 @@ class JitFunction:
         self._bound: dict[int, tuple[Any, JitFunction]] = {}
         self._simple = not self._static.any
         self._misses = 0
+        self._native = hasattr(self, "_chain")
+        self._programs: list[NativeProgram] = []  # what the native call tries
 
     # Calling
 
@@ -136,6 +151,8 @@ class JitFunction:
                 if found is not None:
                     try:
                         for entry in found[0].entries:
+                            if self._native and entry.attempts < _ATTEMPTS:
+                                break  # the long way writes a program
                             result = entry.fast(args)
                             if result is not STALE:
                                 return result
@@ -168,6 +185,8 @@ class JitFunction:
                 leaves = [leaves[i] for i in order]
             try:
                 for entry in bucket.entries:
+                    if self._native and entry.attempts < _ATTEMPTS:
+                        break
                     result = entry.fast(leaves)
                     if result is not STALE:
                         return result
@@ -181,30 +200,38 @@ class JitFunction:
         if fast is not None:
             self._fast[fast] = bucket, self._order(args, kwargs)
         try:
-            return self._run(call, bucket)
+            return self._run(call, bucket, args, kwargs)
         except SameArrays:
             call.alias()
             try:
-                return self._run(call, self._bucket(call.key))
+                return self._run(call, self._bucket(call.key), args, kwargs)
             except (Overlap, SameArrays):  # still the same: one of the two came from outside
                 return self._plain(args, kwargs)
         except Overlap:
             return self._plain(args, kwargs)
 
-    def _run(self, call: Call, bucket: _Bucket) -> Any:
+    def _run(self, call: Call, bucket: _Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
+        found = self._holding(bucket)
+        if found is None:
+            with self._lock:
+                found = self._holding(bucket)  # made by another thread in the meantime?
+                if found is None:
+                    entry = self._compile(call, bucket)
+                    # What the function itself changed while it was traced must not send it back here.
+                    captures = [capture.outer for capture in entry.traced.captures]
+                    found = entry, (*entry.outside.arrays(), *captures)
+        entry, hidden = found
+        self._learn(entry, args, kwargs)
+        return self._enter(entry, call, hidden)
+
+    def _holding(self, bucket: _Bucket) -> tuple[Entry, tuple[Any, ...]] | None:
+        """The first entry whose guards hold, and its hidden arrays."""
         for entry in tuple(bucket.entries):
             hidden = entry.check()
             if hidden is not None:
-                return self._enter(entry, call, hidden)
-        with self._lock:
-            for entry in tuple(bucket.entries):  # made by another thread in the meantime
-                hidden = entry.check()
-                if hidden is not None:
-                    return self._enter(entry, call, hidden)
-            entry = self._compile(call, bucket)
-            # What the function itself changed while it was traced must not send it back here.
-            hidden = (*entry.outside.arrays(), *(c.outer for c in entry.traced.captures))
-        return self._enter(entry, call, hidden)
+                return entry, hidden
+        return None
 
     def _enter(self, entry: Entry, call: Call, hidden: tuple[Any, ...]) -> Any:
         try:
@@ -213,6 +240,39 @@ class JitFunction:
             # Trace again, now with the array marked read-only: that names the line.
             self._trace(call)
             raise errors.ReadOnlyError("assignment destination is read-only") from None
+
+    # Calling natively
+
+    def _learn(self, entry: Entry, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Let calls like this one, which is for `entry`, run without Python from now on.
+
+        A call that comes here though there is a program for its like differs in what the program
+        compares by identity, or its program had to make room: the attempts are limited.
+        """
+        if entry.attempts >= _ATTEMPTS or not self._native or entry.check() is None:
+            return
+        from .native_call import NotNative, write_program
+
+        with self._lock:
+            entry.attempts += 1
+            try:
+                program = write_program(entry, args, kwargs, self._leaves)
+            except NotNative:
+                entry.attempts = _ATTEMPTS
+                return
+            entry.programs.append(program)
+            self._programs = [program, *self._programs][:_PROGRAMS]
+            self._install()
+
+    def _install(self) -> None:
+        """The chain of programs tries those that are still wanted, the latest first."""
+        from ..runtime.callable import install
+
+        if self._native:
+            entries = [e for b in self._buckets.values() for e in b.entries]
+            wanted = {id(program) for entry in entries for program in entry.programs}
+            self._programs = [p for p in self._programs if id(p) in wanted]
+            install(self, self._programs, _current)
 
     def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return self._adapt(self._target)(*args, **kwargs)
@@ -248,7 +308,13 @@ class JitFunction:
             return None
         tree = pytree.flatten((tuple(args), kwargs))[1]
         numbers = pytree.unflatten(tree, range(tree.num_leaves))
-        return self._analyse(*numbers).leaves
+        return self._leaves(*numbers)
+
+    def _leaves(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """The leaves of a call in the order of its entries."""
+        has_owner = self._owner is not None
+        arranged = arrange(args, kwargs, self._static, self._signature, has_owner)
+        return pytree.flatten((tuple(arranged[0]), arranged[1]))[0]
 
     def _bucket(self, key: Hashable) -> _Bucket:
         bucket = self._buckets.get(key)
@@ -317,6 +383,7 @@ class JitFunction:
         if len(self._buckets) > _SIGNATURES:
             self._buckets.pop(next(iter(self._buckets)))
             self._fast.clear()  # it refills from the buckets
+            self._install()
         bucket.entries = [entry, *bucket.entries][:_ENTRIES]
         if entry.check() is None:
             self._warn(bucket, outside)
@@ -406,6 +473,7 @@ class JitFunction:
             self._buckets.clear()
             self._bound.clear()
             self._misses = 0
+            self._install()
 
     # Being a function
 

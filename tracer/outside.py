@@ -44,6 +44,10 @@ class Hidden:
     tree: pytree.TreeDef
     specs: tuple[Spec | Static, ...]
 
+    @property
+    def n_arrays(self) -> int:
+        return sum(isinstance(spec, Spec) for spec in self.specs)
+
 
 class Outside:
     """Everything that `function` takes from outside, as it is now.
@@ -120,32 +124,7 @@ class Outside:
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
         """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
-        if not self.hidden and not self.guards:
-            return lambda: extra
-        source = Source()
-        source.lines = ["def check():", "    try:"]
-        write_guards(source, self.guards, "        ")
-        arrays = []
-        for i, hidden in enumerate(self.hidden):
-            source.lines.append(f"        h{i} = {source.read(hidden.path)}")
-            spec = hidden.specs[0]
-            if hidden.tree.is_leaf() and isinstance(spec, Spec):
-                source.lines += _array_checks(source, f"h{i}", spec)
-                arrays.append(f"h{i}")
-            else:
-                flat = source.name(_flatten_like)
-                source.lines += [
-                    f"        h{i} = {flat}({source.name(hidden)}, h{i})",
-                    f"        if h{i} is None: return None",
-                ]
-                arrays.append(f"*h{i}")
-        arrays += [source.name(array) for array in extra]
-        failed = "KeyError, AttributeError, ValueError, TypeError, NameError"
-        source.lines += [
-            f"    except ({failed}): return None",
-            f"    return ({''.join(a + ', ' for a in arrays)})",
-        ]
-        return source.compile("check")
+        return compile_check(self.guards, self.hidden, extra)
 
     def changes(self) -> list[str]:
         """Which guards and hidden inputs do not fit any more, in words."""
@@ -158,6 +137,38 @@ class Outside:
             if not fits:
                 found.append(f"`{hidden.path}` changed its shape, dtype, layout or structure")
         return found
+
+
+def compile_check(
+    guards: Sequence[Guard], hiddens: Sequence[Hidden], extra: tuple[Any, ...]
+) -> Callable[[], tuple[Any, ...] | None]:
+    """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
+    if not hiddens and not guards:
+        return lambda: extra
+    source = Source()
+    source.lines = ["def check():", "    try:"]
+    write_guards(source, guards, "        ")
+    arrays = []
+    for i, hidden in enumerate(hiddens):
+        source.lines.append(f"        h{i} = {source.read(hidden.path)}")
+        spec = hidden.specs[0]
+        if hidden.tree.is_leaf() and isinstance(spec, Spec):
+            source.lines += _array_checks(source, f"h{i}", spec)
+            arrays.append(f"h{i}")
+        else:
+            flat = source.name(_flatten_like)
+            source.lines += [
+                f"        h{i} = {flat}({source.name(hidden)}, h{i})",
+                f"        if h{i} is None: return None",
+            ]
+            arrays.append(f"*h{i}")
+    arrays += [source.name(array) for array in extra]
+    failed = "KeyError, AttributeError, ValueError, TypeError, NameError"
+    source.lines += [
+        f"    except ({failed}): return None",
+        f"    return ({''.join(a + ', ' for a in arrays)})",
+    ]
+    return source.compile("check")
 
 
 def refuse_random(name: str) -> None:

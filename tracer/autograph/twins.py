@@ -42,7 +42,7 @@ def convert(function: Any) -> Any:
         return functools.partial(convert(function.func), *function.args, **function.keywords)
     from ..jit import JitFunction
 
-    if kind is JitFunction:
+    if isinstance(function, JitFunction):
         return convert(function._target)
     if is_user_module(kind.__module__):
         call = getattr(kind, "__call__", None)  # noqa: B004  (the method itself is wanted)

@@ -1,0 +1,401 @@
+"""From an entry to its call program: what `dispatch`, `outside` and `entry` do in Python, natively.
+
+`write_program` sees one call that an entry has taken, and writes a program that takes calls of the
+same form: the same structure of the arguments, keywords in any order. What it cannot express (classes
+with flatten functions of their own, static values that are not plain) raises `NotNative`, and such
+calls stay in Python. A program may be stricter than Python's dispatch, never laxer.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, count
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..runtime.callable import NativeProgram
+from ..runtime.executable import Executable
+from ..runtime.program import Owned, Program, overlaps, required_strides
+from . import pytree
+from .dispatch import StaticLeaf
+from .entry import Entry
+from .guards import Guard, Identity
+from .outside import Hidden, compile_check
+from .reads import Path
+from .tracing import Result, Same, Spec, Static
+
+_BY_VALUE = (bool, int, float, str, bytes, complex, range, type(None), type(Ellipsis))
+_BY_IDENTITY = (
+    *(type, FunctionType, BuiltinFunctionType, ModuleType),
+    *(np.dtype, np.ufunc, np.generic, enum.Enum),
+)
+
+
+class NotNative(Exception):
+    """The call cannot be expressed as a program."""
+
+
+def write_program(
+    entry: Entry,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    analyse: Callable[[Sequence[Any], dict[str, Any]], Sequence[Any]],
+) -> NativeProgram:
+    """The program for calls like this one, which `entry` has taken.
+
+    `analyse` gives the leaves of a call in the entry's order, static arguments as `StaticLeaf`.
+    """
+    if not isinstance(entry.runnable, Executable):
+        raise NotNative
+    writer = _Writer(entry, entry.runnable, len(args) + len(kwargs))
+    words = writer.program.arguments(len(args), [sys.intern(name) for name in kwargs])
+    writer.outside()
+    writer.arguments(words, args, kwargs, analyse)
+    writer.apart()
+    writer.call()
+    return NativeProgram(writer.program, entry.runnable)
+
+
+class _Writer:
+    def __init__(self, entry: Entry, executable: Executable, n_arguments: int) -> None:
+        self.entry = entry
+        self.executable = executable
+        self.program = Program()
+        self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
+        self.given: dict[int, int] = {}  # the word of each parameter's object
+        self._paths: dict[tuple[Any, ...], int] = {}
+        self.block = 0
+        self.n_arguments = n_arguments
+
+    # What the function reads from outside
+
+    def outside(self) -> None:
+        """Guards first, and the hidden arrays: reading them may run code."""
+        outside, program = self.entry.outside, self.program
+        self.block = program.block(self.executable.block_words)
+        in_python = [guard for guard in outside.guards if not self._try(self._guard, guard)]
+        place = len(self.explicit)
+        left: list[tuple[Hidden, int]] = []
+        for hidden in outside.hidden:
+            if not self._try(self._hidden, hidden, place):
+                left.append((hidden, place))
+            place += hidden.n_arrays
+        if in_python or left:
+            check = compile_check(in_python, [hidden for hidden, _ in left], ())
+            answer = program.own()
+            program.ask(answer, check)
+            arrays = program.items(answer, tuple, sum(hidden.n_arrays for hidden, _ in left))
+            places = [p + i for hidden, p in left for i in range(hidden.n_arrays)]
+            for word, number in zip(arrays, places, strict=True):
+                self._array(word, number)
+        for capture in self.entry.traced.captures:
+            self._array(program.constant_result(capture.outer), place)
+            place += 1
+
+    def _try(self, write: Callable[..., None], *args: Any) -> bool:
+        """Whether it could be written; if not, what it wrote halfway is taken back."""
+        mark, paths, given = self.program.mark(), dict(self._paths), dict(self.given)
+        try:
+            write(*args)
+        except NotNative:
+            self.program.rewind(mark)
+            self._paths, self.given = paths, given
+            return False
+        return True
+
+    def _guard(self, guard: Guard) -> None:
+        value = guard.value
+        word = self._read(guard.path)
+        if guard.by_identity or isinstance(guard.frozen, Identity):
+            self.program.identity(word, value)
+        else:
+            self._frozen(word, value)
+
+    def _frozen(self, word: int, value: Any) -> None:
+        """A value as `guards.freeze` compares it: with the order of dicts."""
+        if type(value) in (tuple, list):
+            words = self.program.items(word, type(value), len(value))
+            for item, place in zip(value, words, strict=True):
+                self._frozen(place, item)
+        elif type(value) is dict:
+            words = self.program.values(word, _plain_keys(value), ordered=True)
+            for item, place in zip(value.values(), words, strict=True):
+                self._frozen(place, item)
+        elif type(value) is FunctionType:
+            if value.__defaults__ or value.__kwdefaults__:
+                raise NotNative
+            self.program.identity(word, value)
+            self.program.code(word, value.__code__)
+        else:
+            self._constant(word, value)
+
+    def _hidden(self, hidden: Hidden, place: int) -> None:
+        value = hidden.path.read()
+        arrays = accumulate((isinstance(spec, Spec) for spec in hidden.specs), initial=place)
+        leaves = list(zip(hidden.specs, arrays, strict=False))
+
+        def leaf(word: int, value: Any, number: int) -> None:
+            spec, parameter = leaves[number]
+            if isinstance(spec, Static):
+                self._frozen(word, value)
+            else:
+                self._array(word, parameter)
+
+        twin = _unflatten(hidden.tree, list(map(_Number, range(len(leaves)))))
+        self._tree(self._read(hidden.path), value, twin, leaf)
+
+    def _read(self, path: Path) -> int:
+        """A word with the value at a path, owned."""
+        base: tuple[Any, ...] = (path.kind, id(path.root), path.name)
+        word = self._paths.get(base)
+        if word is None:
+            word = self._paths[base] = self.program.own()
+            if path.kind == "global":
+                self.program.global_(word, path.root, path.name)
+            elif path.kind == "cell":
+                self.program.cell(word, path.root)
+            else:
+                self.program.ask(word, path.root)
+        key = base
+        for name in path.attrs:
+            key = (*key, name)
+            found = self._paths.get(key)
+            if found is None:
+                found = self._paths[key] = self.program.own()
+                self.program.attribute(found, word, name)
+            word = found
+        return word
+
+    # Arguments
+
+    def arguments(
+        self,
+        words: list[int],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        analyse: Callable[[Sequence[Any], dict[str, Any]], Sequence[Any]],
+    ) -> None:
+        numbers = count()
+        numbered_args = tuple([_numbered(arg, numbers) for arg in args])
+        numbered_kwargs = {name: _numbered(arg, numbers) for name, arg in kwargs.items()}
+        leaves = analyse(numbered_args, numbered_kwargs)
+        if len(leaves) != len(self.entry.specs):
+            raise NotNative
+        order = {n: i for i, n in enumerate(leaves) if not isinstance(n, StaticLeaf)}
+        places: dict[int, int] = {}
+        same: list[tuple[int, int]] = []
+
+        def leaf(word: int, value: Any, number: Any) -> None:
+            index = order.get(number)
+            if index is None:
+                self._constant(word, value)
+                return
+            spec = self.entry.specs[index]
+            places[index] = word
+            if isinstance(spec, Same):
+                same.append((word, spec.leaf))
+            elif isinstance(spec, Spec):
+                self._leaf(word, value, self.explicit[index])
+            else:
+                raise NotNative
+
+        real = [*args, *kwargs.values()]
+        numbered = [*numbered_args, *(numbered_kwargs[name] for name in kwargs)]
+        for word, value, number in zip(words, real, numbered, strict=True):
+            self._tree(word, value, number, leaf)
+        for word, first in same:
+            self.program.same(word, places[first])
+
+    def _tree(
+        self, word: int, value: Any, twin: Any, leaf: Callable[[int, Any, Any], None]
+    ) -> None:
+        """Guard the structure of `value`; `twin` has something else in the place of each leaf."""
+        cls = type(value)
+        if type(twin) is not cls:
+            leaf(word, value, twin)
+        elif value is None:
+            self.program.identity(word, None)
+        elif cls is dict:
+            keys = _plain_keys(value)
+            for key, place in zip(keys, self.program.values(word, keys), strict=True):
+                self._tree(place, value[key], twin[key], leaf)
+        elif cls in (tuple, list) or (isinstance(value, tuple) and hasattr(cls, "_fields")):
+            words = self.program.items(word, cls, len(value))
+            for place, item, other in zip(words, value, twin, strict=True):
+                self._tree(place, item, other, leaf)
+        else:
+            raise NotNative
+
+    def _leaf(self, word: int, value: Any, number: int) -> None:
+        if isinstance(value, np.ndarray):
+            self._array(word, number)
+        elif type(value) in (bool, int, float) or (
+            isinstance(value, np.generic) and value.dtype.isbuiltin == 1
+        ):
+            self.given[number] = word
+            self.program.scalar(word, self.block + number, type(value))
+        else:
+            raise NotNative
+
+    def _array(self, word: int, number: int) -> None:
+        module, program = self.executable.module, self.program
+        self.given[number] = word
+        writeable = number in self.entry.mutated
+        program.array(
+            word,
+            self.block + number,
+            module.inputs[number],
+            module.input_strides[number],
+            writeable,
+        )
+        held = isinstance(word, Owned) or word < self.n_arguments  # by the program, by the caller
+        if self.executable.runs_python and not held:
+            program.hold(word)
+
+    def _constant(self, word: int, value: Any) -> None:
+        if type(value) in _BY_VALUE or isinstance(value, _BY_IDENTITY):
+            self.program.constant(word, value)
+        elif type(value) is tuple:
+            for place, item in zip(self.program.items(word, tuple, len(value)), value, strict=True):
+                self._constant(place, item)
+        else:
+            raise NotNative
+
+    def apart(self) -> None:
+        """What is written shares no memory with anything else."""
+        mutated = self.entry.mutated
+        for target in mutated:
+            for other in range(len(self.executable.module.inputs)):
+                if other not in mutated or other > target:
+                    self.program.apart(
+                        *(self.block + target, self._reach(target)),
+                        *(self.block + other, self._reach(other)),
+                    )
+
+    def _reach(self, number: int) -> tuple[int, int]:
+        """The bytes that an input reaches, from its pointer."""
+        module = self.executable.module
+        type, steps = module.inputs[number], module.input_strides[number]
+        if type.size == 0:
+            return 0, 0
+        required = required_strides(type, steps)
+        strides = [0 if n < 2 else s for n, s in zip(type.shape, required, strict=True)]
+        if number in self.entry.mutated and overlaps(type.shape, strides, type.dtype.itemsize):
+            raise NotNative
+        spans = [(n - 1) * stride for n, stride in zip(type.shape, strides, strict=True)]
+        low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)
+        return low, high + type.dtype.itemsize
+
+    # The call and its results
+
+    def call(self) -> None:
+        """Run, write back what was assigned to, and build the result."""
+        program, traced = self.program, self.entry.traced
+        scalars = {r.output for r in traced.results if r.output is not None and r.scalar} - {
+            r.output for r in traced.results if not r.scalar
+        }
+        shape = self._result_shape()
+        places = {k: program.reserve() for k in scalars if k is not None} if shape else {}
+        arrays = iter(self.executable.write_call(program, self.block, places))
+        n_outputs = len(self.executable.module.outputs)
+        outputs = [None if k in places else next(arrays) for k in range(n_outputs)]
+        written = outputs[n_outputs - len(self.entry.mutated) :]
+        for number, output in zip(self.entry.mutated, written, strict=True):
+            assert output is not None
+            program.copy(self.given[number], output)
+        if shape is None:
+            given = [program.alias(self.given[k]) for k in sorted(self.given)]
+            whole = [output for output in outputs if output is not None]
+            lists = [program.make(list, whole), program.make(list, given)]
+            program.give(program.call(self.entry.finish, lists))
+            return
+        used: set[int] = set()
+
+        def leaf(result: Result) -> Owned:
+            number = result.output
+            if result.argument is not None:
+                return program.alias(self.given[result.argument])
+            if number is None:
+                return program.constant_result(result.static)
+            if number in places:
+                dtype = self.executable.module.outputs[number].dtype
+                return program.result(places[number], dtype, result.weak is not None)
+            array = outputs[number]
+            assert array is not None
+            if number in used:
+                return program.alias(array)
+            used.add(number)
+            return array
+
+        program.give(self._build(shape[0], leaf))
+
+    def _result_shape(self) -> tuple[Any] | None:
+        """What the function returns, with a `Result` for each leaf; None if Python has to make it."""
+        results = self.entry.traced.results
+        if any(result.views for result in results):
+            return None
+        outputs = [r.output for r in results if not r.scalar]
+        if any(r.scalar and r.output is not None and r.output in outputs for r in results):
+            return None
+        try:
+            sample = _unflatten(self.entry.traced.out_tree, results)
+        except NotNative:
+            return None
+        return (sample,) if _is_plain(sample) else None
+
+    def _build(self, value: Any, leaf: Callable[[Result], Owned]) -> Owned:
+        cls = type(value)
+        if cls is Result:
+            return leaf(value)
+        if value is None:
+            return self.program.constant_result(None)
+        if cls is dict:
+            items = [self._build(item, leaf) for item in value.values()]
+            return self.program.make_dict(list(value), items)
+        return self.program.make(cls, [self._build(item, leaf) for item in value])
+
+
+class _Number(int):
+    """The number of a leaf, in the place of the leaf."""
+
+
+def _numbered(value: Any, numbers: Iterator[int]) -> Any:
+    """`value` with the numbers of its leaves in their place."""
+    cls = type(value)
+    if value is None:
+        return None
+    if cls is dict:
+        return {key: _numbered(item, numbers) for key, item in value.items()}
+    if cls in (tuple, list):
+        return cls([_numbered(item, numbers) for item in value])
+    if isinstance(value, tuple) and hasattr(cls, "_fields"):
+        return cls(*[_numbered(item, numbers) for item in value])
+    return _Number(next(numbers))
+
+
+def _unflatten(tree: pytree.TreeDef, leaves: Sequence[Any]) -> Any:
+    try:
+        return pytree.unflatten(tree, leaves)
+    except Exception:  # a class of the user's that does not take such leaves
+        raise NotNative from None
+
+
+def _plain_keys(value: dict[Any, Any]) -> list[Any]:
+    keys = list(value)
+    if any(type(key) not in (str, int) for key in keys):
+        raise NotNative
+    return keys
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a result consists of containers that native code makes."""
+    if isinstance(value, dict):
+        return type(value) is dict and all(map(_is_plain, value.values()))
+    if isinstance(value, (tuple, list)):
+        known = type(value) in (tuple, list) or hasattr(type(value), "_fields")
+        return known and all(map(_is_plain, value))
+    return value is None or type(value) is Result
