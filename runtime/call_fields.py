@@ -21,6 +21,7 @@ OBJECTS: dict[str, Any] = {
     "true": True,
     "false": False,
     "PyFloat_Type": float,
+    "PyComplex_Type": complex,
     "PyLong_Type": int,
     "PyUnicode_Type": str,
     "PyList_Type": list,

@@ -16,7 +16,6 @@ descriptors, weak references, pickling and garbage collection are those of Pytho
 from __future__ import annotations
 
 import ctypes
-import os
 import sysconfig
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -24,6 +23,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL
+from .config import config
 from .layout import array_api, ndarray_layout
 from .program import HITS, Program
 from .support import load_support
@@ -103,7 +103,7 @@ def native_calls() -> bool:
     return (
         ndarray_layout() is not None
         and not sysconfig.get_config_var("Py_GIL_DISABLED")
-        and os.environ.get("JITNEY_NATIVE_CALLS", "1") != "0"
+        and config.native_calls
     )
 
 

@@ -26,6 +26,7 @@ class Config:
     cache_dir          where; None: no place was found                        JITNEY_CACHE_DIR
     cache_size         bytes on disk at most; the least used leave            JITNEY_CACHE_MB
     threads            threads of large kernels, the caller included          JITNEY_NUM_THREADS
+    native_calls       functions jitted from now on are called natively       JITNEY_NATIVE_CALLS
     """
 
     __slots__ = ("_set",)
@@ -58,6 +59,13 @@ class Config:
         from .pool import get_threads
 
         return get_threads()
+
+    @property
+    def native_calls(self) -> bool:
+        chosen = self._set.get("native_calls")
+        if chosen is None:
+            return os.environ.get("JITNEY_NATIVE_CALLS", "").strip().lower() not in _OFF
+        return bool(chosen)
 
     def __setattr__(self, name: str, value: Any) -> None:
         check = _CHECKS.get(name)
@@ -125,6 +133,7 @@ _CHECKS: dict[str, Any] = {
     "cache": _flag,
     "cache_dir": _path,
     "cache_size": _size,
+    "native_calls": _flag,
     "threads": None.__class__,  # the pool checks it
 }
 

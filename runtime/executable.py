@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -100,7 +100,7 @@ class Executable:
         if self.runs_python:
             for array in arrays:
                 program.hold(array)
-        results = self.write_call(program, block)
+        results, _ = self.write_call(program, block)
         program.give(program.make(list, results))
         return NativeProgram(program)
 
@@ -115,18 +115,20 @@ class Executable:
         return self._release_gil or bool(self.module.callbacks)
 
     def write_call(
-        self, program: Program, block: int, places: Mapping[int, int] | None = None
-    ) -> list[Owned]:
+        self, program: Program, block: int, scalars: Container[int] = ()
+    ) -> tuple[list[Owned], dict[int, int]]:
         """Write the call of the entry into a program: allocate the outputs and run.
 
-        The pointers to the inputs are in the words from `block`. Outputs that `places` names (by
-        number) go into words of the frame, the others are given back: fresh arrays. Whoever
-        runs the program keeps `self`.
+        The pointers to the inputs are in the words from `block`. Gives the output arrays, and for
+        the outputs whose numbers are in `scalars` the words of the frame where their values are.
+        Whoever runs the program keeps `self`.
         """
-        first, arrays = block + len(self.module.inputs), []
+        first = block + len(self.module.inputs)
+        arrays: list[Owned] = []
+        values: dict[int, int] = {}
         for k, type in enumerate(self.module.outputs):
-            if places is not None and k in places:
-                program.place(first + k, places[k])
+            if k in scalars:
+                values[k] = program.place(first + k)
             else:
                 arrays.append(program.allocate(first + k, type, _handler(type.nbytes)))
         arena = self.module.arena_bytes
@@ -134,7 +136,7 @@ class Executable:
             program.scratch(block + self.block_words - 2, arena, _handler(arena))
         status = block + self.block_words - 1
         program.run(self._address, block, status, self._release_gil, self._failed)
-        return arrays
+        return arrays, values
 
     @property
     def llvm(self) -> str:
@@ -189,9 +191,7 @@ class Executable:
         block = (ctypes.c_void_p * self.block_words)(*addresses, scratch, ctypes.addressof(status))
         try:
             code = self._entry(ctypes.addressof(block))
-        except (
-            SystemError
-        ) as error:  # "returned a result with an exception set", by a signal handler
+        except SystemError as error:  # "returned a result with an exception set": an interrupt
             raise (error.__cause__ or error) from None
         if code:
             self._failed(code, *status)

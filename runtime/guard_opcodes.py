@@ -121,6 +121,17 @@ def _bool(f: Interpreter) -> None:
     f.go(4)
 
 
+@opcode(Op.COMPLEX)
+def _complex(f: Interpreter) -> None:
+    number = f.get(1)
+    f.check_type(number, "PyComplex_Type")
+    f.put(3, f.call("double", "PyComplex_RealAsDouble", number))
+    imaginary = f.call("double", "PyComplex_ImagAsDouble", number)
+    f.store(imaginary, f.offset(f.place(3), 8))
+    f.put(2, f.place(3))
+    f.go(4)
+
+
 @opcode(Op.GENERIC)
 def _generic(f: Interpreter) -> None:
     scalar = f.get(1)

@@ -48,6 +48,7 @@ class Op(IntEnum):
     FLOAT = auto()  # src, block, value: a Python float
     INT = auto()
     BOOL = auto()
+    COMPLEX = auto()
     GENERIC = auto()  # src, block, value, type: a NumPy scalar
     IS = auto()  # src, object
     IS_STRING = auto()  # src, object
@@ -75,6 +76,7 @@ class Op(IntEnum):
     FLOAT_RESULT = auto()  # owned, value
     INT_RESULT = auto()
     BOOL_RESULT = auto()
+    COMPLEX_RESULT = auto()
     GENERIC_RESULT = auto()  # owned, value, descr
     ALIAS = auto()  # owned, src
     CONSTANT = auto()  # owned, object
@@ -83,6 +85,16 @@ class Op(IntEnum):
     MAKE_DICT = auto()  # owned, template, n, (key, owned)...
     CALL = auto()  # owned, callable, n, src
     RETURN = auto()  # owned
+
+
+_PYTHON_NUMBERS = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL, complex: Op.COMPLEX}
+_PYTHON_RESULTS = {
+    "f": Op.FLOAT_RESULT,
+    "i": Op.INT_RESULT,
+    "b": Op.BOOL_RESULT,
+    "c": Op.COMPLEX_RESULT,
+}
+_SCALAR_WORDS = 2  # complex128 is the largest
 
 
 class Owned(int):
@@ -165,8 +177,8 @@ class Program:
 
     def scalar(self, src: Word, block: Word, cls: type) -> None:
         """A Python number, or a NumPy scalar."""
-        value = self.reserve()
-        known = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL}.get(cls)
+        value = self.reserve(_SCALAR_WORDS)
+        known = _PYTHON_NUMBERS.get(cls)
         if known is not None:
             self.emit(known, src, block, value)
         else:
@@ -264,9 +276,11 @@ class Program:
         """Keep an object alive to the end of the call."""
         self.emit(Op.HOLD, self.own(), src)
 
-    def place(self, block: Word, value: Word) -> None:
-        """A result of at most eight bytes goes into a word of the frame."""
+    def place(self, block: Word) -> int:
+        """A scalar result goes into the frame: where."""
+        value = self.reserve(_SCALAR_WORDS)
         self.emit(Op.PLACE, block, value)
+        return value
 
     def run(
         self,
@@ -294,8 +308,7 @@ class Program:
         if not weak:
             self.emit(Op.GENERIC_RESULT, dst, value, self.ref(native_dtype(dtype)))
         else:
-            op = {"f": Op.FLOAT_RESULT, "i": Op.INT_RESULT, "b": Op.BOOL_RESULT}[dtype.kind]
-            self.emit(op, dst, value)
+            self.emit(_PYTHON_RESULTS[dtype.kind], dst, value)
         return dst
 
     def alias(self, src: Word) -> Owned:

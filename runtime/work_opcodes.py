@@ -109,6 +109,13 @@ def _bool_result(f: Interpreter) -> None:
     f.go(3)
 
 
+@opcode(Op.COMPLEX_RESULT)
+def _complex_result(f: Interpreter) -> None:
+    real, imaginary = f.get(2, "double"), f.load("double", f.place(2), 8)
+    f.put_new(1, f.call("ptr", "PyComplex_FromDoubles", real, imaginary))
+    f.go(3)
+
+
 @opcode(Op.GENERIC_RESULT)
 def _generic_result(f: Interpreter) -> None:
     f.put_new(1, f.call("ptr", "PyArray_Scalar", f.place(2), f.pointer(3), NULL))

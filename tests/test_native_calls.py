@@ -101,6 +101,8 @@ X = np.arange(6.0)
         (lambda x, s: x * s, (X, np.float32(2)), {}),
         (lambda x, s: x * s, (X.astype(np.int8), np.int8(3)), {}),
         (lambda a, b: a * b + 1, (2.0, 3.0), {}),
+        (lambda a, b: (a * b, a * 2, b + 1), (2.0 + 1j, np.complex64(3 - 2j)), {}),
+        (lambda x, a: (x * a, (x * a).sum()), (X.astype(np.complex128), 1j), {}),
         (lambda a, b: (a + b, a < b, a // b), (7, 2), {}),
         (lambda x, y: x - y, (X,), {"y": X + 1}),
         (lambda x, *, scale, bias: x * scale + bias, (X,), {"bias": 1.0, "scale": X}),

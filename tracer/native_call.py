@@ -233,7 +233,7 @@ class _Writer:
     def _leaf(self, word: int, value: Any, number: int) -> None:
         if isinstance(value, np.ndarray):
             self._array(word, number)
-        elif type(value) in (bool, int, float) or (
+        elif type(value) in (bool, int, float, complex) or (
             isinstance(value, np.generic) and value.dtype.isbuiltin == 1
         ):
             self.given[number] = word
@@ -295,12 +295,10 @@ class _Writer:
     def call(self) -> None:
         """Run, write back what was assigned to, and build the result."""
         program, traced = self.program, self.entry.traced
-        scalars = {r.output for r in traced.results if r.output is not None and r.scalar} - {
-            r.output for r in traced.results if not r.scalar
-        }
         shape = self._result_shape()
-        places = {k: program.reserve() for k in scalars if k is not None} if shape else {}
-        arrays = iter(self.executable.write_call(program, self.block, places))
+        scalars = {r.output for r in traced.results if r.output is not None and r.scalar}
+        made, places = self.executable.write_call(program, self.block, scalars if shape else ())
+        arrays = iter(made)
         n_outputs = len(self.executable.module.outputs)
         outputs = [None if k in places else next(arrays) for k in range(n_outputs)]
         written = outputs[n_outputs - len(self.entry.mutated) :]
