@@ -9,10 +9,12 @@ all cores work, and the result is the same for any number of them:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from ..ir.graph import Op
-from .index import Index, Var, of_var
-from .kernel import Array, Chunks, Stage
+from ..ir.graph import Op, Value
+from .index import Index, Var, contiguous_strides, linear, of_var
+from .kernel import Access, Array, Chunks, Stage
 from .lower import Lowering, indices, lowering, variables
 from .pointwise import Pointwise
 from .scalar import Expr, const
@@ -23,11 +25,83 @@ IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
 CHUNK = 1 << 14  # elements that one partial result covers, at the least
 MOST = 1024  # partial results per result
+ALIGN_BYTES = 1 << 17  # arrays that do not stay in the nearer caches
 SHORT = 8  # a loop too short to be vectorised if there is a longer one
 
 
 @lowering("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 def _reduction(low: Lowering, op: Op) -> None:
+    with _aligned(low, op.operands[0]):
+        _reduce_aligned(low, op)
+
+
+@contextmanager
+def _aligned(low: Lowering, source: Value) -> Iterator[None]:
+    """Copies of large arrays whose fastest axis is not that of the others that `source` is made of.
+
+    In x * x.T one of the two would be read across its rows, a line of cache for each element. A copy in
+    the order of the other is a kernel of its own, which goes by squares (see `llvm.transposes`).
+    """
+    before = dict(low.arrays)
+    dims = variables(source.shape)
+    p = low.point()
+    p.at(source, indices(dims))
+    fastest: dict[Var, list[Access]] = {}
+    for access in p.reads:
+        flat = linear(access.index, access.array.strides)
+        along = [v for v in dims if v.extent > 1 and abs(flat.coeff(v)) == 1]
+        if access.array.nbytes >= ALIGN_BYTES and along and set(map(type, flat.terms)) == {Var}:
+            fastest.setdefault(along[-1], []).append(access)
+    if len(fastest) > 1:
+        fast = max(fastest, key=lambda v: (len(fastest[v]), dims.index(v)))
+        values = {array: value for value, array in before.items()}
+        straight = {a.array for a in fastest[fast]}
+        for access in (a for v, found in fastest.items() if v is not fast for a in found):
+            value = values.get(access.array)
+            if value is not None and access.array in straight:  # it is read both ways
+                for turned in _transposes(low, source, value):
+                    low.materialise(turned)
+                continue
+            here = [d for d, i in enumerate(access.index) if i.coeff(fast)]
+            if value is not None and len(here) == 1 and low.arrays[value] is access.array:
+                low.arrays[value] = _copy_with_fastest(low, access.array, here[0])
+    yield
+    for value, array in before.items():
+        low.arrays[value] = array
+
+
+def _transposes(low: Lowering, source: Value, of: Value) -> list[Value]:
+    """The transposes of `of` that are inlined in `source`."""
+    found: list[Value] = []
+    pending, seen = [source], {source}
+    while pending:
+        value = pending.pop()
+        if value in low.arrays or value.op is None:
+            continue
+        if value.op.name == "transpose" and value.op.operands[0] is of:
+            found.append(value)
+        new = [v for v in value.op.operands if v not in seen]
+        pending += new
+        seen.update(new)
+    return found
+
+
+def _copy_with_fastest(low: Lowering, array: Array, axis: int) -> Array:
+    """A copy of an array in memory of which `axis` is the fastest."""
+    shape = array.shape
+    order = [d for d in range(len(shape)) if d != axis] + [axis]
+    packed = contiguous_strides(tuple(shape[d] for d in order))
+    strides = tuple(packed[order.index(d)] for d in range(len(shape)))
+    copy = Array(shape, array.dtype, strides=strides, name="turned")
+    dims = variables(shape)
+    p = low.point()
+    value = p.load(array, indices(dims), None)
+    loops = tuple(dims[d] for d in order)
+    low.emit(p, Stage(copy, loops, value, index=indices(dims), ops=["copy"]))
+    return copy
+
+
+def _reduce_aligned(low: Lowering, op: Op) -> None:
     source = op.operands[0]
     axes = sorted(op.attrs["axes"] if "axes" in op.attrs else (op.attrs["axis"],))
     kept = [d for d in range(len(source.shape)) if d not in axes]

@@ -20,12 +20,14 @@ from dataclasses import dataclass, field
 
 from .fusion import vector_mode
 from .index import Index, Var, linear, of_var
-from .kernel import Kernel, Nest, Stage
-from .survey import Survey, survey
+from .kernel import Access, Kernel, Nest, Stage
+from .scalar import Expr
+from .survey import Survey, loads, survey
 from .target import Target
 
 PARALLEL_NS = 20_000.0  # estimated time from which a kernel is shared among threads
 STREAM_BYTES = 1 << 18  # what a nest reads when it is walked in the order of memory
+SQUARES = 128  # the side of a tile of squares, less where there would be few tiles
 TILE_BYTES = 1 << 14  # accumulators that are sure to stay in the L1 cache
 PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
 CHUNK_NS = 8_000.0  # the least that one chunk of a shared kernel should take
@@ -48,6 +50,11 @@ class Schedule:
     parallel: bool = False
     split_last: bool = False  # "outer" mode: threads share the vectorised loop, not those before it
     grain: int = 1
+    cross: Var | None = (
+        None  # "outer" mode: some arrays are contiguous along this loop (`llvm.transposes`)
+    )
+    cross_tile: int = 0
+    turned: list[Expr] = field(default_factory=list)  # the loads from them
     tile: int = 0  # "outer" mode, 0 or: nests are walked row by row, for this many lanes' columns
     rows: int = 1  # and so many rows at a time
     flops: int = 0
@@ -57,6 +64,9 @@ class Schedule:
     def range(self) -> int:
         """The length of what threads share."""
         extents = [v.extent for v in self.outer.vars]
+        if self.cross is not None:
+            others = math.prod(extents[:-1]) // self.cross.extent
+            return others * self.cross_tiles * self.tiles
         if self.tile:
             return math.prod(extents[:-1]) * self.tiles
         if self.mode == "outer":
@@ -66,6 +76,10 @@ class Schedule:
     @property
     def tiles(self) -> int:
         return -(-self.outer.vars[-1].extent // self.tile)
+
+    @property
+    def cross_tiles(self) -> int:
+        return -(-self.cross.extent // self.cross_tile) if self.cross is not None else 1
 
 
 def schedule(kernel: Kernel, target: Target) -> Schedule:
@@ -80,6 +94,7 @@ def schedule(kernel: Kernel, target: Target) -> Schedule:
     result = Schedule(mode, 1, outer, inner, surveys=surveys)
     result.width = _width(kernel, result, target)
     _stream(kernel, result, target)
+    _turn(kernel, result, target)
     _share(kernel, result)
     return result
 
@@ -212,6 +227,38 @@ def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
     tile = min(tile, max(-(-columns * points // 16), PAGE_BYTES // itemsize))
     tile = -(-min(tile, columns) // plan.width) * plan.width
     plan.tile = tile
+
+
+def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
+    """Find loads that are contiguous along another loop than the last, and tile both loops."""
+    if plan.mode != "outer" or any(n.extents for n in kernel.nests) or plan.width == 1:
+        return
+    *others, last = plan.outer.vars
+    found: dict[Var, list[Expr]] = {}
+    sizes = [s.array.dtype.itemsize for s in kernel.stages]
+    for stage in kernel.stages:
+        for expr in loads(stage):
+            access: Access = expr.attr
+            sizes.append(access.array.dtype.itemsize)
+            flat = linear(access.index, access.array.strides).substitute(plan.outer.env)
+            if expr.args or access.array in kernel.local or not flat.is_affine_in(last):
+                continue
+            along = [v for v in others if flat.coeff(v) == 1 and flat.is_affine_in(v)]
+            if abs(flat.coeff(last)) > 1 and along:
+                found.setdefault(along[-1], []).append(expr)
+    side = min(target.lanes(max(sizes)), 16)
+    found = {v: f for v, f in found.items() if v.extent >= side}
+    if not found or last.extent < side or side < 4:
+        return
+    cross = max(found, key=lambda v: len(found[v]))
+    written = {s.array for s in kernel.stages}
+    again = cross.extent % side or last.extent % side  # squares at the ends overlap
+    if again and any(a.array in written - kernel.local for s in kernel.stages for a in s.reads):
+        return
+    plan.width, plan.cross, plan.turned = side, cross, found[cross]
+    plan.cross_tile = plan.tile = SQUARES
+    while plan.tile > 32 and plan.range < 16:
+        plan.cross_tile = plan.tile = plan.tile // 2
 
 
 def _share(kernel: Kernel, plan: Schedule) -> None:

@@ -67,3 +67,18 @@ def survey(stage: Stage) -> Survey:
                     inside.append(atom.index)
         pending, later = later, []
     return Survey(indices, size, loops, checks, calls)
+
+
+def loads(stage: Stage) -> list[Expr]:
+    """The loads of a stage's value, those in bodies of loops and in computed indices apart."""
+    found: list[Expr] = []
+    seen: set[Expr] = set()
+    pending = [stage.value]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending += node.args
+            if node.op == "load":
+                found.append(node)
+    return found

@@ -14,6 +14,7 @@ from ..functions import Function
 from ..index import Index, Var, linear, of_var
 from ..kernel import Array, Kernel, Nest, Stage
 from ..math import EXPANSIONS
+from ..scalar import Expr
 from ..schedule import Loops, Schedule
 from ..target import Target
 from .accesses import AccessEmitter
@@ -23,6 +24,7 @@ from .loops import Values
 from .reductions import Reduction, apply, reduction
 from .streams import TileEmitter
 from .text import Operand
+from .transposes import SquareEmitter, row_of
 
 
 class KernelEmitter(AccessEmitter):
@@ -45,6 +47,8 @@ class KernelEmitter(AccessEmitter):
         self.env: dict[Var, Index] = {}
         self.at: dict[Var, str] = {}  # loop variable -> its int64 value (of lane 0)
         self.registers: dict[Array, Operand] = {}
+        self.turned: dict[Expr, str] = {}  # loads that a square has ready, and where
+        self.row_of_square = ""
         self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}  # row buffers
         self.pointers: dict[Array, str] = {}
         self.functions = functions
@@ -118,6 +122,8 @@ class KernelEmitter(AccessEmitter):
         lo, hi = ("%lo", "%hi") if plan.parallel else ("0", str(plan.range))
         if plan.mode == "inner":
             self._walk_rows(loops, lo, hi, self._row)
+        elif plan.cross is not None:
+            self._squares(plan.cross, lo, hi)
         elif plan.tile:
             tile = Var("tile", plan.tiles)
             self._walk_rows((*loops[:-1], tile), lo, hi, lambda: self._tile(tile))
@@ -135,6 +141,18 @@ class KernelEmitter(AccessEmitter):
                 hi,
                 lambda: self._vector(loops[-1], "0", str(loops[-1].extent), self._lanes),
             )
+
+    def _squares(self, cross: Var, lo: str, hi: str) -> None:
+        plan = self.plan
+        rows, columns = Var("rows", plan.cross_tiles), Var("columns", plan.tiles)
+        others = [v for v in plan.outer.vars[:-1] if v is not cross]
+        squares = SquareEmitter(self, cross)
+
+        def tile() -> None:
+            row = self.value_of(f"mul i64 {self.at[rows]}, {plan.cross_tile}")
+            squares.tile(row, self.value_of(f"mul i64 {self.at[columns]}, {plan.tile}"))
+
+        self._walk_rows((*others, rows, columns), lo, hi, tile)
 
     def _tile(self, tile: Var) -> None:
         extent = self.plan.outer.vars[-1].extent
@@ -253,6 +271,12 @@ class KernelEmitter(AccessEmitter):
         return Operand(self.value_of(f"call fastcc {ty} {name}({', '.join(given)})"), uniform)
 
     # Stages.
+
+    def _load(self, expr: Expr) -> Operand:
+        tile = self.turned.get(expr)
+        return (
+            super()._load(expr) if tile is None else Operand(row_of(self, tile, expr.dtype), False)
+        )
 
     def _store_stage(self, stage: Stage) -> None:
         if stage.action == "update":

@@ -1,0 +1,123 @@
+"""Map kernels whose arrays have different fastest axes: squares of them are turned over in registers.
+
+    for a square of rows i0.. and columns j0..:
+        turn over each x[j, i] there: vectors along i are loaded, shuffled, put down as vectors along j
+        for rows i of the square:
+            out[i, j0..] = f(y[i, j0..], turned[i])
+
+So every load and store is a whole vector. `schedule` finds the second axis, `cross`, and the tiles.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...ir.types import BOOL
+from ..index import Index, Var, linear
+from ..kernel import Access
+from ..scalar import DType
+from .instructions import SCALAR_TYPES
+from .loops import Values
+
+if TYPE_CHECKING:
+    from .kernels import KernelEmitter
+
+
+class SquareEmitter:
+    """Emits the squares of one tile of the last outer loop and the loop `cross`."""
+
+    def __init__(self, e: KernelEmitter, cross: Var) -> None:
+        self.e = e
+        self.cross = cross
+        self.last: Var = e.plan.outer.vars[-1]
+        self.side = e.width
+
+    def tile(self, row: str, column: str) -> None:
+        """The tile that begins at `row` of cross and `column` of the last loop."""
+        e, plan = self.e, self.e.plan
+        rows_end = e.least(e.value_of(f"add i64 {row}, {plan.cross_tile}"), str(self.cross.extent))
+        columns_end = e.least(e.value_of(f"add i64 {column}, {plan.tile}"), str(self.last.extent))
+
+        def at_columns(j: str, _: Values) -> Values:
+            place = e.least(j, str(self.last.extent - self.side))
+
+            def at_rows(i: str, _: Values) -> Values:
+                e.at[self.last] = place
+                e.at[self.cross] = first = e.least(i, str(self.cross.extent - self.side))
+                self._square(first)
+                return []
+
+            return e._loop(row, rows_end, self.side, [], at_rows)
+
+        e._loop(column, columns_end, self.side, [], at_columns)
+
+    def _square(self, first: str) -> None:
+        e = self.e
+        places: dict[tuple[object, Index], str] = {}
+        for expr in e.plan.turned:
+            access: Access = expr.attr
+            flat = linear(access.index, access.array.strides).substitute(e.env)
+            key = (access.array, flat)
+            if key not in places:
+                places[key] = self._turn(access, flat)
+            e.turned[expr] = places[key]
+        e.lane = self.last
+
+        def at_row(m: str, _: Values) -> Values:
+            e.at[self.cross] = e.value_of(f"add i64 {first}, {m}")
+            e.row_of_square = m
+            e._row()
+            return []
+
+        e._loop("0", str(self.side), 1, [], at_row)
+        e.lane = None
+
+    def _turn(self, access: Access, flat: Index) -> str:
+        """Turn over the square of `access` at this place; returns where its rows are put."""
+        e, side = self.e, self.side
+        dtype = access.array.dtype
+        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+        start = e.index_text(flat)
+        stride = flat.coeff(self.last)
+        rows = []
+        for k in range(side):
+            offset = e.value_of(f"add i64 {start}, {k * stride}") if k else start
+            at = e.value_of(
+                f"getelementptr {element}, ptr {e.pointers[access.array]}, i64 {offset}"
+            )
+            rows.append(e.fresh(f"load <{side} x {element}>, ptr {at}, align {dtype.itemsize}"))
+        tile = e.stack(side * side * dtype.itemsize)
+        for k, row in enumerate(turned(e, rows, element)):
+            at = e.value_of(f"getelementptr {element}, ptr {tile}, i64 {k * side}")
+            e.lines.append(f"  store <{side} x {element}> {row}, ptr {at}, align {dtype.itemsize}")
+        return tile
+
+
+def turned(e: KernelEmitter, rows: list[str], element: str) -> list[str]:
+    """The columns of a square matrix of vectors, by halves: blocks off the diagonal trade places."""
+    side = len(rows)
+    vector = f"<{side} x {element}>"
+    half = side // 2
+    while half:
+        after = list(rows)
+        for k in range(side):
+            if k & half:
+                continue
+            a, b = rows[k], rows[k + half]
+            upper = [lane if not lane & half else side + lane - half for lane in range(side)]
+            lower = [lane + half if not lane & half else side + lane for lane in range(side)]
+            for place, lanes in ((k, upper), (k + half, lower)):
+                mask = ", ".join(f"i32 {lane}" for lane in lanes)
+                after[place] = e.value_of(
+                    f"shufflevector {vector} {a}, {vector} {b}, <{side} x i32> <{mask}>"
+                )
+        rows, half = after, half // 2
+    return rows
+
+
+def row_of(e: KernelEmitter, tile: str, dtype: DType) -> str:
+    """The vector that a turned access has in this row of the square."""
+    element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+    offset = e.value_of(f"mul i64 {e.row_of_square}, {e.width}")
+    at = e.value_of(f"getelementptr {element}, ptr {tile}, i64 {offset}")
+    return e.load(dtype, at, e.width)
