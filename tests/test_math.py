@@ -67,7 +67,9 @@ def close(got, want, ulp=3.0):
 
 
 def test_every_elementwise_op_has_an_expansion():
+    """But for those on complex numbers, which are pairs of real ones before code is generated."""
     wanted = {op.name for op in OPS.values() if op.family == "elementwise"}
+    wanted -= {"complex", "real", "imag", "conj"}
     assert wanted <= EXPANSIONS.keys(), wanted - EXPANSIONS.keys()
 
 

@@ -12,13 +12,13 @@ for0:
   %i3c = icmp slt i64 %i3, 40
   br i1 %i3c, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 24
-  %v5 = select i1 %v4, i64 %i3, i64 24
+  %v4 = icmp slt i64 %i3, 8
+  %v5 = select i1 %v4, i64 %i3, i64 8
   %v6 = getelementptr double, ptr %p0, i64 %v5
-  %v7 = load <16 x double>, ptr %v6, align 8
+  %v7 = load <32 x double>, ptr %v6, align 8
   %v8 = getelementptr double, ptr %p1, i64 %v5
-  store <16 x double> %v7, ptr %v8, align 8
-  %i3n = add nsw i64 %i3, 16
+  store <32 x double> %v7, ptr %v8, align 8
+  %i3n = add nsw i64 %i3, 32
   br label %for0
 end2:
   ret void

@@ -12,15 +12,15 @@ for0:
   %i3c = icmp slt i64 %i3, 1000
   br i1 %i3c, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 968
-  %v5 = select i1 %v4, i64 %i3, i64 968
+  %v4 = icmp slt i64 %i3, 936
+  %v5 = select i1 %v4, i64 %i3, i64 936
   %v6 = getelementptr float, ptr %p0, i64 %v5
-  %v7 = load <32 x float>, ptr %v6, align 4
-  %v8 = fmul <32 x float> %v7, splat (float 0x4000000000000000)
-  %v9 = fadd <32 x float> %v8, splat (float 0x3FF0000000000000)
+  %v7 = load <64 x float>, ptr %v6, align 4
+  %v8 = fmul <64 x float> %v7, splat (float 0x4000000000000000)
+  %v9 = fadd <64 x float> %v8, splat (float 0x3FF0000000000000)
   %v10 = getelementptr float, ptr %p1, i64 %v5
-  store <32 x float> %v9, ptr %v10, align 4
-  %i3n = add nsw i64 %i3, 32
+  store <64 x float> %v9, ptr %v10, align 4
+  %i3n = add nsw i64 %i3, 64
   br label %for0
 end2:
   ret void
