@@ -198,7 +198,7 @@ def _varied(graph: Graph, sources: Sequence[Value] | dict[Value, Value]) -> set[
 def _passes(op: Op, varied: set[Value]) -> bool:
     """Whether a derivative gets through `op` from `varied`; stop_gradient, floor, ... let none pass."""
     partials = op.definition.extra.get("partials")
-    if partials is None:
+    if partials is None or op.definition.extra.get("of_complex") is not None:
         return True
     pairs = zip(op.operands, partials, strict=True)
     return any(v in varied and partial is not None for v, partial in pairs)

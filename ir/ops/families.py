@@ -136,6 +136,7 @@ def elementwise(
     attrs: tuple[str, ...] = (),
     samples: dict[str, Any] | None = None,
     domain: tuple[float, float] | Sequence[tuple[float, float]] = (-2.0, 2.0),
+    of_complex: tuple[Partial, Partial] | None = None,
     doc: str = "",
 ) -> OpDef:
     """Define an op that works on each element by itself.
@@ -147,7 +148,8 @@ def elementwise(
     `(t, z, *operands) -> Term` that gives the tangent `t` times the local derivative, `z` being the
     result. It must be linear in `t`. An op without float operands or result has no partials.
     At complex operands `t` and the local derivative p are complex, and so the op is analytic or, with
-    the result "real", has the tangent Re(t p), of which ct p is the transpose.
+    the result "real", has the tangent Re(t p), of which ct p is the transpose. An op of one operand
+    that is neither has `of_complex`: what to do with a tangent, and with a cotangent.
     """
 
     uniform = all(wanted == "T" for wanted in (*operands, result))
@@ -177,7 +179,7 @@ def elementwise(
     def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
         total: Value | None = None
         for i, t in enumerate(tangents):
-            part = None if t is None else _apply(b, op, i, t, op.result.dtype)
+            part = None if t is None else _apply(b, op, i, t, op.result.dtype, 0)
             if part is not None:
                 total = part if total is None else b.op("add", total, part)
         return [total]
@@ -187,13 +189,15 @@ def elementwise(
     ) -> list[Value | None]:
         (ct,) = cotangents
         return [
-            _apply(b, op, i, ct, op.operands[i].dtype) if want and ct is not None else None
+            _apply(b, op, i, ct, op.operands[i].dtype, 1) if want and ct is not None else None
             for i, want in enumerate(wanted)
         ]
 
-    def _apply(b: Builder, op: Op, i: int, t: Value, dtype: DType) -> Value | None:
+    def _apply(b: Builder, op: Op, i: int, t: Value, dtype: DType, direction: int) -> Value | None:
         assert partials is not None
         partial = partials[i]
+        if of_complex is not None and is_complex(op.operands[i].dtype):
+            partial = of_complex[direction]
         if partial is None or partial is IDENTITY:
             return t if partial is IDENTITY else None
         own = op.operands[i].dtype
@@ -217,6 +221,7 @@ def elementwise(
             doc=doc,
             extra={
                 "partials": partials,
+                "of_complex": of_complex,
                 "domain": domain,
                 "examples": tuple(
                     Example(tuple(Arg(shape, d) for d in operands), dict(samples or {}))

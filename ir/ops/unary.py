@@ -1,8 +1,8 @@
 """Elementwise ops of one operand, and `select` and `convert`.
 
 Conventions where a derivative does not exist, all as in JAX: abs and sign give 0 at 0; floor, ceil,
-trunc, rint and sign are flat; sqrt at 0 gives inf, so `sqrt(x * x)` gives NaN there (`abs`, `hypot`
-or a `where` do not).
+trunc, rint and the sign of real numbers are flat; sqrt at 0 gives inf, so `sqrt(x * x)` gives NaN
+there (`abs`, `hypot` or a `where` do not).
 """
 
 from __future__ import annotations
@@ -112,18 +112,39 @@ elementwise(
 )
 elementwise("frexp_exponent", lambda x: np.frexp(x)[1].astype(np.int32), result="i32")
 
+
+def _nonzero(x: Any) -> Any:
+    return where(x.eq(0), 1, x)
+
+
+def _modulus(t: Any, z: Any, x: Any) -> Any:
+    """t conj(x) / |x|; 0 at 0."""
+    if not is_complex(x.value.dtype):
+        return t * x.sign()
+    m = _nonzero(x.abs())
+    return t * x.conj() / m.complex(m * 0)
+
+
 # Any number. abs and neg of the smallest signed integer wrap, as do unsigned negatives.
 elementwise("neg", np.negative, [lambda t, z, x: -t], kinds=NUMBER)
 elementwise(
     "abs",
     np.absolute,
-    [lambda t, z, x: t * _conjugate(x.sign())],
+    [_modulus],
     kinds=NUMBER,
     result="real",
     domain=(0.1, 2),
     doc="of a complex number its modulus, a float",
 )
-elementwise("sign", np.sign, [None], kinds=NUMBER, domain=(0.1, 2))
+elementwise(
+    "sign",
+    np.sign,
+    [None],
+    kinds=NUMBER,
+    domain=(0.1, 2),
+    of_complex=(lambda t, z, x: _turn(t, z, x), lambda t, z, x: _turn(t, z.conj(), x)),
+    doc="of a complex number z / |z|, which turns with z",
+)
 elementwise("invert", np.invert, kinds=BITS)
 elementwise("stop_gradient", lambda x: x, [None], kinds=ANY, doc="identity; derivative zero")
 
@@ -138,8 +159,10 @@ def _cosine(x: Any) -> Any:
     return ((1 - x) * (1 + x)).sqrt()
 
 
-def _conjugate(x: Any) -> Any:
-    return x.conj() if is_complex(x.value.dtype) else x
+def _turn(t: Any, z: Any, x: Any) -> Any:
+    """i z Im(conj(z) t) / |x|, for z on the unit circle; 0 at 0. Its transpose has conj(z) for z."""
+    across = (z.conj() * t).imag() / _nonzero(x.abs())
+    return z * (across * 0).complex(across)
 
 
 def _hypotenuse(x: Any) -> Any:
