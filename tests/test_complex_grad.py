@@ -100,7 +100,7 @@ def test_complex_step_through_a_program() -> None:
 
     x = np.pi / 4  # Squire and Trapp's example
     step = jt.jit(lambda x: np.imag(f(x + 1e-200j)) / 1e-200)(x)
-    assert step == pytest.approx(3.1017663957851, rel=1e-12)
+    assert step == pytest.approx(np.sqrt(2) * np.exp(x), rel=1e-14)  # the denominator is flat there
     assert step == pytest.approx(jt.grad(f)(x), rel=1e-14)
 
 
