@@ -21,6 +21,7 @@ class AccessEmitter(CheckEmitter):
     registers: dict[Array, Operand]
     buffers: dict[Array, tuple[str, tuple[int, ...]]]
     pointers: dict[Array, str]
+    origins: dict[Array, int]  # the elements that the pointers point at
 
     def emit_leaf(self, expr: Expr) -> Operand:
         if expr.op == "load":
@@ -48,9 +49,9 @@ class AccessEmitter(CheckEmitter):
         held = self.registers.get(access.array)
         if held is not None:
             return held
-        base, strides = self._memory(access.array)
+        base, flat = self._place(access.array, access.index)
         guard = self.operand(expr.args[0]) if expr.args else None
-        return self._read(access.array.dtype, base, linear(access.index, strides), guard)
+        return self._read(access.array.dtype, base, flat, guard)
 
     def _read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
         flat = flat.substitute(self.env)
@@ -132,6 +133,10 @@ class AccessEmitter(CheckEmitter):
             f"{bits} {on})"
         )
 
-    def _memory(self, array: Array) -> tuple[str, tuple[int, ...]]:
+    def _place(self, array: Array, index: tuple[Index, ...]) -> tuple[str, Index]:
+        """A pointer, and the offset from it in elements, of a position in an array."""
         buffer = self.buffers.get(array)
-        return buffer if buffer is not None else (self.pointers[array], array.strides)
+        if buffer is not None:
+            base, strides = buffer
+            return base, linear(index, strides)
+        return self.pointers[array], linear(index, array.strides, -self.origins[array])

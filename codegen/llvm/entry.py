@@ -9,7 +9,7 @@ swaps. Branches and loops of the program are branches and loops here: no Python 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import count
 from typing import Any
 
@@ -30,7 +30,8 @@ from ..kernel import (
     TapePop,
     TapePush,
 )
-from ..schedule import schedule
+from ..schedule import Schedule, schedule
+from ..signature import Signature, signature
 from ..target import Target
 from . import control, sorting, tapes
 from .functions import FunctionTable
@@ -54,6 +55,7 @@ class EntryEmitter:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.functions: dict[str, str] = {}  # text without its name -> name
+        self.kernels: dict[Hashable, tuple[str, Schedule, bool]] = {}  # by signature; see `_emit`
         self.helpers: dict[str, None] = {}  # whole functions, such as sorts
         self.declarations: set[str] = set()
         self.definitions: dict[str, str] = {}
@@ -167,26 +169,40 @@ class EntryEmitter:
     # Steps.
 
     def kernel(self, step: Kernel) -> None:
-        plan = schedule(step, self.target)
-        emitter = KernelEmitter(step, plan, self.target, self.definitions, self.elementwise)
-        text = emitter.function()
-        name = self.functions.get(text)
-        if name is None:
-            ops = [op for s in step.stages for op in reversed(s.ops)]
-            step.name = f"{_symbol(ops)}_{len(self.functions)}"
-            name = self.functions[text] = step.name
-        step.name = name
-        self.declarations |= set(emitter.declarations)
-        self.schedules.append((step, plan, name))
-        words = [self.pointer(a) for a in emitter.arrays]
-        if emitter.checks:
+        own = signature(step)
+        known = self.kernels.get(own.key)
+        if known is None:
+            known = self.kernels[own.key] = self._emit(step, own)
+        step.name, plan, checks = known
+        self.schedules.append((step, plan, step.name))
+        words = [self._offset(a, own.origins[a]) for a in own.arrays]
+        if checks:
             words.append("%status")
         self._context(words)
-        self._share(name, plan.range, plan.grain if plan.parallel else plan.range)
-        if emitter.checks:
+        self._share(step.name, plan.range, plan.grain if plan.parallel else plan.range)
+        if checks:
             site = self.op("load i64, ptr %site_at, align 8")
             wrong = self.op(f"icmp ne i64 {site}, 0")
             self.fail_if(wrong, self.op(f"trunc i64 {site} to i32"))
+
+    def _emit(self, step: Kernel, own: Signature) -> tuple[str, Schedule, bool]:
+        """The name, the schedule, and whether bounds are checked, of a kernel that is now emitted."""
+        plan = schedule(step, self.target)
+        emitter = KernelEmitter(step, own, plan, self.target, self.definitions, self.elementwise)
+        text = emitter.function()
+        self.declarations |= set(emitter.declarations)
+        name = self.functions.get(text)
+        if name is None:
+            ops = [op for s in step.stages for op in reversed(s.ops)]
+            name = self.functions[text] = f"{_symbol(ops)}_{len(self.functions)}"
+        return name, plan, emitter.checks
+
+    def _offset(self, array: Array, elements: int) -> str:
+        """A pointer to an element of an array; strides may be negative, and so may its number."""
+        pointer = self.pointer(array)
+        if not elements:
+            return pointer
+        return self.op(f"getelementptr i8, ptr {pointer}, i64 {elements * array.dtype.itemsize}")
 
     def matmul(self, step: Matmul) -> None:
         cut = blocking(step, self.target)

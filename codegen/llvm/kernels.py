@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..functions import Function
-from ..index import Index, Var, linear, of_var
+from ..index import Index, Var, of_var
 from ..kernel import Array, Kernel, Nest, Stage
 from ..math import EXPANSIONS
 from ..scalar import Expr
 from ..schedule import Loops, Schedule
+from ..signature import Signature
 from ..target import Target
 from .accesses import AccessEmitter
 from .functions import FunctionTable
@@ -33,6 +34,7 @@ class KernelEmitter(AccessEmitter):
     def __init__(
         self,
         kernel: Kernel,
+        signature: Signature,
         plan: Schedule,
         target: Target,
         definitions: dict[str, str],
@@ -54,7 +56,8 @@ class KernelEmitter(AccessEmitter):
         self.functions = functions
         self.called = functions.called(f for s in plan.surveys.values() for f in s.calls)
         self.checks = any(s.checks for s in plan.surveys.values())
-        self.arrays = self._memory_arrays()
+        self.arrays = signature.arrays
+        self.origins = signature.origins
         self.idempotent = self._is_idempotent()
 
     # The function.
@@ -73,15 +76,6 @@ class KernelEmitter(AccessEmitter):
         self.lines.append("  ret void")
         body = "\n".join([*head, *self.lines])
         return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n{body}\n}}\n"
-
-    def _memory_arrays(self) -> list[Array]:
-        """Arrays that need a pointer, in the order of the context block."""
-        found: dict[Array, None] = {}
-        for stage in self.kernel.stages:
-            for access in stage.reads:
-                found[access.array] = None
-            found[stage.array] = None
-        return [a for a in found if a not in self.kernel.local]
 
     def _is_idempotent(self) -> bool:
         """Whether doing a point twice does no harm: nothing in memory is both read and written."""
@@ -296,12 +290,11 @@ class KernelEmitter(AccessEmitter):
         self._store(stage, Operand(values[0].text, values[0].uniform))
 
     def _store(self, stage: Stage, value: Operand) -> None:
-        base, strides = self._memory(stage.array)
-        self._write(stage.array.dtype, base, linear(stage.index, strides), value)
+        base, flat = self._place(stage.array, stage.index)
+        self._write(stage.array.dtype, base, flat, value)
 
     def _update(self, stage: Stage) -> None:
-        base, strides = self._memory(stage.array)
-        flat = linear(stage.index, strides)
+        base, flat = self._place(stage.array, stage.index)
         value = self.operand(stage.value)
         if stage.op != "set":
             dtype = stage.array.dtype
