@@ -5,14 +5,31 @@ Counted in lines of LLVM and in functions, never in time.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from graphs import random_graphs
+from hypothesis import given, settings
 
 import jitney as jt
+from jitney.codegen.compile import compile_graph
+from jitney.codegen.kernel import Kernel
+from jitney.codegen.llvm.entry import EMITTERS, EntryEmitter
+from jitney.codegen.signature import signature
+from jitney.codegen.target import Target
+from jitney.ir.build import Builder
+from jitney.ir.graph import Graph
+
+TARGET = Target(
+    triple="x86_64-unknown-linux-gnu",
+    cpu="skylake-avx512",
+    features="+sse2,+sse4.2,+avx,+avx2,+fma,+avx512f,+avx512vl,+avx512dq,+avx512bw",
+    vector_bits=512,
+)
 
 
 def text(function: Callable[..., Any], *arguments: Any) -> str:
@@ -69,3 +86,92 @@ def test_called_functions_give_the_same_bits(dtype: Any, shape: tuple[int, ...])
     for got in jt.jit(many)(x, y):
         expected = jt.jit(one)(expected, y)
         np.testing.assert_array_equal(got, expected)
+
+
+def updates(count: int) -> Callable[[Any, Any], Any]:
+    def sweep(x: Any, y: Any) -> Any:
+        x = x.copy()
+        for i in range(count):
+            x[i % 40] += y[i % 7] * 2
+        return x
+
+    return sweep
+
+
+def network(layers: int) -> Callable[[Any, Any], Any]:
+    def forward(x: Any, parameters: Any) -> Any:
+        for weights, bias in parameters[:layers]:
+            x = np.tanh(x @ weights + bias)
+            x = (x - x.mean(axis=1, keepdims=True)) / (x.std(axis=1, keepdims=True) + 1e-5)
+        return x.sum()
+
+    return forward
+
+
+def recurrent(steps: int) -> Callable[..., Any]:
+    def unrolled(xs: Any, w: Any, u: Any) -> Any:
+        h = np.zeros((4, 8), np.float32)
+        for t in range(steps):
+            h = np.tanh(xs[t] @ w + h @ u)
+        return (h * h).sum()
+
+    return unrolled
+
+
+PARAMETERS = [(f32(16, 16), f32(16)) for _ in range(12)]
+REPEATING: dict[str, tuple[Callable[[int], Any], tuple[Any, ...], int]] = {
+    "updates": (updates, (f32(40, 10), f32(7, 10)), 10),
+    "layers": (network, (f32(5, 16), PARAMETERS), 3),
+    "layers, gradient": (lambda n: jt.grad(network(n), 1), (f32(5, 16), PARAMETERS), 3),
+    "steps": (recurrent, (f32(30, 4, 6), f32(6, 8), f32(8, 8)), 5),
+    "steps, gradient": (
+        lambda n: jt.grad(recurrent(n), (1, 2)),
+        (f32(30, 4, 6), f32(6, 8), f32(8, 8)),
+        5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPEATING)
+def test_what_repeats_is_compiled_once(name: str) -> None:
+    """Layers, steps and updates share their functions, wherever their arrays are."""
+    make, arguments, few = REPEATING[name]
+    once, often = (defined(text(make(n), *arguments)) for n in (few, 4 * few))
+    assert len(often) <= len(once) + 1
+
+
+class EveryKernel(EntryEmitter):
+    """Emits every kernel, and checks that those with one signature have one text."""
+
+    shared = 0
+
+    def kernel(self, step: Kernel) -> None:
+        before = len(self.kernels)
+        super().kernel(step)
+        if len(self.kernels) > before:
+            return
+        EveryKernel.shared += 1
+        texts = {name: text for text, name in self.functions.items()}
+        self.elementwise = copy.deepcopy(self.elementwise)
+        name, plan, _ = self._emit(step, signature(step))
+        assert plan.range == self.schedules[-1][1].range
+        if "fastcc" not in texts[step.name]:  # which functions are called depends on those before
+            assert name == step.name
+
+
+@settings(max_examples=60, deadline=None)
+@given(random_graphs(max_ops=12, effects=False, library=True))
+def test_equal_signatures_are_equal_code(made: tuple[Graph, Any]) -> None:
+    graph, _ = made
+    twice = Graph("twice")
+    b = Builder(twice)
+    for _ in range(2):
+        twice.outputs += b.inline(graph, [twice.add_param(p.type) for p in graph.params])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jitney.codegen.compile.EntryEmitter", EveryKernel)
+        patch.setitem(EMITTERS, Kernel, EveryKernel.kernel)
+        compile_graph(twice, TARGET)
+
+
+def test_signatures_are_shared_at_all() -> None:
+    assert EveryKernel.shared > 50

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import fields
 from itertools import count
 from typing import Any
 
@@ -56,6 +57,7 @@ class EntryEmitter:
         self.allocas: list[str] = []
         self.functions: dict[str, str] = {}  # text without its name -> name
         self.kernels: dict[Hashable, tuple[str, Schedule, bool]] = {}  # by signature; see `_emit`
+        self.products: dict[Hashable, str] = {}  # names of matrix products, by what they depend on
         self.helpers: dict[str, None] = {}  # whole functions, such as sorts
         self.declarations: set[str] = set()
         self.definitions: dict[str, str] = {}
@@ -205,16 +207,20 @@ class EntryEmitter:
         return self.op(f"getelementptr i8, ptr {pointer}, i64 {elements * array.dtype.itemsize}")
 
     def matmul(self, step: Matmul) -> None:
+        own = ("a", "b", "c", "a_offset", "b_offset", "loc", "name")  # what no code depends on
+        key = step.c.dtype, *(getattr(step, f.name) for f in fields(step) if f.name not in own)
         cut = blocking(step, self.target)
-        text, tiles = gemm(step, cut, self.target)
-        for tile in tiles:
-            self.helpers[tile.text] = None
-            self.declarations |= tile.declarations
-        name = self.functions.get(text)
+        name = self.products.get(key)
         if name is None:
-            name = self.functions[text] = f"gemm_{len(self.functions)}"
+            text, tiles = gemm(step, cut, self.target)
+            for tile in tiles:
+                self.helpers[tile.text] = None
+                self.declarations |= tile.declarations
+            name = self.functions.setdefault(text, f"gemm_{len(self.functions)}")
+            self.products[key] = name
         step.name = name
-        self._context([self.pointer(a) for a in (step.a, step.b, step.c)])
+        a, b = self._offset(step.a, step.a_offset), self._offset(step.b, step.b_offset)
+        self._context([a, b, self.pointer(step.c)])
         self._share(name, cut.units(step), cut.grain(step))
 
     def _context(self, words: Sequence[str]) -> None:

@@ -49,9 +49,9 @@ class _Gemm:
         with loop(e, "%lo", "%hi", 1) as u:
             group, rest = self._split(u, cut.groups(step))
             block, batch = self._split(rest, cut.blocks(step))
-            a = self._moved(self.a, batch, step.a_strides[0], step.a_offset)
-            b = self._moved(self.b, batch, step.b_strides[0], step.b_offset)
-            c = self._moved(self.c, batch, step.m * step.n, 0)
+            a = self._moved(self.a, batch, step.a_strides[0])
+            b = self._moved(self.b, batch, step.b_strides[0])
+            c = self._moved(self.c, batch, step.m * step.n)
             self._unit(a, b, c, block, group)
         head = "(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {\nentry:\n"
         text = head + "\n".join(e.lines) + "\n  ret void\n}\n"
@@ -68,11 +68,10 @@ class _Gemm:
         e = self.e
         return e.value_of(f"urem i64 {u}, {n}"), e.value_of(f"udiv i64 {u}, {n}")
 
-    def _moved(self, base: str, i: str, step: int, offset: int) -> str:
-        at = [str(offset)]
-        if i != "0" and step and self.step.batch > 1:
-            at.append(self.e.value_of(f"mul i64 {i}, {step}"))
-        return element(self.e, self.dtype, base, *at)
+    def _moved(self, base: str, i: str, step: int) -> str:
+        if i == "0" or step == 0 or self.step.batch == 1:
+            return base
+        return element(self.e, self.dtype, base, self.e.value_of(f"mul i64 {i}, {step}"))
 
     def _times(self, i: str, n: int) -> str:
         return str(int(i) * n) if i.isdigit() else self.e.value_of(f"mul i64 {i}, {n}")

@@ -185,7 +185,9 @@ def _slice_update(b: Rewriter, op: Op) -> Replacement:
             k == 0 or a > w + (k - 1) * t or w > a + (n - 1) * s
             for n, k, a, s, w, t in zip(shape, u.shape, start, step, at, by, strict=True)
         ):
-            return b.slice(x, start=start, stop=stop, step=step) if x is not op.operands[0] else None
+            return (
+                b.slice(x, start=start, stop=stop, step=step) if x is not op.operands[0] else None
+            )
         x = inner.operands[0]
     return None  # it is too far to tell: as it stands, the reading comes after all of them
 

@@ -39,13 +39,13 @@ do1:
   %v5 = shufflevector <4 x i64> %v4, <4 x i64> poison, <4 x i32> zeroinitializer
   %v6 = add <4 x i64> %v5, <i64 0, i64 1, i64 2, i64 3>
   %v7 = mul <4 x i64> %v6, splat (i64 10)
-  %v8 = add <4 x i64> splat (i64 10), %v7
+  %v8 = add <4 x i64> splat (i64 0), %v7
   %v9 = getelementptr double, ptr %p0, <4 x i64> %v8
   %v10 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v9, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
   %v11 = fneg <4 x double> %v10
   %v12 = getelementptr double, ptr %p1, <4 x i64> %v8
   call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v11, <4 x ptr> align 8 %v12, <4 x i1> splat (i1 true))
-  %v13 = add <4 x i64> splat (i64 19), %v7
+  %v13 = add <4 x i64> splat (i64 9), %v7
   %v14 = getelementptr double, ptr %p0, <4 x i64> %v13
   %v15 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v14, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
   %v16 = fneg <4 x double> %v15
@@ -81,9 +81,8 @@ do5:
   %v11 = load <8 x double>, ptr %v10, align 8
   %v12 = mul i64 %i3, 10
   %v13 = add i64 %v12, %i7
-  %v14 = add i64 %v13, 11
-  %v15 = getelementptr double, ptr %p1, i64 %v14
-  store <8 x double> %v11, ptr %v15, align 8
+  %v14 = getelementptr double, ptr %p1, i64 %v13
+  store <8 x double> %v11, ptr %v14, align 8
   %i7n = add nsw i64 %i7, 8
   br label %for4
 end6:
@@ -113,15 +112,18 @@ entry:
   %t1 = getelementptr ptr, ptr %ctx, i64 1
   store ptr %out0, ptr %t1, align 8
   call void @neg_0(ptr %ctx, i64 0, i64 10)
-  %t2 = getelementptr ptr, ptr %ctx, i64 0
-  store ptr %in0, ptr %t2, align 8
-  %t3 = getelementptr ptr, ptr %ctx, i64 1
-  store ptr %out0, ptr %t3, align 8
-  call void @neg_1(ptr %ctx, i64 0, i64 4)
+  %t2 = getelementptr i8, ptr %in0, i64 80
+  %t3 = getelementptr i8, ptr %out0, i64 80
   %t4 = getelementptr ptr, ptr %ctx, i64 0
-  store ptr %in1, ptr %t4, align 8
+  store ptr %t2, ptr %t4, align 8
   %t5 = getelementptr ptr, ptr %ctx, i64 1
-  store ptr %out0, ptr %t5, align 8
+  store ptr %t3, ptr %t5, align 8
+  call void @neg_1(ptr %ctx, i64 0, i64 4)
+  %t6 = getelementptr i8, ptr %out0, i64 88
+  %t7 = getelementptr ptr, ptr %ctx, i64 0
+  store ptr %in1, ptr %t7, align 8
+  %t8 = getelementptr ptr, ptr %ctx, i64 1
+  store ptr %t6, ptr %t8, align 8
   call void @update_slice_2(ptr %ctx, i64 0, i64 4)
   ret i32 0
 }
