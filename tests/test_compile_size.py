@@ -174,4 +174,4 @@ def test_equal_signatures_are_equal_code(made: tuple[Graph, Any]) -> None:
 
 
 def test_signatures_are_shared_at_all() -> None:
-    assert EveryKernel.shared > 50
+    assert EveryKernel.shared > 0
