@@ -90,7 +90,7 @@ def tile_for(target: Target, dtype: DType, batch: int, m: int, n: int, k: int) -
             for r, down in ((rows, m // rows), (m % rows, 1)):
                 for v, across in ((vectors, width // vectors), (width % vectors, 1)):
                     if r and v:
-                        cycles += down * across * _cycles(target, r, v)
+                        cycles += down * across * tile_cycles(target, r, v)
             # Fewer rows than fit are worth it only if they save something.
             best = min(best, (cycles * (1 + 0.001 * (most - rows)), -rows, -vectors))
     return -best[1], -best[2]
@@ -107,7 +107,7 @@ def _block(dtype: DType, batch: int, m: int, n: int, k: int) -> int:
     return -(-m // count)
 
 
-def _cycles(target: Target, rows: int, vectors: int) -> float:
+def tile_cycles(target: Target, rows: int, vectors: int) -> float:
     """What one k of a tile takes: multiply-adds, two a cycle, but four at least for their latency;
     or the loads of a row of B. Every load gets in the way a little."""
     traffic = vectors * target.vector_bits / 8 / LOAD_BYTES

@@ -23,7 +23,7 @@ from . import (  # noqa: F401  (imported for the lowerings that they register)
     lower_windows,
 )
 from .index import contiguous_strides
-from .kernel import Array, Kernel, Loop, Matmul, Scan, steps_within
+from .kernel import Array, Convolution, Kernel, LongConvolution, Loop, Matmul, Scan, steps_within
 from .llvm.entry import EntryEmitter
 from .lower import Context, lower
 from .memory import plan
@@ -65,6 +65,8 @@ def compile_graph(
     unknown = any(isinstance(s, (Loop, Scan)) for s in steps)
     products = [s for s in steps if isinstance(s, Matmul)]
     flops += sum(2 * s.batch * s.m * s.n * s.k for s in products)
+    convolutions = [s for s in steps if isinstance(s, (Convolution, LongConvolution))]
+    flops += sum(s.flops for s in convolutions)
     return NativeModule(
         text=text,
         entry=ENTRY,
@@ -76,7 +78,8 @@ def compile_graph(
         errors=context.errors,
         callbacks=context.callbacks,
         kernels=[_report(k, p, name) for k, p, name in entry.schedules]
-        + [_matmul_report(s) for s in products],
+        + [_matmul_report(s) for s in products]
+        + [_convolution_report(s) for s in convolutions],
         work=None if unknown else flops,
     )
 
@@ -118,6 +121,26 @@ def _report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
         parallel=plan.parallel,
         note=f"{len(kernel.nests)} nests, {plan.width} lanes over the {last} loop",
         locs=tuple(locs),
+    )
+
+
+def _convolution_report(step: Convolution | LongConvolution) -> KernelReport:
+    if isinstance(step, Convolution):
+        places = [sum(p.places for p in a.phases) for a in step.axes]
+        note = f"tiles of {step.cut.rows} x {step.cut.columns} places, {step.cut.panel} features"
+    else:
+        places = [len(d.places) for d in step.dims]
+        note = f"tiles of {step.cut.tile_rows} images, {step.cut.panel} features"
+    return KernelReport(
+        name=step.name,
+        ops=("conv",),
+        extents=(step.groups, step.images, *places, step.features),
+        bytes_read=step.x.nbytes + step.w.nbytes,
+        bytes_written=step.y.nbytes,
+        flops=step.flops,
+        parallel=step.grain < step.units,
+        note=note,
+        locs=(step.loc,) if step.loc is not None else (),
     )
 
 

@@ -24,10 +24,10 @@ import numpy as np
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64, TOKEN, TensorType, dtype_name
 from .fusion import fuse
-from .index import Index, Var, of_var
+from .index import Index, Var, linear, of_var
 from .kernel import Array, Program, Stage
 from .module import CallbackSite, ErrorSite
-from .pointwise import EXPENSIVE, INLINE, Pointwise, checked, index_value, op_cost
+from .pointwise import EXPENSIVE, INLINE, Pointwise, checked, index_value, op_cost, reshaped
 from .target import Target
 
 MAX_INLINE = 64  # ops inlined into one expression before it is cut
@@ -162,6 +162,36 @@ class Lowering:
         type_ = memory_type(value)
         assert type_ is not None, "an order token has no memory"
         return Array(type_.shape, type_.dtype, name=value.name)
+
+    def destination(
+        self, value: Value, adjacent: bool = False
+    ) -> tuple[Array, tuple[Var, ...], tuple[Index, ...]]:
+        """Memory for a value: an array, the value's dims, and where its elements lie in the array.
+
+        Like `array_for`, but a value that is only moved to an output is put there at once: what
+        reads the output finds it in its array. With `adjacent`, neighbours along the last dim are
+        neighbours in memory.
+        """
+        dims = variables(value.shape)
+        final, position = value, indices(dims)
+        while final not in self.outputs and len(self.users[final]) == 1:
+            (op,) = self.users[final]
+            if op.name == "transpose":
+                position = tuple(position[d] for d in op.attrs["perm"])
+            elif op.name == "reshape":
+                position = reshaped(position, final.shape, op.result.shape)
+            else:
+                break
+            final = op.result
+        if final is not value and final in self.target_of:
+            target = self.target_of[final]
+            flat = linear(position, target.strides)
+            affine = all(isinstance(atom, Var) for atom in flat.terms)
+            if affine and (not adjacent or flat.coeff(dims[-1]) == 1):
+                self.arrays[final] = self.target_of.pop(final)
+                return target, dims, position
+        array = self.arrays[value] = self.array_for(value)
+        return array, dims, indices(dims)
 
     def materialise(self, value: Value) -> Array:
         """The array that holds `value`, filled by a new stage if it was inlined so far."""

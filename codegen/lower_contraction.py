@@ -172,7 +172,7 @@ def _lies_transposed(view: View | None) -> bool:
 
 def _view(low: Lowering, side: Operand) -> View | None:
     """Where an operand lies, if each group of its dims can be walked as one."""
-    found = _strided_view(low, side.value)
+    found = strided_view(low, side.value)
     if found is None:
         return None
     array, strides, offset = found
@@ -224,7 +224,7 @@ def _merge(sizes: list[int], strides: list[int]) -> int | None:
     return dims[-1][1]
 
 
-def _strided_view(low: Lowering, value: Value) -> tuple[Array, tuple[int, ...], int] | None:
+def strided_view(low: Lowering, value: Value) -> tuple[Array, tuple[int, ...], int] | None:
     """`value` as a strided window of an array: (array, strides, offset in elements), or None."""
     if value not in low.arrays and low.cost.get(value, 0) > 0:
         return None

@@ -12,7 +12,9 @@ from ..kernel import (
     Branch,
     Callback,
     Carry,
+    Convolution,
     Kernel,
+    LongConvolution,
     Loop,
     Matmul,
     Moving,
@@ -163,6 +165,8 @@ def _work(program: Program) -> int:
             total += 4 + points
         elif isinstance(step, Matmul):
             total += step.batch * step.m * step.n * step.k
+        elif isinstance(step, (Convolution, LongConvolution)):
+            total += step.flops // 2
         elif isinstance(step, Scan):
             total += step.length * _work(step.body)
         elif not inner_programs(step):

@@ -20,8 +20,10 @@ from ..kernel import (
     Branch,
     Callback,
     Check,
+    Convolution,
     Copy,
     Kernel,
+    LongConvolution,
     Loop,
     Matmul,
     Program,
@@ -35,9 +37,11 @@ from ..schedule import Schedule, schedule
 from ..signature import Signature, signature
 from ..target import Target
 from . import control, sorting, tapes
+from .convolution import convolution
 from .functions import FunctionTable
 from .gemm import gemm
 from .kernels import KernelEmitter
+from .long_convolution import long_convolution
 
 CONTEXT_WORDS_AT_LEAST = 4
 
@@ -223,6 +227,18 @@ class EntryEmitter:
         self._context([a, b, self.pointer(step.c)])
         self._share(name, cut.units(step), cut.grain(step))
 
+    def convolution(self, step: Convolution | LongConvolution) -> None:
+        emit = convolution if isinstance(step, Convolution) else long_convolution
+        text, declarations = emit(step, self.target, self.definitions, self.function)
+        self.declarations |= declarations
+        step.name = self.function(text, "conv")
+        self._context([self.pointer(a) for a in (step.x, step.w, step.y)])
+        self._share(step.name, step.units, step.grain)
+
+    def function(self, text: str, hint: str) -> str:
+        """The name of a function, given from its parameter list on: equal ones are one."""
+        return self.functions.setdefault(text, f"{hint}_{len(self.functions)}")
+
     def _context(self, words: Sequence[str]) -> None:
         """Write a function's block of pointers."""
         self.context_words = max(self.context_words, len(words))
@@ -288,6 +304,8 @@ def _symbol(ops: Sequence[str]) -> str:
 EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Kernel: EntryEmitter.kernel,
     Matmul: EntryEmitter.matmul,
+    Convolution: EntryEmitter.convolution,
+    LongConvolution: EntryEmitter.convolution,
     Sort: EntryEmitter.sort,
     Check: EntryEmitter.check,
     Copy: EntryEmitter.whole_copy,
