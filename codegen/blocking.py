@@ -77,8 +77,12 @@ def vector_registers(target: Target) -> int:
 
 
 def tile_for(target: Target, dtype: DType, batch: int, m: int, n: int, k: int) -> tuple[int, int]:
+    """The (rows, vectors) of a matrix product's tiles."""
+    return tile_over(target, dtype, _block(dtype, batch, m, n, k), n)
+
+
+def tile_over(target: Target, dtype: DType, m: int, n: int) -> tuple[int, int]:
     """The (rows, vectors) of the tile that covers a block of m x n in the fewest cycles."""
-    m = _block(dtype, batch, m, n, k)
     lanes = target.lanes(dtype.itemsize)
     width = -(-n // lanes)
     best = (math.inf, 1, 1)

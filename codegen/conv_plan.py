@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ..ir.ops.convolution import Window
-from .blocking import tile_cycles, tile_for, tile_shapes
+from .blocking import tile_cycles, tile_over, tile_shapes
 from .scalar import DType
 from .target import Target
 
@@ -274,7 +274,7 @@ def long_cut(
     dtype: DType,
     target: Target,
 ) -> LongCut:
-    rows, vectors = tile_for(target, dtype, images, features)
+    rows, vectors = tile_over(target, dtype, images, features)
     _, height, width = dims
     run = min(max(-(-RUN // max(width.most, 1)), 1), max(height.most, 1))
     along = min(max(RUN // max(width.most * run, 1), 1), channels)

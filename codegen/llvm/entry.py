@@ -228,8 +228,11 @@ class EntryEmitter:
         self._share(name, cut.units(step), cut.grain(step))
 
     def convolution(self, step: Convolution | LongConvolution) -> None:
-        emit = convolution if isinstance(step, Convolution) else long_convolution
-        text, declarations = emit(step, self.target, self.definitions, self.function)
+        common = (self.target, self.definitions, self.function)
+        if isinstance(step, Convolution):
+            text, declarations = convolution(step, *common)
+        else:
+            text, declarations = long_convolution(step, *common)
         self.declarations |= declarations
         step.name = self.function(text, "conv")
         self._context([self.pointer(a) for a in (step.x, step.w, step.y)])
