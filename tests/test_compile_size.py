@@ -175,3 +175,65 @@ def test_equal_signatures_are_equal_code(made: tuple[Graph, Any]) -> None:
 
 def test_signatures_are_shared_at_all() -> None:
     assert EveryKernel.shared > 0
+
+
+# Tables of calls.
+
+
+def table_program(n: int) -> Callable[..., Any]:
+    """Steps that cannot fuse: sums over all elements between elementwise work."""
+
+    def steps(x: Any, small: Any) -> Any:
+        for k in range(n):
+            x = x * 0.5 + (x.sum() + small[k % 3]) * 1e-3
+        return x
+
+    return steps
+
+
+@pytest.mark.parametrize("size", [20_000, 300_000])
+def test_many_calls_are_a_table(size: int) -> None:
+    """On the caller's thread, and with some of the calls on the thread pool."""
+    x, small = f32(size).astype(np.float64), f32(3).astype(np.float64)
+    few, many = lines(table_program(12), x, small), lines(table_program(48), x, small)
+    assert many < 1.5 * few
+    got = jt.jit(table_program(30))(x, small)
+    np.testing.assert_allclose(got, table_program(30)(x, small), rtol=1e-9)
+
+
+def test_tables_in_loops_and_branches() -> None:
+    def program(x: Any, n: Any) -> Any:
+        def body(i: Any, carry: Any) -> Any:
+            a, b = carry
+            return table_program(20)(b, a[:3]), jt.cond(
+                i > 2, table_program(19), lambda x, s: x, a, b
+            )
+
+        return jt.fori_loop(0, n, body, (x, x + 1))
+
+    x = f32(20_000).astype(np.float64)
+    interpreted = jt.jit(program, backend="interpreter")(x, 5)
+    for got, wanted in zip(jt.jit(program)(x, 5), interpreted, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [None, 0, 13, 29])
+def test_checks_in_a_table(bad: int | None) -> None:
+    """The first index out of bounds ends the call, with its own message."""
+
+    def lookups(x: Any, indices: Any) -> Any:
+        for k in range(30):
+            x = x[indices[k]] + x.sum() * 1e-3
+        return x
+
+    size = 20_000
+    x = f32(size).astype(np.float64)
+    indices = np.random.default_rng(1).integers(-size, size, (30, size))
+    if bad is None:
+        np.testing.assert_allclose(jt.jit(lookups)(x, indices), lookups(x, indices), rtol=1e-12)
+        return
+    indices[bad, 7] = size + bad
+    indices[29, 3] = size + 99
+    first = size + (bad if bad < 29 else 99)
+    with pytest.raises(IndexError, match=f"index {first} is out of bounds for axis of size {size}"):
+        jt.jit(lookups)(x, indices)

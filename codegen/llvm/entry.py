@@ -37,6 +37,7 @@ from ..schedule import Schedule, schedule
 from ..signature import Signature, signature
 from ..target import Target
 from . import control, sorting, tapes
+from .calls import Call, emit_calls
 from .convolution import convolution
 from .functions import FunctionTable
 from .gemm import gemm
@@ -44,6 +45,7 @@ from .kernels import KernelEmitter
 from .long_convolution import long_convolution
 
 CONTEXT_WORDS_AT_LEAST = 4
+_BYTES = [chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in range(256)]
 
 
 class EntryEmitter:
@@ -71,6 +73,7 @@ class EntryEmitter:
         self.slots: dict[Array, str] = {}
         self.context_words = CONTEXT_WORDS_AT_LEAST
         self.schedules: list[tuple[Kernel, Any, str]] = []
+        self.calls: list[Call] = []  # what comes next
         self.uses_tapes = False
         self.block = "entry"
 
@@ -106,7 +109,15 @@ class EntryEmitter:
 
     def program(self, program: Program) -> None:
         for step in program.steps:
+            if not isinstance(step, CALLS):
+                self._flush()
             EMITTERS[type(step)](self, step)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Emit the calls that are due."""
+        calls, self.calls = self.calls, []
+        emit_calls(self, calls)
 
     # Small pieces.
 
@@ -141,15 +152,14 @@ class EntryEmitter:
         name = self.constants.get(array)
         if name is None:
             assert array.data is not None
-            data = array.data.tobytes()
-            text = "".join(
-                chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data
-            )
-            body = f'private unnamed_addr constant [{len(data)} x i8] c"{text}", align 64'
-            name = self.constants[array] = self.definitions.setdefault(
-                body, f"@data{len(self.definitions)}"
-            )
+            name = self.constants[array] = self.data(array.data.tobytes())
         return name
+
+    def data(self, data: bytes) -> str:
+        """The name of a constant in memory."""
+        text = "".join([_BYTES[b] for b in data])
+        body = f'private unnamed_addr constant [{len(data)} x i8] c"{text}", align 64'
+        return self.definitions.setdefault(body, f"@data{len(self.definitions)}")
 
     def copy(self, target: str, source: str, nbytes: int) -> None:
         self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
@@ -181,15 +191,10 @@ class EntryEmitter:
             known = self.kernels[own.key] = self._emit(step, own)
         step.name, plan, checks = known
         self.schedules.append((step, plan, step.name))
-        words = [self._offset(a, own.origins[a]) for a in own.arrays]
-        if checks:
-            words.append("%status")
-        self._context(words)
-        self._share(step.name, plan.range, plan.grain if plan.parallel else plan.range)
-        if checks:
-            site = self.op("load i64, ptr %site_at, align 8")
-            wrong = self.op(f"icmp ne i64 {site}, 0")
-            self.fail_if(wrong, self.op(f"trunc i64 {site} to i32"))
+        pointers = [(a, own.origins[a] * a.dtype.itemsize) for a in own.arrays]
+        status = [(None, 0)] if checks else []
+        grain = plan.grain if plan.parallel else plan.range
+        self.calls.append(Call(step.name, (*pointers, *status), plan.range, grain, checks))
 
     def _emit(self, step: Kernel, own: Signature) -> tuple[str, Schedule, bool]:
         """The name, the schedule, and whether bounds are checked, of a kernel that is now emitted."""
@@ -202,13 +207,6 @@ class EntryEmitter:
             ops = [op for s in step.stages for op in reversed(s.ops)]
             name = self.functions[text] = f"{_symbol(ops)}_{len(self.functions)}"
         return name, plan, emitter.checks
-
-    def _offset(self, array: Array, elements: int) -> str:
-        """A pointer to an element of an array; strides may be negative, and so may its number."""
-        pointer = self.pointer(array)
-        if not elements:
-            return pointer
-        return self.op(f"getelementptr i8, ptr {pointer}, i64 {elements * array.dtype.itemsize}")
 
     def matmul(self, step: Matmul) -> None:
         own = ("a", "b", "c", "a_offset", "b_offset", "loc", "name")  # what no code depends on
@@ -223,9 +221,9 @@ class EntryEmitter:
             name = self.functions.setdefault(text, f"gemm_{len(self.functions)}")
             self.products[key] = name
         step.name = name
-        a, b = self._offset(step.a, step.a_offset), self._offset(step.b, step.b_offset)
-        self._context([a, b, self.pointer(step.c)])
-        self._share(name, cut.units(step), cut.grain(step))
+        size = step.c.dtype.itemsize
+        pointers = ((step.a, step.a_offset * size), (step.b, step.b_offset * size), (step.c, 0))
+        self.calls.append(Call(name, pointers, cut.units(step), cut.grain(step), False))
 
     def convolution(self, step: Convolution | LongConvolution) -> None:
         common = (self.target, self.definitions, self.function)
@@ -235,29 +233,12 @@ class EntryEmitter:
             text, declarations = long_convolution(step, *common)
         self.declarations |= declarations
         step.name = self.function(text, "conv")
-        self._context([self.pointer(a) for a in (step.x, step.w, step.y)])
-        self._share(step.name, step.units, step.grain)
+        pointers = ((step.x, 0), (step.w, 0), (step.y, 0))
+        self.calls.append(Call(step.name, pointers, step.units, step.grain, False))
 
     def function(self, text: str, hint: str) -> str:
         """The name of a function, given from its parameter list on: equal ones are one."""
         return self.functions.setdefault(text, f"{hint}_{len(self.functions)}")
-
-    def _context(self, words: Sequence[str]) -> None:
-        """Write a function's block of pointers."""
-        self.context_words = max(self.context_words, len(words))
-        for position, word in enumerate(words):
-            place = self.op(f"getelementptr ptr, ptr %ctx, i64 {position}")
-            self.line(f"store ptr {word}, ptr {place}, align 8")
-
-    def _share(self, name: str, length: int, grain: int) -> None:
-        """Call a function for 0..length, on the thread pool if that is more than a grain."""
-        if length <= grain:
-            self.line(f"call void @{name}(ptr %ctx, i64 0, i64 {length})")
-            return
-        run = Target.PARALLEL_FOR
-        self.imports.add(run)
-        self.declarations.add(f"declare void @{run}(ptr, ptr, i64, i64)")
-        self.line(f"call void @{run}(ptr @{name}, ptr %ctx, i64 {length}, i64 {grain})")
 
     def sort(self, step: Sort) -> None:
         function = sorting.sort_function(step)
@@ -304,6 +285,7 @@ def _symbol(ops: Sequence[str]) -> str:
     return "_".join(dict.fromkeys(shown)) or "copy"
 
 
+CALLS = (Kernel, Matmul, Convolution, LongConvolution)  # steps that add to `calls`
 EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Kernel: EntryEmitter.kernel,
     Matmul: EntryEmitter.matmul,
