@@ -27,7 +27,7 @@ def _forward(name: str, function: str) -> None:
 
 
 for _name in (
-    "all any argmax argmin argsort choose conj conjugate cumprod cumsum diagonal dot max mean "
+    "all any argmax argmin argsort choose cumprod cumsum diagonal dot max mean "
     "min nonzero prod repeat round searchsorted squeeze std sum swapaxes take trace var"
 ).split():
     _forward(_name, _name)
@@ -136,6 +136,12 @@ def astype(
         return self
     build()
     return wrap_like(as_value(self, found), (self,), scalar=self.scalar)
+
+
+@method("conj", "conjugate")
+def conj(self: Tracer) -> Tracer:
+    result = FUNCTIONS["conjugate"].trace((self,), {})
+    return result if self.weak is None else wrap(as_value(result), weak=self.weak)
 
 
 @method("copy", "__copy__")

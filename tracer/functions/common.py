@@ -10,12 +10,13 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
-from ...ir.types import BOOL
+from ...ir.types import BOOL, is_complex
 from .. import errors
 from ..core import EagerBuilder, Tracer, as_value, concrete, require_trace, weak_kind, wrap
 from ..errors import complain
 from ..promotion import DType, Kind, canonical, kind_of, result_dtype, same_kind
 from ..source import user_line
+from .table import refuse_complex
 
 
 class _NoValue:
@@ -99,6 +100,12 @@ def kind(x: Any) -> Kind:
 def common_dtype(*operands: Any) -> DType:
     """`np.result_type` of operands."""
     return result_dtype(*(kind(x) for x in operands))
+
+
+def check_real(name: str, *operands: Any) -> None:
+    """TypeError if one of them is complex."""
+    if any(is_complex(array(x).dtype) for x in operands):
+        refuse_complex(name)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

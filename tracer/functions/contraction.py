@@ -315,7 +315,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tracer:
 
 @function("correlate")
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tracer:
-    x, y = array(a).reshape(-1), array(v).reshape(-1)
+    x, y = array(a).reshape(-1), ufuncs.apply(np.conjugate, array(v)).reshape(-1)
     if len(x) >= len(y):
         return _sliding(x, y[::-1], mode)
     return _sliding(y, x[::-1], mode)[::-1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, I64
+from ...ir.types import F64, I64, is_complex
 from .. import errors
 from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
@@ -251,7 +251,10 @@ def geomspace(
         return wrap(build().const(made), scalar=False)
     ends = [ufuncs.apply(np.multiply, x, 1.0) for x in (start, stop)]
     sign = ufuncs.apply(np.sign, ends[0])
-    low, high = (ufuncs.apply(np.log10, abs(e)) for e in ends)
+    if any(is_complex(e.dtype) for e in ends):  # along the spiral that starts in start's direction
+        low, high = (ufuncs.apply(np.log10, e / sign) for e in ends)
+    else:
+        low, high = (ufuncs.apply(np.log10, abs(e)) for e in ends)
     y = sign * logspace(low, high, num, endpoint, axis=axis)
     return y if dtype is None else y.astype(dtype)
 

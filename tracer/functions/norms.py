@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, is_inexact, real_dtype
+from ...ir.types import F64, is_complex, is_inexact, real_dtype
 from ..core import Tracer, as_value, wrap
+from ..promotion import result_dtype
 from . import ufuncs
-from .common import array, axis_tuple
+from .common import array, axis_tuple, build
 from .reductions import absolute_square, kept_shape, max_, min_, sum_
 from .table import function, refuse_option
 
@@ -116,7 +117,8 @@ def cov(
         a = array(data)
         if a.ndim > 2:
             raise ValueError("m has more than 2 dimensions")
-        a = atleast_2d(a.astype(F64 if dtype is None else dtype))
+        own = a.dtype if is_complex(a.dtype) else F64
+        a = atleast_2d(a.astype(result_dtype(own, F64) if dtype is None else dtype))
         return a if rowvar or a.shape[0] == 1 else a.T
 
     x = rows(m)
@@ -124,7 +126,7 @@ def cov(
         x = concatenate([x, rows(y)], 0)
     ddof = (0 if bias else 1) if ddof is None else ddof
     x = x - mean(x, axis=1, keepdims=True)
-    result = dot(x, x.T) / max(x.shape[1] - ddof, 0)
+    result = dot(x, ufuncs.apply(np.conjugate, x).T) / max(x.shape[1] - ddof, 0)
     return result.reshape(()).copy() if result.size == 1 else result
 
 
@@ -136,5 +138,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c
-    deviation = ufuncs.apply(np.sqrt, diagonal(c))
-    return clip(c / deviation[:, None] / deviation[None, :], -1, 1)
+    deviation = ufuncs.apply(np.sqrt, diagonal(c).real)
+    c = c / deviation[:, None] / deviation[None, :]
+    if is_complex(c.dtype):
+        parts = (as_value(clip(part, -1, 1)) for part in (c.real, c.imag))
+        return wrap(build().complex(*parts), scalar=False)
+    return clip(c, -1, 1)

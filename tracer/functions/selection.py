@@ -12,7 +12,7 @@ from ...ir.types import I64
 from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
-from .common import array, axis_index, build, finish, ints, require_static, static_array
+from .common import array, axis_index, build, check_real, finish, ints, require_static, static_array
 from .elementwise import clip, no_static_shape, where
 from .table import function, refuse_option
 
@@ -171,6 +171,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tracer:
         return no_static_shape(
             "np.bincount", "jt.at(jt.zeros(n, np.int64))[x].add(1) counts into n bins"
         )
+    if weights is not None:
+        check_real("bincount", weights)
     size = max(int(known.max()) + 1 if known.size else 0, operator.index(minlength))
     dtype = np.dtype(np.int64 if weights is None else np.float64)
     counts = wrap(build().full((size,), 0, dtype), scalar=False)
@@ -284,6 +286,7 @@ def histogram(
     from .scans import diff
     from .sorting import searchsorted
 
+    check_real("histogram", a)
     x = array(a).ravel()
     if isinstance(bins, (int, np.integer)):
         low, high = (min_(x), max_(x)) if range is None else (float(range[0]), float(range[1]))

@@ -16,6 +16,7 @@ from .common import (
     axis_index,
     axis_tuple,
     build,
+    check_real,
     common_dtype,
     finish,
     require_static,
@@ -157,6 +158,8 @@ def _fractions(q: Any, x: Tracer) -> Any:
 
 def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, middle: bool = False) -> Tracer:
     """Interpolated order statistics; a NaN in the data makes the result NaN."""
+    if not middle:
+        check_real("quantile", x)
     axes = axis_tuple(axis, x.ndim, x)
     shape = kept_shape(x.shape, axes)
     dtype = float_dtype(x.dtype) if middle else np.result_type(float_dtype(x.dtype), q)
@@ -244,7 +247,10 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tracer:
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Tracer:
-    points, xs, ys = (array(t).astype(F64) for t in (x, xp, fp))
+    check_real("interp", x, xp)
+    points, xs = (array(t).astype(F64) for t in (x, xp))
+    ys = array(fp)
+    ys = ys.astype(C128 if is_complex(ys.dtype) else F64)
     if period is not None:
         if period == 0:
             raise ValueError("period must be a non-zero value")

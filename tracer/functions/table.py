@@ -24,6 +24,8 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from ...ir.graph import Graph
+from ...ir.opdef import GraphError
+from ...ir.types import is_complex
 from .. import errors
 from ..core import Trace, Tracer, concrete, current_trace, refuse_leaked, tracing
 from ..errors import JitneyError, complain
@@ -55,6 +57,11 @@ class ArrayFunction:
         try:
             return self.traced(*args, **kwargs)
         except JitneyError:
+            raise
+        except GraphError as error:
+            given = tracers_among((*args, *kwargs.values()))
+            if any(is_complex(x.dtype) for x in given):
+                refuse_complex(self.name, error)
             raise
         except (TypeError, ValueError, IndexError, OverflowError) as error:
             if type(error).__module__ not in ("builtins", "numpy.exceptions"):
@@ -172,6 +179,16 @@ def _with_line(error: Exception, name: str) -> NoReturn:
     located = kind(text)
     located.jitney_line = line  # type: ignore[attr-defined]
     raise located from error
+
+
+def refuse_complex(name: str, cause: Exception | None = None) -> NoReturn:
+    """TypeError for a function that works on other numbers, but not on complex ones."""
+    complain(
+        errors.DTypeError,
+        f"{name} is not defined for complex numbers in compiled code",
+        "apply it to z.real and z.imag, or to abs(z).",
+        cause=cause,
+    )
 
 
 def unsupported(called: Any, name: str | None = None) -> NoReturn:
