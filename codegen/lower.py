@@ -237,6 +237,10 @@ class Lowering:
         if op.name == "lanes_while":
             self._lanes_while(op)
             return
+        self.inline(op)
+
+    def inline(self, op: Op) -> None:
+        """Compute the op's value where it is used, unless it wants memory."""
         value = op.result
         operands = [v for v in op.operands if v not in self.arrays]
         self.inlined[value] = 1 + sum(self.inlined.get(v, 0) for v in operands)

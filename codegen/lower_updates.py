@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..ir.graph import Op, Value
 from .kernel import Array, Stage
 from .lower import Lowering, indices, lowering, variables
+from .one_hot import one_hot_axis
 from .pointwise import gathered, window_starts
 
 UPDATES = ("update_slice", "dynamic_update_slice", "scatter")
@@ -110,6 +111,9 @@ def _scatter(low: Lowering, op: Op) -> None:
         low.check_indices(op, base, where)
         low.arrays[op.result] = low.array_for(op.result)
         _copy_box(low, op, base, low.arrays[op.result], (0,) * len(base.shape), base.shape)
+        return
+    if base not in low.arrays and low.cost.get(base, 1) == 0 and one_hot_axis(op) is not None:
+        low.inline(op)  # base is nowhere yet: its elements are as quickly made as copied
         return
     before = low.arrays.get(base)
     array = _updatable(low, op, base)

@@ -22,6 +22,7 @@ from .math import EXPANSIONS
 from .scalar import Expr, binary, compare, const, convert, loop, select
 
 IndexTuple = tuple[Index, ...]
+COMBINE = {"add": "add", "multiply": "mul", "min": "minimum", "max": "maximum"}  # of updates
 
 
 def load(access: Access, mask: Expr | None) -> Expr:
@@ -95,7 +96,7 @@ class Pointwise:
         op = value.op
         assert op is not None, "a parameter that has no array"
         self.ops[op] = None
-        rule = _RULES.get(op.name)
+        rule = RULES.get(op.name)
         if rule is not None:
             return rule(self, op, index, mask)
         if op.name == "optimization_barrier":
@@ -155,8 +156,8 @@ def op_cost(op: Op) -> int:
     """Rough work per element of a pointwise op, in simple instructions; movement is free."""
     if op.name == "lanes_while":
         return LOOP_COST
-    if op.name in _RULES or op.name == "optimization_barrier":
-        return 1 if op.name in ("gather", "dynamic_slice", "pad") else 0
+    if op.name in RULES or op.name == "optimization_barrier":
+        return 1 if op.name in ("gather", "dynamic_slice", "pad", "scatter") else 0
     return _COST.get(op.name, 8 if op.name in _COSTLY else 1)
 
 
@@ -249,6 +250,10 @@ def checked(p: Pointwise, op: Op, raw: Expr, size: int, mode: str, mask: Expr | 
     """An index that a program computed, negative ones counted from the end, checked or clamped."""
     wide = EXPANSIONS["convert"](raw, dtype=I64)
     clip = mode == "clip"
+    if wide.op == "index":
+        lo, hi = wide.attr.range()
+        if lo >= 0 and hi < size:
+            return wide.attr
     if wide.op == "const" and clip:
         return Index(min(max(wide.attr, 0), size - 1))
     if wide.op == "const" and -size <= wide.attr < size:
@@ -298,7 +303,7 @@ def _dynamic_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -
     return p.at(source, tuple(i + s for i, s in zip(index, at, strict=True)), mask)
 
 
-_RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
+RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "constant": _constant,
     "iota": _iota,
     "stop_gradient": _same,
@@ -313,7 +318,7 @@ _RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "dynamic_slice": _dynamic_slice,
 }
 
-INLINE = frozenset(_RULES) | frozenset(EXPANSIONS) | {"optimization_barrier", "lanes_while"}
+INLINE = frozenset(RULES) | frozenset(EXPANSIONS) | {"optimization_barrier", "lanes_while"}
 
 
 def scalar_graph(graph: Graph, arguments: list[Expr]) -> list[Expr]:

@@ -243,7 +243,7 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
     found: dict[Var, list[Expr]] = {}
     sizes = [s.array.dtype.itemsize for s in kernel.stages]
     for stage in kernel.stages:
-        for expr in loads(stage):
+        for expr in loads(stage.value):
             access: Access = expr.attr
             sizes.append(access.array.dtype.itemsize)
             flat = linear(access.index, access.array.strides).substitute(plan.outer.env)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .functions import Function
-from .index import Data, Div, Index, linear, of_var
+from .index import Data, Div, Index, Var, linear, of_var, variables
 from .kernel import Access, Stage
 from .scalar import FREE, Expr
 
@@ -69,11 +69,23 @@ def survey(stage: Stage) -> Survey:
     return Survey(indices, size, loops, checks, calls)
 
 
-def loads(stage: Stage) -> list[Expr]:
-    """The loads of a stage's value, those in bodies of loops and in computed indices apart."""
+def accesses(expr: Expr) -> list[Access]:
+    """What an expression reads, computed indices included, bodies of loops apart."""
+    found: list[Access] = []
+    pending = [expr]
+    while pending:
+        for load in loads(pending.pop()):
+            access: Access = load.attr
+            found.append(access)
+            pending += (a.expr for i in access.index for a in i.terms if isinstance(a, Data))
+    return found
+
+
+def loads(expr: Expr) -> list[Expr]:
+    """The loads in an expression, those in bodies of loops and in computed indices apart."""
     found: list[Expr] = []
     seen: set[Expr] = set()
-    pending = [stage.value]
+    pending = [expr]
     while pending:
         node = pending.pop()
         if node not in seen:
@@ -82,3 +94,30 @@ def loads(stage: Stage) -> list[Expr]:
             if node.op == "load":
                 found.append(node)
     return found
+
+
+def invariants(stage: Stage, inner: set[Var]) -> list[Expr]:
+    """The largest parts of a stage's value that do not depend on the loops `inner`, constants apart."""
+    depends: dict[Expr, bool] = {}
+    stack = [stage.value]
+    while stack:  # operands before users
+        node = stack[-1]
+        missing = [a for a in node.args if a not in depends]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        depends[node] = any(depends[a] for a in node.args) or _reads_position(node, inner)
+    found: dict[Expr, None] = {}
+    for node, varies in depends.items():
+        if varies:
+            found.update((a, None) for a in node.args if not depends[a] and a.op != "const")
+    return list(found)
+
+
+def _reads_position(node: Expr, inner: set[Var]) -> bool:
+    if node.op == "load":
+        return any(inner & variables(i) for i in node.attr.index)
+    if node.op == "index":
+        return bool(inner & variables(node.attr))
+    return node.op in ("loop", "var")

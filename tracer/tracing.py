@@ -353,6 +353,8 @@ def _constant_ops(value: Value, array: Array) -> list[Op] | None:
         scalar.results = (Value(type_of(scalar.attrs["value"]), scalar, 0),)
         attrs = {"shape": value.shape, "dims": ()}
         ops = [scalar, Op(OPS["broadcast"], scalar.results, attrs)]
+    elif (axis := _counts_along(array)) is not None:
+        ops = [Op(OPS["iota"], (), {"shape": array.shape, "dtype": array.dtype, "axis": axis})]
     elif array.nbytes <= _FOLD_BYTES:
         ops = [_constant(np.ascontiguousarray(array).reshape(array.shape))]
     else:
@@ -360,6 +362,18 @@ def _constant_ops(value: Value, array: Array) -> list[Op] | None:
     value.op, value.index = ops[-1], 0
     ops[-1].results = (value,)
     return ops
+
+
+def _counts_along(array: Array) -> int | None:
+    """The axis along which an integer array is 0, 1, 2, ...: what np.arange and np.indices make."""
+    if array.dtype.kind not in "iu" or array.size < 2 or array.flat[0] != 0:
+        return None
+    for axis, n in enumerate(array.shape):
+        if n > 1 and array.flat[-1] == n - 1:
+            places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(array.ndim)])
+            if bool((array == places).all()):
+                return axis
+    return None
 
 
 def _constant(array: Array) -> Op:

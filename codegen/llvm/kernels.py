@@ -14,9 +14,11 @@ from ..functions import Function
 from ..index import Index, Var, of_var
 from ..kernel import Array, Kernel, Nest, Stage
 from ..math import EXPANSIONS
+from ..pointwise import COMBINE
 from ..scalar import Expr
 from ..schedule import Loops, Schedule
 from ..signature import Signature
+from ..survey import accesses, invariants
 from ..target import Target
 from .accesses import AccessEmitter
 from .functions import FunctionTable
@@ -172,6 +174,8 @@ class KernelEmitter(AccessEmitter):
         vector = self.width > 1 and (
             self.plan.mode == "outer" or (bool(loops.vars) and self._vectorises(nest))
         )
+        if loops.vars:
+            self._hoist(nest)
         reductions = [self._reduction(s, nest, vector) for s in nest.stages]
         starts: Values = [c for r in reductions if r is not None for c in r.initial()]
 
@@ -203,6 +207,16 @@ class KernelEmitter(AccessEmitter):
             result = fold.finish(ends[position : position + fold.count])
             position += fold.count
             self.keep(stage, result)
+
+    def _hoist(self, nest: Nest) -> None:
+        """Compute what does not change in the nest's loops before them."""
+        made = {s.array for s in nest.stages}
+        for stage in nest.stages:
+            if stage.action == "update":
+                continue
+            for expr in invariants(stage, set(stage.dims[nest.outer :])):
+                if made.isdisjoint(access.array for access in accesses(expr)):
+                    self.operand(expr)
 
     def _reduction(self, stage: Stage, nest: Nest, vector: bool) -> Reduction | None:
         if stage.action not in ("reduce", "scan"):
@@ -299,10 +313,8 @@ class KernelEmitter(AccessEmitter):
         if stage.op != "set":
             dtype = stage.array.dtype
             old = self._read(dtype, base, flat, None)
-            name = {"add": "add", "multiply": "mul", "min": "minimum", "max": "maximum"}[stage.op]
-            (value,) = apply(
-                self, lambda a, b: [EXPANSIONS[name](a, b)], [old, value], [dtype, dtype]
-            )
+            function = EXPANSIONS[COMBINE[stage.op]]
+            (value,) = apply(self, lambda a, b: [function(a, b)], [old, value], [dtype, dtype])
         self._write(stage.array.dtype, base, flat, value)
 
 
