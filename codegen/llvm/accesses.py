@@ -49,7 +49,7 @@ class AccessEmitter(CheckEmitter):
         held = self.registers.get(access.array)
         if held is not None:
             return held
-        base, flat = self._place(access.array, access.index)
+        base, flat = self.place(access.array, access.index)
         guard = self.operand(expr.args[0]) if expr.args else None
         return self._read(access.array.dtype, base, flat, guard)
 
@@ -133,7 +133,7 @@ class AccessEmitter(CheckEmitter):
             f"{bits} {on})"
         )
 
-    def _place(self, array: Array, index: tuple[Index, ...]) -> tuple[str, Index]:
+    def place(self, array: Array, index: tuple[Index, ...]) -> tuple[str, Index]:
         """A pointer, and the offset from it in elements, of a position in an array."""
         buffer = self.buffers.get(array)
         if buffer is not None:

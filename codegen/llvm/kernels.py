@@ -304,11 +304,11 @@ class KernelEmitter(AccessEmitter):
         self._store(stage, Operand(values[0].text, values[0].uniform))
 
     def _store(self, stage: Stage, value: Operand) -> None:
-        base, flat = self._place(stage.array, stage.index)
+        base, flat = self.place(stage.array, stage.index)
         self._write(stage.array.dtype, base, flat, value)
 
     def _update(self, stage: Stage) -> None:
-        base, flat = self._place(stage.array, stage.index)
+        base, flat = self.place(stage.array, stage.index)
         value = self.operand(stage.value)
         if stage.op != "set":
             dtype = stage.array.dtype

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...ir.types import BOOL
-from ..index import Index, Var, linear
+from ..index import Index, Var
 from ..kernel import Access
 from ..scalar import DType
 from .instructions import SCALAR_TYPES
@@ -56,10 +56,11 @@ class SquareEmitter:
         places: dict[tuple[object, Index], str] = {}
         for expr in e.plan.turned:
             access: Access = expr.attr
-            flat = linear(access.index, access.array.strides).substitute(e.env)
+            base, flat = e.place(access.array, access.index)
+            flat = flat.substitute(e.env)
             key = (access.array, flat)
             if key not in places:
-                places[key] = self._turn(access, flat)
+                places[key] = self._turn(access.array.dtype, base, flat)
             e.turned[expr] = places[key]
         e.lane = self.last
 
@@ -72,19 +73,16 @@ class SquareEmitter:
         e._loop("0", str(self.side), 1, [], at_row)
         e.lane = None
 
-    def _turn(self, access: Access, flat: Index) -> str:
-        """Turn over the square of `access` at this place; returns where its rows are put."""
+    def _turn(self, dtype: DType, base: str, flat: Index) -> str:
+        """Turn over the square at this place; returns where its rows are put."""
         e, side = self.e, self.side
-        dtype = access.array.dtype
         element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
         start = e.index_text(flat)
         stride = flat.coeff(self.last)
         rows = []
         for k in range(side):
             offset = e.value_of(f"add i64 {start}, {k * stride}") if k else start
-            at = e.value_of(
-                f"getelementptr {element}, ptr {e.pointers[access.array]}, i64 {offset}"
-            )
+            at = e.value_of(f"getelementptr {element}, ptr {base}, i64 {offset}")
             rows.append(e.fresh(f"load <{side} x {element}>, ptr {at}, align {dtype.itemsize}"))
         tile = e.stack(side * side * dtype.itemsize)
         for k, row in enumerate(turned(e, rows, element)):
