@@ -13,7 +13,7 @@ import functools
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from .engine import NativeError, engine_for
 from .executable import Executable
 from .host import host_target
 from .installation import digest, installation
-from .records import dump_executable, load_executable
+from .records import dump_executable, load_executable, rename_files
 
 Strides = Sequence[tuple[int, ...]]
 
@@ -74,6 +74,11 @@ def executable_key(
     return digest("executable", installation(), *what)
 
 
+def load_calls() -> None:
+    """Make what all executables share: enough for one that comes from disk."""
+    load_native_calls()
+
+
 @functools.lru_cache(maxsize=1)
 def load_compiler() -> None:
     """Import the code generator and LLVM, and make what all executables share.
@@ -105,19 +110,30 @@ def _compile(
     generated = time.perf_counter()
     code = engine_for(target).assemble(module.text)
     assembled = time.perf_counter()
-    executable = Executable(module, target, code)
+    record = dump_executable(module, code)
+    executable = Executable(module, target, code, key=key if record else "")
     executable.timings |= {
         "optimise": optimised - start,
         "codegen": generated - optimised,
         "native": assembled - generated,
     }
-    record = dump_executable(module, code)
     if record is not None:
         disk_cache().put(key, record)
     return executable
 
 
-def _load(key: str, target: Target) -> Executable | None:
+def recall(key: str, files: Mapping[str, str]) -> Executable | None:
+    """The executable that is known under `key`, here or on disk, with source files renamed."""
+    name = digest(key, *sorted(f"{a}\0{b}" for a, b in files.items())) if files else key
+    executable = _executables.get(name)
+    if executable is None:
+        executable = _load(key, host_target(), files)
+        if executable is not None:
+            _executables.put(name, executable)
+    return executable
+
+
+def _load(key: str, target: Target, files: Mapping[str, str] | None = None) -> Executable | None:
     """The executable that an earlier process left on disk."""
     cache = disk_cache()
     data = cache.get(key)
@@ -125,8 +141,11 @@ def _load(key: str, target: Target) -> Executable | None:
         return None
     found = load_executable(data)
     if found is not None:
+        module, code = found
+        if files:
+            rename_files(module, files)
         try:
-            return Executable(found[0], target, found[1])
+            return Executable(module, target, code, key=key)
         except NativeError:
             pass
     cache.discard(key)  # nothing of ours after all: it is made again

@@ -54,6 +54,8 @@ class Executable:
     nbytes:   of memory that the code occupies
     timings:  seconds, by stage (`link` is here; whoever compiled adds `optimise`, `codegen`, ...)
 
+    key:      its name in the cache on disk, "" if it cannot be stored
+
     `code` is what `Engine.assemble` made of the module's text, if it is there already.
 
     `executable(*arrays)` runs a call program (see `program`); arrays that do not have the declared
@@ -64,7 +66,11 @@ class Executable:
         return new_callable(cls)
 
     def __init__(
-        self, module: NativeModule, target: Target | None = None, code: Code | None = None
+        self,
+        module: NativeModule,
+        target: Target | None = None,
+        code: Code | None = None,
+        key: str = "",
     ) -> None:
         self.module = module
         self.timings: dict[str, float] = dict(module.notes.get("timings", {}))
@@ -72,6 +78,7 @@ class Executable:
         if not runs_here(target):
             raise ValueError(f"code for {target.triple} ({target.cpu}) cannot run on this machine")
         self._target = target
+        self.key = key
         if code is None:
             code = engine_for(target).assemble(module.text)
         start = time.perf_counter()

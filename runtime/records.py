@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from ..codegen.module import NativeModule
+from ..ir.graph import SourceLine
 from .linker import Image
 
 Code = Image | bytes  # see `Engine.assemble`
@@ -61,6 +63,19 @@ def load_executable(data: bytes | None) -> tuple[NativeModule, Code] | None:
     if not isinstance(code, (Image, bytes)):
         return None
     return StoredModule(state, packed), code
+
+
+def rename_files(module: NativeModule, files: Mapping[str, str]) -> None:
+    """Lines of the user's source are in files that have other names today."""
+
+    def renamed(loc: SourceLine | None) -> SourceLine | None:
+        return loc and replace(loc, file=files.get(loc.file, loc.file))
+
+    module.errors = [replace(site, loc=renamed(site.loc)) for site in module.errors]
+    module.kernels = [
+        replace(kernel, locs=tuple(loc for loc in map(renamed, kernel.locs) if loc))
+        for kernel in module.kernels
+    ]
 
 
 def _unpickle(data: bytes | None) -> Any:

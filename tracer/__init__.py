@@ -13,6 +13,7 @@
       guards        remembering those values and checking them
       outside       closed-over arrays as hidden inputs
       purity        random numbers while tracing, `jit(check=True)`
+      remember      traces from earlier processes;  fingerprint, known: what stands for a function
       cache_info    why each specialisation was made
       lowered       what `f.lower(x)` gives
     functions/      one table of array functions; NumPy's protocols arrive there

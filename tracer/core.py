@@ -79,15 +79,17 @@ class EagerBuilder(Builder):
 class Capture:
     """A value from outside that a trace reads: hidden parameter `param`.
 
-    `outer` is a Value of the parent trace, or for an outermost trace the captured ndarray itself.
+    `outer` is a Value of the parent trace, or for an outermost trace the captured ndarray itself,
+    which is `private` if the traced function made it and nobody else can reach it.
     """
 
-    __slots__ = ("outer", "param", "snapshot")
+    __slots__ = ("outer", "param", "private", "snapshot")
 
     def __init__(self, outer: Value | Array, param: Value, snapshot: Array | None = None) -> None:
         self.outer = outer
         self.param = param
         self.snapshot = snapshot
+        self.private = False
 
 
 class Trace:

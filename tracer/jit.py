@@ -36,6 +36,7 @@ from .lowered import Lowered, explain
 from .outside import Outside, refuse_random
 from .purity import compare, random_states
 from .reads import Path
+from .remember import Memory
 from .tracing import Spec, Static, Traced, trace_function
 
 if TYPE_CHECKING:
@@ -103,9 +104,10 @@ class JitFunction:
         if save not in (None, "min_cut") and not (type(save) is int and save >= 0):
             raise ValueError(f"save={save!r}: choose 'min_cut' or a number of bytes")
         if backend == "native":
-            from ..runtime.compile import load_compiler
+            from ..runtime.compile import load_calls, load_compiler
+            from .remember import seems_known
 
-            load_compiler()
+            (load_calls if seems_known(function) else load_compiler)()
         self._options: dict[str, Any] = {
             "static_argnums": static_argnums,
             "static_argnames": static_argnames,
@@ -322,16 +324,19 @@ class JitFunction:
 
     # Tracing and compiling
 
-    def _trace(self, call: Call) -> tuple[Traced, Outside]:
+    def _outside(self, substitute: bool = True) -> Outside:
+        return Outside(self._raw, self._owner_path(), substitute, self._adapt)
+
+    def _trace(self, call: Call, outside: Outside | None = None) -> tuple[Traced, Outside]:
         """Trace with tracers in place of closed-over arrays. Where Python needs their values
         (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
-        outside = Outside(self._raw, self._owner_path(), adapt=self._adapt)
+        outside = outside or self._outside()
         try:
             return self._trace_with(call, outside), outside
         except errors.JitneyError:
             if not outside.hidden:
                 raise
-            outside = Outside(self._raw, self._owner_path(), False, self._adapt)
+            outside = self._outside(substitute=False)
             try:
                 return self._trace_with(call, outside), outside
             except errors.JitneyError:
@@ -370,15 +375,7 @@ class JitFunction:
 
     def _compile(self, call: Call, bucket: _Bucket) -> Entry:
         reason = self._reason(call, bucket)
-        start = time.perf_counter()
-        traced, outside = self._trace(call)
-        if self._options["check"]:
-            compare(traced, self._trace(call)[0])
-        seconds = {"trace": time.perf_counter() - start}
-        start = time.perf_counter()
-        runnable = self._compile_graph(traced, call, outside)
-        seconds["compile"] = time.perf_counter() - start
-        entry = Entry(call, traced, outside, runnable, reason, seconds)
+        entry = self._make_entry(call, reason)
         self._misses += 1
         if len(self._buckets) > _SIGNATURES:
             self._buckets.pop(next(iter(self._buckets)))
@@ -386,8 +383,28 @@ class JitFunction:
             self._install()
         bucket.entries = [entry, *bucket.entries][:_ENTRIES]
         if entry.check() is None:
-            self._warn(bucket, outside)
+            self._warn(bucket, entry.outside)
         return entry
+
+    def _make_entry(self, call: Call, reason: str) -> Entry:
+        """Recall the trace and the code from disk, or make them."""
+        start = time.perf_counter()
+        outside = self._outside()
+        memory = Memory(self._raw, self._owner_path(), call, self._options)
+        found = memory.recall(outside, self._outside)
+        if found is not None:
+            recalled, outside, runnable = found
+            seconds = {"recall": time.perf_counter() - start}
+            return Entry(call, recalled.traced(self.__name__), outside, runnable, reason, seconds)
+        traced, outside = self._trace(call, outside)
+        if self._options["check"]:
+            compare(traced, self._trace(call)[0])
+        seconds = {"trace": time.perf_counter() - start}
+        start = time.perf_counter()
+        executable = self._compile_graph(traced, call, outside)
+        seconds["compile"] = time.perf_counter() - start
+        memory.remember(traced, outside, getattr(executable, "key", ""))
+        return Entry(call, traced, outside, executable, reason, seconds)
 
     def _compile_graph(self, traced: Traced, call: Call, outside: Outside) -> Runnable:
         graph, _ = self._plan(traced.graph)
@@ -474,6 +491,11 @@ class JitFunction:
             self._bound.clear()
             self._misses = 0
             self._install()
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """What a function that calls this one depends on (see `fingerprint`)."""
+        owner = None if self._owner is None else self._owner()
+        return {"function": self._function, "options": self._options, "owner": owner}
 
     # Being a function
 

@@ -66,6 +66,7 @@ class Outside:
         self.function = function
         self.adapt = adapt
         self.owner = owner
+        self.substitutes = substitute
         self.reads: Reads = find_reads(function, owner)
         self.hidden: list[Hidden] = []
         self.guards: list[Guard] = []

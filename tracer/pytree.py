@@ -20,6 +20,7 @@ from .exact import Exact
 NAMESPACE = "jitney"
 TreeDef = optree.PyTreeSpec
 _registered: set[type] = set()  # by the user's own call
+_static_fields: dict[type, frozenset[str]] = {}  # of dataclasses that are containers
 _seen: set[type] = set()  # dataclasses that were registered on first sight
 _PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, object})
 _leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
@@ -109,6 +110,11 @@ def is_registered(cls: type) -> bool:
     return cls in _registered
 
 
+def static_fields(cls: type) -> frozenset[str] | None:
+    """The fields of a dataclass that are part of the structure; None if it is no container."""
+    return _static_fields.get(cls)
+
+
 def _is_new_dataclass(leaf: Any) -> bool:
     cls = type(leaf)
     if cls in _PLAIN or cls in _leaf_types:
@@ -138,6 +144,7 @@ def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
     unknown = set(static_fields) - set(names)
     if unknown:
         raise ValueError(f"{cls.__qualname__} has no field {sorted(unknown)[0]!r}")
+    _static_fields[cls] = frozenset(static_fields)
     children = tuple(n for n in names if n not in static_fields)
     static = tuple(n for n in names if n in static_fields)
 

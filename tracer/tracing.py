@@ -331,6 +331,7 @@ def _settle_captures(trace: Trace) -> None:
             or (type(array.base) is np.ndarray and _base_references(array) == _BASE_ALONE)
         )
         ops = _constant_ops(capture.param, snapshot) if changed or private else None
+        capture.private = changed or private
         if ops is None and changed:
             capture.outer = snapshot
         if ops is None:

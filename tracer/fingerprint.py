@@ -1,0 +1,412 @@
+"""A hash of everything that tracing a function can depend on, the same in the next process.
+
+    key = Fingerprint(hidden)
+    key.value(function)
+    key.digest()
+
+The walk starts at the function and follows whatever its code can reach: bytecode, defaults, closure
+cells, the globals that it loads, the functions and classes behind them, all attributes of objects. It
+goes further than the guards (`reads`), which follow paths: what cannot be excluded is included.
+Arrays that are inputs of the compiled code (`hidden`) count by type and layout, others by content.
+
+`Unkeyable` is raised for what has no content that lasts (open files, generators of random numbers,
+modules of other people, objects of C extensions) and for code that does what a hash cannot see: it
+prints, reads the clock, assigns to globals, looks names up at run time. Such functions are traced in
+each process.
+
+File names are left out, since notebooks give each process new ones: `files` lists them in the order
+of the walk, so that lines can be told with the names of today.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import opcode
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from types import (
+    BuiltinFunctionType,
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import numpy as np
+
+from ..runtime.installation import digest
+from .guards import attributes_of
+from .known import IMPURE, LOOKING, PURE_MODULES, is_pure_builtin, origin
+
+_PLAIN = (bool, int, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented))
+_LOADS = frozenset(
+    opcode.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_NAME") if name in opcode.opmap
+)
+_WRITES = frozenset(opcode.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
+_IMPORT = opcode.opmap["IMPORT_NAME"]
+_EXTENDED = opcode.opmap["EXTENDED_ARG"]
+_SHIFTED = opcode.opmap["LOAD_GLOBAL"]  # its low bit says whether the global is called
+_CODE_FIELDS = (
+    *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_code", "co_names"),
+    *("co_varnames", "co_freevars", "co_cellvars", "co_name", "co_firstlineno", "co_linetable"),
+    "co_exceptiontable",
+)
+_BUILTIN_KINDS = (
+    BuiltinFunctionType,
+    BuiltinMethodType,
+    MethodDescriptorType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
+_CLASS_NOISE = frozenset(
+    "__dict__ __weakref__ __doc__ __module__ __annotations__ __qualname__ __dataclass_fields__ "
+    "__dataclass_params__ __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ "
+    "__parameters__ __orig_bases__ __match_args__ __annotate_func__ __annotations_cache__".split()
+)
+_NAMEDTUPLE_OWN = frozenset(
+    "__new__ _make _replace __replace__ __repr__ _asdict __getnewargs__".split()
+)
+_FUNCTION_NOISE = frozenset({"__wrapped__"})
+_LIMIT = 20_000  # objects: whoever reaches more is traced
+
+
+class Unkeyable(Exception):
+    """There is something that a hash cannot stand for."""
+
+
+class Fingerprint:
+    """A walk over values. `value` and `put` may be called many times."""
+
+    def __init__(self, hidden: Iterator[Any] | list[Any] = ()) -> None:  # type: ignore[assignment]
+        self.files: dict[str, int] = {}
+        self._parts: list[str | bytes] = []
+        self._seen: dict[int, int] = {}
+        self._alive: list[Any] = []
+        self._hidden = {id(array) for array in hidden}
+
+    def digest(self, *more: str) -> str:
+        return digest(*self._parts, *more)
+
+    def put(self, *parts: str | bytes) -> None:
+        self._parts += parts
+
+    def _again(self, value: Any) -> bool:
+        """Whether an object was met before; then its number says which one it is."""
+        number = self._seen.get(id(value))
+        if number is not None:
+            self.put("again", str(number))
+            return True
+        self._seen[id(value)] = len(self._alive)
+        self._alive.append(value)
+        if len(self._alive) > _LIMIT:
+            raise Unkeyable("too many objects")
+        return False
+
+    def value(self, value: Any) -> None:
+        """Any object."""
+        cls = type(value)
+        if cls in _PLAIN:
+            self.put(cls.__name__, repr(value))
+        elif cls is float:
+            self.put("float", value.hex())
+        elif cls is complex:
+            self.put("complex", value.real.hex(), value.imag.hex())
+        elif isinstance(value, np.generic):
+            self.put("scalar", value.dtype.str, value.tobytes())
+        elif isinstance(value, np.dtype):
+            self.put("dtype", repr(value))
+        elif not self._again(value):
+            self._object(value, cls)
+
+    def _object(self, value: Any, cls: type) -> None:
+        walk = _WALKS.get(cls)
+        if walk is not None:
+            walk(self, value)
+        elif cls is np.ndarray:
+            self._array(value)
+        elif isinstance(value, enum.Enum):
+            self.value(cls)
+            self.put(value.name)
+        elif isinstance(value, type):
+            self._class(value)
+        elif isinstance(value, _BUILTIN_KINDS):
+            self._builtin(value)
+        elif cls.__module__.partition(".")[0] == "numpy":
+            self._numpys(value)
+        else:
+            self._instance(value, cls)
+
+    def _array(self, value: np.ndarray[Any, Any]) -> None:
+        if value.dtype.hasobject:
+            raise Unkeyable("an array of objects")
+        layout = (repr(value.dtype), str(value.shape), str(value.strides), str(value.flags.num))
+        self.put("array", *layout)
+        self.put("input" if id(value) in self._hidden else value.tobytes())
+
+    # Containers
+
+    def _sequence(self, value: Any) -> None:
+        self.put(type(value).__name__, str(len(value)))
+        for item in value:
+            self.value(item)
+
+    def _mapping(self, value: Any) -> None:
+        self.put(type(value).__name__, str(len(value)))
+        for key, item in value.items():
+            self.value(key)
+            self.value(item)
+
+    def _default_dict(self, value: Any) -> None:
+        self.value(value.default_factory)
+        self._mapping(value)
+
+    def _set(self, value: Any) -> None:
+        if not all(type(item) in (bool, int, float, str, bytes) for item in value):
+            raise Unkeyable("a set of objects, whose order is chance")
+        self.put(type(value).__name__, *sorted(f"{type(i).__name__} {i!r}" for i in value))
+
+    def _cell(self, value: CellType) -> None:
+        try:
+            content = value.cell_contents
+        except ValueError:
+            self.put("empty cell")
+        else:
+            self.put("cell")
+            self.value(content)
+
+    # Code
+
+    def _function(self, value: FunctionType) -> None:
+        module = value.__globals__.get("__name__")  # a wrapper has the name of what it wraps
+        whose = origin(module)
+        self.put("function", str(module) if whose == "known" else "", value.__qualname__)
+        if whose == "unknown" or (whose == "known" and value.__code__.co_name in IMPURE):
+            raise Unkeyable(f"{module}.{value.__qualname__}")
+        for cell in value.__closure__ or ():
+            self._cell(cell)
+        if whose == "known":  # a wrapper of jitney's, say: the version covers its code
+            return
+        self.value(value.__defaults__)
+        self.value(value.__kwdefaults__)
+        for name, attribute in value.__dict__.items():
+            if name not in _FUNCTION_NOISE:
+                self.put(name)
+                self.value(attribute)
+        self.code(value.__code__, value.__globals__)
+
+    def code(self, code: CodeType, module: dict[str, Any]) -> None:
+        """Code of the user's, and the globals that it loads."""
+        self.put("code", str(self.files.setdefault(code.co_filename, len(self.files))))
+        for name in _CODE_FIELDS:
+            field = getattr(code, name)
+            self.put(name, field if isinstance(field, bytes) else repr(field))
+        loaded: list[str] = []
+        for op, argument in _instructions(code.co_code):
+            if op in _LOADS:
+                loaded.append(code.co_names[argument >> 1 if op == _SHIFTED else argument])
+            elif op in _WRITES:
+                raise Unkeyable("an assignment to a global")
+            elif op == _IMPORT:
+                self._imported(code.co_names[argument], code.co_names)
+        modules = False
+        for name in dict.fromkeys(loaded):
+            self.put("global", name)
+            if name in module:
+                found = module[name]
+                if isinstance(found, ModuleType):
+                    modules = True
+                    self._module(found, code.co_names)
+                else:
+                    self.value(found)
+            elif not is_pure_builtin(name) and name not in LOOKING:
+                raise Unkeyable(f"the builtin {name}")
+        if modules and LOOKING & set(loaded):
+            raise Unkeyable("names looked up at run time")
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self.code(constant, module)
+            else:
+                self.value(constant)
+
+    def _imported(self, name: str, names: tuple[str, ...]) -> None:
+        top = name.partition(".")[0]
+        whose = "known" if top in PURE_MODULES else origin(name)
+        if whose != "known" or name.startswith(".") or IMPURE & set(names):
+            raise Unkeyable(f"import {name} while tracing")
+
+    def _module(self, module: ModuleType, names: tuple[str, ...]) -> None:
+        """A module, of which code can reach what it has names for."""
+        name = module.__name__
+        if not self._seen.setdefault(id(module), -1):
+            return
+        whose = origin(name)
+        if whose == "unknown":
+            raise Unkeyable(f"the module {name}")
+        self.put("module", name if whose == "known" else "")
+        content = vars(module)
+        if whose == "known":
+            impure = [
+                n for n in names if n in IMPURE and (n in content or "__getattr__" in content)
+            ]
+            if impure:
+                raise Unkeyable(f"{name}.{impure[0]}")
+            return
+        if "__getattr__" in content:
+            raise Unkeyable(f"the module {name} makes up its names")
+        for attribute in names:
+            if attribute in content:
+                self.put(attribute)
+                found = content[attribute]
+                if isinstance(found, ModuleType):
+                    self._module(found, names)
+                else:
+                    self.value(found)
+
+    def _method(self, value: MethodType) -> None:
+        self.put("method")
+        self.value(value.__self__)
+        self.value(value.__func__)
+
+    def _partial(self, value: Any) -> None:
+        self.put("partial")
+        self.value(value.func)
+        self.value(value.args)
+        self.value(value.keywords)
+
+    def _wrapper(self, value: Any) -> None:  # classmethod, staticmethod, what lru_cache gives
+        self.put(type(value).__name__)
+        self.value(value.__wrapped__)
+
+    def _property(self, value: Any) -> None:
+        self.put(type(value).__name__)
+        for function in (value.fget, value.fset, value.fdel):
+            self.value(function)
+
+    def _cached_property(self, value: Any) -> None:
+        self.put("cached_property")
+        self.value(value.func)
+
+    def _builtin(self, value: Any) -> None:
+        owner = getattr(value, "__self__", None)
+        if owner is not None and not isinstance(owner, ModuleType):
+            self.value(owner)
+        elif hasattr(value, "__objclass__"):
+            self.value(value.__objclass__)
+        elif origin(value.__module__) != "known" or value.__name__ in IMPURE:
+            raise Unkeyable(f"{value.__module__}.{value.__name__}")
+        elif value.__module__ == "builtins" and not is_pure_builtin(value.__name__):
+            raise Unkeyable(f"the builtin {value.__name__}")
+        self.put("builtin", value.__name__)
+
+    def _numpys(self, value: Any) -> None:
+        """A function of NumPy's that is no Python function: ufuncs, dispatchers."""
+        name = getattr(value, "__name__", "")
+        module = getattr(value, "__module__", None) or "numpy"
+        known = name and name not in IMPURE and origin(module) == "known"
+        if not known or not callable(value) or type(value).__name__ == "vectorize":
+            raise Unkeyable(f"an object of type {type(value).__name__}")
+        if isinstance(value, np.ufunc) and getattr(np, name, None) is not value:
+            raise Unkeyable(f"the ufunc {name}, not NumPy's")
+        self.put("numpy", name)
+
+    # Classes and objects
+
+    def _class(self, cls: type) -> None:
+        whose = origin(cls.__module__)
+        if cls.__module__ == "builtins" and not is_pure_builtin(cls.__name__):
+            whose = "known" if cls.__name__ in ("NoneType", "function", "method") else "unknown"
+        self.put("class", cls.__module__ if whose == "known" else "", cls.__qualname__)
+        if whose == "known" and cls.__name__ not in IMPURE:
+            return
+        if whose != "user":
+            raise Unkeyable(f"the class {cls.__module__}.{cls.__qualname__}")
+        if type(cls) is not type:
+            self.value(type(cls))
+        for base in cls.__bases__:
+            self.value(base)
+        for name, member in vars(cls).items():
+            if name in _CLASS_NOISE or (name in _NAMEDTUPLE_OWN and hasattr(cls, "_fields")):
+                continue
+            self.put(name)
+            if isinstance(cls, enum.EnumMeta) and name.startswith("_"):
+                continue
+            if isinstance(member, (MemberDescriptorType, GetSetDescriptorType)):
+                self.put("slot")
+            elif type(member).__module__ in ("collections", "_collections"):
+                self.put("field")  # of a named tuple
+            elif isinstance(member, enum.Enum) and type(member) is cls:
+                self.value(member._value_)
+            else:
+                self.value(member)
+
+    def _instance(self, value: Any, cls: type) -> None:
+        whose = origin(cls.__module__)
+        if whose == "unknown":
+            raise Unkeyable(f"an object of type {cls.__module__}.{cls.__qualname__}")
+        attributes = attributes_of(value)
+        own = getattr(value, "_fingerprint", None)  # objects of ours that hold more than they mean
+        if whose == "known" and callable(own):
+            attributes = own()
+        if isinstance(value, np.ndarray) or (attributes is None and whose == "known"):
+            raise Unkeyable(f"an object of type {cls.__qualname__}")
+        self.put("object")
+        self.value(cls)
+        if isinstance(value, dict):
+            self._mapping(value)
+        elif isinstance(value, (list, tuple, deque)):
+            self._sequence(value)
+        elif isinstance(value, (set, frozenset)):
+            self._set(value)
+        elif isinstance(value, (int, float, str, bytes, complex)):
+            self.put(repr(value))
+        for name, attribute in (attributes or {}).items():
+            self.put(name)
+            self.value(attribute)
+
+
+def _instructions(code: bytes) -> Iterator[tuple[int, int]]:
+    extended = 0
+    for op, argument in zip(code[::2], code[1::2], strict=True):
+        argument |= extended
+        if op == _EXTENDED:
+            extended = argument << 8
+        else:
+            extended = 0
+            yield op, argument
+
+
+def _generic(key: Fingerprint, value: Any) -> None:
+    key.put("generic", repr(value))
+    key.value(value.__origin__)
+
+
+_WALKS: dict[type, Any] = {
+    list: Fingerprint._sequence,
+    tuple: Fingerprint._sequence,
+    deque: Fingerprint._sequence,
+    dict: Fingerprint._mapping,
+    OrderedDict: Fingerprint._mapping,
+    defaultdict: Fingerprint._default_dict,
+    set: Fingerprint._set,
+    frozenset: Fingerprint._set,
+    CellType: Fingerprint._cell,
+    FunctionType: Fingerprint._function,
+    MethodType: Fingerprint._method,
+    functools.partial: Fingerprint._partial,
+    functools._lru_cache_wrapper: Fingerprint._wrapper,
+    functools.cached_property: Fingerprint._cached_property,
+    classmethod: Fingerprint._wrapper,
+    staticmethod: Fingerprint._wrapper,
+    property: Fingerprint._property,
+    GenericAlias: _generic,
+}

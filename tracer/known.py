@@ -1,0 +1,59 @@
+"""Which code can be trusted to depend on nothing but what it is given.
+
+A trace that is remembered from one process to the next must not depend on files, clocks, random
+numbers or anything else that a hash of the program does not see. Code of the user's is looked into;
+of everybody else's, what stands here is known to be pure.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+
+from .reads import is_user_module
+
+_PACKAGE = __name__.partition(".")[0]
+
+BUILTINS = frozenset(
+    "abs all any bool bytes bytearray callable chr classmethod complex dict divmod enumerate "
+    "filter float format frozenset int isinstance issubclass iter len list map max min next "
+    "object ord pow property range repr reversed round set slice sorted staticmethod str sum "
+    "super tuple type zip None True False NotImplemented Ellipsis __debug__ __build_class__ "
+    "__name__".split()
+)
+# Pure where the object that they look into is known, which a module is not.
+LOOKING = frozenset({"getattr", "hasattr"})
+
+PURE_MODULES = frozenset(
+    "math cmath functools itertools operator typing collections dataclasses enum numbers abc types "
+    "fractions string copy bisect heapq statistics contextlib re __future__ typing_extensions "
+    "collections.abc builtins".split()
+)
+
+# Of NumPy and jitney: what reads files or settings, or draws random numbers.
+IMPURE = frozenset(
+    "random load loadtxt genfromtxt fromfile memmap fromregex save savez savez_compressed savetxt "
+    "open_memmap DataSource ctypeslib testing test f2py lib rec geterr getbufsize "
+    "get_printoptions printoptions config io_callback py_func pure_callback debug_print".split()
+)
+
+
+def is_pure_builtin(name: str) -> bool:
+    if name in BUILTINS:
+        return True
+    value = getattr(builtins, name, None)
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def origin(module: object) -> str:
+    """Whose code a module holds: "user", "known" (pure), or "unknown"."""
+    if not isinstance(module, str):
+        return "user"
+    top = module.partition(".")[0]
+    if top in ("numpy", _PACKAGE):
+        return "unknown" if any(part in IMPURE for part in module.split(".")[1:]) else "known"
+    if module in PURE_MODULES or module.lstrip("_") in PURE_MODULES:
+        return "known"
+    if top in sys.stdlib_module_names and top != "__main__":
+        return "unknown"
+    return "user" if is_user_module(module) else "unknown"
