@@ -27,6 +27,7 @@ from .kernel import Array, Kernel, Nest, Stage, touched
 WINDOW = 12  # kernels looked back at
 MAX_STAGES = 48
 MAX_COST = 1500
+MAX_UNRELATED = 3  # beside the first: they share the loops only, and more of them are the same code
 ROW_BYTES = 1 << 17  # a row's values should stay in the nearer caches
 STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
 SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
@@ -43,8 +44,10 @@ class Group:
     closed: bool = False
     ordered: bool = False
     made: dict[Array, Stage] = field(default_factory=dict)
+    reads: set[Array] = field(default_factory=set)  # of more than one element
     cost: int = 0
     count: int = 0
+    unrelated: int = 0  # stages that have nothing to do with those before them
 
 
 def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
@@ -104,6 +107,7 @@ def _open(stage: Stage) -> Group:
 
 def _add(group: Group, stage: Stage) -> None:
     group.made[stage.array] = stage
+    group.reads.update([a.array for a in stage.reads if a.array.size > 1])
     group.cost += stage.cost
     group.count += 1
 
@@ -123,10 +127,16 @@ def _join_map(group: Group, stage: Stage) -> bool:
     if not group.flexible or stage.action != "store" or stage.extents != group.extents:
         return False
     own = tuple(of_var(v) for v in stage.dims)
+    related = _shares_reads(group, stage)
     for access in stage.reads:
         maker = group.made.get(access.array)
         if maker is not None and not (_at_own_points(maker) and access.index == own):
             return False
+        related = related or maker is not None
+    if not related:
+        if group.unrelated >= MAX_UNRELATED:
+            return False
+        group.unrelated += 1
     group.nests[0].stages.append(stage)
     _add(group, stage)
     return True
@@ -190,8 +200,7 @@ def _shares_reads(group: Group, stage: Stage) -> bool:
     """Whether the stage reads an array that the group reads: a sibling over the same data."""
     if math.prod(group.extents) == 1:
         return True
-    arrays = {a.array for nest in group.nests for s in nest.stages for a in s.reads}
-    return any(a.array in arrays and a.array.size > 1 for a in stage.reads)
+    return any(a.array in group.reads for a in stage.reads)
 
 
 def _row_fits(group: Group, stage: Stage, outer: int) -> bool:

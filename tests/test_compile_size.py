@@ -237,3 +237,21 @@ def test_checks_in_a_table(bad: int | None) -> None:
     first = size + (bad if bad < 29 else 99)
     with pytest.raises(IndexError, match=f"index {first} is out of bounds for axis of size {size}"):
         jt.jit(lookups)(x, indices)
+
+
+def test_updates_of_many_parameters_are_one_function() -> None:
+    """An optimiser's step over many arrays is the step over one, called often."""
+
+    def step(parameters: Any, gradients: Any) -> Any:
+        return [
+            p - 0.01 * g / (np.sqrt(g * g) + 1e-8)
+            for p, g in zip(parameters, gradients, strict=True)
+        ]
+
+    arrays = [f32(20, 10) for _ in range(120)]
+    for count in (12, 120):
+        llvm = text(step, arrays[:count], arrays[:count])
+        assert len(defined(llvm)) == 2
+    assert llvm.count("\n") < 300
+    for got, wanted in zip(jt.jit(step)(arrays, arrays), step(arrays, arrays), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)

@@ -2,7 +2,7 @@
 
     for call in table:                          five words of a call, then two for each pointer
         for k, (base, offset) in pointers:
-            ctx[k] = bases[base] + offset
+            ctx[k] = bases[base] + offset       or arguments[~base] + offset
         functions[call.function](ctx, 0, call.length)       or on the thread pool
 
 LLVM takes a fifth of a millisecond over the instructions of one call, and nothing over a row of a table.
@@ -82,7 +82,7 @@ def _run(e: EntryEmitter, function: str, length: str, grain: str, shared: bool) 
 
 
 def _table(e: EntryEmitter, calls: Sequence[Call]) -> None:
-    bases: dict[str, int] = {}
+    bases: dict[str, int] = {}  # what is no argument of the entry, whose numbers are negative
     functions: dict[str, int] = {}
     pointers: dict[Array, str] = {}
     words: list[int] = []
@@ -90,14 +90,13 @@ def _table(e: EntryEmitter, calls: Sequence[Call]) -> None:
         function = functions.setdefault(f"@{call.name}", len(functions))
         words += (function, call.length, call.grain, call.checks, len(call.pointers))
         for array, offset in call.pointers:
-            if array is None:
-                base = "%status"
-            elif array.kind == "temp":
-                base, offset = "%arena", offset + array.offset
-            else:
-                base = pointers.get(array, "")
-                if not base:
-                    base = pointers[array] = e.pointer(array)
+            where = e.argument(array)
+            if where is not None:
+                words += (~e.arguments[where[0]], where[1] + offset)
+                continue
+            base = pointers.get(array)
+            if base is None:
+                base = pointers[array] = e.pointer(array)
             words += (bases.setdefault(base, len(bases)), offset)
     table = e.data(struct.pack(f"<{len(words)}q", *words))
     _loop(e, table, len(words), _block(e, bases), _block(e, functions), calls)
@@ -105,6 +104,8 @@ def _table(e: EntryEmitter, calls: Sequence[Call]) -> None:
 
 def _block(e: EntryEmitter, pointers: dict[str, int]) -> str:
     """An array of these pointers, on the stack."""
+    if not pointers:
+        return "%args"
     name = f"%block{next(e.names)}"
     e.allocas.append(f"  {name} = alloca [{len(pointers)} x ptr], align 16")
     for pointer, position in pointers.items():
@@ -132,7 +133,11 @@ def _loop(
     twice = e.op(f"shl i64 {k}, 1")
     base_at = e.op(f"add i64 {twice}, {_HEAD}")
     entry = e.op(f"getelementptr i64, ptr {row}, i64 {base_at}")
-    base = e.op(f"getelementptr ptr, ptr {bases}, i64 {_word(e, entry)}")
+    base = _word(e, entry)
+    given = e.op(f"icmp slt i64 {base}, 0")
+    block = e.op(f"select i1 {given}, ptr %args, ptr {bases}")
+    number = e.op(f"select i1 {given}, i64 {e.op(f'xor i64 {base}, -1')}, i64 {base}")
+    base = e.op(f"getelementptr ptr, ptr {block}, i64 {number}")
     offset = _word(e, e.op(f"getelementptr i64, ptr {entry}, i64 1"))
     pointer = e.op(f"load ptr, ptr {base}, align 8")
     pointer = e.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")

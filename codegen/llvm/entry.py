@@ -58,6 +58,10 @@ class EntryEmitter:
         self.name = name
         self.inputs = list(inputs)
         self.outputs = list(outputs)
+        names = [_argument_name(a) for a in (*inputs, *outputs)]
+        names = [*dict.fromkeys(names), "%arena", "%status"]
+        self.arguments = {name: position for position, name in enumerate(names)}
+        self.named = {"%arena", "%status"}  # those that the code names
         self.names = count()
         self.lines: list[str] = []
         self.allocas: list[str] = []
@@ -86,11 +90,9 @@ class EntryEmitter:
             head = ["define internal i32 @body(ptr %args, ptr %tapes) nounwind {", "entry:"]
         else:
             head = [f"define i32 @{self.name}(ptr %args) nounwind {{", "entry:"]
-        pointers = dict.fromkeys(_argument_name(a) for a in (*self.inputs, *self.outputs))
-        for position, name in enumerate(pointers):
-            head += _argument(name, position)
-        head += _argument("%arena", len(pointers))
-        head += _argument("%status", len(pointers) + 1)
+        for name, position in self.arguments.items():
+            if name in self.named:
+                head += _argument(name, position)
         head.append("  %site_at = getelementptr i64, ptr %status, i64 7")
         head.append("  store i64 0, ptr %site_at, align 8")
         head.append(f"  %ctx = alloca [{self.context_words} x ptr], align 16")
@@ -138,15 +140,25 @@ class EntryEmitter:
 
     def pointer(self, array: Array) -> str:
         """Where an array is, right now."""
-        if array.kind in ("input", "output"):
-            name, offset = _argument_name(array), array.start * array.dtype.itemsize
+        place = self.argument(array)
+        if place is not None:
+            name, offset = place
+            self.named.add(name)
             return self.op(f"getelementptr i8, ptr {name}, i64 {offset}") if offset else name
         if array.kind == "const":
             return self._constant(array)
-        if array.kind == "slot":
-            return self.op(f"load ptr, ptr {self.slots[array]}, align 8")
-        assert array.offset >= 0, f"{array!r} has no place in the arena"
-        return self.op(f"getelementptr i8, ptr %arena, i64 {array.offset}")
+        return self.op(f"load ptr, ptr {self.slots[array]}, align 8")
+
+    def argument(self, array: Array | None) -> tuple[str, int] | None:
+        """The argument of the entry that an array lies in, and at which byte. None: the status."""
+        if array is None:
+            return "%status", 0
+        if array.kind == "temp":
+            assert array.offset >= 0, f"{array!r} has no place in the arena"
+            return "%arena", array.offset
+        if array.kind in ("input", "output"):
+            return _argument_name(array), array.start * array.dtype.itemsize
+        return None
 
     def _constant(self, array: Array) -> str:
         name = self.constants.get(array)

@@ -84,62 +84,61 @@ entry:
   store i64 0, ptr %site_at, align 8
   %ctx = alloca [4 x ptr], align 16
   %slot0 = alloca ptr, align 8
-  %slot2 = alloca ptr, align 8
+  %slot1 = alloca ptr, align 8
   %poll_clock = alloca i64, align 8
   store i64 0, ptr %poll_clock, align 8
-  %left13 = alloca i64, align 8
-  store i64 74898, ptr %left13, align 8
+  %left12 = alloca i64, align 8
+  store i64 74898, ptr %left12, align 8
   call void @llvm.memcpy.p0.p0.i64(ptr align 1 %out0, ptr align 1 %in0, i64 8, i1 false)
   store ptr %out0, ptr %slot0, align 8
-  %t1 = getelementptr i8, ptr %arena, i64 0
-  store ptr %t1, ptr %slot2, align 8
-  br label %while3
-while3:
-  %t6 = load ptr, ptr %slot0, align 8
-  %t7 = getelementptr i8, ptr %arena, i64 64
-  %t8 = getelementptr ptr, ptr %ctx, i64 0
+  store ptr %arena, ptr %slot1, align 8
+  br label %while2
+while2:
+  %t5 = load ptr, ptr %slot0, align 8
+  %t6 = getelementptr i8, ptr %arena, i64 64
+  %t7 = getelementptr ptr, ptr %ctx, i64 0
+  store ptr %t5, ptr %t7, align 8
+  %t8 = getelementptr ptr, ptr %ctx, i64 1
   store ptr %t6, ptr %t8, align 8
-  %t9 = getelementptr ptr, ptr %ctx, i64 1
-  store ptr %t7, ptr %t9, align 8
   call void @gt_0(ptr %ctx, i64 0, i64 1)
-  %t10 = getelementptr i8, ptr %arena, i64 64
-  %t11 = load i8, ptr %t10, align 1
-  %t12 = icmp ne i8 %t11, 0
-  br i1 %t12, label %body4, label %done5
-body4:
-  %t14 = load i64, ptr %left13, align 8
-  %t15 = sub i64 %t14, 1
-  store i64 %t15, ptr %left13, align 8
-  %t18 = icmp eq i64 %t15, 0
-  br i1 %t18, label %due16, label %on17
-due16:
-  store i64 74898, ptr %left13, align 8
-  %t19 = call i1 @poll(ptr %poll_clock)
-  br i1 %t19, label %fail20, label %fine21
-fail20:
+  %t9 = getelementptr i8, ptr %arena, i64 64
+  %t10 = load i8, ptr %t9, align 1
+  %t11 = icmp ne i8 %t10, 0
+  br i1 %t11, label %body3, label %done4
+body3:
+  %t13 = load i64, ptr %left12, align 8
+  %t14 = sub i64 %t13, 1
+  store i64 %t14, ptr %left12, align 8
+  %t17 = icmp eq i64 %t14, 0
+  br i1 %t17, label %due15, label %on16
+due15:
+  store i64 74898, ptr %left12, align 8
+  %t18 = call i1 @poll(ptr %poll_clock)
+  br i1 %t18, label %fail19, label %fine20
+fail19:
   ret i32 -1
-fine21:
-  br label %on17
-on17:
-  %t22 = load ptr, ptr %slot0, align 8
-  %t23 = load ptr, ptr %slot2, align 8
-  %t24 = getelementptr ptr, ptr %ctx, i64 0
+fine20:
+  br label %on16
+on16:
+  %t21 = load ptr, ptr %slot0, align 8
+  %t22 = load ptr, ptr %slot1, align 8
+  %t23 = getelementptr ptr, ptr %ctx, i64 0
+  store ptr %t21, ptr %t23, align 8
+  %t24 = getelementptr ptr, ptr %ctx, i64 1
   store ptr %t22, ptr %t24, align 8
-  %t25 = getelementptr ptr, ptr %ctx, i64 1
-  store ptr %t23, ptr %t25, align 8
   call void @sub_1(ptr %ctx, i64 0, i64 1)
-  %t26 = load ptr, ptr %slot0, align 8
-  %t27 = load ptr, ptr %slot2, align 8
-  store ptr %t27, ptr %slot0, align 8
-  store ptr %t26, ptr %slot2, align 8
-  br label %while3
-done5:
-  %t30 = load ptr, ptr %slot0, align 8
-  %t31 = icmp eq ptr %t30, %out0
-  br i1 %t31, label %home29, label %away28
-away28:
-  call void @llvm.memcpy.p0.p0.i64(ptr align 1 %out0, ptr align 1 %t30, i64 8, i1 false)
-  br label %home29
-home29:
+  %t25 = load ptr, ptr %slot0, align 8
+  %t26 = load ptr, ptr %slot1, align 8
+  store ptr %t26, ptr %slot0, align 8
+  store ptr %t25, ptr %slot1, align 8
+  br label %while2
+done4:
+  %t29 = load ptr, ptr %slot0, align 8
+  %t30 = icmp eq ptr %t29, %out0
+  br i1 %t30, label %home28, label %away27
+away27:
+  call void @llvm.memcpy.p0.p0.i64(ptr align 1 %out0, ptr align 1 %t29, i64 8, i1 false)
+  br label %home28
+home28:
   ret i32 0
 }
