@@ -10,7 +10,8 @@
 
 `Base` is an ordinary Python class with a `__call__`: it is what runs where there is no native type,
 and what a call comes to that no program takes. The native type derives from it, so attributes,
-descriptors, weak references, pickling and garbage collection are those of Python's own objects.
+descriptors, weak references, pickling and garbage collection are those of Python's own objects. If
+`Base` has a `__get__`, then `type(obj).f(obj, x)` has to mean what `obj.f(x)` means.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _NUMPY = {  # places in NumPy's API table
     "PyDataMem_SetHandler": 304,
 }
 _HAVE_VECTORCALL = 1 << 11  # Py_TPFLAGS_HAVE_VECTORCALL
+_METHOD_DESCRIPTOR = 1 << 17  # Py_TPFLAGS_METHOD_DESCRIPTOR
 _TP_CALL, _TP_MEMBERS = 50, 72  # slot numbers of typeslots.h
 _SSIZE, _OBJECT_EX, _READONLY = 19, 16, 1  # of structmember.h
 
@@ -142,7 +144,10 @@ def native_type(base: type) -> type:
         _Slot(_TP_CALL, pointer), _Slot(_TP_MEMBERS, ctypes.addressof(members)), _Slot(0, None)
     )
     name = f"{base.__module__}.{base.__qualname__}".encode()
-    spec = _Spec(name, size + 8 * FIELDS, 0, _HAVE_VECTORCALL, slots)
+    flags = _HAVE_VECTORCALL
+    if hasattr(base, "__get__"):
+        flags |= _METHOD_DESCRIPTOR  # `obj.f(x)` is `f(obj, x)`, without a bound method in between
+    spec = _Spec(name, size + 8 * FIELDS, 0, flags, slots)
     _immortal.append((members, slots, spec, name, base.__call__))
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)(
         ("PyType_FromSpecWithBases", ctypes.pythonapi)

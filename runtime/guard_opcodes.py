@@ -228,6 +228,12 @@ def _dict(f: Interpreter) -> None:
     f.go(5, n)
 
 
+@opcode(Op.TYPE)
+def _type(f: Interpreter) -> None:
+    f.check_type(f.get(1), f.pointer(2))
+    f.go(3)
+
+
 @opcode(Op.GLOBAL)
 def _global(f: Interpreter) -> None:
     value = f.call("ptr", "PyDict_GetItem", f.pointer(2), f.pointer(3))
@@ -276,3 +282,24 @@ def _apart(f: Interpreter) -> None:
     after = f.compare("ule", f.add(b, f.word(6)), f.add(a, f.word(2)))
     f.check(f.either(before, after))
     f.go(7)
+
+
+@opcode(Op.FORWARD)
+def _forward(f: Interpreter) -> None:
+    f.check(f.unlike(f.n, 0))
+    first = f.load("ptr", f.given)
+    key = f.call("ptr", "PyLong_FromVoidPtr", first)
+    f.require(f.unlike(key, NULL), f.error)
+    pair = f.call("ptr", "PyDict_GetItem", f.pointer(3), key)
+    f.call("void", "Py_DecRef", key)
+    f.check(f.unlike(pair, NULL))
+    f.call("void", "Py_IncRef", pair)
+    f.put(1, pair)
+    reference, target = (f.call("ptr", "PyTuple_GetItem", pair, k) for k in (0, 1))
+    there = f.call("ptr", "PyObject_Vectorcall", reference, NULL, 0, NULL)
+    f.put(2, there)
+    f.require(f.unlike(there, NULL), f.error)
+    f.check(f.same(there, first))
+    rest, n = f.offset(f.given, 8), f.sub(f.n, 1)
+    result = f.call("ptr", "PyObject_Vectorcall", target, rest, n, f.names)
+    f.leave(result)

@@ -110,6 +110,10 @@ class Interpreter(Function):
             after = self.offset(after, more, "i64")
         self.jump(self._next, after)
 
+    def leave(self, result: Value) -> None:
+        """Drop what is owned and return."""
+        self.jump(self._leave, result)
+
     def check(self, condition: Value) -> None:
         self.require(condition, self.miss)
 

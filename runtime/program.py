@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum, auto
 from typing import Any
 
@@ -55,6 +55,7 @@ class Op(IntEnum):
     IS_INT = auto()  # src, integer
     IS_FLOAT = auto()  # src, bits
     SAME = auto()  # src, src: one object
+    TYPE = auto()  # src, type: exactly
     TUPLE = auto()  # src, type, n, dst: the items into n words
     LIST = auto()  # src, n, dst
     DICT = auto()  # src, n, dst, ordered, keys...
@@ -85,6 +86,8 @@ class Op(IntEnum):
     MAKE_DICT = auto()  # owned, template, n, (key, owned)...
     CALL = auto()  # owned, callable, n, src
     RETURN = auto()  # owned
+    # Methods
+    FORWARD = auto()  # owned, owned, dict: call what the dict has for the first argument's id
 
 
 _PYTHON_NUMBERS = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL, complex: Op.COMPLEX}
@@ -215,6 +218,9 @@ class Program:
     def identity(self, src: Word, value: Any) -> None:
         self.emit(Op.IS, src, self.ref(value))
 
+    def of_type(self, src: Word, cls: type) -> None:
+        self.emit(Op.TYPE, src, self.ref(cls))
+
     def same(self, src: Word, other: Word) -> None:
         self.emit(Op.SAME, src, other)
 
@@ -248,6 +254,13 @@ class Program:
         """Take back what was written since `mark`; words that were reserved stay reserved."""
         code, kept = mark
         del self._code[code:], self.kept[kept:]
+
+    def forward(self, targets: Mapping[int, tuple[Callable[[], Any], Callable[..., Any]]]) -> None:
+        """Call `target(*args[1:], **kwargs)` where `(ref, target) = targets[id(args[0])]`.
+
+        Only if `ref() is args[0]`: `targets` may be late to forget an object that is gone.
+        """
+        self.emit(Op.FORWARD, self.own(), self.own(), self.ref(targets))
 
     # Work
 

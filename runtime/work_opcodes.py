@@ -181,4 +181,4 @@ def _call(f: Interpreter) -> None:
 def _return(f: Interpreter) -> None:
     result = f.get(1)
     f.put(1, NULL)
-    f.jump(f._leave, result)
+    f.leave(result)

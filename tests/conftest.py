@@ -1,8 +1,9 @@
-"""Settings shared by all tests. Fixtures belong into the file that uses them."""
+"""Settings shared by all tests. Fixtures of one file belong into that file."""
 
 import os
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Examples compile code, so a single one may be slow; a failing one prints how to run it again. On CI
@@ -21,3 +22,11 @@ settings.load_profile("jitney")
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _folder = tempfile.TemporaryDirectory(prefix="jitney-tests-")  # removed when pytest ends
     os.environ["JITNEY_CACHE_DIR"] = _folder.name
+
+
+@pytest.fixture(params=("native", "python"))
+def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test with native calls, and with the path that interpreters without them take."""
+    if request.param == "python":
+        monkeypatch.setenv("JITNEY_NATIVE_CALLS", "0")
+    return str(request.param)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
+import dataclasses
 import functools
 import gc
 import inspect
@@ -27,21 +28,6 @@ from hypothesis import strategies as st
 import jitney as jt
 from jitney.runtime.callable import is_native
 from jitney.tracer.jit import JitFunction
-
-CALLS = ("native", "python")
-
-
-@pytest.fixture(params=CALLS)
-def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with native calls, and with the path that interpreters without them take."""
-    if request.param == "python":
-        monkeypatch.setenv("JITNEY_NATIVE_CALLS", "0")
-    return str(request.param)
-
-
-def slow_calls(f: Any) -> int:
-    """How many calls of `f` came through Python."""
-    return sum(e._hits for bucket in f._buckets.values() for e in bucket.entries)
 
 
 def native_hits(f: Any) -> int:
@@ -547,6 +533,11 @@ class Kinds:
     def method(self, x: Any) -> Any:
         return x * self.factor
 
+    @property
+    @jt.jit
+    def size(self) -> Any:
+        return np.ones(3) * self.factor
+
 
 def test_methods_of_every_kind(calls: str) -> None:
     for _ in range(3):
@@ -557,6 +548,8 @@ def test_methods_of_every_kind(calls: str) -> None:
             same(kinds.of_class(X), X * 3)
             same(kinds.method(X), X * 3)
             same(kinds.method(x=X), X * 3)
+            same(Kinds.method(kinds, X), X * 3)
+            same(kinds.size, np.ones(3) * 3)
     method = kinds.method
     assert method.__self__ is kinds and method.__name__ == "method"
     same(list(map(method, [X, X]))[1], X * 3)
@@ -564,6 +557,92 @@ def test_methods_of_every_kind(calls: str) -> None:
     del kinds, method
     gc.collect()
     assert kept() is None
+
+
+def test_methods_are_called_natively() -> None:
+    first, second = Model(), Model()
+    second.rate = 4.0
+    for model, want in ((first, X * 1.0), (second, X * 8.0)):
+        same(model.forward(X), want)
+        same(model.forward(X), want)
+        child = Model.forward._bound[id(model)][1]
+        before = native_hits(child)
+        same(model.forward(X), want)
+        same(model.forward(x=X), want)
+        same(model.forward(x=X), want)
+        assert native_hits(child) >= before + 2
+    same(first.forward(X), X * 1.0)
+    where = id(first)
+    del first, model, child
+    gc.collect()
+    assert where not in Model.forward._bound
+    with pytest.raises(TypeError):
+        Model.forward()
+
+
+@functools.partial(jt.register_pytree, static_fields=("name", "sizes"))
+@dataclasses.dataclass
+class Layer:
+    w: Any
+    b: Any = None
+    name: str = "layer"
+    sizes: tuple[int, ...] = (1, 2)
+
+    @jt.jit
+    def apply(self, x: Any) -> Any:
+        return x * self.w + (0.0 if self.b is None else self.b)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Point:
+    x: Any
+    y: Any
+
+
+def test_dataclasses() -> None:
+    f = jt.jit(lambda p, s: Point(p.y * s, Layer(p.x, p.y + 1)))
+    for scale in (2.0, 3.0):
+        got = warm(f, Point(X, X + 1), scale)
+        assert type(got) is Point and type(got.y) is Layer and got.y.name == "layer"
+        same([got.x, got.y.w, got.y.b], [(X + 1) * scale, X, X + 2])
+    layer = Layer(X, X + 1)
+    same(layer.apply(X), X * X + X + 1)
+    same(layer.apply(X), X * X + X + 1)
+    layer.b = None
+    same(layer.apply(X), X * X)
+    layer.w = 2.0
+    same(layer.apply(X), X * 2)
+    same(layer.apply(X), X * 2)
+
+
+@functools.partial(jt.register_pytree, static_fields=("power", "how"))
+@dataclasses.dataclass
+class Power:
+    base: Any
+    power: int = 2
+    how: tuple[str, float] = ("x", 1.0)
+
+
+@jt.register_pytree
+@dataclasses.dataclass
+class Computed:
+    x: Any
+
+    def __getattribute__(self, name: str) -> Any:
+        return object.__getattribute__(self, name)
+
+
+def test_static_fields_and_odd_dataclasses() -> None:
+    f = jt.jit(lambda p: p.base**p.power * p.how[1])
+    same(warm(f, Power(X)), X**2)
+    same(warm(f, Power(X, 3)), X**3)
+    same(f(Power(X)), X**2)
+    same(warm(f, Power(X, 2, ("x", -0.0))), X**2 * -0.0)
+    same(warm(f, Power(X, 2, ("x", 0.0))), X**2 * 0.0)
+    g = jt.jit(lambda c: c.x + 1)
+    for _ in range(3):
+        same(g(Computed(X)), X + 1)
+    assert native_hits(g) == 0
 
 
 def test_no_subclass_of_the_native_type_but_of_its_base() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from ..ir.graph import Graph
 from . import errors, pytree
 from .application import marking
+from .binding import BoundJitFunction, is_owner
 from .cache_info import CacheInfo, EntryInfo, difference
 from .core import _current
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
@@ -163,6 +164,8 @@ class JitFunction:
                 return self._call(args, kwargs, fast)
         if _current.get() is not None:
             return self._plain(args, kwargs)  # part of what is being traced
+        if self._owner is None and args and is_owner(args[0], self):
+            return self._for(args[0])(*args[1:], **kwargs)
         if self._simple:
             return self._call_tree(args, kwargs)
         return self._call(args, kwargs, None)
@@ -274,7 +277,18 @@ class JitFunction:
             entries = [e for b in self._buckets.values() for e in b.entries]
             wanted = {id(program) for entry in entries for program in entry.programs}
             self._programs = [p for p in self._programs if id(p) in wanted]
-            install(self, self._programs, _current)
+            install(self, [*self._programs, *self._methods()], _current)
+
+    def _methods(self) -> list[NativeProgram]:
+        """The program that finds the function of an object whose method this is."""
+        if not self._bound:
+            return []
+        from ..runtime.callable import NativeProgram
+        from ..runtime.program import Program
+
+        program = Program()
+        program.forward(self._bound)
+        return [NativeProgram(program)]
 
     def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return self._adapt(self._target)(*args, **kwargs)
@@ -521,6 +535,8 @@ class JitFunction:
                 owner = functools.partial(_identity, obj)
             child._owner = owner
             bound[key] = (owner, child)
+            if len(bound) == 1:
+                self._install()
             return child
 
     def __repr__(self) -> str:
@@ -539,28 +555,6 @@ class JitFunction:
         for part in name.split("."):
             found = getattr(found, part, None)
         return name if found is self else (_rebuild, (self._function, self._options))
-
-
-class BoundJitFunction:  # a jitted method of one object; its docstring is the method's
-    __doc__ = property(lambda self: self._child.__doc__)
-    __slots__ = ("__self__", "_child")
-
-    def __init__(self, child: JitFunction, obj: Any) -> None:
-        self._child = child
-        self.__self__ = obj
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._child(*args, **kwargs)
-
-    @property
-    def __func__(self) -> JitFunction:
-        return self._child
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._child, name)
-
-    def __repr__(self) -> str:
-        return f"<jitney.jit {self._child.__qualname__} of {self.__self__!r}>"
 
 
 @overload

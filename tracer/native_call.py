@@ -9,10 +9,11 @@ calls stay in Python. A program may be stricter than Python's dispatch, never la
 from __future__ import annotations
 
 import enum
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, count
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -165,8 +166,7 @@ class _Writer:
             key = (*key, name)
             found = self._paths.get(key)
             if found is None:
-                found = self._paths[key] = self.program.own()
-                self.program.attribute(found, word, name)
+                found = self._paths[key] = self._attribute(word, name)
             word = found
         return word
 
@@ -228,7 +228,18 @@ class _Writer:
             for place, item, other in zip(words, value, twin, strict=True):
                 self._tree(place, item, other, leaf)
         else:
-            raise NotNative
+            children, static = _plain_fields(cls)
+            self.program.of_type(word, cls)
+            for name in children:
+                place = self._attribute(word, name)
+                self._tree(place, getattr(value, name), getattr(twin, name), leaf)
+            for name in static:
+                self._constant(self._attribute(word, name), getattr(value, name))
+
+    def _attribute(self, word: int, name: str) -> Owned:
+        place = self.program.own()
+        self.program.attribute(place, word, name)
+        return place
 
     def _leaf(self, word: int, value: Any, number: int) -> None:
         if isinstance(value, np.ndarray):
@@ -354,7 +365,11 @@ class _Writer:
         if cls is dict:
             items = [self._build(item, leaf) for item in value.values()]
             return self.program.make_dict(list(value), items)
-        return self.program.make(cls, [self._build(item, leaf) for item in value])
+        if isinstance(value, tuple) or cls is list:
+            return self.program.make(cls, [self._build(item, leaf) for item in value])
+        children, static = _plain_fields(cls)
+        items = [self._build(getattr(value, name), leaf) for name in children]
+        return self.program.call(_maker(value, children, static), items)
 
 
 class _Number(int):
@@ -372,6 +387,10 @@ def _numbered(value: Any, numbers: Iterator[int]) -> Any:
         return cls([_numbered(item, numbers) for item in value])
     if isinstance(value, tuple) and hasattr(cls, "_fields"):
         return cls(*[_numbered(item, numbers) for item in value])
+    if pytree.dataclass_fields(cls):
+        children, static = _plain_fields(cls)
+        items = [_numbered(getattr(value, name), numbers) for name in children]
+        return _maker(value, children, static)(*items)
     return _Number(next(numbers))
 
 
@@ -389,6 +408,36 @@ def _plain_keys(value: dict[Any, Any]) -> list[Any]:
     return keys
 
 
+def _plain_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields of a dataclass; NotNative if it is none, or if reading them runs code."""
+    fields = pytree.dataclass_fields(cls)
+    if fields is None or _own_reading(cls):
+        raise NotNative
+    for name in (*fields[0], *fields[1]):
+        found = inspect.getattr_static(cls, name, None)
+        if hasattr(type(found), "__set__") and not isinstance(found, MemberDescriptorType):
+            raise NotNative
+    return fields
+
+
+def _own_reading(cls: type) -> bool:
+    reading: Any = cls.__getattribute__
+    return reading is not object.__getattribute__
+
+
+def _maker(sample: Any, children: Sequence[str], static: Sequence[str]) -> Callable[..., Any]:
+    """A function from the children to a dataclass like `sample`."""
+    cls, fixed = type(sample), [(name, getattr(sample, name)) for name in static]
+
+    def make(*items: Any) -> Any:
+        made = object.__new__(cls)
+        for name, value in (*zip(children, items, strict=True), *fixed):
+            object.__setattr__(made, name, value)
+        return made
+
+    return make
+
+
 def _is_plain(value: Any) -> bool:
     """Whether a result consists of containers that native code makes."""
     if isinstance(value, dict):
@@ -396,4 +445,7 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         known = type(value) in (tuple, list) or hasattr(type(value), "_fields")
         return known and all(map(_is_plain, value))
-    return value is None or type(value) is Result
+    if value is None or type(value) is Result:
+        return True
+    fields = pytree.dataclass_fields(type(value))
+    return fields is not None and all(_is_plain(getattr(value, name)) for name in fields[0])

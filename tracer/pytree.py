@@ -25,6 +25,9 @@ _seen: set[type] = set()  # dataclasses that were registered on first sight
 _PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, object})
 _leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
 
+# Of dataclasses: the fields that are children, those that are static.
+_fields: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+
 C = TypeVar("C", bound=type)
 
 
@@ -105,6 +108,11 @@ def register_pytree(
     return cls
 
 
+def dataclass_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The fields of a dataclass that is a container: children, static ones. None for others."""
+    return _fields.get(cls)
+
+
 def is_registered(cls: type) -> bool:
     """Whether the user registered `cls` (a dataclass met on the way does not count)."""
     return cls in _registered
@@ -160,6 +168,7 @@ def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
             object.__setattr__(obj, name, value.value)
         return obj
 
+    _fields[cls] = children, static
     optree.register_pytree_node(
         cls,
         flatten_dataclass,
