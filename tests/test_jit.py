@@ -244,9 +244,7 @@ def test_static_values_that_python_calls_equal_are_told_apart(values: tuple[Any,
     def first(value: Any) -> Any:
         return first(value[0]) if isinstance(value, tuple) else value
 
-    f = jt.jit(
-        lambda n, x: x * first(n.value if isinstance(n, Setting) else n), static_argnums=0
-    )
+    f = jt.jit(lambda n, x: x * first(n.value if isinstance(n, Setting) else n), static_argnums=0)
     for value in values:
         for n in (value, Setting(value)):
             result, expected = f(n, 3), 3 * first(value)
