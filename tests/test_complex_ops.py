@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
+import mmap
 import warnings
 
 import mpmath
 import numpy as np
 import pytest
+from native import avx2_target, has_avx2
 
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
@@ -19,7 +22,7 @@ from jitney.ir.passes import optimise, split_complex
 from jitney.ir.text import parse_graph, print_graph
 from jitney.ir.types import C64, C128, F32, I64, TensorType
 from jitney.ir.verify import verify
-from jitney.runtime.compile import compile
+from jitney.runtime.compile import CompileOptions, compile
 
 # Overflow and NaN in the middle of a product depend on the order of the factors.
 ORDER_MATTERS = {"prod", "cumprod", "dot", "scan", "while", "lanes_while", "sum", "cumsum"} | {
@@ -296,3 +299,46 @@ def test_float32_parts_stay_float32() -> None:
     b = Builder(graph)
     graph.outputs = [b.real(z), b.abs(z)]
     assert all(v.dtype == F32 for v in graph.outputs)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 31, 64, 65, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+def test_every_other_element_up_to_the_end_of_memory(n: int, dtype: type) -> None:
+    """Vectors over x[::2] must not touch what lies behind the last element."""
+    page = mmap.PAGESIZE
+    pages = -(-2 * n * 8 // page) + 1
+    memory = mmap.mmap(-1, (pages + 1) * page)
+    libc = ctypes.CDLL(None, use_errno=True)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    none, both = 0, 3
+    assert libc.mprotect(ctypes.c_void_p(start + pages * page), page, none) == 0
+    try:
+        raw = np.frombuffer(memory, np.uint8)[: pages * page].view(dtype)
+        x = raw[raw.size - (2 * n - 1) :][::2]
+        x[...] = np.arange(n)
+        graph = Graph("f")
+        b = Builder(graph)
+        v = graph.add_param(TensorType((n,), x.dtype))
+        graph.outputs = [b.add(v, v), b.sum(v, axes=(0,))]
+        double, total = compile(graph, None, [(2,)]).run([x])
+        np.testing.assert_array_equal(double, 2 * np.arange(n))
+        assert total == n * (n - 1) // 2
+    finally:
+        libc.mprotect(ctypes.c_void_p(start + pages * page), page, both)
+
+
+def test_narrower_vectors() -> None:
+    """The same bits from a machine without AVX-512."""
+    if not has_avx2():
+        pytest.skip("needs AVX2")
+    rng = np.random.default_rng(4)
+    for dtype in (C64, C128):
+        z = (rng.normal(size=101) + 1j * rng.normal(size=101)).astype(dtype)
+        graph = Graph("f")
+        b = Builder(graph)
+        v = graph.add_param(TensorType(z.shape, dtype))
+        graph.outputs = [b.exp(v), b.div(v, b.conj(v))]
+        wide = compile(graph).run([z])
+        narrow = compile(graph, CompileOptions(target=avx2_target())).run([z])
+        for a, c in zip(wide, narrow, strict=True):
+            np.testing.assert_array_equal(a, c)

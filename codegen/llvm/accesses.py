@@ -1,10 +1,14 @@
 """What an expression's leaves read and where results go: loads, stores, gathers, scatters.
 
 Neighbouring lanes that touch neighbouring elements become one vector load or store, lanes that touch the
-same element one scalar, anything else a gather or a scatter.
+same element one scalar. Lanes that touch every other element, as the parts of complex numbers lie,
+become a vector of twice the width whose lanes between are masked off. Anything else is a gather or a
+scatter.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from ...ir.types import BOOL
 from ..index import Index, linear
@@ -67,6 +71,9 @@ class AccessEmitter(CheckEmitter):
         if flat.coeff(lane) == 1 and self._rest_uniform(flat):
             pointer = self._address(dtype, base, self.index_text(flat))
             return Operand(self.load(dtype, pointer, self.width, mask=mask), False)
+        if self._is_interleaved(dtype, flat):
+            pointer = self._address(dtype, base, self.index_text(flat))
+            return Operand(self._load_interleaved(dtype, pointer, mask), False)
         pointers = self._addresses(dtype, base, flat)
         return Operand(self._gather(dtype, pointers, mask), False)
 
@@ -83,8 +90,38 @@ class AccessEmitter(CheckEmitter):
         if flat.coeff(lane) == 1 and self._rest_uniform(flat):
             pointer = self._address(dtype, base, self.index_text(flat))
             self.store(dtype, text, pointer, self.width, mask=self.mask)
+        elif self._is_interleaved(dtype, flat):
+            pointer = self._address(dtype, base, self.index_text(flat))
+            self._store_interleaved(dtype, text, pointer)
         else:
             self._scatter(dtype, text, self._addresses(dtype, base, flat))
+
+    def _is_interleaved(self, dtype: DType, flat: Index) -> bool:
+        """Whether the lanes touch every other element."""
+        lane = self.lane
+        assert lane is not None
+        return dtype.itemsize >= 4 and flat.coeff(lane) == 2 and self._rest_uniform(flat)
+
+    def _load_interleaved(self, dtype: DType, pointer: str, mask: str) -> str:
+        wide = type_text(dtype, 2 * self.width)
+        text = self.load(dtype, pointer, 2 * self.width, mask=self._every_other(mask))
+        lanes = _constant(2 * k for k in range(self.width))
+        return self.value_of(f"shufflevector {wide} {text}, {wide} poison, {lanes}")
+
+    def _store_interleaved(self, dtype: DType, text: str, pointer: str) -> None:
+        narrow = type_text(dtype, self.width)
+        lanes = _constant(k // 2 for k in range(2 * self.width))
+        spread = self.value_of(f"shufflevector {narrow} {text}, {narrow} poison, {lanes}")
+        mask = self._every_other(self.mask)
+        self.store(dtype, spread, pointer, 2 * self.width, mask=mask)
+
+    def _every_other(self, mask: str) -> str:
+        """A mask of twice the width: its even lanes are on as in `mask`, its odd lanes off."""
+        if not mask:
+            return f"<{', '.join(['i1 true, i1 false'] * self.width)}>"
+        bits = type_text(BOOL, self.width)
+        lanes = _constant(k // 2 if k % 2 == 0 else self.width for k in range(2 * self.width))
+        return self.value_of(f"shufflevector {bits} {mask}, {bits} zeroinitializer, {lanes}")
 
     def _lanes_on(self, guard: Operand | None) -> str:
         """The mask of a load: the loop's lanes, and those that the program wants."""
@@ -140,3 +177,9 @@ class AccessEmitter(CheckEmitter):
             base, strides = buffer
             return base, linear(index, strides)
         return self.pointers[array], linear(index, array.strides, -self.origins[array])
+
+
+def _constant(lanes: Iterable[int]) -> str:
+    """The mask of a shufflevector."""
+    texts = [f"i32 {k}" for k in lanes]
+    return f"<{len(texts)} x i32> <{', '.join(texts)}>"
