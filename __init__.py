@@ -126,8 +126,6 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = import_module(f".{_MODULES[name]}", __name__)
     elif name in _HOMES:
-        if _HOMES[name].startswith("tracer."):
-            import_module(".tracer.functions", __name__)  # gives tracers their operators
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     else:
         functions = _array_functions()

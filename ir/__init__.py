@@ -1,10 +1,6 @@
 """The compiler's middle: types, graphs, the definitions of all ops, passes, and the interpreter.
 
-Importing this package registers every op in `opdef.OPS`; it needs NumPy and nothing else. What does
-not live here: anything that knows Python functions (`tracer`), machines (`codegen`) or memory
-(`runtime`).
+The registry `opdef.OPS` imports the modules that define the ops when it is first asked. NumPy is all
+that is needed. What does not live here: anything that knows Python functions (`tracer`), machines
+(`codegen`) or memory (`runtime`).
 """
-
-from . import ops
-
-__all__ = ["ops"]

@@ -33,8 +33,9 @@ or cotangent of a tape is a tape.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 
@@ -76,11 +77,55 @@ class OpDef:
     extra: dict[str, Any] = field(default_factory=dict)  # a family's own data, e.g. partials
 
 
-OPS: dict[str, OpDef] = {}
+class _Registry(dict[str, OpDef]):
+    """The ops by name. The modules that define them are imported when one is asked for."""
+
+    complete = False  # set by `ops`, at its end
+
+    def load(self) -> None:
+        if not self.complete:
+            import_module(".ops", __package__)  # another thread's import is waited for
+
+    def __missing__(self, name: str) -> OpDef:
+        self.load()
+        if not super().__contains__(name):
+            raise KeyError(name)
+        return self[name]
+
+    def __contains__(self, name: object) -> bool:
+        self.load()
+        return super().__contains__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.load()
+        return super().get(name, default)
+
+    def __iter__(self) -> Iterator[str]:
+        self.load()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self.load()
+        return super().__len__()
+
+    def keys(self) -> Any:
+        self.load()
+        return super().keys()
+
+    def values(self) -> Any:
+        self.load()
+        return super().values()
+
+    def items(self) -> Any:
+        self.load()
+        return super().items()
+
+
+OPS = _Registry()
 
 
 def register(definition: OpDef) -> OpDef:
-    if definition.name in OPS:
+    if dict.__contains__(OPS, definition.name):
         raise ValueError(f"op {definition.name!r} is defined twice")
     OPS[definition.name] = definition
     return definition

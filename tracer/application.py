@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
-from ..ir.passes.inline_calls import COTANGENT
 from ..ir.types import TOKEN, is_inexact, is_supported, type_of
-from . import errors, functions, pytree  # noqa: F401  (functions gives tracers operators)
+from . import errors, pytree
 from .core import (
     Array,
     EagerBuilder,
@@ -185,6 +184,8 @@ def mark_cotangents(leaves: Sequence[Leaf]) -> list[Leaf]:
     trace = current_trace()
     if not marking.get() or trace is None or trace.parent is not None or trace.eager:
         return list(leaves)
+    from ..ir.passes.inline_calls import COTANGENT
+
     label = f"{COTANGENT}{len(trace.graph.ops)}"
     return [
         trace.builder.op("checkpoint_name", v, label=label) if isinstance(v, Value) else v

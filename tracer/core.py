@@ -98,6 +98,8 @@ class Trace:
     def __init__(
         self, graph: Graph, *, parent: Trace | None = None, eager: bool = False, what: str = "jit"
     ) -> None:
+        from . import functions  # noqa: F401  (they give tracers their operators)
+
         self.graph = graph
         self.builder: Builder = EagerBuilder(graph) if eager else Builder(graph)
         self.parent = parent

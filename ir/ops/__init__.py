@@ -6,6 +6,7 @@ What does not live here: expansions into scalar primitives (`codegen.math`), wha
 (`tracer.functions`), and ops that are short compositions of these (mean, logsumexp, clip, ...).
 """
 
+from ..opdef import OPS
 from . import (  # noqa: F401  (imported for their registrations)
     binary,
     bitwise,
@@ -30,3 +31,5 @@ from . import (  # noqa: F401  (imported for their registrations)
     window_reductions,
     windows,
 )
+
+OPS.complete = True
