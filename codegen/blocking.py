@@ -18,7 +18,8 @@ from .kernel import Matmul
 from .scalar import DType
 from .target import Target
 
-BLOCK_BYTES = 1 << 18  # of A in one block and one run of k
+BLOCK_BYTES = 1 << 18  # of A in one block and one run of k, and of C in a block
+LEAST_ROWS = 48  # but not fewer: each block has all of B pass by
 RUN_BYTES = 1 << 12  # of the longest run along k
 SHALLOW = 32  # the same where B's rows lie far apart: few streams at a time
 LOAD_BYTES = 40  # bytes of B that a core gets from its second-level cache per cycle

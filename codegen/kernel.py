@@ -155,6 +155,9 @@ class Stage:
     chunks: Chunks | None = None
     whole: bool = True  # writes every element of `array`
     ordered: bool = False  # overwrites what an earlier stage wrote: joins no kernel
+    partial: int = (
+        0  # of a reduction by chunks: how many of its loops, the first ones, count chunks
+    )
 
     def __post_init__(self) -> None:
         if self.kept < 0:
@@ -228,6 +231,32 @@ class Matmul:
     panel: int = 0
     loc: SourceLine | None = None
     name: str = ""
+
+
+class Part(NamedTuple):
+    """A step of row blocks: it has `total` rows, of which a unit does `length` (the last one fewer).
+
+    `plan` is its schedule, or how the product is cut: one that goes by these rows.
+    """
+
+    step: Kernel | Matmul
+    length: int
+    total: int
+    plan: Any
+
+
+@dataclass(slots=True, eq=False)
+class RowBlocks:
+    """For each unit, which threads share: each part's rows of that unit, one part after the other.
+
+    `local` are arrays that nothing else touches: they need memory for one unit only, so many elements.
+    """
+
+    units: int
+    parts: list[Part]
+    grain: int
+    spans: dict[Array, int]  # elements that each unit writes and reads of an array
+    local: dict[Array, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -452,6 +481,7 @@ Step = (
     | Matmul
     | Convolution
     | LongConvolution
+    | RowBlocks
     | Sort
     | Branch
     | Loop
@@ -486,6 +516,8 @@ def steps_within(program: Program) -> Sequence[Any]:
     found: list[Any] = []
     for step in program.steps:
         found.append(step)
+        if isinstance(step, RowBlocks):
+            found.extend(part.step for part in step.parts)
         for inner in inner_programs(step):
             found.extend(steps_within(inner))
     return found
@@ -513,6 +545,9 @@ def direct(step: Any) -> tuple[list[Array], list[Array]]:
             return [step.x, step.w], [step.y]
         case LongConvolution():
             return [step.x, step.w, step.y], [step.y]
+        case RowBlocks():
+            each = [direct(part.step) for part in step.parts]
+            return [a for r, _ in each for a in r], [a for _, w in each for a in w]
         case Sort():
             return [step.keys], [step.keys, step.target, step.scratch, step.counts]
         case Copy():

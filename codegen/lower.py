@@ -28,6 +28,7 @@ from .index import Index, Var, linear, of_var
 from .kernel import Array, Program, Stage
 from .module import CallbackSite, ErrorSite
 from .pointwise import EXPENSIVE, INLINE, Pointwise, checked, index_value, op_cost, reshaped
+from .rowblocks import row_blocks
 from .target import Target
 
 MAX_INLINE = 64  # ops inlined into one expression before it is cut
@@ -82,7 +83,8 @@ def lower(
     lowering = Lowering(graph, params, targets, context, stay, expendable)
     lowering.run()
     outputs = lowering.finish()
-    return Program(fuse(lowering.items, [a for a in outputs if a is not None])), outputs
+    keep = {a for a in outputs if a is not None}
+    return Program(row_blocks(fuse(lowering.items, keep), context.target, keep)), outputs
 
 
 class Lowering:

@@ -19,14 +19,18 @@ from itertools import pairwise
 from ..ir.graph import Op, Value
 from .blocking import panels, tile_for
 from .index import Index, Var, contiguous_strides, delinearise, linear, of_var
-from .kernel import Access, Array, Matmul, Stage
+from .kernel import Access, Array, Chunks, Matmul, Stage
 from .lower import Lowering, indices, lowering, variables
+from .lower_reductions import sum_partials
 from .pointwise import index_value
 from .scalar import compare, const, select
 
 SMALL_MATMUL = 1 << 12  # multiply-adds up to which a contraction is a plain reduction
 FEW_ROWS = 14  # rows of A for which packing B does not pay
 NEAR_BYTES = 1 << 16  # what B may span to be read as it lies
+MANY_ELEMENTS = 1 << 16  # of the larger operand, from which a long sum goes by chunks
+CHUNK_BYTES = 1 << 17  # of it in one chunk
+MOST_CHUNKS = 4096
 
 
 @dataclass(frozen=True)
@@ -204,13 +208,44 @@ def _dot_as_reduction(low: Lowering, op: Op, array: Array, am: list[int], bn: li
     for operand, repeated in ((a, bool(bn)), (b, bool(am))):
         if repeated and operand not in low.arrays and low.cost.get(operand, 0) > 0:
             low.materialise(operand)
+    length = _chunk_length(op, math.prod(array.shape), inner)
+    if not length:
+        p = low.point()
+        x = p.at(a, tuple(of_var(at_a[d]) for d in range(len(a.shape))))
+        y = p.at(b, tuple(of_var(at_b[d]) for d in range(len(b.shape))))
+        dims = (*kept, *inner)
+        low.emit(p, Stage(array, dims, x * y, "reduce", "sum", len(kept), loc=op.loc, ops=["dot"]))
+        return
+    # By chunks of the first dim: all cores work, and chunks are blocks of rows (see `rowblocks`).
+    total = inner[0].extent
+    c, r = Var("c", -(-total // length)), Var("r", length)
+    whole = of_var(c) * length + of_var(r)
+    at = {v: of_var(v) for v in (*kept, *inner)} | {inner[0]: whole}
     p = low.point()
-    x = p.at(a, tuple(of_var(at_a[d]) for d in range(len(a.shape))))
-    y = p.at(b, tuple(of_var(at_b[d]) for d in range(len(b.shape))))
+    x = p.at(a, tuple(at[at_a[d]] for d in range(len(a.shape))))
+    y = p.at(b, tuple(at[at_b[d]] for d in range(len(b.shape))))
+    partial = Array((c.extent, *array.shape), array.dtype, name="partial")
+    dims = (c, *kept, r, *inner[1:])
     stage = Stage(
-        array, (*kept, *inner), x * y, "reduce", "sum", len(kept), loc=op.loc, ops=["dot"], cost=1
+        partial, dims, x * y, "reduce", "sum", len(kept) + 1, loc=op.loc, ops=["dot"], partial=1
     )
+    if total % length:
+        stage.chunks = Chunks(0, length, total)
     low.emit(p, stage)
+    sum_partials(low, op, partial, array)
+
+
+def _chunk_length(op: Op, results: int, inner: tuple[Var, ...]) -> int:
+    """Trips of the first loop that one chunk takes, if the sum goes by chunks; else 0."""
+    count = math.prod(v.extent for v in inner)
+    largest = max(v.tensor.size for v in op.operands)
+    if results * 8 >= count or largest < MANY_ELEMENTS or inner[0].extent < 64:
+        return 0
+    each = largest // inner[0].extent * op.result.dtype.itemsize
+    length = max(CHUNK_BYTES // each // 8 * 8, 8)
+    while inner[0].extent > MOST_CHUNKS * length:
+        length *= 2
+    return length if length < inner[0].extent else 0
 
 
 def _merge(sizes: list[int], strides: list[int]) -> int | None:

@@ -163,12 +163,25 @@ def _split_reduction(low: Lowering, op: Op, kept: list[int], axes: list[int], ar
     )
     if count * length != extents[cut]:
         stage.chunks = Chunks(cut, length, extents[cut])
+    stage.partial = len(heads)
     low.emit(p, stage)
+    _reduce_partials(low, op, op.name, partial, array)
+
+
+def sum_partials(low: Lowering, op: Op, partial: Array, array: Array) -> None:
+    """Sum partial results over their leading dims into `array`."""
+    _reduce_partials(low, op, "sum", partial, array)
+
+
+def _reduce_partials(low: Lowering, op: Op, fold: str, partial: Array, array: Array) -> None:
     results = variables(array.shape)
-    again = [Var("c", v.extent) for v in heads]
+    again = variables(partial.shape[: len(partial.shape) - len(results)])
     p = low.point()
     expr = p.load(partial, (*indices(again), *indices(results)), None)
-    _reduce(low, op, p, array, (*results, *again), len(results), expr)
+    stage = Stage(
+        array, (*results, *again), expr, "reduce", fold, len(results), loc=op.loc, ops=[fold]
+    )
+    low.emit(p, stage)
 
 
 def _walk(

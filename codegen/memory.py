@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import count
 
-from .kernel import Array, Kernel, Loop, Program, Scan, direct, inner_programs
+from .kernel import Array, Kernel, Loop, Program, RowBlocks, Scan, direct, inner_programs
 
 ALIGN = 64
 
@@ -58,6 +58,10 @@ def _number(program: Program, time: int, lives: Lives, log: list[Array]) -> int:
 
 def _visible(step: object) -> Iterator[Array]:
     """What a step itself reads and writes in memory."""
+    if isinstance(step, RowBlocks):
+        for part in step.parts:
+            yield from (a for a in _visible(part.step) if a not in step.local)
+        return
     hidden = step.local if isinstance(step, Kernel) else ()
     for arrays in direct(step):
         yield from (a for a in arrays if a not in hidden)

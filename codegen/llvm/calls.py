@@ -26,6 +26,9 @@ IN_A_TABLE = 16  # calls in a row from which a table is shorter
 _HEAD = 5  # words of a call: function, length, grain, whether to look at the status, pointers
 
 
+Pointers = tuple[tuple[Array | None, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """`name(ctx, 0, length)`, or its parts of `grain` on the thread pool if that is less.
@@ -34,7 +37,7 @@ class Call:
     """
 
     name: str
-    pointers: tuple[tuple[Array | None, int], ...]
+    pointers: Pointers
     length: int
     grain: int
     checks: bool

@@ -19,6 +19,7 @@ from ..kernel import (
     Matmul,
     Moving,
     Program,
+    RowBlocks,
     Scan,
     inner_programs,
     steps_within,
@@ -169,7 +170,7 @@ def _work(program: Program) -> int:
             total += step.flops // 2
         elif isinstance(step, Scan):
             total += step.length * _work(step.body)
-        elif not inner_programs(step):
+        elif not inner_programs(step) and not isinstance(step, RowBlocks):
             total += 16
     return total
 

@@ -14,7 +14,7 @@ from dataclasses import fields
 from itertools import count
 from typing import Any
 
-from ..blocking import blocking
+from ..blocking import Blocking, blocking
 from ..kernel import (
     Array,
     Branch,
@@ -27,6 +27,7 @@ from ..kernel import (
     Loop,
     Matmul,
     Program,
+    RowBlocks,
     Scan,
     Sort,
     TapeNew,
@@ -36,8 +37,8 @@ from ..kernel import (
 from ..schedule import Schedule, schedule
 from ..signature import Signature, signature
 from ..target import Target
-from . import control, sorting, tapes
-from .calls import Call, emit_calls
+from . import control, sorting, tapes, units
+from .calls import Call, Pointers, emit_calls
 from .convolution import convolution
 from .functions import FunctionTable
 from .gemm import gemm
@@ -197,20 +198,31 @@ class EntryEmitter:
     # Steps.
 
     def kernel(self, step: Kernel) -> None:
+        name, pointers, plan, checks = self._kernel(step, None)
+        grain = plan.grain if plan.parallel else plan.range
+        self.calls.append(Call(name, pointers, plan.range, grain, checks))
+
+    def _kernel(self, step: Kernel, plan: Schedule | None) -> tuple[str, Pointers, Schedule, bool]:
+        """The function of a kernel, what it takes, its schedule, and whether it checks bounds.
+
+        `plan`, if there is one, is the schedule that it shall have.
+        """
         own = signature(step)
-        known = self.kernels.get(own.key)
+        key = own.key if plan is None else (own.key, plan.width, plan.split_last)
+        known = self.kernels.get(key)
         if known is None:
-            known = self.kernels[own.key] = self._emit(step, own)
-        step.name, plan, checks = known
-        self.schedules.append((step, plan, step.name))
+            known = self.kernels[key] = self._emit(step, own, plan)
+        step.name, done, checks = known
+        self.schedules.append((step, done, step.name))
         pointers = [(a, own.origins[a] * a.dtype.itemsize) for a in own.arrays]
         status = [(None, 0)] if checks else []
-        grain = plan.grain if plan.parallel else plan.range
-        self.calls.append(Call(step.name, (*pointers, *status), plan.range, grain, checks))
+        return step.name, (*pointers, *status), done, checks
 
-    def _emit(self, step: Kernel, own: Signature) -> tuple[str, Schedule, bool]:
+    def _emit(
+        self, step: Kernel, own: Signature, plan: Schedule | None
+    ) -> tuple[str, Schedule, bool]:
         """The name, the schedule, and whether bounds are checked, of a kernel that is now emitted."""
-        plan = schedule(step, self.target)
+        plan = plan or schedule(step, self.target)
         emitter = KernelEmitter(step, own, plan, self.target, self.definitions, self.elementwise)
         text = emitter.function()
         self.declarations |= set(emitter.declarations)
@@ -221,21 +233,55 @@ class EntryEmitter:
         return name, plan, emitter.checks
 
     def matmul(self, step: Matmul) -> None:
-        own = ("a", "b", "c", "a_offset", "b_offset", "loc", "name")  # what no code depends on
-        key = step.c.dtype, *(getattr(step, f.name) for f in fields(step) if f.name not in own)
         cut = blocking(step, self.target)
+        name, pointers = self._matmul(step, cut)
+        self.calls.append(Call(name, pointers, cut.units(step), cut.grain(step), False))
+
+    def _matmul(self, step: Matmul, cut: Blocking) -> tuple[str, Pointers]:
+        """The function of a matrix product, and what it takes."""
+        own = ("a", "b", "c", "a_offset", "b_offset", "loc", "name")  # what no code depends on
+        key = cut, step.c.dtype, *(getattr(step, f.name) for f in fields(step) if f.name not in own)
         name = self.products.get(key)
         if name is None:
             text, tiles = gemm(step, cut, self.target)
             for tile in tiles:
                 self.helpers[tile.text] = None
                 self.declarations |= tile.declarations
-            name = self.functions.setdefault(text, f"gemm_{len(self.functions)}")
-            self.products[key] = name
+            name = self.products[key] = self.function(text, "gemm")
         step.name = name
         size = step.c.dtype.itemsize
-        pointers = ((step.a, step.a_offset * size), (step.b, step.b_offset * size), (step.c, 0))
-        self.calls.append(Call(name, pointers, cut.units(step), cut.grain(step), False))
+        return name, (
+            (step.a, step.a_offset * size),
+            (step.b, step.b_offset * size),
+            (step.c, 0),
+        )
+
+    def row_blocks(self, step: RowBlocks) -> None:
+        """A function that calls each part's for one unit after the other."""
+        shares: list[units.Share] = []
+        own: list[units.Own] = []
+        words: list[tuple[Array | None, int]] = []
+        looks = False
+        for part in step.parts:
+            if isinstance(part.step, Matmul):
+                name, pointers = self._matmul(part.step, part.plan)
+                share = units.Share(name, len(words), 1, step.units)
+            else:
+                name, pointers, plan, checks = self._kernel(part.step, part.plan)
+                looks = looks or checks
+                each = part.length * plan.range // part.total
+                share = units.Share(name, len(words), each, plan.range)
+            shares.append(share)
+            for array, offset in pointers:
+                if array in step.local:
+                    size = step.local[array] * array.dtype.itemsize
+                    own.append(units.Own(len(words), size, offset, array))
+                    array, offset = None, 0
+                words.append((array, offset))
+        if own:
+            self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        name = self.function(units.function(shares, own, len(words)), "rows")
+        self.calls.append(Call(name, tuple(words), step.units, step.grain, looks))
 
     def convolution(self, step: Convolution | LongConvolution) -> None:
         common = (self.target, self.definitions, self.function)
@@ -297,10 +343,11 @@ def _symbol(ops: Sequence[str]) -> str:
     return "_".join(dict.fromkeys(shown)) or "copy"
 
 
-CALLS = (Kernel, Matmul, Convolution, LongConvolution)  # steps that add to `calls`
+CALLS = (Kernel, Matmul, RowBlocks, Convolution, LongConvolution)  # steps that add to `calls`
 EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Kernel: EntryEmitter.kernel,
     Matmul: EntryEmitter.matmul,
+    RowBlocks: EntryEmitter.row_blocks,
     Convolution: EntryEmitter.convolution,
     LongConvolution: EntryEmitter.convolution,
     Sort: EntryEmitter.sort,
