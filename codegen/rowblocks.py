@@ -173,7 +173,7 @@ def _gather(steps: list[Any], position: int, group: _Group) -> int:
             passed.append(step)
     if not taken:
         return position
-    spans = {a: group.writes[a] for a in group.writes if group.writes[a] == group.reads.get(a)}
+    spans = {a: n for a, n in group.writes.items() if n is not None and n == group.reads.get(a)}
     steps[position] = RowBlocks(group.units, group.parts, _grain(group), spans)
     for k in sorted(taken, reverse=True):
         del steps[k]
