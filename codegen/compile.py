@@ -23,11 +23,22 @@ from . import (  # noqa: F401  (imported for the lowerings that they register)
     lower_windows,
 )
 from .index import contiguous_strides
-from .kernel import Array, Convolution, Kernel, LongConvolution, Loop, Matmul, Scan, steps_within
+from .kernel import (
+    Array,
+    Convolution,
+    Kernel,
+    LongConvolution,
+    Loop,
+    Matmul,
+    ScalarCode,
+    Scan,
+    steps_within,
+)
 from .llvm.entry import EntryEmitter
 from .lower import Context, lower
 from .memory import plan
 from .module import KernelReport, NativeModule
+from .scalar_code import operations
 from .schedule import Schedule, bytes_moved
 from .target import Target
 
@@ -62,7 +73,9 @@ def compile_graph(
     text = entry.module(program)
     steps = steps_within(program)
     flops = sum(p.flops for _, p, _ in entry.schedules)
-    unknown = any(isinstance(s, (Loop, Scan)) for s in steps)
+    scalar = [operations(s.body, s.work) for s in steps if isinstance(s, ScalarCode)]
+    unknown = None in scalar or any(isinstance(s, (Loop, Scan)) for s in steps)
+    flops += sum(n or 0 for n in scalar)
     products = [s for s in steps if isinstance(s, Matmul)]
     flops += sum(2 * s.batch * s.m * s.n * s.k for s in products)
     convolutions = [s for s in steps if isinstance(s, (Convolution, LongConvolution))]
@@ -79,7 +92,8 @@ def compile_graph(
         callbacks=context.callbacks,
         kernels=[_report(k, p, name) for k, p, name in entry.schedules]
         + [_matmul_report(s) for s in products]
-        + [_convolution_report(s) for s in convolutions],
+        + [_convolution_report(s) for s in convolutions]
+        + [_scalar_report(s) for s in steps if isinstance(s, ScalarCode)],
         work=None if unknown else flops,
     )
 
@@ -121,6 +135,16 @@ def _report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
         parallel=plan.parallel,
         note=f"{len(kernel.nests)} nests, {plan.width} lanes over the {last} loop",
         locs=tuple(locs),
+    )
+
+
+def _scalar_report(step: ScalarCode) -> KernelReport:
+    return KernelReport(
+        name=step.name,
+        ops=tuple(step.ops),
+        flops=operations(step.body, step.work) or 0,
+        note="scalar code",
+        locs=(step.loc,) if step.loc is not None else (),
     )
 
 

@@ -426,6 +426,19 @@ class Scan:
 
 
 @dataclass(slots=True, eq=False)
+class ScalarCode:
+    """Statements over single numbers (`scalar_code.Block`)."""
+
+    body: Any
+    reads: list[Array]
+    writes: list[Array]
+    ops: list[str]
+    work: int  # scalar operations of one run, loops of unknown length counted once
+    name: str = ""
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
 class TapeNew:
     """Make an empty tape; `handle` (int64, 0-d) stands for it from then on."""
 
@@ -486,6 +499,7 @@ Step = (
     | Branch
     | Loop
     | Scan
+    | ScalarCode
     | TapeNew
     | TapePush
     | TapePop
@@ -562,6 +576,8 @@ def direct(step: Any) -> tuple[list[Array], list[Array]]:
             return [step.handle, *step.values], [step.handle]
         case TapePop():
             return [step.handle], [step.handle, *step.values]
+        case ScalarCode():
+            return list(step.reads), list(step.writes)
         case Branch():
             return [step.index], []
     carries: list[Carry] = step.carries

@@ -15,6 +15,7 @@ from ..ir.types import BOOL
 from .kernel import Array, Carry, Kernel, Loop, Moving, Program, Scan, touched
 from .lower import Lowering, lower, lowering, memory_type
 from .lower_control import bind, contiguous, operand_array, result_array
+from .lower_scalars import scalar_loop
 from .lower_updates import UPDATES
 from .survey import survey
 
@@ -23,6 +24,8 @@ MaybeArrays = list[Array | None]
 
 @lowering("while")
 def _while(low: Lowering, op: Op) -> None:
+    if scalar_loop(low, op):
+        return
     count = op.attrs["consts"]
     test_region, body_region = op.regions
     consts = [operand_array(low, v) for v in op.operands[:count]]
@@ -40,6 +43,8 @@ def _while(low: Lowering, op: Op) -> None:
 
 @lowering("scan")
 def _scan(low: Lowering, op: Op) -> None:
+    if scalar_loop(low, op):
+        return
     count, carries = op.attrs["consts"], op.attrs["carries"]
     (region,) = op.regions
     consts = [operand_array(low, v) for v in op.operands[:count]]

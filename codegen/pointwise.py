@@ -227,12 +227,17 @@ def _pad(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
         j = i - before
         lo, hi = j.range()
         last = (n - 1) * (gap + 1)
+        if hi < 0 or lo > last:
+            return fill
         if lo < 0:
             inside = _and(inside, compare("ge", index_value(j), 0))
         if hi > last:
             inside = _and(inside, compare("le", index_value(j), last))
         if gap:
-            inside = _and(inside, compare("eq", index_value(j % (gap + 1)), 0))
+            rest = j % (gap + 1)
+            if rest.range()[0] > 0:
+                return fill
+            inside = _and(inside, compare("eq", index_value(rest), 0))
             j = j // (gap + 1)
         new.append(j)
     if inside is None:

@@ -8,13 +8,15 @@ scatter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...ir.types import BOOL
+from ..functions import Function
 from ..index import Index, linear
 from ..kernel import Access, Array
 from ..scalar import DType, Expr
 from .checks import CheckEmitter
+from .functions import FunctionTable
 from .instructions import SCALAR_TYPES, suffix, type_text
 from .text import Operand
 
@@ -26,6 +28,8 @@ class AccessEmitter(CheckEmitter):
     buffers: dict[Array, tuple[str, tuple[int, ...]]]
     pointers: dict[Array, str]
     origins: dict[Array, int]  # the elements that the pointers point at
+    functions: FunctionTable
+    called: frozenset[Function]  # those that are not written out
 
     def emit_leaf(self, expr: Expr) -> Operand:
         if expr.op == "load":
@@ -37,6 +41,19 @@ class AccessEmitter(CheckEmitter):
         if expr.op == "demanded":
             return self._demanded(expr)
         return super().emit_leaf(expr)
+
+    def call(self, function: Function, operands: Sequence[Operand]) -> Operand:
+        if function not in self.called:
+            return super().call(function, operands)
+        uniform = all(x.uniform for x in operands)
+        lanes = 1 if uniform else self.width
+        given = [
+            f"{type_text(p.dtype, lanes)} {x.text if uniform else self.spread(x, p.dtype)}"
+            for p, x in zip(function.params, operands, strict=True)
+        ]
+        name = self.functions.name(function, lanes)
+        ty = type_text(function.root.dtype, lanes)
+        return Operand(self.value_of(f"call fastcc {ty} {name}({', '.join(given)})"), uniform)
 
     def leaf_is_uniform(self, expr: Expr) -> bool:
         if self.width == 1 or self.lane is None:

@@ -82,5 +82,9 @@ class CheckEmitter(LoopEmitter):
             for place, before, value in zip(places, old, (index, size, site), strict=True):
                 kept = self.fresh(f"select i1 {first}, i64 {value}, i64 {before}")
                 self.lines.append(f"  store i64 {kept}, ptr {place}, align 8")
-        self.lines.append(f"  br label %{no}")
+        self._after_report(no)
         self.start_block(no)
+
+    def _after_report(self, label: str) -> None:
+        """What a failed check does next; where the others go on is `label`."""
+        self.lines.append(f"  br label %{label}")

@@ -20,6 +20,7 @@ from ..kernel import (
     Moving,
     Program,
     RowBlocks,
+    ScalarCode,
     Scan,
     inner_programs,
     steps_within,
@@ -133,10 +134,15 @@ look:
 """
 
 
-def poll(e: EntryEmitter, work: int) -> None:
-    """Once in a while, let Python handle signals: Ctrl-C ends a long loop with KeyboardInterrupt."""
+def polling(e: EntryEmitter) -> None:
+    """Add what polls to the module."""
     e.helpers[_POLL] = None
     e.imports.update(Target.PYTHON_SYMBOLS)
+
+
+def poll(e: EntryEmitter, work: int) -> None:
+    """Once in a while, let Python handle signals: Ctrl-C ends a long loop with KeyboardInterrupt."""
+    polling(e)
     clock = "%poll_clock"
     if f"  {clock} = alloca i64, align 8" not in e.allocas:
         e.allocas.append(f"  {clock} = alloca i64, align 8")
@@ -168,6 +174,8 @@ def _work(program: Program) -> int:
             total += step.batch * step.m * step.n * step.k
         elif isinstance(step, (Convolution, LongConvolution)):
             total += step.flops // 2
+        elif isinstance(step, ScalarCode):
+            total += step.work
         elif isinstance(step, Scan):
             total += step.length * _work(step.body)
         elif not inner_programs(step) and not isinstance(step, RowBlocks):

@@ -28,6 +28,7 @@ from ..kernel import (
     Matmul,
     Program,
     RowBlocks,
+    ScalarCode,
     Scan,
     Sort,
     TapeNew,
@@ -44,6 +45,7 @@ from .functions import FunctionTable
 from .gemm import gemm
 from .kernels import KernelEmitter
 from .long_convolution import long_convolution
+from .scalar_code import ScalarCodeEmitter
 
 CONTEXT_WORDS_AT_LEAST = 4
 _BYTES = [chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in range(256)]
@@ -218,6 +220,15 @@ class EntryEmitter:
         status = [(None, 0)] if checks else []
         return step.name, (*pointers, *status), done, checks
 
+    def scalar_code(self, step: ScalarCode) -> None:
+        emitter = ScalarCodeEmitter(step, self.target, self.definitions, self.elementwise)
+        step.name = self.function(emitter.function(), _symbol(step.ops))
+        self.declarations |= set(emitter.declarations)
+        if emitter.polls:
+            control.polling(self)
+        pointers = [(a, 0) for a in emitter.arrays]
+        self.calls.append(Call(step.name, (*pointers, (None, 0)), 0, 0, True))
+
     def _emit(
         self, step: Kernel, own: Signature, plan: Schedule | None
     ) -> tuple[str, Schedule, bool]:
@@ -343,7 +354,8 @@ def _symbol(ops: Sequence[str]) -> str:
     return "_".join(dict.fromkeys(shown)) or "copy"
 
 
-CALLS = (Kernel, Matmul, RowBlocks, Convolution, LongConvolution)  # steps that add to `calls`
+# Steps that add to `calls`.
+CALLS = (Kernel, ScalarCode, Matmul, RowBlocks, Convolution, LongConvolution)
 EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Kernel: EntryEmitter.kernel,
     Matmul: EntryEmitter.matmul,
@@ -356,6 +368,7 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Branch: control.branch,
     Loop: control.loop,
     Scan: control.scan,
+    ScalarCode: EntryEmitter.scalar_code,
     TapeNew: tapes.new,
     TapePush: tapes.push,
     TapePop: tapes.pop,

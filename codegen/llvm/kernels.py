@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ..functions import Function
 from ..index import Index, Var, of_var
 from ..kernel import Array, Kernel, Nest, Stage
 from ..math import EXPANSIONS
@@ -22,7 +21,6 @@ from ..survey import accesses, invariants
 from ..target import Target
 from .accesses import AccessEmitter
 from .functions import FunctionTable
-from .instructions import type_text
 from .loops import Values
 from .reductions import Reduction, apply, reduction
 from .streams import TileEmitter
@@ -264,19 +262,6 @@ class KernelEmitter(AccessEmitter):
         left = self.value_of(f"sub i64 {chunks.total}, {start}")
         short = self.value_of(f"icmp slt i64 {left}, {chunks.length}")
         return self.value_of(f"select i1 {short}, i64 {left}, i64 {chunks.length}")
-
-    def call(self, function: Function, operands: Sequence[Operand]) -> Operand:
-        if function not in self.called:
-            return super().call(function, operands)
-        uniform = all(x.uniform for x in operands)
-        lanes = 1 if uniform else self.width
-        given = [
-            f"{type_text(p.dtype, lanes)} {x.text if uniform else self.spread(x, p.dtype)}"
-            for p, x in zip(function.params, operands, strict=True)
-        ]
-        name = self.functions.name(function, lanes)
-        ty = type_text(function.root.dtype, lanes)
-        return Operand(self.value_of(f"call fastcc {ty} {name}({', '.join(given)})"), uniform)
 
     # Stages.
 

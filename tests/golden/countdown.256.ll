@@ -1,5 +1,5 @@
+!0 = !{!"branch_weights", i32 1, i32 2000}
 
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 declare i64 @llvm.readcyclecounter()
 declare i32 @PyGILState_Ensure()
@@ -23,50 +23,57 @@ look:
   ret i1 %stop
 }
 
-define internal void @gt_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
+define internal void @gt_sub_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
 entry:
   %p0a = getelementptr ptr, ptr %ctx, i64 0
   %p0 = load ptr, ptr %p0a, align 8
   %p1a = getelementptr ptr, ptr %ctx, i64 1
   %p1 = load ptr, ptr %p1a, align 8
-  br label %for0
-for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
-  %i3c = icmp slt i64 %i3, 1
-  br i1 %i3c, label %do1, label %end2
-do1:
-  %v4 = getelementptr i64, ptr %p0, i64 0
-  %v5 = load i64, ptr %v4, align 8
-  %v6 = icmp sgt i64 %v5, 0
-  %v7 = getelementptr i8, ptr %p1, i64 0
-  %v8 = zext i1 %v6 to i8
-  store i8 %v8, ptr %v7, align 1
-  %i3n = add nsw i64 %i3, 1
-  br label %for0
-end2:
+  %statusa = getelementptr ptr, ptr %ctx, i64 2
+  %status = load ptr, ptr %statusa, align 8
+  %poll_clock = alloca i64, align 8
+  store i64 0, ptr %poll_clock, align 8
+  %v0 = getelementptr i64, ptr %p0, i64 0
+  %v1 = load i64, ptr %v0, align 8
+  br label %while2
+while2:
+  %left5 = phi i64 [ 131072, %entry ], [ %v26, %on20 ]
+  %a4 = phi i64 [ %v1, %entry ], [ %v18, %on20 ]
+  %v6 = sub i64 %left5, 1
+  %v8 = icmp sgt i64 %a4, 0
+  br i1 %v8, label %body7, label %done3
+body7:
+  %v9 = sub i64 %a4, 3
+  %v11 = icmp sgt i64 %v9, 0
+  br i1 %v11, label %body10, label %done3
+body10:
+  %v12 = sub i64 %v9, 3
+  %v14 = icmp sgt i64 %v12, 0
+  br i1 %v14, label %body13, label %done3
+body13:
+  %v15 = sub i64 %v12, 3
+  %v17 = icmp sgt i64 %v15, 0
+  br i1 %v17, label %body16, label %done3
+body16:
+  %v18 = sub i64 %v15, 3
+  %v21 = icmp eq i64 %v6, 0
+  br i1 %v21, label %due19, label %on20, !prof !0
+due19:
+  %v22 = call i1 @poll(ptr %poll_clock)
+  br i1 %v22, label %bad23, label %good24, !prof !0
+bad23:
+  %v25 = getelementptr i64, ptr %status, i64 7
+  store i64 -1, ptr %v25, align 8
   ret void
-}
-
-define internal void @sub_1(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
-entry:
-  %p0a = getelementptr ptr, ptr %ctx, i64 0
-  %p0 = load ptr, ptr %p0a, align 8
-  %p1a = getelementptr ptr, ptr %ctx, i64 1
-  %p1 = load ptr, ptr %p1a, align 8
-  br label %for0
-for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
-  %i3c = icmp slt i64 %i3, 1
-  br i1 %i3c, label %do1, label %end2
-do1:
-  %v4 = getelementptr i64, ptr %p0, i64 0
-  %v5 = load i64, ptr %v4, align 8
-  %v6 = sub i64 %v5, 3
-  %v7 = getelementptr i64, ptr %p1, i64 0
-  store i64 %v6, ptr %v7, align 8
-  %i3n = add nsw i64 %i3, 1
-  br label %for0
-end2:
+good24:
+  br label %on20
+on20:
+  %v26 = phi i64 [ %v6, %body16 ], [ 131072, %good24 ]
+  br label %while2
+done3:
+  %v27 = phi i64 [ %a4, %while2 ], [ %v9, %body7 ], [ %v12, %body10 ], [ %v15, %body13 ]
+  %v28 = getelementptr i64, ptr %p1, i64 0
+  store i64 %v27, ptr %v28, align 8
   ret void
 }
 
@@ -83,62 +90,19 @@ entry:
   %site_at = getelementptr i64, ptr %status, i64 7
   store i64 0, ptr %site_at, align 8
   %ctx = alloca [4 x ptr], align 16
-  %slot0 = alloca ptr, align 8
-  %slot1 = alloca ptr, align 8
-  %poll_clock = alloca i64, align 8
-  store i64 0, ptr %poll_clock, align 8
-  %left12 = alloca i64, align 8
-  store i64 74898, ptr %left12, align 8
-  call void @llvm.memcpy.p0.p0.i64(ptr align 1 %out0, ptr align 1 %in0, i64 8, i1 false)
-  store ptr %out0, ptr %slot0, align 8
-  store ptr %arena, ptr %slot1, align 8
-  br label %while2
-while2:
-  %t5 = load ptr, ptr %slot0, align 8
-  %t6 = getelementptr i8, ptr %arena, i64 64
-  %t7 = getelementptr ptr, ptr %ctx, i64 0
-  store ptr %t5, ptr %t7, align 8
-  %t8 = getelementptr ptr, ptr %ctx, i64 1
-  store ptr %t6, ptr %t8, align 8
-  call void @gt_0(ptr %ctx, i64 0, i64 1)
-  %t9 = getelementptr i8, ptr %arena, i64 64
-  %t10 = load i8, ptr %t9, align 1
-  %t11 = icmp ne i8 %t10, 0
-  br i1 %t11, label %body3, label %done4
-body3:
-  %t13 = load i64, ptr %left12, align 8
-  %t14 = sub i64 %t13, 1
-  store i64 %t14, ptr %left12, align 8
-  %t17 = icmp eq i64 %t14, 0
-  br i1 %t17, label %due15, label %on16
-due15:
-  store i64 74898, ptr %left12, align 8
-  %t18 = call i1 @poll(ptr %poll_clock)
-  br i1 %t18, label %fail19, label %fine20
-fail19:
-  ret i32 -1
-fine20:
-  br label %on16
-on16:
-  %t21 = load ptr, ptr %slot0, align 8
-  %t22 = load ptr, ptr %slot1, align 8
-  %t23 = getelementptr ptr, ptr %ctx, i64 0
-  store ptr %t21, ptr %t23, align 8
-  %t24 = getelementptr ptr, ptr %ctx, i64 1
-  store ptr %t22, ptr %t24, align 8
-  call void @sub_1(ptr %ctx, i64 0, i64 1)
-  %t25 = load ptr, ptr %slot0, align 8
-  %t26 = load ptr, ptr %slot1, align 8
-  store ptr %t26, ptr %slot0, align 8
-  store ptr %t25, ptr %slot1, align 8
-  br label %while2
-done4:
-  %t29 = load ptr, ptr %slot0, align 8
-  %t30 = icmp eq ptr %t29, %out0
-  br i1 %t30, label %home28, label %away27
-away27:
-  call void @llvm.memcpy.p0.p0.i64(ptr align 1 %out0, ptr align 1 %t29, i64 8, i1 false)
-  br label %home28
-home28:
+  %t0 = getelementptr ptr, ptr %ctx, i64 0
+  store ptr %in0, ptr %t0, align 8
+  %t1 = getelementptr ptr, ptr %ctx, i64 1
+  store ptr %out0, ptr %t1, align 8
+  %t2 = getelementptr ptr, ptr %ctx, i64 2
+  store ptr %status, ptr %t2, align 8
+  call void @gt_sub_0(ptr %ctx, i64 0, i64 0)
+  %t3 = load i64, ptr %site_at, align 8
+  %t4 = icmp ne i64 %t3, 0
+  %t5 = trunc i64 %t3 to i32
+  br i1 %t4, label %fail6, label %fine7
+fail6:
+  ret i32 %t5
+fine7:
   ret i32 0
 }

@@ -1,0 +1,299 @@
+"""Loops over few numbers become scalar code: carries in registers, no kernel per trip.
+
+    before: a `while` or `scan` op that carries scalars and small arrays, and large arrays of which the
+            body writes single elements in place
+    after:  one `ScalarCode` step: the loop with a variable per element carried
+
+Small arrays are taken apart into their elements: movement is then no work at all, a reduction a tree of
+additions, a small product of matrices a list of multiply-adds. Large arrays stay in memory and are
+read and written at the places that the program computes. A loop that does not fit, or that kernels would
+run faster since its arrays are long enough for vectors, is left to `lower_loops`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..ir.graph import Op, Value
+from .elements import at, chosen, pick, variables
+from .index import Index, Var, of_var
+from .kernel import Array, Copy, ScalarCode
+from .lower import Lowering, memory_type
+from .lower_control import contiguous
+from .math import EXPANSIONS
+from .pointwise import INLINE, op_cost
+from .scalar import Expr
+from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
+from .scalar_code import Block, Choose, Repeat, Write
+from .scalar_rules import WRITES
+
+CHEAP = 24  # operations up to which all branches are computed
+MOST_WORK = 4096  # scalar operations in a body
+KERNEL = 60  # what one kernel call costs beside its work, in scalar operations
+LANES = 8  # elements that a kernel does for the cost of one
+
+
+def scalar_loop(low: Lowering, op: Op) -> bool:
+    """Lower the loop `op` to scalar code if that suits it; False: nothing was done."""
+    context = low.context
+    targets, sites = dict(low.target_of), len(context.errors)
+    try:
+        _emit(ScalarBuilder(low, op), op, _work(op))
+    except Unfit:
+        low.target_of = targets
+        del context.errors[sites:]
+        return False
+    return True
+
+
+def _work(op: Op) -> int:
+    """Scalar operations in one trip; Unfit if it has ops that need kernels or that kernels do better."""
+    scalar, kernels = _costs(op)
+    if scalar > MOST_WORK or scalar > kernels:
+        raise Unfit
+    return scalar
+
+
+def _costs(op: Op) -> tuple[int, int]:
+    """What one trip of a loop costs as scalar code, and what it costs as kernels."""
+    scalar, kernels = 0, KERNEL
+    for region in op.regions:
+        for inner in region.ops:
+            if inner.name not in INLINE and inner.name not in RULES:
+                raise Unfit
+            if inner.regions and inner.name != "lanes_while":
+                s, k = _costs(inner)
+                trips = min(inner.attrs.get("length", 8), 1024)
+                scalar, kernels = scalar + s, kernels + k * trips
+                if s * trips > k * trips:
+                    raise Unfit
+                continue
+            sizes = [v.tensor.size for v in inner.results if memory_type(v) is not None]
+            if inner.name in WRITES:
+                sizes = [inner.operands[1].tensor.size]
+            elif inner.name not in INLINE:
+                sizes += [v.tensor.size for v in inner.operands if memory_type(v) is not None]
+                kernels += KERNEL
+            size = max(sizes, default=0)
+            if inner.name == "dot":
+                (over, _), _ = inner.attrs["contract"], inner.attrs["batch"]
+                left = inner.operands[0].shape
+                size = inner.result.tensor.size * math.prod(left[d] for d in over)
+            cost = op_cost(inner) if inner.name in INLINE else 1
+            scalar += cost * size
+            kernels += cost * -(-size // LANES)
+    return scalar, kernels
+
+
+def _emit(c: ScalarBuilder, op: Op, work: int) -> None:
+    """Add the step: large carries are copied to where they will be, then comes the loop."""
+    low = c.low
+    held = _loop(c, op, top=True)
+    for value, here in zip(op.results, held, strict=True):
+        if here is None:
+            continue
+        if isinstance(here, Stored):
+            low.arrays[value] = here.array
+            continue
+        if not low.users[value] and value not in low.outputs:
+            continue
+        array = low.array_for(value)
+        c.write(array, (), here)
+        low.arrays[value] = array
+    for value, array in c.copies:
+        source = contiguous(low, low.materialise(value))
+        assert source is not None
+        low.items.append(Copy(source, array))
+    reads = dict.fromkeys([*(a.array for a in c.p.reads), *c.writes])  # in one order, always
+    names = [inner.name for region in op.regions for inner in region.ops]
+    code = ScalarCode(c.block, list(reads), list(c.writes), names, work, loc=op.loc)
+    low.items.append(code)
+
+
+@rule("while", "scan")
+def _nested(c: ScalarBuilder, op: Op) -> None:
+    for value, held in zip(op.results, _loop(c, op), strict=True):
+        c.bind(value, held)
+
+
+def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
+    first, stop = _carries(op)
+    carries = stop - first
+    if top:
+        init = [_home(c, v, op.results[k]) for k, v in enumerate(op.operands[first:stop])]
+    else:
+        init = [c.get(v) for v in op.operands[first:stop]]
+    consts = [c.get(v) for v in op.operands[:first]]
+    wholes = [_stacked(c, x, math.prod(x.shape[1:])) for x in op.operands[stop:]]
+    arrays = [h.array for h in (*init, *consts, *wholes) if isinstance(h, Stored)]
+    for held in init:
+        if isinstance(held, Stored) and (not held.owned or arrays.count(held.array) > 1):
+            raise Unfit
+    consts = [replace(h, owned=False) if isinstance(h, Stored) else h for h in consts]
+    carried = [variables(h) if isinstance(h, np.ndarray) else h for h in init]
+    body = op.regions[-1]
+    counter, xs, ys = None, [], []
+    if op.name == "scan":
+        counter = Var("trip", op.attrs["length"])
+        trip = of_var(counter)
+        if op.attrs["reverse"]:
+            trip = -trip + (counter.extent - 1)
+        slices = zip(op.operands[stop:], wholes, strict=True)
+        xs = [_slice(c, x, whole, trip) for x, whole in slices]
+        for result in op.results[carries:]:
+            whole = c.low.array_for(result) if top else Array(result.shape, result.dtype)
+            ys.append(whole)
+    before = dict(c.latest)
+    outer = c.inside()
+    test, condition = None, None
+    if op.name == "while":
+        (flag,) = c.region(op.regions[0], [*consts, *carried])
+        assert isinstance(flag, np.ndarray)
+        test, condition = c.block, pick(flag, ())
+        c.block = Block()
+    for x in xs:
+        if isinstance(x, np.ndarray):
+            c.let(x)
+    out = c.region(body, [*consts, *carried, *xs])
+    for now, held in zip(carried, out, strict=False):
+        if type(now) is not type(held) or (
+            isinstance(now, Stored) and isinstance(held, Stored) and now.array is not held.array
+        ):
+            raise Unfit
+    for whole, y in zip(ys, out[carries:], strict=True):
+        if not isinstance(y, np.ndarray):
+            raise Unfit
+        c.write(whole, (trip,), y)
+    inner, c.block = c.block, outer
+    for array in c.latest:
+        c.p.forget(array)
+    c.latest.update(before)
+    flat = (_flat(carried), _flat(init), inner, _flat(out[:carries]), counter, test, condition)
+    c.block.statements.append(Repeat(*flat))
+    return [*carried, *(Stored(whole) for whole in ys)]
+
+
+def _home(c: ScalarBuilder, value: Value, result: Value) -> Held:
+    """A carry of the outermost loop: large ones get the memory of the result."""
+    held = c.get(value)
+    if not isinstance(held, Stored):
+        return held
+    array = c.low.array_for(result)
+    c.copies.append((value, array))
+    c.latest[array] = result
+    return Stored(array, (), True)
+
+
+def _slice(c: ScalarBuilder, x: Value, whole: Stored | None, trip: Index) -> Held:
+    """This trip's slice of `x`, which is in memory at `whole`, or costs nothing to compute."""
+    shape = x.shape[1:]
+    if whole is not None and math.prod(shape) > SMALL:
+        return replace(whole, prefix=(*whole.prefix, trip), owned=False)
+    found = np.empty(shape, object)
+    for place in np.ndindex(*shape):
+        index = (trip, *at(place))
+        if whole is None:
+            found[place] = c.p.at(x, index)
+        else:
+            found[place] = c.p.load(whole.array, (*whole.prefix, *index), None)
+    return found
+
+
+def _stacked(c: ScalarBuilder, x: Value, size: int) -> Stored | None:
+    """Where in memory `x` is; None if its slices, of `size` elements, cost nothing to compute."""
+    array = c.low.arrays.get(x)
+    if array is not None:
+        return Stored(array)
+    view = c.p.views.get(x)
+    if view is not None:
+        if c.latest.get(view.array, x) is not x:
+            raise Unfit
+        return view
+    elements = c.p.known.get(x)
+    if elements is not None:
+        array = Array(x.shape, x.dtype)
+        c.write(array, (), elements)
+        return Stored(array)
+    if size <= SMALL and c.low.cost.get(x) == 0:
+        return None
+    held = c.get(x)
+    if isinstance(held, np.ndarray):
+        return _stacked(c, x, size)
+    return held
+
+
+@rule("cond")
+def _cond(c: ScalarBuilder, op: Op) -> None:
+    index = c.scalar(op.operands[0])
+    arguments = [c.get(v) for v in op.operands[1:]]
+    if _cheap(op):
+        outputs = [c.region(r, arguments) for r in op.regions]
+        for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
+            c.bind(value, chosen(index, [h for h in parts if isinstance(h, np.ndarray)]))
+        return
+    before = dict(c.latest)
+    outer = c.block
+    blocks, outputs = [], []
+    for region in op.regions:
+        c.latest.update(before)
+        c.inside()
+        outputs.append(c.region(region, arguments))
+        blocks.append(c.block)
+    c.block = outer
+    c.latest.update(before)
+    for array in c.latest:
+        c.p.forget(array)
+    values: list[list[Expr]] = [[] for _ in blocks]
+    results: list[Expr] = []
+    written = {a for b in blocks for a in _written(b) if a in c.latest}
+    for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
+        if isinstance(parts[0], np.ndarray) and all(isinstance(h, np.ndarray) for h in parts):
+            fresh = variables(parts[0])
+            results += fresh.flat
+            for column, part in zip(values, parts, strict=True):
+                column += part.flat
+            c.bind(value, fresh)
+        elif isinstance(parts[0], Stored) and all(h == parts[0] for h in parts):
+            written.discard(parts[0].array)
+            c.bind(value, parts[0])
+        elif any(h is not None for h in parts):
+            raise Unfit
+    if written:
+        raise Unfit  # what a branch overwrites, the program still reads
+    c.block.statements.append(Choose(index, blocks, values, results))
+
+
+def _flat(values: Sequence[Held]) -> list[Expr]:
+    return [e for held in values if isinstance(held, np.ndarray) for e in held.flat]
+
+
+def _carries(op: Op) -> tuple[int, int]:
+    """Where a loop's carries start and stop among its operands."""
+    first: int = op.attrs["consts"]
+    return first, first + op.attrs.get("carries", len(op.operands) - first)
+
+
+def _written(block: Block) -> list[Array]:
+    found = [s.array for s in block.statements if isinstance(s, Write)]
+    for inner in block.inner():
+        found += _written(inner)
+    return found
+
+
+def _cheap(op: Op) -> bool:
+    """Whether all branches may be computed: few plain operations on scalars, none of which can fail."""
+    cost = 0
+    for region in op.regions:
+        for inner in region.ops:
+            if inner.name not in EXPANSIONS and inner.name != "constant":
+                return False
+            if inner.name == "pow" or inner.result.shape:
+                return False
+            cost += op_cost(inner)
+        if any(memory_type(v) is None or v.tensor.shape for v in region.outputs):
+            return False
+    return cost <= CHEAP
