@@ -10,9 +10,13 @@ import numpy as np
 # The fields that native objects have after those of their base.
 VECTORCALL = 0
 CHAIN_OBJECT = 1  # owns the words of the chain; null when the object is being cleared
-CHAIN_WORDS = 2  # address of the chain: context variable, number of programs, their addresses
+CHAIN_WORDS = 2  # address of the chain
 FALLBACK = 3  # the Python function
 FIELDS = 4
+
+# A chain: a context variable, the address of the number of contexts where it may be set, whether Python
+# code may run in one of the programs, their number; and then their addresses.
+CHAIN_HEAD = 4
 
 OBJECTS: dict[str, Any] = {
     "ndarray_type": np.ndarray,

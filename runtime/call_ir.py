@@ -4,7 +4,7 @@
 
 tries the programs of the object's chain one after the other. If none takes the arguments, or the
 context variable of the chain is set (a trace is going on), it calls a Python function with the
-object in front of the arguments.
+object in front of the arguments. The chain is held if Python code may run before the call is over.
 
 Between two reads of objects that somebody else could change there is no call that runs Python code,
 unless what was read before is owned. While the entry runs without the GIL, or calls back into Python,
@@ -16,7 +16,7 @@ from __future__ import annotations
 from ..codegen.module import STATUS_WORDS
 from . import guard_opcodes, work_opcodes  # noqa: F401  # they register the opcodes
 from .arrays_ir import SCRATCH_SLOTS, give_scratch, take_scratch
-from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, OBJECTS
+from .call_fields import CHAIN_HEAD, CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, OBJECTS
 from .function_ir import NULL, Function, Value, module_ir
 from .layout import NdarrayLayout
 from .opcodes_ir import MISS, Interpreter
@@ -67,30 +67,36 @@ def _vectorcall(base_size: int) -> Function:
         f.load("ptr", callee, base_size + 8 * k) for k in (CHAIN_OBJECT, CHAIN_WORDS, FALLBACK)
     )
     f.require(f.unlike(owner, NULL), python)
-    variable, count = f.load("ptr", chain), f.load("i64", chain, 8)
+    variable, active, held, count = (f.load("i64", chain, 8 * k) for k in range(CHAIN_HEAD))
     ask = f.block("ask")
-    f.branch(f.unlike(variable, NULL), ask, programs)
+    active = f.load("i64", f.convert("inttoptr", active, "ptr"))
+    f.branch(f.same(active, 0), programs, ask)
 
     f.at(ask)
+    variable = f.convert("inttoptr", variable, "ptr")
     got = f.call("i32", "PyContextVar_Get", variable, NULL, context)
     f.require(f.same(got, 0), error)
     value = f.load("ptr", context)
     f.call("void", "Py_DecRef", value)
     f.branch(f.same(value, Value("ptr", "@none")), programs, python)
 
+    def hold(change: str) -> None:
+        with f.when(f.unlike(held, 0)):
+            f.call("void", change, owner)
+
     f.at(programs)
-    f.call("void", "Py_IncRef", owner)
+    hold("Py_IncRef")
     with f.each(count) as i:
-        program = f.load("ptr", f.offset(chain, 16), i, "i64")
+        program = f.load("ptr", f.offset(chain, 8 * CHAIN_HEAD), i, "i64")
         result = f.call("ptr", "jitney_program", program, args, n, names)
         taken, missed = f.block("taken"), f.block("missed")
         miss = f.convert("inttoptr", Value("i64", str(MISS)), "ptr")
         f.branch(f.unlike(result, miss), taken, missed)
         f.at(taken)
-        f.call("void", "Py_DecRef", owner)
+        hold("Py_DecRef")
         f.ret(result)
         f.at(missed)
-    f.call("void", "Py_DecRef", owner)
+    hold("Py_DecRef")
     f.jump(python)
 
     f.at(python)

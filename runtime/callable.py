@@ -21,7 +21,7 @@ import sysconfig
 from collections.abc import Sequence
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL
 from .config import config
@@ -71,9 +71,10 @@ class _Member(ctypes.Structure):
 class NativeProgram:
     """A finished program: its words, and what they refer to."""
 
-    __slots__ = ("address", "_kept", "_words")
+    __slots__ = ("address", "runs_python", "_kept", "_words")
 
     def __init__(self, program: Program, *kept: Any) -> None:
+        self.runs_python = program.runs_python
         self._words = program.words()
         self._kept = (program.kept, kept)
         self.address: int = ctypes.addressof(self._words)
@@ -89,15 +90,28 @@ class _Chain:
 
     __slots__ = ("address", "_kept", "_words")
 
-    def __init__(self, programs: Sequence[NativeProgram], context: ContextVar[Any] | None) -> None:
+    def __init__(self, programs: Sequence[NativeProgram], gate: Gate | None) -> None:
         words = [
-            0 if context is None else id(context),
+            id(gate.variable) if gate else 0,
+            ctypes.addressof(gate.active if gate else _NEVER_ACTIVE),
+            int(any(program.runs_python for program in programs)),
             len(programs),
             *(program.address for program in programs),
         ]
         self._words = (ctypes.c_int64 * len(words))(*words)
-        self._kept = (context, tuple(programs))
+        self._kept = (gate, tuple(programs))
         self.address: int = ctypes.addressof(self._words)
+
+
+class Gate(NamedTuple):
+    """Programs run only while the context variable is None; `active` counts the contexts where it
+    may be something else, so that in most calls nobody has to ask."""
+
+    variable: ContextVar[Any]
+    active: ctypes.c_int64
+
+
+_NEVER_ACTIVE = ctypes.c_int64(0)
 
 
 def native_calls() -> bool:
@@ -187,14 +201,9 @@ def is_native(target: Any) -> bool:
     return bool(type(target).__flags__ & _HAVE_VECTORCALL) and hasattr(target, "_chain")
 
 
-def install(
-    target: Any, programs: Sequence[NativeProgram], context: ContextVar[Any] | None = None
-) -> None:
-    """Make `programs` what a call of `target`, an instance of a native type, tries.
-
-    With a `context` variable, they are tried only while its value is None.
-    """
-    chain = _Chain(programs, context)
+def install(target: Any, programs: Sequence[NativeProgram], gate: Gate | None = None) -> None:
+    """Make `programs` what a call of `target`, an instance of a native type, tries."""
+    chain = _Chain(programs, gate)
     previous = getattr(target, "_chain", None)  # alive until nothing leads to it any more
     size = _base_size(type(target))
     target._chain = chain

@@ -119,7 +119,9 @@ class Executable:
     @property
     def runs_python(self) -> bool:
         """Whether Python code of this or another thread may run during a call."""
-        return self._release_gil or bool(self.module.callbacks)
+        big = any(type.nbytes >= memory.POOLED_BYTES for type in self.module.outputs)
+        big = big or self.module.arena_bytes >= memory.POOLED_BYTES  # NumPy's handler is switched
+        return self._release_gil or big or bool(self.module.callbacks)
 
     def write_call(
         self, program: Program, block: int, scalars: Container[int] = ()
@@ -142,7 +144,8 @@ class Executable:
         if arena:
             program.scratch(block + self.block_words - 2, arena, _handler(arena))
         status = block + self.block_words - 1
-        program.run(self._address, block, status, self._release_gil, self._failed)
+        callbacks = bool(self.module.callbacks)
+        program.run(self._address, block, status, self._release_gil, callbacks, self._failed)
         return arrays, values
 
     @property

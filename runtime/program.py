@@ -100,6 +100,15 @@ _PYTHON_RESULTS = {
 _SCALAR_WORDS = 2  # complex128 is the largest
 
 
+# Where Python code may run: objects' own code, other threads, the garbage collector's finalizers.
+_RUNS_PYTHON = frozenset(
+    {
+        *(Op.ATTRIBUTE, Op.ASK, Op.FORWARD, Op.CALL, Op.COPY, Op.RECYCLE, Op.SCRATCH),
+        *(Op.MAKE_TUPLE, Op.MAKE_LIST, Op.MAKE_DICT),
+    }
+)
+
+
 class Owned(int):
     """The number of an owned word; its place in the frame is known at the end."""
 
@@ -108,10 +117,15 @@ Word = int  # an index into the frame, an Owned, or plain data
 
 
 class Program:
-    """A call program under construction. `kept` are the objects that its words refer to."""
+    """A call program under construction.
+
+    `kept` are the objects that its words refer to; `runs_python`, whether Python code may run before
+    the program is over.
+    """
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
+        self.runs_python = False
         self._code: list[Word] = []
         self._n_frame = 0
         self._n_owned = 0
@@ -131,6 +145,7 @@ class Program:
 
     def emit(self, op: Op, *operands: Word) -> None:
         self._code += (op, *operands)
+        self.runs_python |= op in _RUNS_PYTHON
 
     def ref(self, value: Any) -> int:
         """The address of an object, which the program keeps alive."""
@@ -301,6 +316,7 @@ class Program:
         block: Word,
         status: Word,
         release_gil: bool,
+        calls_python: bool,
         failed: Callable[..., Any],
     ) -> None:
         """Call the entry, with `status` the word of its block for the pointer to the status block.
@@ -308,6 +324,7 @@ class Program:
         words = self.reserve(STATUS_WORDS)
         self.emit(Op.PLACE, status, words)
         self.emit(Op.RUN, entry, block, words, int(release_gil), self.ref(failed))
+        self.runs_python |= release_gil or calls_python
 
     def copy(self, array: Word, result: Owned) -> None:
         """Assign the elements of `result` to `array`."""

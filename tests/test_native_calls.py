@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import functools
 import gc
+import importlib
 import inspect
 import operator
 import pickle
@@ -26,7 +27,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitney as jt
+from jitney.runtime import callable as callables
 from jitney.runtime.callable import is_native
+from jitney.runtime.layout import _agrees, ndarray_layout
+from jitney.runtime.recycling import recycler
 from jitney.tracer.jit import JitFunction
 
 
@@ -404,6 +408,74 @@ def test_arguments_that_are_written(calls: str) -> None:
         with pytest.raises(ValueError, match="read-only"):
             f(frozen, X)
     np.testing.assert_array_equal(frozen, X)
+
+
+# Memory
+
+
+def test_big_results_are_recycled_and_scratch_is_kept_apart() -> None:
+    handler_of = importlib.import_module("numpy._core.multiarray").get_handler_name
+    f = jt.jit(lambda x: np.sort(x[::-1] * 2.0) + x)
+    big = np.arange(300_000.0)
+    for x in (big, X):
+        want = x * 2 + x
+        results = [warm(f, x) for _ in range(3)]
+        for result in results:
+            np.testing.assert_array_equal(result, want)
+        assert len({result.ctypes.data for result in results}) == 3
+    if recycler().enabled:
+        assert handler_of(warm(f, big)) == "jitney" and handler_of(np.empty(300_000)) != "jitney"
+
+
+def test_scratch_of_calls_within_calls(calls: str) -> None:
+    box: list[Any] = []
+
+    def again(x: Any) -> Any:
+        return np.asarray(box[0](x[: x.size // 2], x[0])) if x.size > 4 else x.sum()
+
+    def function(x: Any, start: Any) -> Any:
+        y = np.sort(x[::-1])
+        z = jt.py_func(again, jt.ShapeDtype((), np.float64), y)
+        return (np.sort(y + z)).sum() + start
+
+    def plain(x: Any, start: float) -> float:
+        z = plain(x[: x.size // 2], x[0]) if x.size > 4 else x.sum()
+        return float((x + z).sum() + start)
+
+    box.append(jt.jit(function))
+    for _ in range(3):
+        assert box[0](np.arange(64.0), 1.0) == plain(np.arange(64.0), 1.0)
+
+
+# Where calls cannot be native
+
+
+def test_unknown_layouts_and_builds_without_a_gil(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(native: bool) -> None:
+        f = jt.jit(lambda d, y=1.0: {"sum": (d["x"] + y).sum()})
+        assert is_native(f) == native
+        for _ in range(3):
+            same(f({"x": X}, y=2.0), {"sum": (X + 2).sum()})
+            same(Model().forward(X), X * 1.0)
+
+    check(True)
+    with monkeypatch.context() as patch:
+        patch.setattr(callables, "ndarray_layout", lambda: None)
+        check(False)
+    with monkeypatch.context() as patch:
+        patch.setattr(callables.sysconfig, "get_config_var", lambda name: 1)
+        check(False)
+    with jt.config(native_calls=False):
+        check(False)
+    check(True)
+
+
+def test_the_probe_notices_another_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = ndarray_layout()
+    assert layout is not None
+    for name in ("data", "ndim", "dims", "strides", "descr", "flags", "ob_type"):
+        moved = dataclasses.replace(layout, **{name: getattr(layout, name) ^ 8})
+        assert not _agrees(moved, np.zeros((3, 4), order="F")), name
 
 
 # Errors
@@ -912,3 +984,60 @@ def test_random_calls(forms: list[tuple[list[Any], dict[str, Any]]]) -> None:
             same(got[0], want[0])
             for name in kwargs:
                 same(got[1][name], want[1][name])
+
+
+_VALUES = st.one_of(
+    st.sampled_from(
+        [0.0, -0.0, 1, 1.0, True, None, "a", "b", 2**70, np.float32(1.5), float("nan")]
+    ),
+    st.sampled_from([X, X[::2], X.astype(np.float32), np.array(3.0)]).map(np.copy),
+    st.lists(st.integers(0, 2), max_size=2),
+    st.tuples(st.integers(0, 2), st.booleans()),
+    st.dictionaries(st.sampled_from("pq"), st.sampled_from([1, 2.0]), max_size=2),
+)
+
+
+def digest(value: Any) -> Any:
+    """A number of any value, which a trace can follow."""
+    if isinstance(value, (tuple, list)):
+        return sum((digest(item) * (k + 2) for k, item in enumerate(value)), len(value))
+    if isinstance(value, dict):
+        return sum((digest(item) * (k + 2) for k, item in enumerate(value.values())), 0.5)
+    if value is None or isinstance(value, str):
+        return -3.0 if value is None else float(len(value) + ord(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value % 1009
+    return np.sum(np.multiply(value, 1.0))
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(_VALUES, min_size=3, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), _VALUES), max_size=5),
+)
+def test_random_values_from_outside(start: list[Any], changes: list[tuple[int, Any]]) -> None:
+    owner = Options()
+    owner.a, owner.b = start[0], start[1]  # type: ignore[attr-defined]
+    cell = start[2]
+
+    def function(x: Any) -> Any:
+        return x * 1.0 + digest(owner.a) + digest(owner.b) * 10 + digest(cell) * 100  # type: ignore[attr-defined]
+
+    f = jt.jit(function)
+    for where, value in [(0, start[0]), *changes]:
+        if where == 0:
+            owner.a = value  # type: ignore[attr-defined]
+        elif where == 1:
+            owner.b = value  # type: ignore[attr-defined]
+        else:
+            cell = value
+        for _ in range(3):
+            np.testing.assert_allclose(f(X), function(X), rtol=1e-12)
+        if isinstance(value, np.ndarray):
+            value[...] = 7
+        elif isinstance(value, list):
+            value.append(4)
+        elif isinstance(value, dict):
+            value["r"] = 5.0
+        for _ in range(2):
+            np.testing.assert_allclose(f(X), function(X), rtol=1e-12)

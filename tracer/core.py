@@ -20,6 +20,8 @@ implement it, see `method`.
 
 from __future__ import annotations
 
+import ctypes
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -44,6 +46,8 @@ WEAK_DTYPES = {"b": BOOL, "i": I64, "f": F64, "c": C128}
 _WEAK_OF: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 
 _current: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
+_active = ctypes.c_int64(0)  # traces going on in the process; native calls read it
+_active_lock = threading.Lock()
 
 
 def current_trace() -> Trace | None:
@@ -197,12 +201,18 @@ class Trace:
 @contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
     """Make `trace` the current one. At the end it is done: its tracers are dead."""
-    reset = _current.set(trace)
+    with _active_lock:
+        _active.value += 1
     try:
-        yield trace
+        reset = _current.set(trace)
+        try:
+            yield trace
+        finally:
+            _current.reset(reset)
+            trace.done = True
     finally:
-        _current.reset(reset)
-        trace.done = True
+        with _active_lock:
+            _active.value -= 1
 
 
 def require_trace() -> Trace:

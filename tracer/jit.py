@@ -20,7 +20,7 @@ from . import errors, pytree
 from .application import marking
 from .binding import BoundJitFunction, is_owner
 from .cache_info import CacheInfo, EntryInfo, difference
-from .core import _current
+from .core import _active, _current
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import (
     STALE,
@@ -271,13 +271,13 @@ class JitFunction:
 
     def _install(self) -> None:
         """The chain of programs tries those that are still wanted, the latest first."""
-        from ..runtime.callable import install
+        from ..runtime.callable import Gate, install
 
         if self._native:
             entries = [e for b in self._buckets.values() for e in b.entries]
             wanted = {id(program) for entry in entries for program in entry.programs}
             self._programs = [p for p in self._programs if id(p) in wanted]
-            install(self, [*self._programs, *self._methods()], _current)
+            install(self, [*self._programs, *self._methods()], Gate(_current, _active))
 
     def _methods(self) -> list[NativeProgram]:
         """The program that finds the function of an object whose method this is."""
