@@ -178,7 +178,7 @@ def test_accuracy(name: str, dtype: np.dtype) -> None:
                 continue
             error = abs(mpmath.mpc(float(found.real), float(found.imag)) - exact) / size
             worst = max(worst, float(error) / float(info.eps))
-    assert worst < 8, f"{worst} eps"
+    assert worst < 2.5, f"{worst} eps"
 
 
 def test_division_and_modulus_do_not_overflow() -> None:
