@@ -4,7 +4,7 @@
     outputs = executable.run(arrays)
 
 The same graph (ops, types, attributes, source lines; not the names of its values) with the same
-options gives the same Executable while the in-memory cache holds it.
+options gives the same Executable while somebody refers to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from ..codegen.target import Target
 from ..ir.graph import Graph, Value
-from .cache import LRUCache
+from .cache import SharedCode, budget
 from .callable import load_native_calls
 from .disk import disk_cache
 from .engine import NativeError, engine_for
@@ -45,9 +45,10 @@ class CompileOptions:
     target: Target | None = None
 
 
-_executables: LRUCache[Executable] = LRUCache(1024)
+_executables: SharedCode[Executable] = SharedCode()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_executables.after_fork)
+    os.register_at_fork(after_in_child=budget.after_fork)
 
 
 def compile(

@@ -25,6 +25,7 @@ class Config:
     cache              keep compiled code on disk for the next process        JITNEY_CACHE
     cache_dir          where; None: no place was found                        JITNEY_CACHE_DIR
     cache_size         bytes on disk at most; the least used leave            JITNEY_CACHE_MB
+    memory_cache_size  bytes of compiled functions in memory at most          JITNEY_MEMORY_CACHE_MB
     threads            threads of large kernels, the caller included          JITNEY_NUM_THREADS
     native_calls       functions jitted from now on are called natively       JITNEY_NATIVE_CALLS
     """
@@ -55,6 +56,14 @@ class Config:
         return _mebibytes("JITNEY_CACHE_MB", os.environ.get("JITNEY_CACHE_MB", ""), 512)
 
     @property
+    def memory_cache_size(self) -> int:
+        chosen: int | None = self._set.get("memory_cache_size")
+        if chosen is not None:
+            return chosen
+        asked = os.environ.get("JITNEY_MEMORY_CACHE_MB", "")
+        return _mebibytes("JITNEY_MEMORY_CACHE_MB", asked, 256)
+
+    @property
     def threads(self) -> int:
         from .pool import get_threads
 
@@ -78,6 +87,10 @@ class Config:
             set_threads(value)
             return
         self._set[name] = None if value is None else check(name, value)
+        if name == "memory_cache_size":
+            from .cache import budget
+
+            budget.trim()
 
     def __call__(self, **settings: Any) -> Any:
         """A context manager: other settings inside of the block, for all threads."""
@@ -133,6 +146,7 @@ _CHECKS: dict[str, Any] = {
     "cache": _flag,
     "cache_dir": _path,
     "cache_size": _size,
+    "memory_cache_size": _size,
     "native_calls": _flag,
     "threads": None.__class__,  # the pool checks it
 }

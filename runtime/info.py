@@ -122,6 +122,7 @@ def _cache() -> dict[str, str]:
 
 def describe_cache() -> str:
     """What `jitney cache info` prints."""
+    from .config import config
     from .disk import disk_cache
 
     cache = disk_cache()
@@ -131,6 +132,7 @@ def describe_cache() -> str:
         lines["because"] = cache.reason
     entries, size = cache.size()
     lines["entries"] = f"{entries}, {_size(size)} of at most {_size(cache.limit)}"
+    lines["memory"] = f"at most {_size(config.memory_cache_size)} of code in each process"
     width = max(map(len, lines))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())
 

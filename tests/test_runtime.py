@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ import pytest
 
 from jitney.codegen.target import Target
 from jitney.runtime import blas, info, layout, memory
-from jitney.runtime.cache import LRUCache
 from jitney.runtime.engine import (
     NativeError,
     engine_for,
@@ -179,41 +177,6 @@ def test_target_refuses_nonsense(field: dict[str, int]) -> None:
 def test_importing_the_package_imports_no_llvm() -> None:
     code = "import sys, jitney, jitney.runtime\nprint('llvmlite' in sys.modules)"
     assert python(code).strip() == "False"
-
-
-def test_lru_cache_makes_each_value_once() -> None:
-    cache: LRUCache[int] = LRUCache(2)
-    made: list[str] = []
-
-    def make(key: str, value: int) -> int:
-        made.append(key)
-        time.sleep(0.02)
-        return value
-
-    threads = [
-        threading.Thread(target=cache.get_or_make, args=("a", lambda: make("a", 1)))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert made == ["a"]
-    assert cache.get_or_make("b", lambda: 2) == 2
-    assert cache.get("a") == 1  # now "b" is the oldest
-    assert cache.get_or_make("c", lambda: 3) == 3
-    assert cache.get("b") is None and cache.get("a") == 1 and len(cache) == 2
-
-
-def test_lru_cache_after_a_failure() -> None:
-    cache: LRUCache[int] = LRUCache()
-
-    def fail() -> int:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        cache.get_or_make("k", fail)
-    assert cache.get_or_make("k", lambda: 1) == 1
 
 
 # -------------------------------------------------------------------------------------------- BLAS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,7 @@ from .tracing import Result, Spec, Traced
 
 if TYPE_CHECKING:
     from ..runtime.callable import NativeProgram
+    from .jit import JitFunction
 
 Array = np.ndarray[Any, Any]
 
@@ -91,6 +93,7 @@ class Entry:
         self._hits = 0  # of the calls that came through Python
         self.programs: list[NativeProgram] = []
         self.attempts = 0  # at writing a program
+        self.owner: weakref.ref[JitFunction] | None = None
         captures = tuple(capture.outer for capture in traced.captures)
         self.check: Callable[[], tuple[Any, ...] | None] = outside.compile(captures)
         explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
@@ -101,6 +104,15 @@ class Entry:
         self._run = runnable.run
         self.finish = _finisher(traced)
         self.fast = self._fast_call()
+
+    @property
+    def code(self) -> Runnable:
+        return self.runnable
+
+    def evict(self) -> bool:
+        """Leave the function that this belongs to; False if it is busy."""
+        function = self.owner() if self.owner else None
+        return function is None or function._evict(self)
 
     @property
     def hits(self) -> int:

@@ -217,7 +217,7 @@ class JitFunction:
 
     def _run(self, call: Call, bucket: _Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
-        found = self._holding(bucket)
+        found, made = self._holding(bucket), None
         if found is None:
             with self._lock:
                 found = self._holding(bucket)  # made by another thread in the meantime?
@@ -226,6 +226,11 @@ class JitFunction:
                     # What the function itself changed while it was traced must not send it back here.
                     captures = [capture.outer for capture in entry.traced.captures]
                     found = entry, (*entry.outside.arrays(), *captures)
+                    made = entry
+        if made is not None:
+            from ..runtime.cache import budget
+
+            budget.trim(made)  # not with the lock held: other functions are asked to give way
         entry, hidden = found
         self._learn(entry, args, kwargs)
         return self._enter(entry, call, hidden)
@@ -396,6 +401,11 @@ class JitFunction:
             self._fast.clear()  # it refills from the buckets
             self._install()
         bucket.entries = [entry, *bucket.entries][:_ENTRIES]
+        entry.owner = weakref.ref(self)
+        if self._options["backend"] == "native":
+            from ..runtime.cache import budget
+
+            budget.add(entry)
         if entry.check() is None:
             self._warn(bucket, entry.outside)
         return entry
@@ -505,6 +515,18 @@ class JitFunction:
             self._bound.clear()
             self._misses = 0
             self._install()
+
+    def _evict(self, entry: Entry) -> bool:
+        """Forget one specialisation, unless another thread is making one."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            for bucket in self._buckets.values():
+                bucket.entries = [other for other in bucket.entries if other is not entry]
+            self._install()
+        finally:
+            self._lock.release()
+        return True
 
     def _fingerprint(self) -> dict[str, Any]:
         """What a function that calls this one depends on (see `fingerprint`)."""
