@@ -189,12 +189,25 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
         unroll = min(unroll, 2)
     width = lanes * unroll
     if plan.mode == "outer":
-        longest = plan.outer.vars[-1].extent
+        trips = [(plan.outer.vars[-1].extent, nodes + 1)]
     else:
-        longest = max((v.vars[-1].extent for v in plan.inner if v.vars), default=1)
+        trips = [
+            (loops.vars[-1].extent, sum(plan.surveys[s].size + 1 for s in nest.stages))
+            for nest, loops in zip(kernel.nests, plan.inner, strict=True)
+            if loops.vars
+        ]
+    longest = max([n for n, _ in trips], default=1)
     while width >= 2 * longest and width > 1:
         width //= 2
+    # Short nests beside long ones: lanes that are off in all of them are work and code for nothing.
+    while width > lanes and _padded(trips, width) > 1.1 * _padded(trips, width // 2):
+        width //= 2
     return width
+
+
+def _padded(trips: Sequence[tuple[int, int]], width: int) -> int:
+    """Work in lanes for loops of (trips, nodes), the lanes that are off counted too."""
+    return sum(-(-n // width) * width * nodes for n, nodes in trips)
 
 
 def _in_flight(nodes: int) -> int:

@@ -89,8 +89,9 @@ def load_compiler() -> None:
     Called when the first function is decorated, so that the first call only traces and compiles.
     """
     from ..codegen import compile as _  # noqa: F401
-    from ..ir import passes  # noqa: F401
+    from ..ir import passes
 
+    passes.prepare()
     engine_for(host_target())
     load_native_calls()
 

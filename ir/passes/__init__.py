@@ -20,7 +20,7 @@ from .fold import fold_constants
 from .hash import canonical_key
 from .hoist import hoist_invariants
 from .inline_calls import inline_calls
-from .simplify import simplify, simplify_fast
+from .simplify import exact_rules, simplify, simplify_fast
 from .split_complex import split_complex
 
 __all__ = [
@@ -46,6 +46,11 @@ PIPELINE: tuple[Pass, ...] = (
     eliminate_dead_code,
     hoist_invariants,
 )
+
+
+def prepare() -> None:
+    """Make the table of rules, so that the first `optimise` finds it."""
+    exact_rules()
 
 
 def optimise(graph: Graph, *, verify: bool = False, fastmath: bool = False) -> Graph:

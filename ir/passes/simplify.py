@@ -25,7 +25,7 @@ def simplify(graph: Graph) -> Graph:
 
     What became unused stays, for dead code elimination to drop.
     """
-    return rewrite(graph, _exact())
+    return rewrite(graph, exact_rules())
 
 
 def simplify_fast(graph: Graph) -> Graph:
@@ -42,7 +42,7 @@ def simplify_fast(graph: Graph) -> Graph:
 
 
 @functools.cache
-def _exact() -> RuleTable:
+def exact_rules() -> RuleTable:
     return RuleTable([*ALGEBRA, *MOVEMENT, *REDUCTIONS, *FOLDING, *CONTROL])
 
 

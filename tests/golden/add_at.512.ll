@@ -12,13 +12,11 @@ for0:
   %i3c = icmp slt i64 %i3, 40
   br i1 %i3c, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 8
-  %v5 = select i1 %v4, i64 %i3, i64 8
-  %v6 = getelementptr double, ptr %p0, i64 %v5
-  %v7 = load <32 x double>, ptr %v6, align 8
-  %v8 = getelementptr double, ptr %p1, i64 %v5
-  store <32 x double> %v7, ptr %v8, align 8
-  %i3n = add nsw i64 %i3, 32
+  %v4 = getelementptr double, ptr %p0, i64 %i3
+  %v5 = load <8 x double>, ptr %v4, align 8
+  %v6 = getelementptr double, ptr %p1, i64 %i3
+  store <8 x double> %v5, ptr %v6, align 8
+  %i3n = add nsw i64 %i3, 8
   br label %for0
 end2:
   ret void

@@ -8,30 +8,28 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end8 ]
+  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end6 ]
   %i3c = icmp slt i64 %i3, 20
   br i1 %i3c, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 4
-  %v5 = select i1 %v4, i64 %i3, i64 4
-  br label %for6
-for6:
-  %i9 = phi i64 [ 0, %do1 ], [ %i9n, %do7 ]
-  %a10 = phi <16 x double> [ splat (double 0x0000000000000000), %do1 ], [ %v15, %do7 ]
-  %i9c = icmp slt i64 %i9, 100
-  br i1 %i9c, label %do7, label %end8
-do7:
-  %v11 = mul i64 %i9, 20
-  %v12 = add i64 %v11, %v5
-  %v13 = getelementptr double, ptr %p0, i64 %v12
-  %v14 = load <16 x double>, ptr %v13, align 8
-  %v15 = fadd <16 x double> %a10, %v14
-  %i9n = add nsw i64 %i9, 1
-  br label %for6
-end8:
-  %v16 = getelementptr double, ptr %p1, i64 %v5
-  store <16 x double> %a10, ptr %v16, align 8
-  %i3n = add nsw i64 %i3, 16
+  br label %for4
+for4:
+  %i7 = phi i64 [ 0, %do1 ], [ %i7n, %do5 ]
+  %a8 = phi <4 x double> [ splat (double 0x0000000000000000), %do1 ], [ %v13, %do5 ]
+  %i7c = icmp slt i64 %i7, 100
+  br i1 %i7c, label %do5, label %end6
+do5:
+  %v9 = mul i64 %i7, 20
+  %v10 = add i64 %v9, %i3
+  %v11 = getelementptr double, ptr %p0, i64 %v10
+  %v12 = load <4 x double>, ptr %v11, align 8
+  %v13 = fadd <4 x double> %a8, %v12
+  %i7n = add nsw i64 %i7, 1
+  br label %for4
+end6:
+  %v14 = getelementptr double, ptr %p1, i64 %i3
+  store <4 x double> %a8, ptr %v14, align 8
+  %i3n = add nsw i64 %i3, 4
   br label %for0
 end2:
   ret void

@@ -1,6 +1,6 @@
 !0 = !{!"branch_weights", i32 1, i32 2000}
-declare <16 x double> @llvm.masked.gather.v16f64.v16p0(<16 x ptr>, <16 x i1>, <16 x double>)
-declare i16 @llvm.cttz.i16(i16, i1)
+declare <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr>, <4 x i1>, <4 x double>)
+declare i4 @llvm.cttz.i4(i4, i1)
 define internal void @gather_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
 entry:
   %p0a = getelementptr ptr, ptr %ctx, i64 0
@@ -17,20 +17,20 @@ for0:
   %i3c = icmp slt i64 %i3, 33
   br i1 %i3c, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 17
-  %v5 = select i1 %v4, i64 %i3, i64 17
+  %v4 = icmp slt i64 %i3, 29
+  %v5 = select i1 %v4, i64 %i3, i64 29
   %v6 = getelementptr i64, ptr %p0, i64 %v5
-  %v7 = load <16 x i64>, ptr %v6, align 8
-  %v8 = icmp slt <16 x i64> %v7, zeroinitializer
-  %v9 = add <16 x i64> %v7, splat (i64 50)
-  %v10 = select <16 x i1> %v8, <16 x i64> %v9, <16 x i64> %v7
-  %v11 = icmp uge <16 x i64> %v10, splat (i64 50)
-  %v12 = bitcast <16 x i1> %v11 to i16
-  %v13 = icmp ne i16 %v12, 0
+  %v7 = load <4 x i64>, ptr %v6, align 8
+  %v8 = icmp slt <4 x i64> %v7, zeroinitializer
+  %v9 = add <4 x i64> %v7, splat (i64 50)
+  %v10 = select <4 x i1> %v8, <4 x i64> %v9, <4 x i64> %v7
+  %v11 = icmp uge <4 x i64> %v10, splat (i64 50)
+  %v12 = bitcast <4 x i1> %v11 to i4
+  %v13 = icmp ne i4 %v12, 0
   br i1 %v13, label %bad14, label %good15, !prof !0
 bad14:
-  %v16 = call i16 @llvm.cttz.i16(i16 %v12, i1 true)
-  %v17 = extractelement <16 x i64> %v7, i16 %v16
+  %v16 = call i4 @llvm.cttz.i4(i4 %v12, i1 true)
+  %v17 = extractelement <4 x i64> %v7, i4 %v16
   %v18 = getelementptr i64, ptr %status, i64 0
   %v19 = getelementptr i64, ptr %status, i64 1
   %v20 = getelementptr i64, ptr %status, i64 7
@@ -46,13 +46,13 @@ bad14:
   store i64 %v27, ptr %v20, align 8
   br label %good15
 good15:
-  %v28 = select <16 x i1> %v11, <16 x i64> zeroinitializer, <16 x i64> %v10
-  %v29 = add <16 x i64> splat (i64 0), %v28
-  %v30 = getelementptr double, ptr %p1, <16 x i64> %v29
-  %v31 = call <16 x double> @llvm.masked.gather.v16f64.v16p0(<16 x ptr> align 8 %v30, <16 x i1> splat (i1 true), <16 x double> zeroinitializer)
+  %v28 = select <4 x i1> %v11, <4 x i64> zeroinitializer, <4 x i64> %v10
+  %v29 = add <4 x i64> splat (i64 0), %v28
+  %v30 = getelementptr double, ptr %p1, <4 x i64> %v29
+  %v31 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v30, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
   %v32 = getelementptr double, ptr %p2, i64 %v5
-  store <16 x double> %v31, ptr %v32, align 8
-  %i3n = add nsw i64 %i3, 16
+  store <4 x double> %v31, ptr %v32, align 8
+  %i3n = add nsw i64 %i3, 4
   br label %for0
 end2:
   ret void

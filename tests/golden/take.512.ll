@@ -1,6 +1,6 @@
 !0 = !{!"branch_weights", i32 1, i32 2000}
-declare <32 x double> @llvm.masked.gather.v32f64.v32p0(<32 x ptr>, <32 x i1>, <32 x double>)
-declare i32 @llvm.cttz.i32(i32, i1)
+declare <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr>, <8 x i1>, <8 x double>)
+declare i8 @llvm.cttz.i8(i8, i1)
 define internal void @gather_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
 entry:
   %p0a = getelementptr ptr, ptr %ctx, i64 0
@@ -17,20 +17,20 @@ for0:
   %i3c = icmp slt i64 %i3, 33
   br i1 %i3c, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 1
-  %v5 = select i1 %v4, i64 %i3, i64 1
+  %v4 = icmp slt i64 %i3, 25
+  %v5 = select i1 %v4, i64 %i3, i64 25
   %v6 = getelementptr i64, ptr %p0, i64 %v5
-  %v7 = load <32 x i64>, ptr %v6, align 8
-  %v8 = icmp slt <32 x i64> %v7, zeroinitializer
-  %v9 = add <32 x i64> %v7, splat (i64 50)
-  %v10 = select <32 x i1> %v8, <32 x i64> %v9, <32 x i64> %v7
-  %v11 = icmp uge <32 x i64> %v10, splat (i64 50)
-  %v12 = bitcast <32 x i1> %v11 to i32
-  %v13 = icmp ne i32 %v12, 0
+  %v7 = load <8 x i64>, ptr %v6, align 8
+  %v8 = icmp slt <8 x i64> %v7, zeroinitializer
+  %v9 = add <8 x i64> %v7, splat (i64 50)
+  %v10 = select <8 x i1> %v8, <8 x i64> %v9, <8 x i64> %v7
+  %v11 = icmp uge <8 x i64> %v10, splat (i64 50)
+  %v12 = bitcast <8 x i1> %v11 to i8
+  %v13 = icmp ne i8 %v12, 0
   br i1 %v13, label %bad14, label %good15, !prof !0
 bad14:
-  %v16 = call i32 @llvm.cttz.i32(i32 %v12, i1 true)
-  %v17 = extractelement <32 x i64> %v7, i32 %v16
+  %v16 = call i8 @llvm.cttz.i8(i8 %v12, i1 true)
+  %v17 = extractelement <8 x i64> %v7, i8 %v16
   %v18 = getelementptr i64, ptr %status, i64 0
   %v19 = getelementptr i64, ptr %status, i64 1
   %v20 = getelementptr i64, ptr %status, i64 7
@@ -46,13 +46,13 @@ bad14:
   store i64 %v27, ptr %v20, align 8
   br label %good15
 good15:
-  %v28 = select <32 x i1> %v11, <32 x i64> zeroinitializer, <32 x i64> %v10
-  %v29 = add <32 x i64> splat (i64 0), %v28
-  %v30 = getelementptr double, ptr %p1, <32 x i64> %v29
-  %v31 = call <32 x double> @llvm.masked.gather.v32f64.v32p0(<32 x ptr> align 8 %v30, <32 x i1> splat (i1 true), <32 x double> zeroinitializer)
+  %v28 = select <8 x i1> %v11, <8 x i64> zeroinitializer, <8 x i64> %v10
+  %v29 = add <8 x i64> splat (i64 0), %v28
+  %v30 = getelementptr double, ptr %p1, <8 x i64> %v29
+  %v31 = call <8 x double> @llvm.masked.gather.v8f64.v8p0(<8 x ptr> align 8 %v30, <8 x i1> splat (i1 true), <8 x double> zeroinitializer)
   %v32 = getelementptr double, ptr %p2, i64 %v5
-  store <32 x double> %v31, ptr %v32, align 8
-  %i3n = add nsw i64 %i3, 32
+  store <8 x double> %v31, ptr %v32, align 8
+  %i3n = add nsw i64 %i3, 8
   br label %for0
 end2:
   ret void
