@@ -13,11 +13,17 @@ with other pointers. An origin is the least constant offset among the accesses t
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from .index import Data, Div, Index, Mod, Var
 from .kernel import Access, Array, Bound, Demand, Kernel, Stage
 from .scalar import Expr, LoopBody, Unique
+
+# All other fields of a stage are part of its key as they are.
+_SPECIAL = frozenset(("array", "dims", "value", "index", "reads", "ops", "loc", "cost"))
+_PLAIN = attrgetter(*[f.name for f in fields(Stage) if f.name not in _SPECIAL])
 
 
 class Signature(NamedTuple):
@@ -80,17 +86,12 @@ class _Walk:
             self._vars.setdefault(var, len(self._vars))
         value = self._expr(stage.value)
         return (
-            stage.action,
-            stage.op,
-            stage.kept,
+            _PLAIN(stage),
             tuple([(self._vars[v], v.extent) for v in stage.dims]),
             value,
             self._access(stage.array, stage.index),
             tuple([self._access(a.array, a.index) for a in stage.reads]),
             tuple(stage.ops),
-            stage.chunks,
-            stage.whole,
-            stage.ordered,
         )
 
     # Expressions: each one is a number, and a tuple of what it is and of the numbers it is made from.

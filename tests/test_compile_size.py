@@ -153,7 +153,7 @@ class EveryKernel(EntryEmitter):
         EveryKernel.shared += 1
         texts = {name: text for text, name in self.functions.items()}
         self.elementwise = copy.deepcopy(self.elementwise)
-        name, plan, _ = self._emit(step, signature(step))
+        name, plan, _ = self._emit(step, signature(step), None)
         assert plan.range == self.schedules[-1][1].range
         if "fastcc" not in texts[step.name]:  # which functions are called depends on those before
             assert name == step.name
