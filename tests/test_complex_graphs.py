@@ -100,10 +100,9 @@ class Draw:
             return b.gather(x, index, axes=(axis,), mode="check")
         if kind == "sort":
             return b.sort(x, axis=axis, stable=True)
-        step = [x.type, x.tensor.with_shape(x.shape[1:])]
-        row = TensorType(x.shape[1:], x.dtype)
+        row = x.tensor.with_shape(x.shape[1:])
         body = region(
-            "body", [row, step[1]], lambda b, c, v: [b.mul(b.add(c, v), b.full_like(c, 0.5)), c]
+            "body", [row, row], lambda b, c, v: [b.mul(b.add(c, v), b.full_like(c, 0.5)), c]
         )
         init = b.zeros(row)
         attrs = {
