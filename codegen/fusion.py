@@ -238,6 +238,8 @@ def vector_mode(stage: Stage, outer: int) -> str:
     if not outer_vars or stage.action == "update":
         return "inner"
     along_inner, along_outer = inner_vars[-1], outer_vars[-1]
+    if stage.chunks is not None and along_outer is stage.dims[stage.chunks.axis]:
+        return "inner"  # chunks differ in length, lanes may not
     score = 0
     for access in stage.reads:
         flat = linear(access.index, access.array.strides)

@@ -21,7 +21,7 @@ from .blocking import panels, tile_for
 from .index import Index, Var, contiguous_strides, delinearise, linear, of_var
 from .kernel import Access, Array, Chunks, Matmul, Stage
 from .lower import Lowering, indices, lowering, variables
-from .lower_reductions import sum_partials
+from .lower_chunks import sum_partials
 from .pointwise import index_value
 from .scalar import compare, const, select
 

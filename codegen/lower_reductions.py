@@ -1,10 +1,4 @@
-"""Lowering of reductions and scans.
-
-A reduction with few results and many elements goes by chunks, whose partial results are reduced then. So
-all cores work, and the result is the same for any number of them:
-
-    before: s = sum(x: 2000 x 2000)     after: p[c] = sum of rows 8c .. 8c+7;  s = sum(p)
-"""
+"""Lowering of reductions and scans. Those with few results and many elements go by `lower_chunks`."""
 
 from __future__ import annotations
 
@@ -13,20 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..ir.graph import Op, Value
-from .index import Index, Var, contiguous_strides, linear, of_var
-from .kernel import Access, Array, Chunks, Stage
+from .index import Var, contiguous_strides, linear, of_var
+from .kernel import Access, Array, Stage
 from .lower import Lowering, indices, lowering, variables
-from .pointwise import Pointwise
-from .scalar import Expr, const
-from .schedule import collapse
-from .survey import survey
+from .lower_chunks import CHUNK, reduce_by_chunks, reduce_to, search_by_chunks
+from .scalar import const
 
 IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
-CHUNK = 1 << 14  # elements that one partial result covers, at the least
-MOST = 1024  # partial results per result
 ALIGN_BYTES = 1 << 17  # arrays that do not stay in the nearer caches
-SHORT = 8  # a loop too short to be vectorised if there is a longer one
 
 
 @lowering("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
@@ -112,101 +101,19 @@ def _reduce_aligned(low: Lowering, op: Op) -> None:
         dims = variables(op.result.shape)
         identity = const(IDENTITIES[op.name], op.result.dtype)
         low.emit(low.point(), Stage(array, dims, identity, ops=[op.name], loc=op.loc))
-    elif n >= 4 * CHUNK and rows * 8 < n and not op.name.startswith("arg"):
-        _split_reduction(low, op, kept, axes, array)
+    elif n >= 4 * CHUNK and rows * 8 < n:
+        if op.name.startswith("arg"):
+            search_by_chunks(low, op, kept, axes[0], array)
+        else:
+            reduce_by_chunks(low, op, kept, axes, array)
     else:
         outer = [Var(f"i{d}", source.shape[d]) for d in kept]
         inner = [Var(f"r{d}", source.shape[d]) for d in axes]
         by_axis = dict(zip([*kept, *axes], [*outer, *inner], strict=True))
         p = low.point()
         expr = p.at(source, tuple(of_var(by_axis[d]) for d in range(len(source.shape))))
-        _reduce(low, op, p, array, (*outer, *inner), len(outer), expr)
+        reduce_to(low, op, p, array, (*outer, *inner), len(outer), expr)
     low.arrays[op.result] = array
-
-
-def _reduce(
-    low: Lowering, op: Op, p: Pointwise, array: Array, dims: tuple[Var, ...], kept: int, expr: Expr
-) -> None:
-    stage = Stage(array, dims, expr, "reduce", op.name, kept, loc=op.loc, ops=[op.name])
-    low.emit(p, stage)
-
-
-def _split_reduction(low: Lowering, op: Op, kept: list[int], axes: list[int], array: Array) -> None:
-    """Fill `array` with the reduction `op` of its operand over `axes`."""
-    source = op.operands[0]
-    rows = [Var(f"i{d}", source.shape[d]) for d in kept]
-    at_rows = dict(zip(kept, map(of_var, rows), strict=True))
-    loops, env = _walk(low, op, at_rows, axes)
-    extents = [v.extent for v in loops]
-    rest = [math.prod(extents[k + 1 :]) for k in range(len(loops))]
-    chunk = max(CHUNK // max(math.prod(v.extent for v in rows), 1) // 64 * 64, 64)
-    while math.prod(extents) > MOST * chunk:
-        chunk *= 2
-    cut = next(k for k, n in enumerate(rest) if n <= chunk)  # the loop that chunks are cut from
-    length = min(chunk // rest[cut], extents[cut])
-    count = -(-extents[cut] // length)
-    if rest[cut] > 1:  # evenly; but chunks of a loop of vectors are whole vectors
-        length = -(-extents[cut] // count)
-        count = -(-extents[cut] // length)
-    c, r = Var("c", count), Var("r", length)
-    step = {loops[cut]: of_var(c) * length + of_var(r)}
-    where = at_rows | {d: i.substitute(step) for d, i in env.items()}
-    p = low.point()
-    expr = p.at(source, tuple(where[d] for d in range(len(source.shape))))
-    heads = [*loops[:cut], c]
-    partial = Array(
-        (*(v.extent for v in heads), *(v.extent for v in rows)), array.dtype, name="partial"
-    )
-    dims = (*heads, *rows, r, *loops[cut + 1 :])
-    stage = Stage(
-        partial, dims, expr, "reduce", op.name, len(heads) + len(rows), loc=op.loc, ops=[op.name]
-    )
-    if count * length != extents[cut]:
-        stage.chunks = Chunks(cut, length, extents[cut])
-    stage.partial = len(heads)
-    low.emit(p, stage)
-    _reduce_partials(low, op, op.name, partial, array)
-
-
-def sum_partials(low: Lowering, op: Op, partial: Array, array: Array) -> None:
-    """Sum partial results over their leading dims into `array`."""
-    _reduce_partials(low, op, "sum", partial, array)
-
-
-def _reduce_partials(low: Lowering, op: Op, fold: str, partial: Array, array: Array) -> None:
-    results = variables(array.shape)
-    again = variables(partial.shape[: len(partial.shape) - len(results)])
-    p = low.point()
-    expr = p.load(partial, (*indices(again), *indices(results)), None)
-    stage = Stage(
-        array, (*results, *again), expr, "reduce", fold, len(results), loc=op.loc, ops=[fold]
-    )
-    low.emit(p, stage)
-
-
-def _walk(
-    low: Lowering, op: Op, rows: dict[int, Index], axes: list[int]
-) -> tuple[list[Var], dict[int, Index]]:
-    """Loops over the elements of one result, in the order that suits memory, and each axis in them.
-
-    Neighbouring loops that every access walks as one are one.
-    """
-    source = op.operands[0]
-    by_axis = {d: Var(f"r{d}", source.shape[d]) for d in axes}
-    where = rows | {d: of_var(v) for d, v in by_axis.items()}
-    p = low.point()
-    expr = p.at(source, tuple(where[d] for d in range(len(source.shape))))
-    found = survey(Stage(Array((), op.result.dtype), tuple(by_axis.values()), expr, kept=0)).indices
-    strides = {d: sum(abs(flat.coeff(v)) for flat in found) for d, v in by_axis.items()}
-    order = [by_axis[d] for d in sorted(axes, key=lambda d: -strides[d])]
-    loops = collapse(order, found)
-    env = {d: loops.env[v] for d, v in by_axis.items()}
-    walk = list(loops.vars)
-    longest = max(walk, key=lambda v: v.extent)
-    if walk[-1].extent < SHORT:
-        walk.remove(longest)
-        walk.append(longest)
-    return walk, env
 
 
 @lowering(*SCANS)

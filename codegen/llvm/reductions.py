@@ -7,19 +7,20 @@ that a sum does not depend on anything but the shape and the target's vector wid
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...ir.types import I64
-from ..index import Var, linear, of_var
+from ...ir.types import I32, I64
+from ..index import Var, contiguous_strides, linear, of_var
 from ..kernel import Stage
 from ..math import EXPANSIONS
-from ..pointwise import index_value
 from ..scalar import DType, Expr, Unique, convert, eq, fma, ne, select, var
-from .instructions import constant, type_text
+from .indices import iota
+from .instructions import SCALAR_TYPES, constant, type_text
 from .loops import Carried
 from .scalars import Operand, ScalarEmitter
 
@@ -151,7 +152,11 @@ class Fold(Reduction):
 
 
 class ArgFold(Reduction):
-    """argmax, argmin: the best value so far and its index; NaN beats all, the first of equals wins."""
+    """argmax, argmin: the best value so far and its index; NaN beats all, the first of equals wins.
+
+    A lane keeps the index that lane 0 had then: one number for the whole vector, as wide as the values
+    are. What a lane starts with is no better than any element, and its index is the lane's first.
+    """
 
     def __init__(
         self, e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
@@ -160,13 +165,29 @@ class ArgFold(Reduction):
         value = stage.value
         self.value = convert(value, np.dtype(np.uint8)) if value.dtype.kind == "b" else value
         shape = tuple(v.extent for v in dims)
-        strides = [int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape))]
-        self.index = index_value(linear([of_var(v) for v in dims], strides))
-        self.dtypes = [self.value.dtype, I64]
-        self.starts = [0, -1]  # an index of -1: nothing seen yet
+        self.index = linear([of_var(v) for v in dims], contiguous_strides(shape))
+        narrow = math.prod(shape) < 2**31 and self.value.dtype.itemsize <= 4
+        self.dtypes = [self.value.dtype, I32 if narrow else I64]
+        op = "max" if stage.op == "argmax" else "min"
+        self.starts = [identity(op, self.value.dtype), 0]
+        self.here = Unique("here")
+
+    def combine(self, old: Sequence[Carried]) -> list[Carried]:
+        e = self.e
+        at = e.index_text(self.index)
+        if self.dtypes[1] == I32:
+            at = e.value_of(f"trunc i64 {at} to i32")
+        e.bind(self.here, at, uniform=True)
+        return super().combine(old)
 
     def take(self, *carry: Expr) -> list[Expr]:
-        return self.merge(*carry, self.value, self.index)
+        best, at = carry
+        value = self.value
+        better = value > best if self.stage.op == "argmax" else value < best
+        if value.dtype.kind == "f":
+            worse = value <= best if self.stage.op == "argmax" else value >= best
+            better = ~worse & eq(best, best)  # NaN is not worse; nothing is better than NaN
+        return [select(better, value, best), select(better, var(self.here, self.dtypes[1]), at)]
 
     def merge(self, *carries: Expr) -> list[Expr]:
         best, at, value, index = carries
@@ -176,9 +197,20 @@ class ArgFold(Reduction):
             nan, best_nan = ne(value, value), ne(best, best)
             better = (better | nan) & ~best_nan
             same = same | (nan & best_nan)
-        take = (at < 0) | better | (same & (index < at))
-        take = take & (index >= 0)
+        take = better | (same & (index < at))
         return [select(take, value, best), select(take, index, at)]
+
+    def finish(self, ends: Sequence[Carried]) -> Operand:
+        if self.vector and not self.lanewise:
+            e, (best, at) = self.e, ends
+            scalar = SCALAR_TYPES[self.dtypes[1]]
+            place = e.value_of(f"add {at.type} {at.text}, {iota(e.width, scalar)}")
+            ends = [best, at._replace(text=place)]
+        return super().finish(ends)
+
+    def result(self, operand: Operand) -> Operand:
+        function = lambda at: [convert(at, I64)]  # noqa: E731
+        return apply(self.e, function, [operand], self.dtypes[1:])[0]
 
 
 def reduction(
