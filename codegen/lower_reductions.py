@@ -24,6 +24,11 @@ def _reduction(low: Lowering, op: Op) -> None:
         _reduce_aligned(low, op)
 
 
+def _many(elements: int) -> bool:
+    """Enough for several chunks: elements of one result, or of all that a vector covers."""
+    return elements >= 4 * CHUNK
+
+
 @contextmanager
 def _aligned(low: Lowering, source: Value) -> Iterator[None]:
     """Copies of large arrays whose fastest axis is not that of the others that `source` is made of.
@@ -95,13 +100,14 @@ def _reduce_aligned(low: Lowering, op: Op) -> None:
     axes = sorted(op.attrs["axes"] if "axes" in op.attrs else (op.attrs["axis"],))
     kept = [d for d in range(len(source.shape)) if d not in axes]
     array = low.array_for(op.result)
+    last = len(source.shape) - 1
     n = math.prod(source.shape[d] for d in axes)
     rows = math.prod(source.shape[d] for d in kept)
     if n == 0:
         dims = variables(op.result.shape)
         identity = const(IDENTITIES[op.name], op.result.dtype)
         low.emit(low.point(), Stage(array, dims, identity, ops=[op.name], loc=op.loc))
-    elif n >= 4 * CHUNK and rows * 8 < n:
+    elif rows * 8 < n and _many(n if last in axes else n * rows):
         if op.name.startswith("arg"):
             search_by_chunks(low, op, kept, axes[0], array)
         else:
