@@ -121,7 +121,7 @@ def test_small_standardise_is_one_kernel():
 def test_large_standardise_is_parallel():
     """Means of a large array go by chunks; nothing waits for one core."""
     found = kernels(standardise, sample((2000, 700), "f4"))
-    assert sum(k.parallel for k in found) >= 3
+    assert sum(k.parallel for k in found) >= 2, "the moments in one pass, the result in another"
     assert len(found) <= 5
 
 
