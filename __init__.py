@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .ir.text import parse_graph as parse_graph
     from .runtime.config import config as config
+    from .runtime.pool import threads as threads
     from .tracer import errors as errors
     from .tracer import tree as tree
     from .tracer.associative import associative_scan as associative_scan
@@ -97,6 +98,7 @@ _HOMES = {
     "scan": "tracer.scans",
     "stop_gradient": "tracer.transforms",
     "switch": "tracer.control",
+    "threads": "runtime.pool",
     "value_and_grad": "tracer.transforms",
     "vectorize": "tracer.vectorize",
     "vjp": "tracer.transforms",

@@ -26,6 +26,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from .engine import lock
 from .host import host_target
@@ -168,6 +169,42 @@ def set_threads(threads: int) -> None:
     _asked = _checked(threads)
     if _pool is not None:
         _pool.set_threads(threads)
+
+
+class threads:
+    """`jt.threads(n)`: kernels run on at most `n` threads, the caller included, from now on.
+
+        jt.threads(2)
+        with jt.threads(1):         until the end of the block
+            ...
+
+    The setting is the process's. Blocks may nest, and those of several Python threads may overlap: the
+    one entered last counts, and after all of them what was set before the first.
+    """
+
+    _open: ClassVar[list[threads]] = []
+    _outside: ClassVar[int] = 1
+
+    def __init__(self, n: int) -> None:
+        self.n = _checked(n)
+        self._before = get_threads()
+        set_threads(n)
+
+    def __enter__(self) -> threads:
+        with lock:
+            if not threads._open:
+                threads._outside = self._before
+            threads._open.append(self)
+            set_threads(self.n)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with lock:
+            threads._open.remove(self)
+            set_threads(threads._open[-1].n if threads._open else threads._outside)
+
+    def __repr__(self) -> str:
+        return f"jt.threads({self.n})"
 
 
 def get_threads() -> int:

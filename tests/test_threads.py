@@ -14,6 +14,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+import jitney as jt
 from jitney.codegen.target import Target
 from jitney.runtime import pool
 from jitney.runtime.engine import engine_for, host_engine
@@ -387,3 +388,49 @@ def test_the_pool_compiles_for(triple: str, real: bool) -> None:
     assert supported(triple) is real
     text = engine_for(target).asm(pool_ir(target))
     assert "jitney_parallel_for" in text and ("syscall" in text) is real
+
+
+@needs_pool
+def test_threads_as_setting_and_block():
+    before = pool.get_threads()
+    try:
+        jt.threads(3)
+        assert pool.get_threads() == 3
+        with jt.threads(1) as one, jt.threads(2):
+            assert (one.n, pool.get_threads()) == (1, 2)
+        assert pool.get_threads() == 3
+        with pytest.raises(ZeroDivisionError), jt.threads(1):
+            1 / 0  # noqa: B018
+        assert pool.get_threads() == 3
+        for wrong in (0, -1, 10**6):
+            with pytest.raises(ValueError, match="number of threads"):
+                jt.threads(wrong)
+        with pytest.raises(TypeError):
+            jt.threads(1.5)  # type: ignore[arg-type]
+    finally:
+        pool.set_threads(before)
+
+
+@needs_pool
+def test_blocks_of_several_threads_overlap():
+    before = pool.get_threads()
+    first, second = threading.Event(), threading.Event()
+
+    def other():
+        with jt.threads(4):
+            first.set()
+            second.wait(10)
+
+    thread = threading.Thread(target=other)
+    try:
+        with jt.threads(1):
+            thread.start()
+            assert first.wait(10)
+            assert pool.get_threads() == 4
+        assert pool.get_threads() == 4, "the other block still counts"
+        second.set()
+        thread.join()
+        assert pool.get_threads() == before
+    finally:
+        second.set()
+        pool.set_threads(before)
