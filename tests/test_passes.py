@@ -32,6 +32,7 @@ from jitney.ir.passes import (
     patterns,
     simplify,
     simplify_fast,
+    sink_views,
 )
 from jitney.ir.text import parse_graph, print_graph
 from jitney.ir.types import DTYPE_NAMES, F32, F64, TensorType, type_of
@@ -81,7 +82,11 @@ def test_docstring_example(run: Callable[[Graph], Graph]) -> None:
 
 
 def test_pipeline_is_the_documented_passes() -> None:
-    with_regions = {inline_calls, hoist_invariants}  # too wide for two columns; tested below
+    with_regions = {
+        inline_calls,
+        hoist_invariants,
+        sink_views,
+    }  # too wide for two columns; tested below
     assert set(PIPELINE) <= {*PASSES, *with_regions}
 
 
@@ -697,3 +702,48 @@ def test_networkx() -> None:
     assert net.number_of_edges() == sum(len(op.operands) for op in graph.ops) + 1
     assert {d["nbytes"] for _, _, d in net.edges(data=True)} == {32}
     assert net.nodes["op", 0]["name"] == "add"
+
+
+SUNK = """graph f(%x: f32[9,4], %w: f32[4]) -> f32[4] {{
+  {outside}
+  %s = scan {x}, %w consts=1 carries=1 length=3 reverse=false : f32[4] {{
+    graph body({param}, %c: f32[4]) -> f32[4] {{
+      {inside}
+      %r = dot %x, %c contract=[[1],[0]] batch=[[],[]] : f32[9]
+      %d = dot %t, %r contract=[[1],[0]] batch=[[],[]] : f32[4]
+      return {result}
+    }}
+  }}
+  return %s
+}}"""
+
+
+def test_views_that_contractions_read_are_taken_in_the_loop() -> None:
+    t = "%t = transpose %x perm=[1,0] : f32[4,9]"
+    both = SUNK.replace("consts=1", "consts=2")
+    before = both.format(
+        outside=t, x="%x, %t", param="%x: f32[9,4], %t: f32[4,9]", inside="", result="%d"
+    )
+    got = sink_views(parse_graph(before))
+    verify(got)
+    (loop,) = got.ops
+    assert loop.name == "scan"
+    assert [op.name for op in loop.regions[0].ops] == ["transpose", "dot", "dot"]
+    x, w = np.arange(36, dtype="f4").reshape(9, 4) / 9, np.ones(4, "f4")
+    for one_, other in zip(
+        evaluate(got, [x, w]), evaluate(parse_graph(before), [x, w]), strict=True
+    ):
+        np.testing.assert_array_equal(one_, other)
+
+
+def test_views_that_something_else_reads_stay() -> None:
+    both = SUNK.replace("consts=1", "consts=2")
+    text = both.format(
+        outside="%t = transpose %x perm=[1,0] : f32[4,9]",
+        x="%x, %t",
+        param="%x: f32[9,4], %t: f32[4,9]",
+        inside="%u = sum %t axes=[1] : f32[4]",
+        result="%d",
+    )
+    graph = parse_graph(text)
+    assert sink_views(graph) is graph

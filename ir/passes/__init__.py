@@ -21,6 +21,7 @@ from .hash import canonical_key
 from .hoist import hoist_invariants
 from .inline_calls import inline_calls
 from .simplify import exact_rules, simplify, simplify_fast
+from .sink import sink_views
 from .split_complex import split_complex
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "optimise",
     "simplify",
     "simplify_fast",
+    "sink_views",
     "split_complex",
 ]
 
@@ -45,6 +47,7 @@ PIPELINE: tuple[Pass, ...] = (
     simplify,  # folds constants and merges common subexpressions in the same walk
     eliminate_dead_code,
     hoist_invariants,
+    sink_views,
 )
 
 
