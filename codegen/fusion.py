@@ -30,6 +30,8 @@ MAX_COST = 1500
 MAX_UNRELATED = 3  # beside the first: they share the loops only, and more of them are the same code
 ROW_BYTES = 1 << 17  # a row's values should stay in the nearer caches
 STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
+MANY_ROWS = 4096  # rows from which what is done with one scalar per row is better done in vectors,
+SHORT_ROW = 32  # and elements of a row for each simple instruction of that
 SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
 
 
@@ -69,6 +71,7 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
             for array in writes:
                 written[array] = len(steps) - 1
     kept = set(keep)
+    steps = [part for s in steps for part in (_apart(s) if isinstance(s, Group) else [s])]
     readers = _readers(steps)
     return [_finish(s, kept, readers) if isinstance(s, Group) else s for s in steps]
 
@@ -277,6 +280,27 @@ def _readers(steps: list[Any]) -> dict[Array, set[int]]:
         for array in _touched(step)[0]:
             readers.setdefault(array, set()).add(position)
     return readers
+
+
+def _apart(group: Group) -> list[Group]:
+    """Split off what a row kernel does with a row's scalars after its last inner loop.
+
+    before: for i: z = sum over k of x[i,k] * w[k]; r[i] = exp(z)       (one exp at a time)
+    after:  for i: z[i] = sum over k of x[i,k] * w[k];   for i: r[i] = exp(z[i])       (vectors)
+
+    That pays if rows are short.
+    """
+    nests, rows = group.nests, math.prod(group.extents)
+    count = next((k for k, n in enumerate(reversed(nests)) if math.prod(n.extents) > 1), 0)
+    if group.mode != "inner" or group.ordered or group.flexible or not count or rows < MANY_ROWS:
+        return [group]
+    tail = [s for n in nests[-count:] for s in n.stages]
+    work = sum(math.prod(n.extents) for n in nests[:-count])
+    if any(s.action != "store" for s in tail) or sum(s.cost for s in tail) * SHORT_ROW < work:
+        return [group]
+    outer = len(group.extents)
+    group.nests = nests[:-count]
+    return [group, Group(group.extents, [Nest(tail, outer)], True, "outer")]
 
 
 def _finish(group: Group, keep: set[Array], readers: dict[Array, set[int]]) -> Kernel:

@@ -301,3 +301,15 @@ def test_units_cover_a_product(m, n, k, batch):
     assert cut.blocks(step) * cut.block >= m > (cut.blocks(step) - 1) * cut.block
     assert cut.groups(step) * cut.group * cut.panel >= n
     assert 1 <= cut.grain(step) <= cut.units(step)
+
+
+def test_scalars_of_many_short_rows_are_computed_in_vectors():
+    def f(x, w):
+        return np.exp(np.tanh(x @ w))
+
+    x, w = numbers((6000, 20), "f4"), numbers(20, "f4") / 5
+    check(f, x, w)
+    kernels = jt.jit(f).lower(x, w).kernels
+    assert [k.extents for k in kernels] == [(6000,), (6000,)]
+    assert "outer loop" in kernels[1].note
+    assert len(jt.jit(f).lower(x[:99], w).kernels) == 1
