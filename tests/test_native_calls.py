@@ -750,6 +750,21 @@ def test_cycles_are_collected() -> None:
     assert [ref() for ref in gone] == [None] * len(gone)
 
 
+def test_code_goes_with_the_function() -> None:
+    weights = np.ones(6)
+    f = jt.jit(lambda x: {"y": x * weights})
+    warm(f, X)
+    (bucket,) = f._buckets.values()
+    gone = [weakref.ref(f), weakref.ref(bucket.entries[0])]
+    del bucket
+    gc.disable()
+    try:
+        del f
+        assert [ref() for ref in gone] == [None, None]
+    finally:
+        gc.enable()
+
+
 def test_a_cleared_object_still_does_not_crash() -> None:
     f = jt.jit(lambda x: x + 1)
     warm(f, X)

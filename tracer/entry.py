@@ -103,7 +103,7 @@ class Entry:
         self.mutated = traced.mutated
         self._run = runnable.run
         self.finish = _finisher(traced)
-        self.fast = self._fast_call()
+        self._direct = self.all_explicit and not (self.mutated or self.scalars)
 
     @property
     def code(self) -> Runnable:
@@ -118,26 +118,16 @@ class Entry:
     def hits(self) -> int:
         return self._hits + sum(program.hits for program in self.programs)
 
-    def _fast_call(self) -> Callable[[Sequence[Any]], Any]:
-        """A function of the leaves alone, with as little as possible between it and the code."""
-        check, run, finish = self.check, self._run, self.finish
-        if self.mutated or self.scalars or not self.all_explicit:
-
-            def general(leaves: Sequence[Any]) -> Any:
-                hidden = check()
-                return STALE if hidden is None else self(leaves, hidden)
-
-            return general
-
-        def direct(leaves: Sequence[Any]) -> Any:
-            hidden = check()
-            if hidden is None:
-                return STALE
-            self._hits += 1
-            given = [*leaves, *hidden]
-            return finish(run(given), given)
-
-        return direct
+    def fast(self, leaves: Sequence[Any]) -> Any:
+        """The result; STALE, and nothing done, if a guard does not hold."""
+        hidden = self.check()
+        if hidden is None:
+            return STALE
+        if not self._direct:
+            return self(leaves, hidden)
+        self._hits += 1
+        given = [*leaves, *hidden]
+        return self.finish(self._run(given), given)
 
     def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
         self._hits += 1

@@ -20,7 +20,7 @@ from . import errors, pytree
 from .application import marking
 from .binding import BoundJitFunction, is_owner
 from .cache_info import CacheInfo, EntryInfo, difference
-from .core import _active, _current
+from .core import _current
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import (
     STALE,
@@ -35,6 +35,7 @@ from .entry import (
 from .errors import complain
 from .lowered import Lowered, explain
 from .outside import Outside, refuse_random
+from .programs import ATTEMPTS, install_programs, learn
 from .purity import compare, random_states
 from .reads import Path
 from .remember import Memory
@@ -48,8 +49,6 @@ _BACKENDS = ("native", "interpreter")
 _SCALARS = frozenset({bool, int, float, complex})
 _ENTRIES = 16  # specialisations kept per signature; they differ in what they read from outside
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
-_PROGRAMS = 64  # call programs per function, over all signatures
-_ATTEMPTS = 8  # at writing a program for an entry
 _WARN_AFTER = 8  # tracings of one signature for changed outside values
 
 
@@ -154,7 +153,7 @@ class JitFunction:
                 if found is not None:
                     try:
                         for entry in found[0].entries:
-                            if self._native and entry.attempts < _ATTEMPTS:
+                            if self._native and entry.attempts < ATTEMPTS:
                                 break  # the long way writes a program
                             result = entry.fast(args)
                             if result is not STALE:
@@ -190,7 +189,7 @@ class JitFunction:
                 leaves = [leaves[i] for i in order]
             try:
                 for entry in bucket.entries:
-                    if self._native and entry.attempts < _ATTEMPTS:
+                    if self._native and entry.attempts < ATTEMPTS:
                         break
                     result = entry.fast(leaves)
                     if result is not STALE:
@@ -232,7 +231,7 @@ class JitFunction:
 
             budget.trim(made)  # not with the lock held: other functions are asked to give way
         entry, hidden = found
-        self._learn(entry, args, kwargs)
+        learn(self, entry, args, kwargs)
         return self._enter(entry, call, hidden)
 
     def _holding(self, bucket: _Bucket) -> tuple[Entry, tuple[Any, ...]] | None:
@@ -251,61 +250,14 @@ class JitFunction:
             self._trace(call)
             raise errors.ReadOnlyError("assignment destination is read-only") from None
 
-    # Calling natively
-
-    def _learn(self, entry: Entry, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Let calls like this one, which is for `entry`, run without Python from now on.
-
-        A call that comes here though there is a program for its like differs in what the program
-        compares by identity, or its program had to make room: the attempts are limited.
-        """
-        if entry.attempts >= _ATTEMPTS or not self._native or entry.check() is None:
-            return
-        from .native_call import NotNative, write_program
-
-        with self._lock:
-            entry.attempts += 1
-            try:
-                program = write_program(entry, args, kwargs, self._leaves)
-            except NotNative:
-                entry.attempts = _ATTEMPTS
-                return
-            entry.programs.append(program)
-            self._programs = [program, *self._programs][:_PROGRAMS]
-            self._install()
-
-    def _install(self) -> None:
-        """The chain of programs tries those that are still wanted, the latest first."""
-        from ..runtime.callable import Gate, install
-
-        if self._native:
-            entries = [e for b in self._buckets.values() for e in b.entries]
-            wanted = {id(program) for entry in entries for program in entry.programs}
-            self._programs = [p for p in self._programs if id(p) in wanted]
-            install(self, [*self._programs, *self._methods()], Gate(_current, _active))
-
-    def _methods(self) -> list[NativeProgram]:
-        """The program that finds the function of an object whose method this is."""
-        if not self._bound:
-            return []
-        from ..runtime.callable import NativeProgram
-        from ..runtime.program import Program
-
-        program = Program()
-        program.forward(self._bound)
-        return [NativeProgram(program)]
-
     def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return self._adapt(self._target)(*args, **kwargs)
 
-    def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """What is called to trace `function`: the function itself, or autograph's twin of it."""
-        if not self._options["autograph"]:
-            return function
-        from .autograph import convert
-
-        adapted: Callable[..., Any] = convert(function)
-        return adapted
+    @property
+    def _adapt(self) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Gives what is called to trace a function: the function itself, or autograph's twin of it.
+        It does not refer to `self`, so that dropping the function drops its code at once."""
+        return _twin if self._options["autograph"] else _identity
 
     @property
     def _raw(self) -> Callable[..., Any]:
@@ -399,7 +351,7 @@ class JitFunction:
         if len(self._buckets) > _SIGNATURES:
             self._buckets.pop(next(iter(self._buckets)))
             self._fast.clear()  # it refills from the buckets
-            self._install()
+            install_programs(self)
         bucket.entries = [entry, *bucket.entries][:_ENTRIES]
         entry.owner = weakref.ref(self)
         if self._options["backend"] == "native":
@@ -514,7 +466,7 @@ class JitFunction:
             self._buckets.clear()
             self._bound.clear()
             self._misses = 0
-            self._install()
+            install_programs(self)
 
     def _evict(self, entry: Entry) -> bool:
         """Forget one specialisation, unless another thread is making one."""
@@ -523,7 +475,7 @@ class JitFunction:
         try:
             for bucket in self._buckets.values():
                 bucket.entries = [other for other in bucket.entries if other is not entry]
-            self._install()
+            install_programs(self)
         finally:
             self._lock.release()
         return True
@@ -558,7 +510,7 @@ class JitFunction:
             child._owner = owner
             bound[key] = (owner, child)
             if len(bound) == 1:
-                self._install()
+                install_programs(self)
             return child
 
     def __repr__(self) -> str:
@@ -661,6 +613,13 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
 
 def _identity(value: Any) -> Any:
     return value
+
+
+def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
+    from .autograph import convert
+
+    adapted: Callable[..., Any] = convert(function)
+    return adapted
 
 
 def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction:
