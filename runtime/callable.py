@@ -84,6 +84,11 @@ class NativeProgram:
         count: int = self._words[HITS]
         return count
 
+    def does_as(self, other: NativeProgram) -> bool:
+        """Whether the two take the same calls (not whether they might)."""
+        first = HITS + 1
+        return bool(self._words[first:] == other._words[first:])
+
 
 class _Chain:
     """The programs of one object, in the order in which they are tried."""

@@ -373,6 +373,15 @@ def test_values_that_python_compares() -> None:
     same(f(X), X * 5)
 
 
+def test_layouts_that_python_copies_get_no_programs() -> None:
+    f = jt.jit(lambda x: x + 1)
+    for _ in range(10):
+        same(f(np.arange(6, dtype=np.longlong)), np.arange(6) + 1)
+        same(f(X.astype(">f8")), X + 1)
+    assert len(f._programs) == 2 and native_hits(f) == 0
+    assert (warm(f, X) == X + 1).all()
+
+
 # In-place
 
 

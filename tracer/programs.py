@@ -20,7 +20,8 @@ def learn(function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: dict
     """Let calls like this one, which is for `entry`, run without Python from now on.
 
     A call that comes here though there is a program for its like differs in what the program
-    compares by identity, or its program had to make room: the attempts are limited.
+    compares by identity, or in the layout of an array that Python copies, or its program had to
+    make room: the attempts are limited.
     """
     if entry.attempts >= ATTEMPTS or not function._native or entry.check() is None:
         return
@@ -32,6 +33,8 @@ def learn(function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: dict
             program = write_program(entry, args, kwargs, function._leaves)
         except NotNative:
             entry.attempts = ATTEMPTS
+            return
+        if any(program.does_as(other) for other in function._programs):
             return
         entry.programs.append(program)
         function._programs = [program, *function._programs][:_PROGRAMS]
