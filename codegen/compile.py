@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from ..ir.graph import Graph
 from ..ir.types import TensorType, Type, is_complex, real_dtype
 from . import (  # noqa: F401  (imported for the lowerings that they register)
+    lower_attention,
     lower_contraction,
     lower_control,
     lower_convolution,
@@ -23,17 +24,7 @@ from . import (  # noqa: F401  (imported for the lowerings that they register)
     lower_windows,
 )
 from .index import contiguous_strides
-from .kernel import (
-    Array,
-    Convolution,
-    Kernel,
-    LongConvolution,
-    Loop,
-    Matmul,
-    ScalarCode,
-    Scan,
-    steps_within,
-)
+from .kernel import Array, Kernel, Loop, Matmul, ScalarCode, Scan, Tiled, steps_within
 from .llvm.entry import EntryEmitter
 from .lower import Context, lower
 from .memory import plan
@@ -78,8 +69,8 @@ def compile_graph(
     flops += sum(n or 0 for n in scalar)
     products = [s for s in steps if isinstance(s, Matmul)]
     flops += sum(2 * s.batch * s.m * s.n * s.k for s in products)
-    convolutions = [s for s in steps if isinstance(s, (Convolution, LongConvolution))]
-    flops += sum(s.flops for s in convolutions)
+    tiled = [s for s in steps if isinstance(s, Tiled)]
+    flops += sum(s.flops for s in tiled)
     return NativeModule(
         text=text,
         entry=ENTRY,
@@ -92,7 +83,7 @@ def compile_graph(
         callbacks=context.callbacks,
         kernels=[_report(k, p, name) for k, p, name in entry.schedules]
         + [_matmul_report(s) for s in products]
-        + [_convolution_report(s) for s in convolutions]
+        + [_tiled_report(s) for s in tiled]
         + [_scalar_report(s) for s in steps if isinstance(s, ScalarCode)],
         work=None if unknown else flops,
     )
@@ -148,22 +139,16 @@ def _scalar_report(step: ScalarCode) -> KernelReport:
     )
 
 
-def _convolution_report(step: Convolution | LongConvolution) -> KernelReport:
-    if isinstance(step, Convolution):
-        places = [sum(p.places for p in a.phases) for a in step.axes]
-        note = f"tiles of {step.cut.rows} x {step.cut.columns} places, {step.cut.panel} features"
-    else:
-        places = [len(d.places) for d in step.dims]
-        note = f"tiles of {step.cut.tile_rows} images, {step.cut.panel} features"
+def _tiled_report(step: Tiled) -> KernelReport:
     return KernelReport(
         name=step.name,
-        ops=("conv",),
-        extents=(step.groups, step.images, *places, step.features),
-        bytes_read=step.x.nbytes + step.w.nbytes,
-        bytes_written=step.y.nbytes,
+        ops=(step.name.rpartition("_")[0],),
+        extents=(step.units,),
+        bytes_read=sum(a.nbytes for a in step.reads),
+        bytes_written=sum(a.nbytes for a in step.writes),
         flops=step.flops,
         parallel=step.grain < step.units,
-        note=note,
+        note=str(step),
         locs=(step.loc,) if step.loc is not None else (),
     )
 

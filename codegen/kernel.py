@@ -13,19 +13,15 @@ target has an emitter of its own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..ir.graph import SourceLine
 from .index import Index, Var, contiguous_strides, of_var
 from .scalar import Expr
-
-if TYPE_CHECKING:
-    from .conv_plan import Axis, Cut, LongCut, Reach
 
 DType = np.dtype[Any]
 
@@ -203,10 +199,34 @@ class Kernel:
 SHARED_FLOPS = 1e6  # the least that a thread should get
 
 
-def grain(units: int, flops: float) -> int:
-    """How many of `units` a thread takes at a time; all of them if they are not worth sharing."""
-    shares = min(flops / SHARED_FLOPS, 64.0)
-    return units if shares < 2 else max(int(units / shares), 1)
+@dataclass(slots=True, eq=False)
+class Tiled:
+    """A step that is loops around micro-kernels (see `tiled`), cut into units that threads share."""
+
+    loc: SourceLine | None = field(default=None, kw_only=True)
+    name: str = field(default="", kw_only=True)
+
+    @property
+    def reads(self) -> list[Array]:
+        raise TypeError("every kind of step says what it reads")
+
+    @property
+    def writes(self) -> list[Array]:
+        raise TypeError("every kind of step says what it writes")
+
+    @property
+    def units(self) -> int:
+        raise TypeError("every kind of step says how many units it has")
+
+    @property
+    def flops(self) -> int:
+        raise TypeError("every kind of step says how much work it is")
+
+    @property
+    def grain(self) -> int:
+        """How many units a thread takes at a time; all of them if they are not worth sharing."""
+        shares = min(self.flops / SHARED_FLOPS, 64.0)
+        return self.units if shares < 2 else max(int(self.units / shares), 1)
 
 
 @dataclass(slots=True, eq=False)
@@ -257,94 +277,6 @@ class RowBlocks:
     grain: int
     spans: dict[Array, int]  # elements that each unit writes and reads of an array
     local: dict[Array, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class Convolution:
-    """y[g, n, p, o] = sum over taps k and channels c of x[g, n, at(p, k), c] * w[g, k, c, o].
-
-    There are three spatial dims, the first ones maybe trivial; `axes` says which taps meet which
-    elements at which places. Channels of x and features of y lie side by side; `x_strides` and
-    `y_strides` are those of group, image and the spatial dims. w is packed:
-    [group, block of channels, panel of features, *taps, channel, feature].
-    """
-
-    x: Array
-    w: Array
-    y: Array
-    groups: int
-    images: int
-    channels: int
-    features: int
-    axes: tuple[Axis, ...]
-    cut: Cut
-    x_strides: tuple[int, ...]
-    y_strides: tuple[int, ...]
-    x_offset: int
-    loc: SourceLine | None = None
-    name: str = ""
-
-    @property
-    def units(self) -> int:
-        """How many pieces threads share (see `codegen.conv_plan`)."""
-        rows = -(-self.axes[1].places // self.cut.block_rows)
-        columns = -(-self.axes[2].places // self.cut.block_columns)
-        return self.groups * self.images * self.axes[0].places * rows * columns
-
-    @property
-    def flops(self) -> int:
-        sums = math.prod(sum(p.places * p.taps for p in a.phases) for a in self.axes)
-        return 2 * self.groups * self.images * self.channels * self.features * sums
-
-    @property
-    def grain(self) -> int:
-        return grain(self.units, self.flops)
-
-
-@dataclass(slots=True, eq=False)
-class LongConvolution:
-    """partial[chunk, g, p, n, o] = sum over some k, c of x[g, n, at(p, k), c] * w[g, k, c, o].
-
-    For few places p and many taps k, as the gradient of a kernel has. Adds to what is in `y`. Strides of
-    x: group, image, three spatial dims, channel; of w: group, three dims of taps, channel; features of w
-    lie side by side.
-    """
-
-    x: Array
-    w: Array
-    y: Array
-    groups: int
-    images: int
-    channels: int
-    features: int
-    dims: tuple[Reach, ...]
-    cut: LongCut
-    x_strides: tuple[int, ...]
-    w_strides: tuple[int, ...]
-    x_offset: int
-    w_offset: int
-    loc: SourceLine | None = None
-    name: str = ""
-
-    @property
-    def places(self) -> int:
-        return math.prod(len(d.places) for d in self.dims)
-
-    @property
-    def units(self) -> int:
-        """How many pieces threads share."""
-        units = self.groups * self.cut.chunks
-        units *= self.places if self.cut.split_places else 1
-        return units * (-(-self.features // self.cut.panel) if self.cut.split_panels else 1)
-
-    @property
-    def flops(self) -> int:
-        sums = math.prod(sum(m.count for m in d.places) for d in self.dims)
-        return 2 * self.groups * self.images * self.channels * self.features * sums
-
-    @property
-    def grain(self) -> int:
-        return grain(self.units, self.flops)
 
 
 @dataclass(slots=True, eq=False)
@@ -492,8 +424,7 @@ class Copy:
 Step = (
     Kernel
     | Matmul
-    | Convolution
-    | LongConvolution
+    | Tiled
     | RowBlocks
     | Sort
     | Branch
@@ -555,10 +486,8 @@ def direct(step: Any) -> tuple[list[Array], list[Array]]:
             return [a.array for s in step.stages for a in s.reads], [s.array for s in step.stages]
         case Matmul():
             return [step.a, step.b], [step.c]
-        case Convolution():
-            return [step.x, step.w], [step.y]
-        case LongConvolution():
-            return [step.x, step.w, step.y], [step.y]
+        case Tiled():
+            return step.reads, step.writes
         case RowBlocks():
             each = [direct(part.step) for part in step.parts]
             return [a for r, _ in each for a in r], [a for _, w in each for a in w]

@@ -9,12 +9,13 @@ from ..ir.graph import Op, Value
 from ..ir.ops.convolution import Window, windows
 from .conv_plan import Cut, axis, cut, long_cut, meets, reach
 from .index import Index, Var, linear, of_var
-from .kernel import Array, Convolution, LongConvolution, Stage
+from .kernel import Array, Stage
 from .lower import Lowering, indices, lowering, variables
 from .lower_contraction import strided_view
 from .lower_windows import Place, both
 from .pointwise import index_value
 from .scalar import Expr, compare, const, select
+from .tiled import Convolution, LongConvolution
 
 SMALL = 1 << 14  # multiply-adds up to which a convolution is a sum for each element
 
@@ -59,7 +60,7 @@ def _as_tiles(low: Lowering, op: Op, dims: list[Window]) -> None:
     found = [axis(d) for d in dims]
     axes = tuple(a for a, _ in found)
     how = cut(axes, channels, features, images * groups, x.dtype, low.context.target)
-    source, x_strides, offset = _adjacent(low, x, -1, "images")
+    source, x_strides, offset = adjacent(low, x, -1, "images")
     kernel = _packed(low, w, how, channels, features)
     target, y_dims, place = low.destination(op.result, adjacent=True)
     flat = linear(place, target.strides)
@@ -80,7 +81,7 @@ def _as_tiles(low: Lowering, op: Op, dims: list[Window]) -> None:
             _three(x_strides),
             _three(y_strides),
             offset,
-            op.loc,
+            loc=op.loc,
         )
     )
 
@@ -92,8 +93,8 @@ def _as_long_sums(low: Lowering, op: Op, dims: list[Window]) -> None:
     features = w.shape[-1]
     found = tuple(reach(d) for d in dims)
     how = long_cut(found, images, channels, features, groups, x.dtype, low.context.target)
-    source, x_strides, x_offset = _adjacent(low, x, 1, "images")
-    kernel, w_strides, w_offset = _adjacent(low, w, -1, "kernel")
+    source, x_strides, x_offset = adjacent(low, x, 1, "images")
+    kernel, w_strides, w_offset = adjacent(low, w, -1, "kernel")
     places = op.result.shape[2:-1]
     partial = Array((how.chunks, groups, *places, images, features), x.dtype, name="partial")
     zeros = variables(partial.shape)
@@ -113,7 +114,7 @@ def _as_long_sums(low: Lowering, op: Op, dims: list[Window]) -> None:
             (w_strides[0], *[0] * (6 - len(w_strides)), *w_strides[1:-1]),
             x_offset,
             w_offset,
-            op.loc,
+            loc=op.loc,
         )
     )
     target, y_dims, at = low.destination(op.result)
@@ -133,7 +134,7 @@ def _three(strides: tuple[int, ...]) -> tuple[int, ...]:
     return (group, image, *[0] * (3 - len(spatial)), *spatial)
 
 
-def _adjacent(
+def adjacent(
     low: Lowering, value: Value, axis: int, name: str
 ) -> tuple[Array, tuple[int, ...], int]:
     """Where a value lies (array, strides, offset): in its own memory if its elements along `axis`

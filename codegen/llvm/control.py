@@ -12,9 +12,7 @@ from ..kernel import (
     Branch,
     Callback,
     Carry,
-    Convolution,
     Kernel,
-    LongConvolution,
     Loop,
     Matmul,
     Moving,
@@ -22,6 +20,7 @@ from ..kernel import (
     RowBlocks,
     ScalarCode,
     Scan,
+    Tiled,
     inner_programs,
     steps_within,
 )
@@ -172,7 +171,7 @@ def _work(program: Program) -> int:
             total += 4 + points
         elif isinstance(step, Matmul):
             total += step.batch * step.m * step.n * step.k
-        elif isinstance(step, (Convolution, LongConvolution)):
+        elif isinstance(step, Tiled):
             total += step.flops // 2
         elif isinstance(step, ScalarCode):
             total += step.work

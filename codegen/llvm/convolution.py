@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from itertools import product
 
 from ..conv_plan import Phase, phases
-from ..kernel import Convolution
 from ..scalar import DType
 from ..target import Target
+from ..tiled import Convolution
 from .gemm import loop, steps
 from .text import TextEmitter
 from .tiles import Sum, element, has_fma, lane_mask, store_tile, sum_tile

@@ -20,10 +20,8 @@ from ..kernel import (
     Branch,
     Callback,
     Check,
-    Convolution,
     Copy,
     Kernel,
-    LongConvolution,
     Loop,
     Matmul,
     Program,
@@ -38,7 +36,10 @@ from ..kernel import (
 from ..schedule import Schedule, schedule
 from ..signature import Signature, signature
 from ..target import Target
+from ..tiled import Attention, AttentionGrad, Convolution, LongConvolution
 from . import control, sorting, tapes, units
+from .attention import attention
+from .attention_grad import attention_grad
 from .calls import Call, Pointers, emit_calls
 from .convolution import convolution
 from .functions import FunctionTable
@@ -305,6 +306,19 @@ class EntryEmitter:
         pointers = ((step.x, 0), (step.w, 0), (step.y, 0))
         self.calls.append(Call(step.name, pointers, step.units, step.grain, False))
 
+    def attention(self, step: Attention | AttentionGrad) -> None:
+        if isinstance(step, Attention):
+            text, tiles, declarations = attention(step, self.target, self.function)
+        else:
+            text, tiles, declarations = attention_grad(step, self.target, self.function)
+        for tile in tiles:
+            self.helpers[tile.text] = None
+            declarations |= tile.declarations
+        self.declarations |= declarations
+        step.name = self.function(text, "attention")
+        pointers: Pointers = tuple((a, 0) for a in (*step.reads, *step.writes))
+        self.calls.append(Call(step.name, pointers, step.units, step.grain, False))
+
     def function(self, text: str, hint: str) -> str:
         """The name of a function, given from its parameter list on: equal ones are one."""
         return self.functions.setdefault(text, f"{hint}_{len(self.functions)}")
@@ -361,6 +375,8 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Matmul: EntryEmitter.matmul,
     RowBlocks: EntryEmitter.row_blocks,
     Convolution: EntryEmitter.convolution,
+    Attention: EntryEmitter.attention,
+    AttentionGrad: EntryEmitter.attention,
     LongConvolution: EntryEmitter.convolution,
     Sort: EntryEmitter.sort,
     Check: EntryEmitter.check,

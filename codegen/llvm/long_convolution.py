@@ -12,8 +12,8 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 
 from ..conv_plan import Reach
-from ..kernel import LongConvolution
 from ..target import Target
+from ..tiled import LongConvolution
 from .convolution import Define, argument, moved
 from .gemm import loop, steps
 from .text import TextEmitter

@@ -8,6 +8,7 @@ What does not live here: expansions into scalar primitives (`codegen.math`), wha
 
 from ..opdef import OPS
 from . import (  # noqa: F401  (imported for their registrations)
+    attention,
     binary,
     bitwise,
     callbacks,

@@ -16,29 +16,37 @@ from ..graph import Graph, Op, Value
 Rule = Callable[..., list[Value | None]]
 
 
-def composed_rules(compose: Callable[..., Value]) -> tuple[Rule, Rule]:
-    """The jvp and vjp of an op of one float operand that equals `compose(b, x, **attrs)`."""
+def composed_rules(compose: Callable[..., Value | list[Value]]) -> tuple[Rule, Rule]:
+    """The jvp and vjp of an op of floats that equals `compose(b, *operands, **attrs)`.
+
+    `compose` gives the result, or a list of all results.
+    """
 
     def body(op: Op) -> Graph:
-        (x,) = op.operands
         graph = Graph(op.name)
         b = Builder(graph, op.loc)
-        graph.outputs = [compose(b, graph.add_param(x.type), **op.attrs)]
+        found = compose(b, *(graph.add_param(v.type) for v in op.operands), **op.attrs)
+        graph.outputs = found if isinstance(found, list) else [found]
         return graph
 
     def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
-        (t,) = tangents
-        if t is None:
-            return [None]
-        return [b.inline(jvp_graph(body(op), [0]), [op.operands[0], t])[-1]]
+        wrt = [i for i, t in enumerate(tangents) if t is not None]
+        if not wrt:
+            return [None] * len(op.results)
+        given = [t for t in tangents if t is not None]
+        found = b.inline(jvp_graph(body(op), wrt), [*op.operands, *given])
+        return list(found[-len(op.results) :])
 
     def vjp(
         b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
     ) -> list[Value | None]:
-        (ct,) = cotangents
-        if ct is None or not wanted[0]:
-            return [None]
-        return [b.inline(vjp_graph(body(op), [0]), [op.operands[0], ct])[-1]]
+        wrt = [i for i, want in enumerate(wanted) if want]
+        if not wrt or all(ct is None for ct in cotangents):
+            return [None] * len(wanted)
+        given = instantiated(b, cotangents, op.results)
+        found = b.inline(vjp_graph(body(op), wrt), [*op.operands, *given])
+        results = iter(found[len(op.results) :])
+        return [next(results) if want else None for want in wanted]
 
     return jvp, vjp
 

@@ -306,8 +306,9 @@ def opaque(
 ) -> OpDef:
     """Define an op that brings its own rules."""
 
-    def evaluate(*arrays: Array, **given: Any) -> Array:
-        return np.asarray(reference(*arrays, **given))
+    def evaluate(*arrays: Array, **given: Any) -> Array | tuple[Array, ...]:
+        found = reference(*arrays, **given)
+        return tuple(map(np.asarray, found)) if isinstance(found, tuple) else np.asarray(found)
 
     return register(
         OpDef(
