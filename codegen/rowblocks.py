@@ -230,6 +230,7 @@ def _plan(
         least = min(length, last) * plan.range // total
         while plan.width > least:
             plan.width //= 2
+        plan.grain = length * plan.range // total
     return plan
 
 

@@ -96,7 +96,8 @@ class LoopEmitter(IndexEmitter):
         width, n = self.width, var.extent
         self.lane, outside = var, self.lane
         static = lo == "0" and hi == str(n)
-        whole = n % width == 0 and (static or lo != "0")  # shared loops are cut at whole vectors
+        # Shared loops are cut at whole vectors, but for the units of row blocks.
+        whole = n % width == 0 and (static or (lo != "0" and self.plan.grain % width == 0))
         if width == 1:
             out = self._loop(lo, hi, 1, values, lambda i, v: self._at(var, i, "", v, body))
         elif whole:
