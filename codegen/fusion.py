@@ -95,7 +95,7 @@ def _place(
 
 def _open(stage: Stage) -> Group:
     mapping = stage.action == "store"
-    outer = 0 if stage.action == "update" else stage.kept
+    outer = stage.shared if stage.action == "update" else stage.kept
     extents = stage.extents[:outer]
     group = Group(extents, [Nest([stage], outer)], mapping, "")
     if stage.action == "reduce":
@@ -103,7 +103,7 @@ def _open(stage: Stage) -> Group:
     elif not mapping:
         group.mode = vector_mode(stage, outer) if stage.action == "scan" else "inner"
         group.closed = True
-        group.ordered = stage.action == "update"
+        group.ordered = stage.action == "update" and not stage.shared
     _add(group, stage)
     return group
 

@@ -151,6 +151,9 @@ class Stage:
     chunks: Chunks | None = None
     whole: bool = True  # writes every element of `array`
     ordered: bool = False  # overwrites what an earlier stage wrote: joins no kernel
+    shared: int = (
+        0  # of an update: how many of its loops, the first ones, write places of their own
+    )
     partial: int = (
         0  # of a reduction by chunks: how many of its loops, the first ones, count chunks
     )
@@ -515,3 +518,15 @@ def direct(step: Any) -> tuple[list[Array], list[Array]]:
     if isinstance(step, Loop):
         return [*reads, step.flag], writes
     return [*reads, *(m.whole for m in step.xs)], [*writes, *(m.whole for m in step.ys)]
+
+
+def identity(op: str, dtype: DType) -> float | int | bool:
+    """What leaves a fold unchanged."""
+    if op in ("sum", "prod"):
+        return 0 if op == "sum" else 1
+    if op in ("any", "all"):
+        return op == "all"
+    if dtype.kind == "f":
+        return -np.inf if op == "max" else np.inf
+    info = np.iinfo(dtype)
+    return int(info.min if op == "max" else info.max)

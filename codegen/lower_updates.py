@@ -7,11 +7,18 @@ overwrite is copied first. Which of the two is decided here, once, from the uses
 from __future__ import annotations
 
 from ..ir.graph import Op, Value
-from .kernel import Array, Stage
+from .index import Var, of_var
+from .kernel import Array, Stage, identity
 from .lower import Lowering, indices, lowering, variables
+from .math import EXPANSIONS
 from .one_hot import one_hot_axis
-from .pointwise import gathered, window_starts
+from .pointwise import COMBINE, IndexTuple, gathered, window_starts
+from .scalar import const
 
+SHARED_UPDATES = 1 << 16  # from which updates are shared among threads
+PART = 1 << 19  # updates that a part should have, where there are enough for two parts
+MOST_TABLES = 16
+FOLDS = {"add": "sum", "multiply": "prod", "min": "min", "max": "max"}
 UPDATES = ("update_slice", "dynamic_update_slice", "scatter")
 
 
@@ -115,29 +122,84 @@ def _scatter(low: Lowering, op: Op) -> None:
     if base not in low.arrays and low.cost.get(base, 1) == 0 and one_hot_axis(op) is not None:
         low.inline(op)  # base is nowhere yet: its elements are as quickly made as copied
         return
+    tables = _tables(op)
+    if tables:
+        _scatter_shared(low, op, tables)
+        return
     before = low.arrays.get(base)
     array = _updatable(low, op, base)
     if array is not before:
         _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
     dims = variables(update.shape)
+    _update(low, op, array, dims, indices(dims))
+    low.arrays[op.result] = array
+
+
+def _update(
+    low: Lowering,
+    op: Op,
+    array: Array,
+    dims: tuple[Var, ...],
+    where: IndexTuple,
+    table: Var | None = None,
+) -> None:
+    """Write the updates at `where`, for all `dims`, into `array`; or into its table number `table`."""
+    base, update, *index = op.operands
     p = low.point()
-    expr = p.at(update, indices(dims))
-    at = gathered(p, op, base, where, indices(dims), None)
-    combine = op.attrs["combine"]
-    stage = Stage(
-        array,
-        dims,
-        expr,
-        "update",
-        combine,
-        len(where[0].shape),
-        at,
-        ops=["scatter"],
-        loc=op.loc,
-        whole=False,
-    )
-    stage.ordered = True
+    expr = p.at(update, where)
+    at = gathered(p, op, base, index, where, None)
+    kept = len(index[0].shape)
+    stage = Stage(array, dims, expr, "update", op.attrs["combine"], kept, at, ops=["scatter"])
+    stage.loc, stage.whole, stage.ordered = op.loc, False, True
+    if table is not None:
+        stage.index = (of_var(table), *at)
+        stage.kept, stage.shared = kept + 1, 1
     low.emit(p, stage)
+
+
+def _tables(op: Op) -> int:
+    """How many tables of their own threads should update; 0: one after the other, in place.
+
+    The shapes alone decide, so results do not depend on the threads. The tables are worth it where
+    there are many more updates than places, and their order does not matter but for rounding.
+    """
+    base, update, *index = op.operands
+    if op.attrs["combine"] == "set" or update.tensor.size < SHARED_UPDATES or not index[0].shape:
+        return 0
+    size = update.tensor.size
+    most = min(MOST_TABLES, max(size // PART, 2), size // (4 * base.tensor.size), index[0].shape[0])
+    return most if most > 1 else 0
+
+
+def _scatter_shared(low: Lowering, op: Op, tables: int) -> None:
+    """The updates in parts, each into a table of its own; then the tables into the result.
+
+    before: x[i[k]] += u[k] for all k     after: t[c, i[k]] += u[k] for k in part c;  x + sum of t
+    """
+    base, update, *_ = op.operands
+    dtype = base.dtype
+    fold = FOLDS[op.attrs["combine"]]
+    neutral = const(identity(fold, dtype), dtype)
+    partial = Array((tables, *base.shape), dtype, name="tables")
+    low.emit(low.point(), Stage(partial, variables(partial.shape), neutral, ops=["scatter"]))
+    length = update.shape[0] // tables
+    c, r = Var("c", tables), Var("r", length)
+    rest = variables(update.shape[1:])
+    whole = of_var(c) * length + of_var(r)
+    _update(low, op, partial, (c, r, *rest), (whole, *indices(rest)), table=c)
+    total = Array(base.shape, dtype, name="total")
+    dims = variables(base.shape)
+    p = low.point()
+    expr = p.load(partial, (of_var(c), *indices(dims)), None)
+    low.emit(p, Stage(total, (*dims, c), expr, "reduce", fold, len(dims), ops=[fold], loc=op.loc))
+    array = low.array_for(op.result)
+    p = low.point()
+    old, new = p.at(base, indices(dims)), p.load(total, indices(dims), None)
+    low.emit(p, Stage(array, dims, EXPANSIONS[COMBINE[op.attrs["combine"]]](old, new), loc=op.loc))
+    left = update.shape[0] - tables * length
+    if left:
+        r = Var("r", left)
+        _update(low, op, array, (r, *rest), (of_var(r) + tables * length, *indices(rest)))
     low.arrays[op.result] = array
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
-from ..ir.types import BOOL, I64
+from ..ir.types import BOOL, I32, I64
 from .functions import UNITS, call
 from .index import ZERO, Data, Index, Var, delinearise, linear, variables
 from .index import contiguous_strides as strides_of
 from .kernel import Access, Array, Bound, Demand
 from .math import EXPANSIONS
-from .scalar import Expr, binary, compare, const, convert, loop, select
+from .scalar import DType, Expr, binary, compare, const, convert, loop, select
 
 IndexTuple = tuple[Index, ...]
 COMBINE = {"add": "add", "multiply": "mul", "min": "minimum", "max": "maximum"}  # of updates
@@ -264,9 +264,15 @@ def checked(p: Pointwise, op: Op, raw: Expr, size: int, mode: str, mask: Expr | 
     if wide.op == "const" and -size <= wide.attr < size:
         return Index(wide.attr % size)
     site = 0 if clip else p.site("index", "index {0} is out of bounds for axis of size {1}", op)
+    if wide.op == "convert" and fits_int32(wide.args[0].dtype) and size < 2**31:
+        wide = convert(wide.args[0], I32)  # twice as many fit a vector
     args = (wide,) if mask is None else (wide, mask)
-    bounded = Expr("bounded", args, I64, Bound(size, site, clip))
-    return as_index(bounded, 0, max(size - 1, 0))
+    bounded = Expr("bounded", args, wide.dtype, Bound(size, site, clip))
+    return as_index(convert(bounded, I64), 0, max(size - 1, 0))
+
+
+def fits_int32(dtype: DType) -> bool:
+    return dtype.kind in "iu" and (dtype.itemsize < 4 or dtype == I32)
 
 
 def _gather(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:

@@ -173,7 +173,7 @@ def _walks_as_one(flat: Index, before: Var, last: Var) -> bool:
 
 def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     """Lanes: a vector register of the widest float (else integer) type, times an unroll factor."""
-    if kernel.ordered and not _vector_update(kernel):
+    if kernel.stages[0].action == "update" and not _vector_update(kernel):
         return 1
     if plan.mode == "inner" and any(s.action == "scan" for s in kernel.stages):
         return 1

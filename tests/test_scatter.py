@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
 import jitney as jt
+from jitney.runtime import pool
+
+
+@contextmanager
+def threads_limited(threads: int):
+    before = pool.get_threads()
+    pool.set_threads(threads)
+    try:
+        yield
+    finally:
+        pool.set_threads(before)
 
 
 def kernels(f, *arrays) -> int:
@@ -80,3 +93,39 @@ def test_counting_arrays_are_not_stored():
     x = np.random.default_rng(0).standard_normal((4000, 4000))
     np.testing.assert_array_equal(f(x), np.diag(x))
     assert "iota" in str(f.trace(x)) and "constant" not in str(f.trace(x))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1"])
+@pytest.mark.parametrize(("updates", "places"), [(100_003, 100), (70_001, 3000), (200_000, 1)])
+def test_many_updates_are_shared(updates, places, dtype):
+    """Any integers as indices, negative ones too; the same bits with any number of threads."""
+    rng = np.random.default_rng(updates)
+    i = rng.integers(-places, places, updates)
+    u = (rng.standard_normal(updates) * 3).astype(dtype)
+    start = (rng.standard_normal(places) * 3).astype(dtype)
+    for name, ufunc in (("add", np.add), ("min", np.minimum), ("max", np.maximum)):
+        f = jt.jit(lambda x, i, u: getattr(jt.at(x)[i], name)(u))  # noqa: B023
+        want = start.astype("f8" if dtype == "f4" else dtype)
+        ufunc.at(want, i, u)
+        for kind in ("i8", "i4", "i2"):
+            found = []
+            for threads in (1, 3):
+                with threads_limited(threads):
+                    found.append(f(start, i.astype(kind), u))
+            assert found[0].tobytes() == found[1].tobytes()
+            np.testing.assert_allclose(found[0], want, rtol=2e-5, atol=1e-2)
+    wrong = i.copy()
+    wrong[-3] = places
+    for kind in ("i8", "i4"):
+        with pytest.raises(IndexError, match=f"index {places} is out of bounds"):
+            f(start, wrong.astype(kind), u)
+
+
+def test_rows_are_added_in_parts():
+    rng = np.random.default_rng(1)
+    i, u = rng.integers(0, 50, (300, 100)), rng.standard_normal((300, 100, 5))
+    want = np.ones((50, 5))
+    np.add.at(want, i, u)
+    f = jt.jit(lambda i, u: jt.at(jt.ones((50, 5)))[i].add(u))
+    np.testing.assert_allclose(f(i, u), want, atol=1e-10)
+    assert "parallel" in f.explain(i, u)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...ir.types import BOOL, I64
 from ..kernel import Bound, Demand
-from ..scalar import Expr
-from .instructions import suffix, type_text
+from ..scalar import DType, Expr
+from .instructions import SCALAR_TYPES, constant, suffix, type_text
 from .loops import LoopEmitter
 from .text import Operand
 
@@ -19,17 +19,18 @@ class CheckEmitter(LoopEmitter):
         raw = self.operand(expr.args[0])
         guard = self.operand(expr.args[1]) if len(expr.args) > 1 else None
         lanes = 1 if raw.uniform and (guard is None or guard.uniform) else self.width
-        text = raw.text if lanes == 1 else self.spread(raw, I64)
-        ty, bits = type_text(I64, lanes), type_text(BOOL, lanes)
-        size = str(bound.size) if lanes == 1 else f"splat (i64 {bound.size})"
+        dtype = expr.dtype
+        text = raw.text if lanes == 1 else self.spread(raw, dtype)
+        ty, bits = type_text(dtype, lanes), type_text(BOOL, lanes)
+        size = constant(bound.size, dtype, lanes)
         zero = "0" if lanes == 1 else "zeroinitializer"
         negative = self.value_of(f"icmp slt {ty} {text}, {zero}")
         wrapped = self.value_of(f"add {ty} {text}, {size}")
         normal = self.value_of(f"select {bits} {negative}, {ty} {wrapped}, {ty} {text}")
         if bound.clip:
-            last = str(bound.size - 1) if lanes == 1 else f"splat (i64 {bound.size - 1})"
+            last = constant(bound.size - 1, dtype, lanes)
             for op, limit in (("smax", zero), ("smin", last)):
-                symbol = f"@llvm.{op}.{suffix(I64, lanes)}"
+                symbol = f"@llvm.{op}.{suffix(dtype, lanes)}"
                 self.declarations.add(f"declare {ty} {symbol}({ty}, {ty})")
                 text = self.value_of(f"call {ty} {symbol}({ty} {text}, {ty} {limit})")
             return Operand(text, lanes == 1)
@@ -40,7 +41,7 @@ class CheckEmitter(LoopEmitter):
         reported = bad
         if self.mask and lanes > 1:
             reported = self.value_of(f"and {bits} {bad}, {self.mask}")
-        self._report(reported, text, lanes, bound.size, bound.site)
+        self._report(reported, text, lanes, bound.size, bound.site, dtype)
         return Operand(
             self.value_of(f"select {bits} {bad}, {ty} {zero}, {ty} {normal}"), lanes == 1
         )
@@ -59,7 +60,9 @@ class CheckEmitter(LoopEmitter):
         self._report(bad, "0" if lanes == 1 else "zeroinitializer", lanes, 0, demand.site)
         return value
 
-    def _report(self, bad: str, index: str, lanes: int, size: int, site: int) -> None:
+    def _report(
+        self, bad: str, index: str, lanes: int, size: int, site: int, dtype: DType = I64
+    ) -> None:
         """If any lane is bad, write the index, the size and the error site to the status block.
 
         What was reported first stays, so without threads the error is the interpreter's.
@@ -75,7 +78,10 @@ class CheckEmitter(LoopEmitter):
                 symbol = f"@llvm.cttz.i{lanes}"
                 self.declarations.add(f"declare i{lanes} {symbol}(i{lanes}, i1)")
                 first = self.value_of(f"call i{lanes} {symbol}(i{lanes} {word}, i1 true)")
-                index = self.value_of(f"extractelement <{lanes} x i64> {index}, i{lanes} {first}")
+                vector = type_text(dtype, lanes)
+                index = self.value_of(f"extractelement {vector} {index}, i{lanes} {first}")
+            if dtype != I64:
+                index = self.value_of(f"sext {SCALAR_TYPES[dtype]} {index} to i64")
             places = [self.fresh(f"getelementptr i64, ptr %status, i64 {k}") for k in (0, 1, 7)]
             old = [self.fresh(f"load i64, ptr {place}, align 8") for place in places]
             first = self.fresh(f"icmp eq i64 {old[-1]}, 0")

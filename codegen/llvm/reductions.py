@@ -16,7 +16,7 @@ import numpy as np
 
 from ...ir.types import I32, I64
 from ..index import Var, contiguous_strides, linear, of_var
-from ..kernel import Stage
+from ..kernel import Stage, identity
 from ..math import EXPANSIONS
 from ..scalar import DType, Expr, Unique, convert, eq, fma, ne, select, var
 from .indices import iota
@@ -230,15 +230,3 @@ _FOLDS = {
     "any": "bitwise_or",
     "all": "bitwise_and",
 }
-
-
-def identity(op: str, dtype: DType) -> float | int | bool:
-    """What leaves a fold unchanged."""
-    if op in ("sum", "prod"):
-        return 0 if op == "sum" else 1
-    if op in ("any", "all"):
-        return op == "all"
-    if dtype.kind == "f":
-        return -np.inf if op == "max" else np.inf
-    info = np.iinfo(dtype)
-    return int(info.min if op == "max" else info.max)
