@@ -69,13 +69,17 @@ class _Member(ctypes.Structure):
 
 
 class NativeProgram:
-    """A finished program: its words, and what they refer to."""
+    """A finished program: its words, and what they refer to.
 
-    __slots__ = ("address", "runs_python", "_kept", "_words")
+    Programs with equal `key` do the same; those that do the same may have different ones.
+    """
+
+    __slots__ = ("address", "key", "runs_python", "_kept", "_words")
 
     def __init__(self, program: Program, *kept: Any) -> None:
         self.runs_python = program.runs_python
         self._words = program.words()
+        self.key = hash(bytes(self._words))
         self._kept = (program.kept, kept)
         self.address: int = ctypes.addressof(self._words)
 
@@ -83,11 +87,6 @@ class NativeProgram:
     def hits(self) -> int:
         count: int = self._words[HITS]
         return count
-
-    def does_as(self, other: NativeProgram) -> bool:
-        """Whether the two take the same calls (not whether they might)."""
-        first = HITS + 1
-        return bool(self._words[first:] == other._words[first:])
 
 
 class _Chain:

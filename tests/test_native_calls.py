@@ -119,6 +119,23 @@ def test_forms(function: Any, args: Any, kwargs: Any) -> None:
         same(warm(f, *args, **kwargs), want)
 
 
+def test_many_arguments() -> None:
+    arrays = {f"a{k}": np.full(3, float(k)) for k in range(300)}
+    total = jt.jit(lambda d, *rest: sum(d.values()) + sum(rest))
+    want = np.full(3, float(sum(range(300))) + 20.0)
+    same(warm(total, arrays, *[1.0] * 20), want)
+
+    @jt.jit
+    def bump(*xs: Any) -> None:
+        for x in xs:
+            x += 1
+
+    xs = [np.zeros(2) for _ in range(120)]
+    for _ in range(3):
+        bump(*xs)
+    assert all((x == 3).all() for x in xs)
+
+
 def test_results_are_what_numpy_gives() -> None:
     f = jt.jit(lambda x: (x + 1, x.sum()))
     first, second = warm(f, X), f(X)
@@ -287,6 +304,11 @@ class Model:
     @jt.jit
     def forward(self, x: Any, scale: Any = 1.0) -> Any:
         return x * self.w * self.rate * len(self.sizes) * scale
+
+
+class Deeper(Model):
+    def twice(self, x: Any) -> Any:
+        return super().forward(x) * 2
 
 
 def check_globals(f: Any, want: Callable[[], Any], change: Callable[[], Any]) -> None:
@@ -641,8 +663,10 @@ def test_methods_of_every_kind(calls: str) -> None:
 
 
 def test_methods_are_called_natively() -> None:
-    first, second = Model(), Model()
+    first, second = Model(), Deeper()
     second.rate = 4.0
+    for _ in range(3):
+        same(second.twice(X), X * 16.0)
     for model, want in ((first, X * 1.0), (second, X * 8.0)):
         same(model.forward(X), want)
         same(model.forward(X), want)

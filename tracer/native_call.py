@@ -36,6 +36,9 @@ _BY_IDENTITY = (
 )
 
 
+_PAIRS = 10_000  # of arrays that have to be apart: beyond that the program would be too long
+
+
 class NotNative(Exception):
     """The call cannot be expressed as a program."""
 
@@ -279,6 +282,8 @@ class _Writer:
     def apart(self) -> None:
         """What is written shares no memory with anything else."""
         mutated = self.entry.mutated
+        if len(mutated) * len(self.executable.module.inputs) > _PAIRS:
+            raise NotNative
         for target in mutated:
             for other in range(len(self.executable.module.inputs)):
                 if other not in mutated or other > target:

@@ -34,7 +34,7 @@ def learn(function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: dict
         except NotNative:
             entry.attempts = ATTEMPTS
             return
-        if any(program.does_as(other) for other in function._programs):
+        if any(program.key == other.key for other in function._programs):
             return
         entry.programs.append(program)
         function._programs = [program, *function._programs][:_PROGRAMS]
