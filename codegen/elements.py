@@ -10,23 +10,13 @@ import numpy as np
 
 from ..ir.types import I64
 from .index import Index
-from .lower_reductions import IDENTITIES
 from .math import EXPANSIONS
-from .pointwise import IndexTuple, index_value
-from .scalar import DType, Expr, Unique, const, convert, eq, fma, ne, select, var
+from .pointwise import IndexTuple, fold, index_value
+from .scalar import DType, Expr, Unique, const, convert, eq, ne, select, var
 
 Elements = np.ndarray[Any, Any]  # of Exprs, in the shape of the value
 
-FOLDS = {
-    "sum": "add",
-    "prod": "mul",
-    "max": "maximum",
-    "min": "minimum",
-    "any": "bitwise_or",
-    "all": "bitwise_and",
-}
 RUNNING = {"cumsum": "add", "cumprod": "mul", "cummax": "maximum", "cummin": "minimum"}
-_CHAIN = 4  # multiply-adds that wait for each other
 _BYTE = np.dtype(np.uint8)
 
 
@@ -95,19 +85,6 @@ def along_last(function: Callable[[list[Expr]], Expr], rows: Elements) -> Elemen
     return found
 
 
-def fold(name: str, values: list[Expr], dtype: DType) -> Expr:
-    """A reduction as a balanced tree; a sum starts from 0, as NumPy's, so that it is never -0."""
-    if not values:
-        return const(IDENTITIES[name], dtype)
-    function = EXPANSIONS[FOLDS[name]]
-    if name == "sum" and dtype.kind == "f":
-        values = [values[0] + 0.0, *values[1:]]
-    while len(values) > 1:
-        halves = [function(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
-        values = [*halves, *values[len(halves) * 2 :]]
-    return values[0]
-
-
 def running(name: str, source: Elements, axis: int, reverse: bool) -> Elements:
     """A running sum (product, maximum, minimum) along one axis, from either end."""
     function = EXPANSIONS[RUNNING[name]]
@@ -158,11 +135,5 @@ def products(
 
 
 def _product(pairs: list[tuple[Expr, Expr]], dtype: DType) -> Expr:
-    """A sum of products, in short chains of multiply-adds that do not wait for each other."""
-    chains = []
-    for start in range(0, len(pairs), _CHAIN):
-        total = const(0, dtype)
-        for a, b in pairs[start : start + _CHAIN]:
-            total = fma(a, b, total) if dtype.kind == "f" else a * b + total
-        chains.append(total)
-    return fold("sum", chains, dtype)
+    """A sum of products."""
+    return fold("sum", [a * b for a, b in pairs], dtype)

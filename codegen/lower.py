@@ -24,13 +24,15 @@ import numpy as np
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64, TOKEN, TensorType, dtype_name
 from .fusion import fuse
-from .index import Index, Var, linear, of_var
+from .index import Index, Var, contiguous_strides, linear, of_var
 from .kernel import Array, Program, Stage
 from .module import CallbackSite, ErrorSite
-from .pointwise import EXPENSIVE, INLINE, Pointwise, checked, index_value, op_cost, reshaped
+from .pointwise import EXPENSIVE, FEW, INLINE, Pointwise, checked, index_value, op_cost, reshaped
 from .rowblocks import row_blocks
 from .target import Target
 
+SHORT_ROW = 16  # columns of a table that loops run down rather than along
+REPEATED = 16  # reads of an element from which a copy in another order is cheap
 MAX_INLINE = 64  # ops inlined into one expression before it is cut
 
 
@@ -110,9 +112,13 @@ class Lowering:
         self.borrowed = {a for a in params if a is not None and a not in expendable}
         self.users = graph.users()
         self.target_of: dict[Value, Array] = {}
+        self.other_target_of: dict[
+            Value, Array
+        ] = {}  # of outputs that had better stay where they are
         for value, target, stays in zip(graph.outputs, targets, stay, strict=True):
-            if target is not None and value.op is not None and stays is None:
-                self.target_of.setdefault(value, target)
+            if target is not None and value.op is not None:
+                where = self.target_of if stays is None else self.other_target_of
+                where.setdefault(value, target)
         self.outputs = set(graph.outputs)
         self.inlined: dict[Value, int] = {}  # ops inlined into a value that has no array
         self.cost: dict[Value, int] = {}
@@ -245,11 +251,47 @@ class Lowering:
     def inline(self, op: Op) -> None:
         """Compute the op's value where it is used, unless it wants memory."""
         value = op.result
+        if op.name == "broadcast":
+            self._turn_repeated(op)
         operands = [v for v in op.operands if v not in self.arrays]
+        if op.name in FEW:
+            n = op.operands[0].tensor.size // max(value.tensor.size, 1)
+            self.inlined[value] = n * (1 + sum(self.inlined.get(v, 0) for v in operands))
+            self.cost[value] = n * (1 + sum(self.cost.get(v, 0) for v in operands))
+            if self._wants_memory(value):
+                self.materialise(value)
+            return
         self.inlined[value] = 1 + sum(self.inlined.get(v, 0) for v in operands)
         self.cost[value] = op_cost(op) + sum(self.cost.get(v, 0) for v in operands)
         if self._wants_memory(value):
             self.materialise(value)
+
+    def _turn_repeated(self, op: Op) -> None:
+        """A table of short rows that is read many times over is copied by columns: neighbouring rows
+        are then neighbours in memory, as loops over them want it."""
+        source, dims = op.operands[0], op.attrs["dims"]
+        array = self.arrays.get(source)
+        if array is None or len(source.shape) < 2 or array.strides[-1] != 1:
+            return
+        *longer, columns = source.shape
+        if dims[-1] != len(op.result.shape) - 1 or not 1 < columns <= SHORT_ROW <= max(longer):
+            return
+        if op.result.tensor.size >= REPEATED * source.tensor.size:
+            self.arrays[source] = self.turned(array, longer.index(max(longer)))
+
+    def turned(self, array: Array, axis: int) -> Array:
+        """A copy of an array in memory of which `axis` is the fastest."""
+        shape = array.shape
+        order = [d for d in range(len(shape)) if d != axis] + [axis]
+        packed = contiguous_strides(tuple(shape[d] for d in order))
+        strides = tuple(packed[order.index(d)] for d in range(len(shape)))
+        copy = Array(shape, array.dtype, strides=strides, name="turned")
+        dims = variables(shape)
+        p = self.point()
+        value = p.load(array, indices(dims), None)
+        loops = tuple(dims[d] for d in order)
+        self.emit(p, Stage(copy, loops, value, index=indices(dims), ops=["copy"]))
+        return copy
 
     def _lanes_while(self, op: Op) -> None:
         """All results that are used get memory, from one loop."""

@@ -7,19 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..ir.graph import Op, Value
-from .index import Var, contiguous_strides, linear, of_var
+from .index import Index, Var, linear, of_var
 from .kernel import Access, Array, Stage
-from .lower import Lowering, indices, lowering, variables
+from .lower import MAX_INLINE, Lowering, indices, lowering, variables
 from .lower_chunks import CHUNK, reduce_by_chunks, reduce_to, search_by_chunks
+from .pointwise import FOLDS, IDENTITIES
 from .scalar import const
 
-IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
 ALIGN_BYTES = 1 << 17  # arrays that do not stay in the nearer caches
+LONG = 64  # a loop that is worth some preparation
+SHORT = 8  # a loop that is written out, or run beside a longer one
 
 
 @lowering("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 def _reduction(low: Lowering, op: Op) -> None:
+    if _is_short(low, op):
+        low.inline(op)
+        return
     with _aligned(low, op.operands[0]):
         _reduce_aligned(low, op)
 
@@ -27,6 +32,19 @@ def _reduction(low: Lowering, op: Op) -> None:
 def _many(elements: int) -> bool:
     """Enough for several chunks: elements of one result, or of all that a vector covers."""
     return elements >= 4 * CHUNK
+
+
+def _is_short(low: Lowering, op: Op) -> bool:
+    """Whether a reduction is written out where it is used: few elements of what has no memory itself.
+
+    In `((p[:, None] - p) ** 2).sum(-1)` of points in space the sum of three squares is one of the
+    operations on a pair of points, not a loop.
+    """
+    source = op.operands[0]
+    if op.name not in FOLDS or source in low.arrays or not low.cost.get(source):
+        return False
+    n = math.prod(source.shape[d] for d in op.attrs["axes"])
+    return 0 < n <= SHORT and n * low.inlined[source] <= MAX_INLINE
 
 
 @contextmanager
@@ -58,7 +76,7 @@ def _aligned(low: Lowering, source: Value) -> Iterator[None]:
                 continue
             here = [d for d, i in enumerate(access.index) if i.coeff(fast)]
             if value is not None and len(here) == 1 and low.arrays[value] is access.array:
-                low.arrays[value] = _copy_with_fastest(low, access.array, here[0])
+                low.arrays[value] = low.turned(access.array, here[0])
     yield
     for value, array in before.items():
         low.arrays[value] = array
@@ -80,21 +98,6 @@ def _transposes(low: Lowering, source: Value, of: Value) -> list[Value]:
     return found
 
 
-def _copy_with_fastest(low: Lowering, array: Array, axis: int) -> Array:
-    """A copy of an array in memory of which `axis` is the fastest."""
-    shape = array.shape
-    order = [d for d in range(len(shape)) if d != axis] + [axis]
-    packed = contiguous_strides(tuple(shape[d] for d in order))
-    strides = tuple(packed[order.index(d)] for d in range(len(shape)))
-    copy = Array(shape, array.dtype, strides=strides, name="turned")
-    dims = variables(shape)
-    p = low.point()
-    value = p.load(array, indices(dims), None)
-    loops = tuple(dims[d] for d in order)
-    low.emit(p, Stage(copy, loops, value, index=indices(dims), ops=["copy"]))
-    return copy
-
-
 def _reduce_aligned(low: Lowering, op: Op) -> None:
     source = op.operands[0]
     axes = sorted(op.attrs["axes"] if "axes" in op.attrs else (op.attrs["axis"],))
@@ -112,6 +115,9 @@ def _reduce_aligned(low: Lowering, op: Op) -> None:
             search_by_chunks(low, op, kept, axes[0], array)
         else:
             reduce_by_chunks(low, op, kept, axes, array)
+    elif n >= LONG and _has_few_columns(low, op, kept):
+        for column in range(source.shape[kept[-1]]):
+            _reduce_column(low, op, kept, axes, array, column)
     else:
         outer = [Var(f"i{d}", source.shape[d]) for d in kept]
         inner = [Var(f"r{d}", source.shape[d]) for d in axes]
@@ -120,6 +126,39 @@ def _reduce_aligned(low: Lowering, op: Op) -> None:
         expr = p.at(source, tuple(of_var(by_axis[d]) for d in range(len(source.shape))))
         reduce_to(low, op, p, array, (*outer, *inner), len(outer), expr)
     low.arrays[op.result] = array
+
+
+def _has_few_columns(low: Lowering, op: Op, kept: list[int]) -> bool:
+    """Whether the reduced values are computed on the way, and the last dim of the result is short."""
+    source = op.operands[0]
+    if not kept or op.name not in FOLDS or source in low.arrays:
+        return False
+    columns = source.shape[kept[-1]]
+    rows = math.prod(source.shape[d] for d in kept[:-1])
+    return 1 < columns <= SHORT and rows >= LONG and low.cost.get(source, 0) > 0
+
+
+def _reduce_column(
+    low: Lowering, op: Op, kept: list[int], axes: list[int], array: Array, column: int
+) -> None:
+    """One of few columns of the result as a reduction of its own, whose loops run along the axes.
+
+    What the columns have in common is computed once, since fusion puts them into one nest.
+    """
+    source = op.operands[0]
+    outer = [Var(f"i{d}", source.shape[d]) for d in kept[:-1]]
+    inner = [Var(f"r{d}", source.shape[d]) for d in axes]
+    at = dict(zip([*kept[:-1], *axes], map(of_var, [*outer, *inner]), strict=True))
+    at[kept[-1]] = Index(column)
+    p = low.point()
+    expr = p.at(source, tuple(at[d] for d in range(len(source.shape))))
+    dims = (*outer, *inner)
+    place = (*map(of_var, outer), Index(column))
+    stage = Stage(
+        array, dims, expr, "reduce", op.name, len(outer), place, ops=[op.name], loc=op.loc
+    )
+    stage.whole = False
+    low.emit(p, stage)
 
 
 @lowering(*SCANS)

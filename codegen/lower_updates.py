@@ -219,6 +219,8 @@ def _updatable(low: Lowering, op: Op, base: Value) -> Array:
         return here
     last = op.result
     while last not in low.target_of:
+        if last in low.other_target_of:
+            return low.other_target_of.pop(last)
         users = low.users[last]
         if last in low.outputs or len(users) != 1:
             return low.array_for(op.result)

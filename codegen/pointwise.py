@@ -8,6 +8,7 @@ condition under which the element is really wanted (inside a pad): loads are gua
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from .index import ZERO, Data, Index, Var, delinearise, linear, variables
 from .index import contiguous_strides as strides_of
 from .kernel import Access, Array, Bound, Demand
 from .math import EXPANSIONS
-from .scalar import DType, Expr, binary, compare, const, convert, loop, select
+from .scalar import DType, Expr, binary, compare, const, convert, fma, loop, select
 
 IndexTuple = tuple[Index, ...]
 COMBINE = {"add": "add", "multiply": "mul", "min": "minimum", "max": "maximum"}  # of updates
@@ -96,7 +97,7 @@ class Pointwise:
         op = value.op
         assert op is not None, "a parameter that has no array"
         self.ops[op] = None
-        rule = RULES.get(op.name)
+        rule = RULES.get(op.name) or FEW.get(op.name)
         if rule is not None:
             return rule(self, op, index, mask)
         if op.name == "optimization_barrier":
@@ -329,6 +330,57 @@ RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "dynamic_slice": _dynamic_slice,
 }
 
+FOLDS = {
+    "sum": "add",
+    "prod": "mul",
+    "max": "maximum",
+    "min": "minimum",
+    "any": "bitwise_or",
+    "all": "bitwise_and",
+}
+CHAIN = 4  # multiply-adds that wait for each other
+IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
+
+
+def fold(name: str, values: list[Expr], dtype: DType) -> Expr:
+    """A reduction as a balanced tree; a sum starts from 0, as NumPy's, so that it is never -0.
+
+    Sums of products are short chains of multiply-adds: they round once where the loops of a reduction
+    would round twice.
+    """
+    if not values:
+        return const(IDENTITIES[name], dtype)
+    function = EXPANSIONS[FOLDS[name]]
+    if name == "sum" and dtype.kind == "f":
+        if all(v.op == "mul" for v in values):
+            values = [_chain(values[k : k + CHAIN]) for k in range(0, len(values), CHAIN)]
+        else:
+            values = [values[0] + 0.0, *values[1:]]
+    while len(values) > 1:
+        halves = [function(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
+        values = [*halves, *values[len(halves) * 2 :]]
+    return values[0]
+
+
+def _chain(products: list[Expr]) -> Expr:
+    total = const(0, products[0].dtype)
+    for product_ in products:
+        total = fma(*product_.args, total)
+    return total
+
+
+def _few(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    """A reduction over few elements, written out."""
+    (source,), axes = op.operands, op.attrs["axes"]
+    kept = [d for d in range(len(source.shape)) if d not in axes]
+    values = []
+    for place in product(*(range(source.shape[d]) for d in axes)):
+        at = dict(zip([*kept, *axes], [*index, *map(Index, place)], strict=True))
+        values.append(p.at(source, tuple(at[d] for d in range(len(source.shape))), mask))
+    return fold(op.name, values, op.result.dtype)
+
+
+FEW = dict.fromkeys(FOLDS, _few)  # where a lowering chose so; see `lower_reductions`
 INLINE = frozenset(RULES) | frozenset(EXPANSIONS) | {"optimization_barrier", "lanes_while"}
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from ..ir.graph import Op
 from . import elements
-from .elements import FOLDS, RUNNING, Elements, along_last, at, reached
+from .elements import RUNNING, Elements, along_last, at, reached
 from .index import Index
 from .math import EXPANSIONS
-from .pointwise import IndexTuple, gathered, window_starts
+from .pointwise import FOLDS, IndexTuple, fold, gathered, window_starts
 from .scalar import const, select
 from .scalar_builder import SMALL, ScalarBuilder, Stored, Unfit, rule
 from .scalar_code import Require
@@ -48,7 +48,7 @@ def _fold(c: ScalarBuilder, op: Op) -> None:
     source, axes = c.elements(op.operands[0]), op.attrs["axes"]
     kept = [d for d in range(source.ndim) if d not in axes]
     rows = source.transpose([*kept, *axes]).reshape(*(source.shape[d] for d in kept), -1)
-    c.result(op, along_last(lambda row: elements.fold(op.name, row, op.result.dtype), rows))
+    c.result(op, along_last(lambda row: fold(op.name, row, op.result.dtype), rows))
 
 
 @rule("argmax", "argmin")

@@ -183,8 +183,8 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     others = [d.itemsize for d in dtypes if d.kind in "iu"]
     lanes = target.lanes(max(floats or others or [1]))
     nodes = sum(s.size for s in plan.surveys.values())
-    loopy = any(s.loops for s in plan.surveys.values())
-    unroll = 1 if loopy else _in_flight(nodes)
+    loops = sum(s.loops for s in plan.surveys.values())
+    unroll = _in_flight(nodes) if not loops else 4 if loops <= 40 else 1
     if any(s.op.startswith("arg") for s in kernel.stages):
         unroll = min(unroll, 2)
     width = lanes * unroll

@@ -7,19 +7,19 @@ from typing import NamedTuple
 from .functions import Function
 from .index import Data, Div, Index, Var, linear, of_var, variables
 from .kernel import Access, Stage
-from .scalar import FREE, Expr
+from .scalar import FREE, Expr, LoopBody
 
 
 class Survey(NamedTuple):
     """`indices`: every index that the stage uses, memory accesses as element offsets.
     `size`: nodes of its value that are work, those in bodies of loops and in computed indices apart.
-    `loops`: whether a loop is in it that runs as a rule. `checks`: whether it checks bounds.
+    `loops`: nodes in bodies of loops that run as a rule. `checks`: whether it checks bounds.
     `calls`: the elementwise functions that it has as units, once per call.
     """
 
     indices: list[Index]
     size: int
-    loops: bool
+    loops: int
     checks: bool
     calls: list[Function]
 
@@ -32,7 +32,7 @@ def survey(stage: Stage) -> Survey:
     calls: list[Function] = []
     later: list[Expr] = []  # what computes indices, and bodies of loops
     seen: set[Expr] = set()
-    loops = checks = False
+    loops, checks = 0, False
     pending = [stage.value]
     size = -1
     while pending:
@@ -55,7 +55,7 @@ def survey(stage: Stage) -> Survey:
             elif op == "call":
                 calls.append(node.attr)
             elif op == "loop":
-                loops = loops or not node.attr.rare
+                loops += 0 if node.attr.rare else _work(node.attr)
                 later += (node.attr.test, *node.attr.new)
         if size < 0:
             size = sum(1 for n in seen if n.op not in FREE) + sum(f.size - 1 for f in calls)
@@ -67,6 +67,20 @@ def survey(stage: Stage) -> Survey:
                     inside.append(atom.index)
         pending, later = later, []
     return Survey(indices, size, loops, checks, calls)
+
+
+def _work(body: LoopBody) -> int:
+    """Nodes in the body of a loop, of loops inside too."""
+    seen: set[Expr] = set()
+    pending = [body.test, *body.new]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending += node.args
+            if node.op == "loop":
+                pending += (node.attr.test, *node.attr.new)
+    return sum(1 for n in seen if n.op not in FREE)
 
 
 def accesses(expr: Expr) -> list[Access]:

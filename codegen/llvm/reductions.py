@@ -145,7 +145,8 @@ class Fold(Reduction):
 
     def take(self, *carry: Expr) -> list[Expr]:
         value = self.stage.value
-        if value.op == "mul" and value.dtype.kind == "f" and "dot" in self.stage.ops:
+        added = self.stage.op == "sum" and self.stage.action == "reduce"
+        if added and value.op == "mul" and value.dtype.kind == "f":
             a, b = value.args
             return [fma(a, b, carry[0])]
         return [self.function(carry[0], value)]

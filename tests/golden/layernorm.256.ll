@@ -1,4 +1,5 @@
 
+declare <32 x float> @llvm.fma.v32f32(<32 x float>, <32 x float>, <32 x float>)
 declare float @llvm.sqrt.f32(float)
 define internal void @sum_div_sub_mul_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
 entry:
@@ -8,7 +9,7 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end64 ]
+  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end63 ]
   %i3c = icmp slt i64 %i3, 8
   br i1 %i3c, label %do1, label %end2
 do1:
@@ -46,7 +47,7 @@ end6:
   br label %for30
 for30:
   %i33 = phi i64 [ 0, %end6 ], [ %i33n, %do31 ]
-  %a34 = phi <32 x float> [ splat (float 0x0000000000000000), %end6 ], [ %v43, %do31 ]
+  %a34 = phi <32 x float> [ splat (float 0x0000000000000000), %end6 ], [ %v42, %do31 ]
   %i33c = icmp slt i64 %i33, 64
   br i1 %i33c, label %do31, label %end32
 do31:
@@ -57,50 +58,49 @@ do31:
   %v39 = insertelement <32 x float> poison, float %v29, i64 0
   %v40 = shufflevector <32 x float> %v39, <32 x float> poison, <32 x i32> zeroinitializer
   %v41 = fsub <32 x float> %v38, %v40
-  %v42 = fmul <32 x float> %v41, %v41
-  %v43 = fadd <32 x float> %a34, %v42
+  %v42 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v41, <32 x float> %v41, <32 x float> %a34)
   %i33n = add nsw i64 %i33, 32
   br label %for30
 end32:
-  %v44 = shufflevector <32 x float> %a34, <32 x float> poison, <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v45 = shufflevector <32 x float> %a34, <32 x float> poison, <16 x i32> <i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
-  %v46 = fadd <16 x float> %v44, %v45
-  %v47 = shufflevector <16 x float> %v46, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
-  %v48 = shufflevector <16 x float> %v46, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v49 = fadd <8 x float> %v47, %v48
-  %v50 = shufflevector <8 x float> %v49, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %v51 = shufflevector <8 x float> %v49, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  %v52 = fadd <4 x float> %v50, %v51
-  %v53 = shufflevector <4 x float> %v52, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %v54 = shufflevector <4 x float> %v52, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %v55 = fadd <2 x float> %v53, %v54
-  %v56 = extractelement <2 x float> %v55, i64 0
-  %v57 = extractelement <2 x float> %v55, i64 1
-  %v58 = fadd float %v56, %v57
-  %v59 = fdiv float %v58, 0x4050000000000000
-  %v60 = fadd float %v59, 0x3EE4F8B580000000
-  %v61 = call float @llvm.sqrt.f32(float %v60)
-  br label %for62
-for62:
-  %i65 = phi i64 [ 0, %end32 ], [ %i65n, %do63 ]
-  %i65c = icmp slt i64 %i65, 64
-  br i1 %i65c, label %do63, label %end64
-do63:
-  %v66 = mul i64 %i3, 64
-  %v67 = add i64 %v66, %i65
-  %v68 = getelementptr float, ptr %p0, i64 %v67
-  %v69 = load <32 x float>, ptr %v68, align 4
-  %v70 = insertelement <32 x float> poison, float %v29, i64 0
-  %v71 = shufflevector <32 x float> %v70, <32 x float> poison, <32 x i32> zeroinitializer
-  %v72 = fsub <32 x float> %v69, %v71
-  %v73 = insertelement <32 x float> poison, float %v61, i64 0
-  %v74 = shufflevector <32 x float> %v73, <32 x float> poison, <32 x i32> zeroinitializer
-  %v75 = fdiv <32 x float> %v72, %v74
-  %v76 = getelementptr float, ptr %p1, i64 %v67
-  store <32 x float> %v75, ptr %v76, align 4
-  %i65n = add nsw i64 %i65, 32
-  br label %for62
-end64:
+  %v43 = shufflevector <32 x float> %a34, <32 x float> poison, <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
+  %v44 = shufflevector <32 x float> %a34, <32 x float> poison, <16 x i32> <i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
+  %v45 = fadd <16 x float> %v43, %v44
+  %v46 = shufflevector <16 x float> %v45, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
+  %v47 = shufflevector <16 x float> %v45, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
+  %v48 = fadd <8 x float> %v46, %v47
+  %v49 = shufflevector <8 x float> %v48, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %v50 = shufflevector <8 x float> %v48, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %v51 = fadd <4 x float> %v49, %v50
+  %v52 = shufflevector <4 x float> %v51, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %v53 = shufflevector <4 x float> %v51, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %v54 = fadd <2 x float> %v52, %v53
+  %v55 = extractelement <2 x float> %v54, i64 0
+  %v56 = extractelement <2 x float> %v54, i64 1
+  %v57 = fadd float %v55, %v56
+  %v58 = fdiv float %v57, 0x4050000000000000
+  %v59 = fadd float %v58, 0x3EE4F8B580000000
+  %v60 = call float @llvm.sqrt.f32(float %v59)
+  br label %for61
+for61:
+  %i64 = phi i64 [ 0, %end32 ], [ %i64n, %do62 ]
+  %i64c = icmp slt i64 %i64, 64
+  br i1 %i64c, label %do62, label %end63
+do62:
+  %v65 = mul i64 %i3, 64
+  %v66 = add i64 %v65, %i64
+  %v67 = getelementptr float, ptr %p0, i64 %v66
+  %v68 = load <32 x float>, ptr %v67, align 4
+  %v69 = insertelement <32 x float> poison, float %v29, i64 0
+  %v70 = shufflevector <32 x float> %v69, <32 x float> poison, <32 x i32> zeroinitializer
+  %v71 = fsub <32 x float> %v68, %v70
+  %v72 = insertelement <32 x float> poison, float %v60, i64 0
+  %v73 = shufflevector <32 x float> %v72, <32 x float> poison, <32 x i32> zeroinitializer
+  %v74 = fdiv <32 x float> %v71, %v73
+  %v75 = getelementptr float, ptr %p1, i64 %v66
+  store <32 x float> %v74, ptr %v75, align 4
+  %i64n = add nsw i64 %i64, 32
+  br label %for61
+end63:
   %i3n = add nsw i64 %i3, 1
   br label %for0
 end2:
