@@ -122,6 +122,7 @@ class Lowering:
         self.outputs = set(graph.outputs)
         self.inlined: dict[Value, int] = {}  # ops inlined into a value that has no array
         self.cost: dict[Value, int] = {}
+        self.packed: dict[Any, Any] = {}  # operands of contractions that are packed already
         self.partial_sums: dict[tuple[Value, tuple[int, ...]], Any] = {}  # see `lower_chunks`
 
     def run(self) -> None:

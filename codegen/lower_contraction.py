@@ -147,6 +147,10 @@ def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
     value = side.value
     n, k = side.size(side.outer), side.size(side.inner)
     count = panels(n, panel)
+    key = value, side.batch, side.inner, side.outer, panel
+    known = low.packed.get(key)
+    if known is not None:
+        return known
     shape = (side.size(side.batch), count, k, panel)
     array = Array(shape, value.dtype, name="panels")
     b, q, p_, j = variables((shape[0], k, count, panel))
@@ -167,7 +171,8 @@ def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
     at = (of_var(b), of_var(p_), of_var(q), of_var(j))
     loc = value.op.loc if value.op else None
     low.emit(p, Stage(array, (b, q, p_, j), expr, index=at, ops=["pack"], loc=loc))
-    return View(array, count * k * panel, 1, panel)
+    low.packed[key] = View(array, count * k * panel, 1, panel)
+    return low.packed[key]
 
 
 def _lies_transposed(view: View | None) -> bool:

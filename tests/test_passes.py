@@ -125,6 +125,24 @@ X = "%x: f32[2,3]"
         (("%y = slice %x start=[0,0] stop=[2,3] step=[1,1] : f32[2,3]",), ("%x",)),
         (("%y = flip %x axes=[] : f32[2,3]",), ("%x",)),
         (("%y = concat %x axis=0 : f32[2,3]",), ("%x",)),
+        (
+            (
+                "%z = constant value={0.0} : f32[]",
+                "%a = pad %x, %z low=[0,0] high=[4,0] interior=[0,0] : f32[6,3]",
+                "%b = neg %x : f32[2,3]",
+                "%c = pad %b, %z low=[4,0] high=[0,0] interior=[0,0] : f32[6,3]",
+                "%d = pad %x, %z low=[2,0] high=[2,0] interior=[0,0] : f32[6,3]",
+                "%e = add %a, %c : f32[6,3]",
+                "%y = add %e, %d : f32[6,3]",
+            ),
+            (
+                "%z = constant value={0.0} : f32[]",
+                "%o = broadcast %z shape=[2,3] dims=[] : f32[2,3]",
+                "%p = add %x, %o : f32[2,3]",
+                "%q = sub %o, %x : f32[2,3]",
+                "%y = concat %p, %p, %q axis=0 : f32[6,3]",
+            ),
+        ),
         # Twice is once.
         (
             ("%a = reshape %x shape=[3,2] : f32[3,2]", "%y = reshape %a shape=[6] : f32[6]"),

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph import Op, Value
-from .rewrite import Replacement, Rewriter, on, producer
+from .rewrite import Replacement, Rewriter, on, producer, uniform
 
 Ints = tuple[int, ...]
+MOST_PARTS = 32  # of a sum that is looked through
 
 
 def _unchanged(b: Rewriter, op: Op) -> Replacement:
@@ -295,6 +296,51 @@ def _dynamic_update_slice(b: Rewriter, op: Op) -> Replacement:
 # dot
 
 
+def _add_pads(b: Rewriter, op: Op) -> Replacement:
+    """A sum of arrays padded with zeros to where they belong: what the derivative of taking an array
+    apart is. Adding the other zeros makes -0 to +0, and nothing else."""
+    dtype = op.results[0].dtype
+    if dtype.kind not in "iuf":
+        return None
+    parts = _padded(op)
+    if parts is None:
+        return None
+    axis, pieces = parts
+    at = 0
+    for start, x in pieces:
+        if start != at:
+            return None
+        at += x.shape[axis]
+    if at != op.results[0].shape[axis]:
+        return None
+    xs = [x for _, x in pieces]
+    if dtype.kind == "f":
+        xs = [b.add(x, b.full_like(x, 0.0)) for x in xs]
+    return b.concat(*xs, axis=axis)
+
+
+def _padded(op: Op) -> tuple[int, list[tuple[int, Value]]] | None:
+    """The axis along which the terms of a sum are padded, and each term and where it begins."""
+    pending, pieces = list(op.operands), []
+    axes: set[int] = set()
+    while pending:
+        made = pending.pop().op
+        if made is None or len(pieces) + len(pending) > MOST_PARTS:
+            return None
+        if made.name == "add":
+            pending += made.operands
+            continue
+        if made.name != "pad" or any(made.attrs["interior"]) or uniform(made.operands[1]) != 0:
+            return None
+        x = made.operands[0]
+        low, high = made.attrs["low"], made.attrs["high"]
+        axes.update(d for d in range(len(low)) if low[d] or high[d])
+        if len(axes) != 1 or 0 in x.shape:
+            return None
+        pieces.append((low[min(axes)], x))
+    return min(axes), sorted(pieces, key=lambda piece: piece[0])
+
+
 def _dot_transpose(side: int) -> Any:
     """dot(transpose(x), y) contracts x's own axes, where the order of the free axes stays."""
 
@@ -341,6 +387,9 @@ MOVEMENT = [
     on("update_slice", _update_update, of="update_slice"),
     on("update_slice", _update_plain),
     on("concat", _concat_plain),
+    # pad(x, after) + pad(y, before) = concat(x + 0, y + 0).
+    on("add", _add_pads, of="pad", at=0),
+    on("add", _add_pads, of="pad", at=1),
     # A window at a constant place.
     on("dynamic_slice", _dynamic_slice),
     on("dynamic_update_slice", _dynamic_update_slice),
