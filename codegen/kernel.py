@@ -296,6 +296,7 @@ class Sort:
     kind: str
     key_bits: int
     loc: SourceLine | None = None
+    window: tuple[int, int] | None = None  # only these elements of each row are wanted
 
     @property
     def axis(self) -> int:

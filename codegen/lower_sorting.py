@@ -15,13 +15,14 @@ import numpy as np
 
 from ..ir.graph import Op
 from ..ir.types import BOOL, I64
-from .index import ZERO, Index
+from .index import ZERO, Index, Var, of_var
 from .kernel import Array, Sort, Stage
 from .lower import Lowering, indices, lowering, variables
 from .pointwise import index_value
 from .scalar import DType, Expr, binary, bitcast, const, convert, ne, select
 from .sort_blocks import count_words
 
+LONG = 1 << 14  # elements of a row from which a part of it is selected, not sorted
 U8, U32, U64 = np.dtype(np.uint8), np.dtype(np.uint32), np.dtype(np.uint64)
 
 
@@ -59,12 +60,18 @@ def _sort(low: Lowering, op: Op) -> None:
     else:
         low.emit(p, Stage(keys, dims, encode(value), ops=[op.name], loc=op.loc))
     bits = 8 * code.itemsize
+    window = _window(low, op) if kind != "pairs" else None
     rows = keys.size // max(shape[-1] * (2 if kind == "pairs" else 1), 1)
     counts = Array((rows * count_words(shape[-1]),), U32, name="counts")
     if keys.size:
-        low.items.append(Sort(keys, ordered, scratch, counts, kind, bits, op.loc))
+        low.items.append(Sort(keys, ordered, scratch, counts, kind, bits, op.loc, window))
     array = low.array_for(op.result)
     p = low.point()
+    if window is not None:  # decode no more than this
+        dims = (*dims[:-1], Var("i", window[1] - window[0]))
+        where[axis] = of_var(dims[-1]) + window[0]
+        own = tuple(where[d] for d in range(len(order)))
+        at = tuple(where[d] for d in order)
     if op.name == "sort":
         result = decode(p.load(ordered, at, None), source.dtype)
     elif kind == "packed":
@@ -72,8 +79,27 @@ def _sort(low: Lowering, op: Op) -> None:
         result = convert(binary("and", found, 0xFFFFFFFF), I64)
     else:
         result = convert(p.load(ordered, (*at, ZERO), None), I64)
-    low.emit(p, Stage(array, dims, result, index=own, ops=["copy"], loc=op.loc))
+    stage = Stage(array, dims, result, index=own, ops=["copy"], loc=op.loc)
+    stage.whole = window is None
+    low.emit(p, stage)
     low.arrays[op.result] = array
+
+
+def _window(low: Lowering, op: Op) -> tuple[int, int] | None:
+    """The part of each sorted row that anything reads, if it is small: sort(x)[-k:], a median."""
+    axis = op.attrs["axis"]
+    n = op.result.shape[axis]
+    users = low.users[op.result]
+    if (
+        n < LONG
+        or op.operands[0].dtype.itemsize == 1
+        or op.result in low.outputs
+        or any(user.name != "slice" for user in users)
+    ):
+        return None
+    start = min((user.attrs["start"][axis] for user in users), default=0)
+    stop = max((user.attrs["stop"][axis] for user in users), default=0)
+    return (start, stop) if 0 < 4 * (stop - start) <= n else None
 
 
 def code_dtype(dtype: DType) -> DType:

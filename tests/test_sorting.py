@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from programs import build, compiled
 
 import jitney as jt
+from jitney.codegen.llvm.selection import SAMPLE
 from jitney.codegen.llvm.sorting import RUN
 from jitney.codegen.sort_blocks import SHORT
 from jitney.ir.types import DTYPE_NAMES
@@ -128,3 +129,62 @@ def test_a_sort_fuses_with_what_is_around_it():
     x = np.random.default_rng(3).standard_normal((7, 600)).astype("f4")
     np.testing.assert_array_equal(f(x), np.sort(x * x)[:, ::-1] + 1)
     assert f.explain(x).count("parallel") <= 2
+
+
+PARTS = {
+    "largest": lambda x: np.sort(x)[-100:],
+    "smallest": lambda x: np.sort(x)[:37],
+    "middle": lambda x: np.sort(x)[len(x) // 2 - 3 : len(x) // 2 + 5],
+    "places": lambda x: np.argsort(x, kind="stable")[-50:],
+    "two parts": lambda x: (np.sort(x)[100:300], np.sort(x)[200:3000:3]),
+}
+ORDERS = {
+    "random": lambda x, rng: x,
+    "sorted": lambda x, rng: np.sort(x),
+    "reversed": lambda x, rng: np.sort(x)[::-1],
+    "zeros": lambda x, rng: np.where(rng.random(len(x)) < 0.5, -0.0, 0.0),
+    "mostly equal": lambda x, rng: np.where(np.arange(len(x)) % 7 == 0, 1e3, np.round(x / 9)),
+    "nan": lambda x, rng: np.where(rng.random(len(x)) < 0.5, np.nan, x),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u2", "i1"])
+def test_parts_of_a_sorted_row(dtype, order):
+    """A part is selected: exactly what sorting all of it gives, the signs of zeros included."""
+    rng = np.random.default_rng(9)
+    x = ORDERS[order](rng.standard_normal(100_003) * 10, rng)
+    if dtype[0] == "f" or order != "nan":
+        x = x.astype(dtype)
+        for name, part in PARTS.items():
+            found, want = jt.jit(part)(x), part(x)
+            pairs = zip(found, want, strict=True) if name == "two parts" else [(found, want)]
+            for a, b in pairs:
+                np.testing.assert_array_equal(a, b)
+                assert a.dtype == b.dtype
+
+
+def test_parts_keep_the_order_of_zeros():
+    x = np.where(np.random.default_rng(2).random(40_000) < 0.5, -0.0, 0.0)
+    got = jt.jit(lambda x: np.sort(x)[20_000:20_100])(x)
+    want = np.sort(x, kind="stable")[20_000:20_100]
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+def test_a_sample_that_misleads():
+    """Where the sample is taken all is small: the rest is not forgotten."""
+    n = 1 << 16
+    stride = n // SAMPLE
+    x = np.arange(n, dtype="f8")[::-1].copy() + 10
+    at = [s * stride + s * 7919 % stride for s in range(SAMPLE)]
+    x[at] = np.arange(SAMPLE) / SAMPLE
+    for name in ("largest", "smallest", "middle"):
+        np.testing.assert_array_equal(jt.jit(PARTS[name])(x), PARTS[name](x))
+
+
+def test_rows_of_which_parts_are_wanted():
+    x = np.random.default_rng(3).standard_normal((3, 20_000)).astype("f4")
+    for f in (lambda x: np.sort(x, axis=1)[:, -9:], lambda x: np.sort(x.T, axis=0)[5:50] * 2):
+        np.testing.assert_array_equal(jt.jit(f)(x), f(x))
+    k = jt.jit(lambda x: np.partition(x, 19_990, axis=1)[:, 19_990:].min(axis=1))
+    np.testing.assert_array_equal(k(x), np.sort(x, axis=1)[:, 19_990])

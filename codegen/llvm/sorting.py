@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..kernel import Sort
 from ..sort_blocks import SHORT, count_words
 from .radix import radix_functions
+from .selection import window_functions
 
 RUN = 24
 
@@ -50,11 +51,23 @@ def sort_function(step: Sort) -> SortFunction:
         insertion = _INSERTION.replace("{less}", less.replace("{x}", "v").replace("{y}", "u"))
         merge = _MERGE.replace("{less}", less.replace("{x}", "y").replace("{y}", "x"))
         texts = tuple(t.format(**fields) for t in (insertion, merge, _SHORT_ROW))
+    declarations = DECLARATIONS
+    if long and step.window is not None:
+        row, name = name, f"{name}_{step.window[0]}_{step.window[1]}"
+        texts += window_functions(name, row, size, n, *step.window, step.kind == "float")
+        lanes = 64 // size
+        vector = f"<{lanes} x {element}>"
+        declarations |= {
+            "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)",
+            f"declare {vector} @llvm.masked.load.v{lanes}{element}.p0(ptr, <{lanes} x i1>, {vector})",
+            f"declare i{lanes} @llvm.ctpop.i{lanes}(i{lanes})",
+            f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)",
+        }
     words = count_words(n)
     rows = _ROWS.format(
         name=name, size=size, words=words, fixed=n, grain=max(1, SHARED // max(n, 1))
     )
-    return SortFunction(f"{name}_{n}", (*texts, rows), DECLARATIONS)
+    return SortFunction(f"{name}_{n}", (*texts, rows), declarations)
 
 
 def _load_key(kind: str, size: int, key_bits: int) -> str:
