@@ -137,10 +137,10 @@ X = "%x: f32[2,3]"
             ),
             (
                 "%z = constant value={0.0} : f32[]",
-                "%o = broadcast %z shape=[2,3] dims=[] : f32[2,3]",
-                "%p = add %x, %o : f32[2,3]",
-                "%q = sub %o, %x : f32[2,3]",
-                "%y = concat %p, %p, %q axis=0 : f32[6,3]",
+                "%0 = broadcast %z shape=[2,3] dims=[] : f32[2,3]",
+                "%1 = add %x, %0 : f32[2,3]",
+                "%2 = sub %0, %x : f32[2,3]",
+                "%y = concat %1, %1, %2 axis=0 : f32[6,3]",
             ),
         ),
         # Twice is once.
