@@ -28,6 +28,8 @@ from .scalar import compare, const, select
 SMALL_MATMUL = 1 << 12  # multiply-adds up to which a contraction is a plain reduction
 FEW_ROWS = 14  # rows of A for which packing B does not pay
 NEAR_BYTES = 1 << 16  # what B may span to be read as it lies
+FAR_BYTES = 1 << 18  # what a row of A may be spread over to be read as it lies
+MANY_COLUMNS = 64  # of B, for which a spread row of A is read over and over
 MANY_ELEMENTS = 1 << 16  # of the larger operand, from which a long sum goes by chunks
 CHUNK_BYTES = 1 << 17  # of it in one chunk
 MOST_CHUNKS = 4096
@@ -99,9 +101,9 @@ def _matmul(
     """Emit the product of two batches of matrices into `array`."""
     batch, k = left.size(left.batch), left.size(left.inner)
     m, n = left.size(left.outer), right.size(right.outer)
-    if a is None or 1 not in (a.outer, a.inner):
-        a = _packed_rows(low, left)
     size = array.dtype.itemsize
+    if a is None or 1 not in (a.outer, a.inner) or _scattered(a, k * size, n):
+        a = _packed_rows(low, left)
     near = b is not None and (m <= FEW_ROWS or k * abs(b.inner) * size <= NEAR_BYTES)
     panel = 0
     if b is None or b.outer != 1 or not near:
@@ -125,6 +127,11 @@ def _matmul(
             op.loc,
         )
     )
+
+
+def _scattered(a: View, nbytes: int, n: int) -> bool:
+    """Whether a row of A, of so many bytes, lies in many places, and is read often enough to matter."""
+    return a.inner != 1 and nbytes * abs(a.inner) >= FAR_BYTES and n >= MANY_COLUMNS
 
 
 def _packed_rows(low: Lowering, side: Operand) -> View:

@@ -26,6 +26,7 @@ from jitney.ir.passes import (
     eliminate_common_subexpressions,
     eliminate_dead_code,
     fold_constants,
+    gather_sums,
     hoist_invariants,
     inline_calls,
     optimise,
@@ -86,6 +87,7 @@ def test_pipeline_is_the_documented_passes() -> None:
         inline_calls,
         hoist_invariants,
         sink_views,
+        gather_sums,
     }  # too wide for two columns; tested below
     assert set(PIPELINE) <= {*PASSES, *with_regions}
 
@@ -765,3 +767,34 @@ def test_views_that_something_else_reads_stay() -> None:
     )
     graph = parse_graph(text)
     assert sink_views(graph) is graph
+
+
+def test_a_sum_of_products_leaves_the_loop() -> None:
+    results = "f32[3,4], f32[2,4], f32[5,3,4]"
+    text = f"""graph f(%xs: f32[5,3,2], %c: f32[3,4], %s: f32[2,4]) -> {results} {{
+      %e, %t, %ps = scan %c, %s, %xs consts=0 carries=2 length=5 reverse=true : {results} {{
+        graph body(%c: f32[3,4], %s: f32[2,4], %x: f32[3,2]) -> f32[3,4], f32[2,4], f32[3,4] {{
+          %p = sin %c : f32[3,4]
+          %d = dot %x, %p contract=[[0],[0]] batch=[[],[]] : f32[2,4]
+          %n = add %s, %d : f32[2,4]
+          return %p, %n, %p
+        }}
+      }}
+      return %e, %t, %ps
+    }}"""
+    graph = parse_graph(text)
+    got = gather_sums(graph)
+    verify(got)
+    assert [op.name for op in got.ops] == ["scan", "dot", "add"]
+    assert got.ops[0].attrs["carries"] == 1
+    assert got.ops[1].attrs["contract"] == ((0, 1), (0, 1))
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype("f4") for s in ((5, 3, 2), (3, 4), (2, 4))]
+    for one_, other in zip(evaluate(got, arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(one_, other, rtol=1e-5, atol=1e-5)
+    for change in (
+        ("return %p, %n, %p", "return %p, %n, %c"),  # p is not stacked
+        ("%p = sin %c : f32[3,4]", "%q = sum %s axes=[0] : f32[4]\n%p = sin %c : f32[3,4]"),
+    ):
+        other_graph = parse_graph(text.replace(*change))
+        assert gather_sums(other_graph) is other_graph

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..graph import Graph
+from .accumulate import gather_sums
 from .cse import eliminate_common_subexpressions
 from .dead import eliminate_dead_code
 from .fold import fold_constants
@@ -30,6 +31,7 @@ __all__ = [
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
     "fold_constants",
+    "gather_sums",
     "hoist_invariants",
     "inline_calls",
     "optimise",
@@ -47,6 +49,7 @@ PIPELINE: tuple[Pass, ...] = (
     simplify,  # folds constants and merges common subexpressions in the same walk
     eliminate_dead_code,
     hoist_invariants,
+    gather_sums,
     sink_views,
 )
 
