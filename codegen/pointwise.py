@@ -364,8 +364,8 @@ def fold(name: str, values: list[Expr], dtype: DType) -> Expr:
 
 def _chain(products: list[Expr]) -> Expr:
     total = const(0, products[0].dtype)
-    for product_ in products:
-        total = fma(*product_.args, total)
+    for a, b in (v.args for v in products):
+        total = fma(a, b, total)
     return total
 
 

@@ -14,7 +14,8 @@ class Survey(NamedTuple):
     """`indices`: every index that the stage uses, memory accesses as element offsets.
     `size`: nodes of its value that are work, those in bodies of loops and in computed indices apart.
     `loops`: nodes in bodies of loops that run as a rule. `checks`: whether it checks bounds.
-    `calls`: the elementwise functions that it has as units, once per call.
+    `calls`: the elementwise functions that it has as units, once per call. `results`: the loops
+    whose results are read, and which of them.
     """
 
     indices: list[Index]
@@ -22,6 +23,7 @@ class Survey(NamedTuple):
     loops: int
     checks: bool
     calls: list[Function]
+    results: dict[Expr, set[int]]
 
 
 def survey(stage: Stage) -> Survey:
@@ -33,6 +35,7 @@ def survey(stage: Stage) -> Survey:
     later: list[Expr] = []  # what computes indices, and bodies of loops
     seen: set[Expr] = set()
     loops, checks = 0, False
+    results: dict[Expr, set[int]] = {}
     pending = [stage.value]
     size = -1
     while pending:
@@ -54,6 +57,8 @@ def survey(stage: Stage) -> Survey:
                 checks = True
             elif op == "call":
                 calls.append(node.attr)
+            elif op == "result":
+                results.setdefault(node.args[0], set()).add(node.attr)
             elif op == "loop":
                 loops += 0 if node.attr.rare else _work(node.attr)
                 later += (node.attr.test, *node.attr.new)
@@ -66,7 +71,7 @@ def survey(stage: Stage) -> Survey:
                 elif isinstance(atom, Div):
                     inside.append(atom.index)
         pending, later = later, []
-    return Survey(indices, size, loops, checks, calls)
+    return Survey(indices, size, loops, checks, calls, results)
 
 
 def _work(body: LoopBody) -> int:

@@ -55,6 +55,9 @@ class KernelEmitter(AccessEmitter):
         self.pointers: dict[Array, str] = {}
         self.functions = functions
         self.called = functions.called(f for s in plan.surveys.values() for f in s.calls)
+        for found in plan.surveys.values():
+            for loop, positions in found.results.items():
+                self.read_results.setdefault(loop, set()).update(positions)
         self.checks = any(s.checks for s in plan.surveys.values())
         self.arrays = signature.arrays
         self.origins = signature.origins

@@ -22,6 +22,7 @@ from ...ir.types import BOOL
 from ..functions import Function
 from ..scalar import DType, Expr, LoopBody
 from .instructions import INSTRUCTIONS, SCALAR_TYPES, number, type_text
+from .lanes import emit_lanes, is_plain
 from .text import Operand, TargetLike, TextEmitter
 
 
@@ -43,6 +44,7 @@ class ScalarEmitter(TextEmitter):
         self._memo_log: list[Expr] = []
         self._bound: dict[Any, Operand] = {}
         self._results: dict[Expr, list[Operand]] = {}
+        self.read_results: dict[Expr, set[int]] = {}  # of loops; of one not in it all may be read
 
     # What the rest of the compiler calls.
 
@@ -76,6 +78,18 @@ class ScalarEmitter(TextEmitter):
     def leaf_is_uniform(self, expr: Expr) -> bool:
         """Whether a leaf that depends on loop variables is uniform if its operands are."""
         return self.width == 1
+
+    def narrower(self, width: int) -> ScalarEmitter:
+        """An emitter of `width` lanes that goes on where this one stands."""
+        return ScalarEmitter(
+            self.target,
+            self.lines,
+            width,
+            self.names,
+            self.declarations,
+            self.definitions,
+            self.block,
+        )
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -171,6 +185,8 @@ class ScalarEmitter(TextEmitter):
         masked = not self._is_uniform(body.test, varying)
         if body.rare and masked:
             return self._emit_by_lane(node, body)
+        if masked and not body.rare and is_plain(body):
+            return emit_lanes(self, node, body, self.read_results.get(node, range(len(node.args))))
         carries: list[tuple[str, str, str]] = []  # name, type, initial value
         for param, init in zip(body.params, node.args, strict=True):
             operand = self._memo[init]

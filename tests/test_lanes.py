@@ -1,0 +1,99 @@
+"""Loops with a trip count of each lane's own: vectors under masks, against the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jitney as jt
+
+
+def escape(x, y):
+    """A count is read; the numbers of lanes that are done run on, to infinity and NaN."""
+
+    def step(s):
+        a, b, n = s
+        return a * a - b * b + x, 2 * a * b + y, n + 1
+
+    z = x * 0
+    return jt.while_loop(
+        lambda s: (s[2] < 60) & (s[0] * s[0] + s[1] * s[1] <= 4), step, (z, z, np.int32(0))
+    )[2]
+
+
+def collatz(n):
+    """Integers only, division, a bool, all results read."""
+
+    def step(s):
+        n, trips, odd = s
+        return (
+            np.where(odd, 3 * n + 1, n // 2),
+            trips + 1,
+            (np.where(odd, 3 * n + 1, n // 2) % 2) == 1,
+        )
+
+    return jt.while_loop(lambda s: s[0] > 1, step, (n, n * 0, n % 2 == 1))
+
+
+def root(x, y):
+    """A float32 state with an int64 count, until it does not change; both are read. NaN ends at once."""
+
+    def step(s):
+        r, before, n = s
+        return (r + x / r) * y, r, n + 1
+
+    first = (x + 1, x * 0, np.int64(0))
+    r, _, n = jt.while_loop(lambda s: (np.abs(s[0] - s[1]) > 1e-6) & (s[2] < 40), step, first)
+    return r, n
+
+
+def nested(x):
+    """A loop inside the loop, and a function: lanes that are done must not run these again."""
+
+    def inner(s):
+        return s[0] * 0.5, s[1] + 1
+
+    def step(s):
+        v, n = s
+        v, k = jt.while_loop(lambda t: t[0] > 1.0, inner, (v, n))
+        return v + np.sin(v), k + 1
+
+    return jt.while_loop(lambda s: (s[1] < 30) & (s[0] < 1.9), step, (x, np.int64(0)))
+
+
+@pytest.mark.parametrize("size", [1, 3, 16, 63, 64, 65, 300])
+def test_lanes_agree_with_the_interpreter(size):
+    local = np.random.default_rng(size)
+    x, y = local.normal(size=(2, size))
+    x[::7] = np.nan
+    x[3::11] = np.inf
+    cases = [
+        (escape, (x.astype(np.float32), y.astype(np.float32))),
+        (escape, (x, y)),
+        (collatz, (local.integers(-3, 90, size),)),
+        (collatz, (local.integers(1, 60, size).astype(np.uint16),)),
+        (root, (np.abs(x).astype(np.float32), np.full(size, 0.5, np.float32))),
+        (nested, (np.abs(y) * 9,)),
+    ]
+    for f, args in cases:
+        want = jt.jit(jt.vmap(f), backend="interpreter")(*args)
+        got = jt.jit(jt.vmap(f))(*args)
+        for g, w in zip(jt.tree.leaves(got), jt.tree.leaves(want), strict=True):
+            assert g.dtype == w.dtype
+            np.testing.assert_allclose(g, w, rtol=1e-5)
+
+
+def test_one_of_several_results_and_all_of_them():
+    x = np.linspace(0.1, 9, 100)
+
+    def f(x):
+        return jt.while_loop(
+            lambda s: s[0] < 20,
+            lambda s: (s[0] * s[1], s[1] + 0.1, s[2] + s[0]),
+            (x, x * 0 + 1.1, x),
+        )
+
+    whole = jt.jit(jt.vmap(f), backend="interpreter")(x)
+    for k in range(3):
+        np.testing.assert_allclose(jt.jit(jt.vmap(lambda x, k=k: f(x)[k]))(x), whole[k], rtol=1e-12)
+    np.testing.assert_allclose(jt.jit(jt.vmap(f))(x), whole, rtol=1e-12)
