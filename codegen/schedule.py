@@ -199,6 +199,8 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     longest = max([n for n, _ in trips], default=1)
     while width >= 2 * longest and width > 1:
         width //= 2
+    while width > lanes and longest < 4 * width:
+        width //= 2  # a few trips of one vector each are in flight together anyway
     # Short nests beside long ones: lanes that are off in all of them are work and code for nothing.
     while width > lanes and _padded(trips, width) > 1.1 * _padded(trips, width // 2):
         width //= 2

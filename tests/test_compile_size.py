@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -159,7 +160,7 @@ class EveryKernel(EntryEmitter):
             assert name == step.name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(random_graphs(max_ops=12, effects=False, library=True))
 def test_equal_signatures_are_equal_code(made: tuple[Graph, Any]) -> None:
     graph, _ = made
@@ -255,3 +256,93 @@ def test_updates_of_many_parameters_are_one_function() -> None:
     assert llvm.count("\n") < 300
     for got, wanted in zip(jt.jit(step)(arrays, arrays), step(arrays, arrays), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+# Linear in the size of the program, counted in calls of Python functions.
+
+
+def work(make: Callable[[int], Any], n: int) -> int:
+    """Python functions called, builtins too, from the first call of a function to its result."""
+    function, arguments = make(n)
+    jitted = jt.jit(function)
+    count = 0
+
+    def called(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        jitted(*arguments)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def arithmetic(n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def chain(x: Any) -> Any:
+        for k in range(n):
+            x = (x * 1.01 + k) * x - 0.5
+        return x
+
+    return chain, (f32(50),)
+
+
+def slices(n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def total(x: Any) -> Any:
+        z = x[0]
+        for k in range(1, n):
+            z = z + x[k] * x[k - 1]
+        return z.sum()
+
+    return total, (f32(n, 10),)
+
+
+def containers(n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def scaled(d: Any) -> Any:
+        return {key: value * 2 + value.sum() for key, value in d.items()}
+
+    return scaled, ({f"key{k}": f32(5) for k in range(n)},)
+
+
+def recurrence(n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def written(x: Any) -> Any:
+        x = x.copy()
+        for k in range(1, n):
+            x[k] = x[k - 1] * 0.5 + x[k]
+        return x
+
+    return written, (f32(n, 10),)
+
+
+def gradient(make: Callable[[int], Any]) -> Callable[[int], Any]:
+    def made(n: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        function, arguments = make(n)
+        return jt.grad(lambda *given: function(*given).sum()), arguments
+
+    return made
+
+
+GROWING: dict[str, Callable[[int], Any]] = {
+    "arithmetic": arithmetic,
+    "sines": lambda n: (sines(n), (f32(50),)),
+    "slices": slices,
+    "containers": containers,
+    "recurrence": recurrence,
+    "updates": lambda n: (updates(n), (f32(40, 10), f32(7, 10))),
+    "layers": lambda n: (network(n), (f32(5, 16), PARAMETERS[:1] * n)),
+    "steps": lambda n: (recurrent(n), (f32(n, 4, 6), f32(6, 8), f32(8, 8))),
+}
+GROWING |= {
+    f"{name}, gradient": gradient(GROWING[name])
+    for name in ("arithmetic", "sines", "slices", "recurrence", "steps")
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_the_work_of_compiling_is_linear(name: str) -> None:
+    """From 40 to 160 of the same: less than 4 times as much, and no step that is quadratic."""
+    work(GROWING[name], 3)  # what is done once in a process
+    small, large = work(GROWING[name], 40), work(GROWING[name], 160)
+    assert large < 4.6 * small

@@ -53,7 +53,7 @@ do9:
   %v12 = mul i64 %i7, 8
   %v13 = add i64 %v12, %i11
   %v14 = getelementptr double, ptr %p0, i64 %v13
-  %v15 = load <8 x double>, ptr %v14, align 8
+  %v15 = load <4 x double>, ptr %v14, align 8
   %v16 = getelementptr i64, ptr %p1, i64 %i7
   %v17 = load i64, ptr %v16, align 8
   %v18 = icmp slt i64 %v17, 0
@@ -81,10 +81,10 @@ good23:
   %v35 = mul i64 %v34, 8
   %v36 = add i64 %v35, %i11
   %v37 = getelementptr double, ptr %p2, i64 %v36
-  %v38 = load <8 x double>, ptr %v37, align 8
-  %v39 = fadd <8 x double> %v38, %v15
-  store <8 x double> %v39, ptr %v37, align 8
-  %i11n = add nsw i64 %i11, 8
+  %v38 = load <4 x double>, ptr %v37, align 8
+  %v39 = fadd <4 x double> %v38, %v15
+  store <4 x double> %v39, ptr %v37, align 8
+  %i11n = add nsw i64 %i11, 4
   br label %for8
 end10:
   %i7n = add nsw i64 %i7, 1

@@ -1,6 +1,5 @@
 
-declare <32 x double> @llvm.masked.load.v32f64.p0(ptr, <32 x i1>, <32 x double>)
-declare void @llvm.masked.store.v32f64.p0(<32 x double>, ptr, <32 x i1>)
+
 define internal void @sum_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
 entry:
   %p0a = getelementptr ptr, ptr %ctx, i64 0
@@ -9,21 +8,32 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
-  %a4 = phi <32 x double> [ splat (double 0x0000000000000000), %entry ], [ %v9, %do1 ]
-  %i3c = icmp slt i64 %i3, 100
+  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end8 ]
+  %i3c = icmp slt i64 %i3, 20
   br i1 %i3c, label %do1, label %end2
 do1:
-  %v5 = mul i64 %i3, 20
-  %v6 = add i64 %v5, 0
-  %v7 = getelementptr double, ptr %p0, i64 %v6
-  %v8 = call <32 x double> @llvm.masked.load.v32f64.p0(ptr align 8 %v7, <32 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <32 x double> zeroinitializer)
-  %v9 = fadd <32 x double> %a4, %v8
-  %i3n = add nsw i64 %i3, 1
+  %v4 = icmp slt i64 %i3, 12
+  %v5 = select i1 %v4, i64 %i3, i64 12
+  br label %for6
+for6:
+  %i9 = phi i64 [ 0, %do1 ], [ %i9n, %do7 ]
+  %a10 = phi <8 x double> [ splat (double 0x0000000000000000), %do1 ], [ %v15, %do7 ]
+  %i9c = icmp slt i64 %i9, 100
+  br i1 %i9c, label %do7, label %end8
+do7:
+  %v11 = mul i64 %i9, 20
+  %v12 = add i64 %v11, %v5
+  %v13 = getelementptr double, ptr %p0, i64 %v12
+  %v14 = load <8 x double>, ptr %v13, align 8
+  %v15 = fadd <8 x double> %a10, %v14
+  %i9n = add nsw i64 %i9, 1
+  br label %for6
+end8:
+  %v16 = getelementptr double, ptr %p1, i64 %v5
+  store <8 x double> %a10, ptr %v16, align 8
+  %i3n = add nsw i64 %i3, 8
   br label %for0
 end2:
-  %v10 = getelementptr double, ptr %p1, i64 0
-  call void @llvm.masked.store.v32f64.p0(<32 x double> %a4, ptr align 8 %v10, <32 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>)
   ret void
 }
 

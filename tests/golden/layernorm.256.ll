@@ -1,5 +1,5 @@
 
-declare <32 x float> @llvm.fma.v32f32(<32 x float>, <32 x float>, <32 x float>)
+declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
 declare float @llvm.sqrt.f32(float)
 define internal void @sum_div_sub_mul_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
 entry:
@@ -9,98 +9,92 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end63 ]
+  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end57 ]
   %i3c = icmp slt i64 %i3, 8
   br i1 %i3c, label %do1, label %end2
 do1:
   br label %for4
 for4:
   %i7 = phi i64 [ 0, %do1 ], [ %i7n, %do5 ]
-  %a8 = phi <32 x float> [ splat (float 0x0000000000000000), %do1 ], [ %v13, %do5 ]
+  %a8 = phi <16 x float> [ splat (float 0x0000000000000000), %do1 ], [ %v13, %do5 ]
   %i7c = icmp slt i64 %i7, 64
   br i1 %i7c, label %do5, label %end6
 do5:
   %v9 = mul i64 %i3, 64
   %v10 = add i64 %v9, %i7
   %v11 = getelementptr float, ptr %p0, i64 %v10
-  %v12 = load <32 x float>, ptr %v11, align 4
-  %v13 = fadd <32 x float> %a8, %v12
-  %i7n = add nsw i64 %i7, 32
+  %v12 = load <16 x float>, ptr %v11, align 4
+  %v13 = fadd <16 x float> %a8, %v12
+  %i7n = add nsw i64 %i7, 16
   br label %for4
 end6:
-  %v14 = shufflevector <32 x float> %a8, <32 x float> poison, <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v15 = shufflevector <32 x float> %a8, <32 x float> poison, <16 x i32> <i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
-  %v16 = fadd <16 x float> %v14, %v15
-  %v17 = shufflevector <16 x float> %v16, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
-  %v18 = shufflevector <16 x float> %v16, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v19 = fadd <8 x float> %v17, %v18
-  %v20 = shufflevector <8 x float> %v19, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %v21 = shufflevector <8 x float> %v19, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  %v22 = fadd <4 x float> %v20, %v21
-  %v23 = shufflevector <4 x float> %v22, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %v24 = shufflevector <4 x float> %v22, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %v25 = fadd <2 x float> %v23, %v24
-  %v26 = extractelement <2 x float> %v25, i64 0
-  %v27 = extractelement <2 x float> %v25, i64 1
-  %v28 = fadd float %v26, %v27
-  %v29 = fdiv float %v28, 0x4050000000000000
-  br label %for30
-for30:
-  %i33 = phi i64 [ 0, %end6 ], [ %i33n, %do31 ]
-  %a34 = phi <32 x float> [ splat (float 0x0000000000000000), %end6 ], [ %v42, %do31 ]
-  %i33c = icmp slt i64 %i33, 64
-  br i1 %i33c, label %do31, label %end32
-do31:
-  %v35 = mul i64 %i3, 64
-  %v36 = add i64 %v35, %i33
-  %v37 = getelementptr float, ptr %p0, i64 %v36
-  %v38 = load <32 x float>, ptr %v37, align 4
-  %v39 = insertelement <32 x float> poison, float %v29, i64 0
-  %v40 = shufflevector <32 x float> %v39, <32 x float> poison, <32 x i32> zeroinitializer
-  %v41 = fsub <32 x float> %v38, %v40
-  %v42 = call <32 x float> @llvm.fma.v32f32(<32 x float> %v41, <32 x float> %v41, <32 x float> %a34)
-  %i33n = add nsw i64 %i33, 32
-  br label %for30
-end32:
-  %v43 = shufflevector <32 x float> %a34, <32 x float> poison, <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v44 = shufflevector <32 x float> %a34, <32 x float> poison, <16 x i32> <i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
-  %v45 = fadd <16 x float> %v43, %v44
-  %v46 = shufflevector <16 x float> %v45, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
-  %v47 = shufflevector <16 x float> %v45, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v48 = fadd <8 x float> %v46, %v47
-  %v49 = shufflevector <8 x float> %v48, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %v50 = shufflevector <8 x float> %v48, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  %v51 = fadd <4 x float> %v49, %v50
-  %v52 = shufflevector <4 x float> %v51, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %v53 = shufflevector <4 x float> %v51, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %v54 = fadd <2 x float> %v52, %v53
-  %v55 = extractelement <2 x float> %v54, i64 0
-  %v56 = extractelement <2 x float> %v54, i64 1
-  %v57 = fadd float %v55, %v56
-  %v58 = fdiv float %v57, 0x4050000000000000
-  %v59 = fadd float %v58, 0x3EE4F8B580000000
-  %v60 = call float @llvm.sqrt.f32(float %v59)
-  br label %for61
-for61:
-  %i64 = phi i64 [ 0, %end32 ], [ %i64n, %do62 ]
-  %i64c = icmp slt i64 %i64, 64
-  br i1 %i64c, label %do62, label %end63
-do62:
-  %v65 = mul i64 %i3, 64
-  %v66 = add i64 %v65, %i64
-  %v67 = getelementptr float, ptr %p0, i64 %v66
-  %v68 = load <32 x float>, ptr %v67, align 4
-  %v69 = insertelement <32 x float> poison, float %v29, i64 0
-  %v70 = shufflevector <32 x float> %v69, <32 x float> poison, <32 x i32> zeroinitializer
-  %v71 = fsub <32 x float> %v68, %v70
-  %v72 = insertelement <32 x float> poison, float %v60, i64 0
-  %v73 = shufflevector <32 x float> %v72, <32 x float> poison, <32 x i32> zeroinitializer
-  %v74 = fdiv <32 x float> %v71, %v73
-  %v75 = getelementptr float, ptr %p1, i64 %v66
-  store <32 x float> %v74, ptr %v75, align 4
-  %i64n = add nsw i64 %i64, 32
-  br label %for61
-end63:
+  %v14 = shufflevector <16 x float> %a8, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
+  %v15 = shufflevector <16 x float> %a8, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
+  %v16 = fadd <8 x float> %v14, %v15
+  %v17 = shufflevector <8 x float> %v16, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %v18 = shufflevector <8 x float> %v16, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %v19 = fadd <4 x float> %v17, %v18
+  %v20 = shufflevector <4 x float> %v19, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %v21 = shufflevector <4 x float> %v19, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %v22 = fadd <2 x float> %v20, %v21
+  %v23 = extractelement <2 x float> %v22, i64 0
+  %v24 = extractelement <2 x float> %v22, i64 1
+  %v25 = fadd float %v23, %v24
+  %v26 = fdiv float %v25, 0x4050000000000000
+  br label %for27
+for27:
+  %i30 = phi i64 [ 0, %end6 ], [ %i30n, %do28 ]
+  %a31 = phi <16 x float> [ splat (float 0x0000000000000000), %end6 ], [ %v39, %do28 ]
+  %i30c = icmp slt i64 %i30, 64
+  br i1 %i30c, label %do28, label %end29
+do28:
+  %v32 = mul i64 %i3, 64
+  %v33 = add i64 %v32, %i30
+  %v34 = getelementptr float, ptr %p0, i64 %v33
+  %v35 = load <16 x float>, ptr %v34, align 4
+  %v36 = insertelement <16 x float> poison, float %v26, i64 0
+  %v37 = shufflevector <16 x float> %v36, <16 x float> poison, <16 x i32> zeroinitializer
+  %v38 = fsub <16 x float> %v35, %v37
+  %v39 = call <16 x float> @llvm.fma.v16f32(<16 x float> %v38, <16 x float> %v38, <16 x float> %a31)
+  %i30n = add nsw i64 %i30, 16
+  br label %for27
+end29:
+  %v40 = shufflevector <16 x float> %a31, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
+  %v41 = shufflevector <16 x float> %a31, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
+  %v42 = fadd <8 x float> %v40, %v41
+  %v43 = shufflevector <8 x float> %v42, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %v44 = shufflevector <8 x float> %v42, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %v45 = fadd <4 x float> %v43, %v44
+  %v46 = shufflevector <4 x float> %v45, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %v47 = shufflevector <4 x float> %v45, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %v48 = fadd <2 x float> %v46, %v47
+  %v49 = extractelement <2 x float> %v48, i64 0
+  %v50 = extractelement <2 x float> %v48, i64 1
+  %v51 = fadd float %v49, %v50
+  %v52 = fdiv float %v51, 0x4050000000000000
+  %v53 = fadd float %v52, 0x3EE4F8B580000000
+  %v54 = call float @llvm.sqrt.f32(float %v53)
+  br label %for55
+for55:
+  %i58 = phi i64 [ 0, %end29 ], [ %i58n, %do56 ]
+  %i58c = icmp slt i64 %i58, 64
+  br i1 %i58c, label %do56, label %end57
+do56:
+  %v59 = mul i64 %i3, 64
+  %v60 = add i64 %v59, %i58
+  %v61 = getelementptr float, ptr %p0, i64 %v60
+  %v62 = load <16 x float>, ptr %v61, align 4
+  %v63 = insertelement <16 x float> poison, float %v26, i64 0
+  %v64 = shufflevector <16 x float> %v63, <16 x float> poison, <16 x i32> zeroinitializer
+  %v65 = fsub <16 x float> %v62, %v64
+  %v66 = insertelement <16 x float> poison, float %v54, i64 0
+  %v67 = shufflevector <16 x float> %v66, <16 x float> poison, <16 x i32> zeroinitializer
+  %v68 = fdiv <16 x float> %v65, %v67
+  %v69 = getelementptr float, ptr %p1, i64 %v60
+  store <16 x float> %v68, ptr %v69, align 4
+  %i58n = add nsw i64 %i58, 16
+  br label %for55
+end57:
   %i3n = add nsw i64 %i3, 1
   br label %for0
 end2:

@@ -1,5 +1,5 @@
 
-declare <64 x float> @llvm.masked.load.v64f32.p0(ptr, <64 x i1>, <64 x float>)
+declare <16 x float> @llvm.masked.load.v16f32.p0(ptr, <16 x i1>, <16 x float>)
 define internal void @sum_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
 entry:
   %p0a = getelementptr ptr, ptr %ctx, i64 0
@@ -15,44 +15,38 @@ do1:
   br label %for4
 for4:
   %i7 = phi i64 [ 0, %do1 ], [ %i7n, %do5 ]
-  %a8 = phi <64 x float> [ splat (float 0x0000000000000000), %do1 ], [ %v13, %do5 ]
-  %i7c = icmp slt i64 %i7, 64
+  %a8 = phi <16 x float> [ splat (float 0x0000000000000000), %do1 ], [ %v13, %do5 ]
+  %i7c = icmp slt i64 %i7, 96
   br i1 %i7c, label %do5, label %end6
 do5:
   %v9 = mul i64 %i3, 100
   %v10 = add i64 %v9, %i7
   %v11 = getelementptr float, ptr %p0, i64 %v10
-  %v12 = load <64 x float>, ptr %v11, align 4
-  %v13 = fadd <64 x float> %a8, %v12
-  %i7n = add nsw i64 %i7, 64
+  %v12 = load <16 x float>, ptr %v11, align 4
+  %v13 = fadd <16 x float> %a8, %v12
+  %i7n = add nsw i64 %i7, 16
   br label %for4
 end6:
   %v14 = mul i64 %i3, 100
-  %v15 = add i64 %v14, 64
+  %v15 = add i64 %v14, 96
   %v16 = getelementptr float, ptr %p0, i64 %v15
-  %v17 = call <64 x float> @llvm.masked.load.v64f32.p0(ptr align 4 %v16, <64 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <64 x float> zeroinitializer)
-  %v18 = fadd <64 x float> %a8, %v17
-  %v19 = select <64 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <64 x float> %v18, <64 x float> %a8
-  %v20 = shufflevector <64 x float> %v19, <64 x float> poison, <32 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15, i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
-  %v21 = shufflevector <64 x float> %v19, <64 x float> poison, <32 x i32> <i32 32, i32 33, i32 34, i32 35, i32 36, i32 37, i32 38, i32 39, i32 40, i32 41, i32 42, i32 43, i32 44, i32 45, i32 46, i32 47, i32 48, i32 49, i32 50, i32 51, i32 52, i32 53, i32 54, i32 55, i32 56, i32 57, i32 58, i32 59, i32 60, i32 61, i32 62, i32 63>
-  %v22 = fadd <32 x float> %v20, %v21
-  %v23 = shufflevector <32 x float> %v22, <32 x float> poison, <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v24 = shufflevector <32 x float> %v22, <32 x float> poison, <16 x i32> <i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
-  %v25 = fadd <16 x float> %v23, %v24
-  %v26 = shufflevector <16 x float> %v25, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
-  %v27 = shufflevector <16 x float> %v25, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v28 = fadd <8 x float> %v26, %v27
-  %v29 = shufflevector <8 x float> %v28, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %v30 = shufflevector <8 x float> %v28, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  %v31 = fadd <4 x float> %v29, %v30
-  %v32 = shufflevector <4 x float> %v31, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %v33 = shufflevector <4 x float> %v31, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %v34 = fadd <2 x float> %v32, %v33
-  %v35 = extractelement <2 x float> %v34, i64 0
-  %v36 = extractelement <2 x float> %v34, i64 1
-  %v37 = fadd float %v35, %v36
-  %v38 = getelementptr float, ptr %p1, i64 %i3
-  store float %v37, ptr %v38, align 4
+  %v17 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr align 4 %v16, <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <16 x float> zeroinitializer)
+  %v18 = fadd <16 x float> %a8, %v17
+  %v19 = select <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <16 x float> %v18, <16 x float> %a8
+  %v20 = shufflevector <16 x float> %v19, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
+  %v21 = shufflevector <16 x float> %v19, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
+  %v22 = fadd <8 x float> %v20, %v21
+  %v23 = shufflevector <8 x float> %v22, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %v24 = shufflevector <8 x float> %v22, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %v25 = fadd <4 x float> %v23, %v24
+  %v26 = shufflevector <4 x float> %v25, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %v27 = shufflevector <4 x float> %v25, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %v28 = fadd <2 x float> %v26, %v27
+  %v29 = extractelement <2 x float> %v28, i64 0
+  %v30 = extractelement <2 x float> %v28, i64 1
+  %v31 = fadd float %v29, %v30
+  %v32 = getelementptr float, ptr %p1, i64 %i3
+  store float %v31, ptr %v32, align 4
   %i3n = add nsw i64 %i3, 1
   br label %for0
 end2:

@@ -1,25 +1,34 @@
 
-declare <16 x double> @llvm.masked.load.v16f64.p0(ptr, <16 x i1>, <16 x double>)
 declare <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr>, <4 x i1>, <4 x double>)
 declare void @llvm.masked.scatter.v4f64.v4p0(<4 x double>, <4 x ptr>, <4 x i1>)
-declare void @llvm.masked.store.v16f64.p0(<16 x double>, ptr, <16 x i1>)
 define internal void @neg_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
 entry:
   %p0a = getelementptr ptr, ptr %ctx, i64 0
   %p0 = load ptr, ptr %p0a, align 8
   %p1a = getelementptr ptr, ptr %ctx, i64 1
   %p1 = load ptr, ptr %p1a, align 8
-  %v0 = getelementptr double, ptr %p0, i64 0
-  %v1 = call <16 x double> @llvm.masked.load.v16f64.p0(ptr align 8 %v0, <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <16 x double> zeroinitializer)
-  %v2 = fneg <16 x double> %v1
-  %v3 = getelementptr double, ptr %p1, i64 0
-  call void @llvm.masked.store.v16f64.p0(<16 x double> %v2, ptr align 8 %v3, <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>)
-  %v4 = add i64 0, 50
-  %v5 = getelementptr double, ptr %p0, i64 %v4
-  %v6 = call <16 x double> @llvm.masked.load.v16f64.p0(ptr align 8 %v5, <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <16 x double> zeroinitializer)
-  %v7 = fneg <16 x double> %v6
-  %v8 = getelementptr double, ptr %p1, i64 %v4
-  call void @llvm.masked.store.v16f64.p0(<16 x double> %v7, ptr align 8 %v8, <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>)
+  br label %for0
+for0:
+  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
+  %i3c = icmp slt i64 %i3, 10
+  br i1 %i3c, label %do1, label %end2
+do1:
+  %v4 = icmp slt i64 %i3, 2
+  %v5 = select i1 %v4, i64 %i3, i64 2
+  %v6 = getelementptr double, ptr %p0, i64 %v5
+  %v7 = load <8 x double>, ptr %v6, align 8
+  %v8 = fneg <8 x double> %v7
+  %v9 = getelementptr double, ptr %p1, i64 %v5
+  store <8 x double> %v8, ptr %v9, align 8
+  %v10 = add i64 %v5, 50
+  %v11 = getelementptr double, ptr %p0, i64 %v10
+  %v12 = load <8 x double>, ptr %v11, align 8
+  %v13 = fneg <8 x double> %v12
+  %v14 = getelementptr double, ptr %p1, i64 %v10
+  store <8 x double> %v13, ptr %v14, align 8
+  %i3n = add nsw i64 %i3, 8
+  br label %for0
+end2:
   ret void
 }
 
