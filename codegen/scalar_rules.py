@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..ir.graph import Op
@@ -47,7 +49,8 @@ def _token(c: ScalarBuilder, op: Op) -> None:
 def _fold(c: ScalarBuilder, op: Op) -> None:
     source, axes = c.elements(op.operands[0]), op.attrs["axes"]
     kept = [d for d in range(source.ndim) if d not in axes]
-    rows = source.transpose([*kept, *axes]).reshape(*(source.shape[d] for d in kept), -1)
+    length = math.prod(source.shape[d] for d in axes)
+    rows = source.transpose([*kept, *axes]).reshape(*(source.shape[d] for d in kept), length)
     c.result(op, along_last(lambda row: fold(op.name, row, op.result.dtype), rows))
 
 

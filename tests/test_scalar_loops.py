@@ -319,3 +319,13 @@ def random_loop(rules, others, trips, form):
 def test_random_loops_agree_with_the_interpreter(case):
     rules, others, trips, start, form = case
     same(random_loop(rules, others, trips, form), np.int64(trips), tuple(start))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_sums_of_nothing(shape: tuple[int, int]) -> None:
+    def program(x, n):
+        first = np.zeros(shape[0]), np.zeros(shape[1])
+        return jt.fori_loop(0, n, lambda i, c: (c[0] + x.sum(axis=1), c[1] + x.sum(axis=0)), first)
+
+    for got, size in zip(jt.jit(program)(np.zeros(shape), 3), shape, strict=True):
+        np.testing.assert_array_equal(got, np.zeros(size))

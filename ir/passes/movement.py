@@ -170,27 +170,33 @@ def _slice_update(b: Rewriter, op: Op) -> Replacement:
     ):
         return b.slice(x, start=start, stop=stop, step=step)
     x = op.operands[0]
+    last = [a + (n - 1) * s for a, n, s in zip(start, shape, step, strict=True)]
     for _ in range(_UPDATES_BACK):
         inner = producer(x, "update_slice")
         if inner is None:
             break
         u = inner.operands[1]
         at, by = inner.attrs["start"], inner.attrs["step"]
-        exact = u.shape == shape and all(
-            n == 0 or (a == w and (n == 1 or s == t))
-            for n, a, w, s, t in zip(shape, start, at, step, by, strict=True)
-        )
-        if exact:
-            return u
-        if not any(
-            k == 0 or a > w + (k - 1) * t or w > a + (n - 1) * s
-            for n, k, a, s, w, t in zip(shape, u.shape, start, step, at, by, strict=True)
-        ):
+        if _meet(start, last, at, by, u.shape):
+            exact = u.shape == shape and all(
+                a == w and (n == 1 or s == t)
+                for n, a, w, s, t in zip(shape, start, at, step, by, strict=True)
+            )
+            if exact:
+                return u
             return (
                 b.slice(x, start=start, stop=stop, step=step) if x is not op.operands[0] else None
             )
         x = inner.operands[0]
     return None  # it is too far to tell: as it stands, the reading comes after all of them
+
+
+def _meet(start: Ints, last: list[int], at: Ints, by: Ints, sizes: Ints) -> bool:
+    """Whether the box from `start` to `last` meets that of an update."""
+    for a, z, w, t, k in zip(start, last, at, by, sizes, strict=True):
+        if z < w or w + (k - 1) * t < a:
+            return False
+    return 0 not in sizes
 
 
 _UPDATES_BACK = 32  # how far a chain of updates is followed, one by one
