@@ -45,10 +45,10 @@ def compare(
                 continue
             row = got[i] if flag else got
             assert row.dtype == want.dtype and row.shape == want.shape
-            if exact or want.dtype.kind != "f":
+            if exact or want.dtype.kind not in "fc":
                 np.testing.assert_array_equal(row, want)
             else:
-                tolerance = 1e-5 if want.dtype == np.float32 else 1e-11
+                tolerance = 1e-5 if want.dtype in (np.float32, np.complex64) else 1e-11
                 np.testing.assert_allclose(row, want, rtol=tolerance, atol=tolerance)
     return new
 

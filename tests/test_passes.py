@@ -532,6 +532,9 @@ CLOSE["pow(x:float, -1) -> div(1, x)"] = 1
 def _specials(dtype: np.dtype[Any]) -> np.ndarray:
     if dtype.kind == "b":
         return np.array([False, True])
+    if dtype.kind == "c":
+        parts = [0.0, -0.0, 1.0, -2.5, np.inf, np.nan]
+        return np.array([complex(a, b) for a in parts for b in parts], dtype)
     if dtype.kind == "f":
         tiny, huge = np.finfo(dtype).tiny, np.finfo(dtype).max
         few = [0.0, -0.0, 1.0, -1.0, 0.3, -2.5, 7.0, tiny, tiny / 4, -tiny / 4, huge, -huge]

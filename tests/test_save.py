@@ -101,7 +101,7 @@ def test_less_is_kept_and_the_prediction_is_measured(program: Any) -> None:
 def test_a_chain_of_products_keeps_one_array_per_layer() -> None:
     lowered = lower(products, "min_cut")
     assert lowered.plan.saved_bytes == DEPTH * UNIT
-    assert lowered.plan.peak_bytes == pytest.approx(measured(lowered), rel=0.1)
+    assert lowered.plan.peak_bytes == pytest.approx(measured(lowered), rel=0.15)
 
 
 def test_budgets_are_met_as_far_as_predicted() -> None:
