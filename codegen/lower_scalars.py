@@ -108,7 +108,9 @@ def _emit(c: ScalarBuilder, op: Op, work: int) -> None:
         source = contiguous(low, low.materialise(value))
         assert source is not None
         low.items.append(Copy(source, array))
-    reads = dict.fromkeys([*(a.array for a in c.p.reads), *c.writes])  # in one order, always
+    copied = [array for _, array in c.copies]
+    fresh = c.writes.keys() - set(copied)  # what is read of these has been written here
+    reads = dict.fromkeys([*(a.array for a in c.p.reads if a.array not in fresh), *copied])
     names = [inner.name for region in op.regions for inner in region.ops]
     code = ScalarCode(c.block, list(reads), list(c.writes), names, work, loc=op.loc)
     low.items.append(code)

@@ -288,7 +288,7 @@ def test_touched_sees_through_loops():
     def program(b, x):
         return loop(b, 2, lambda b, i, c, x: b.add(x, c), x, consts=[b.exp(x)])
 
-    (first, step) = lowered(build(program, np.zeros(4, F64))).steps[-2:]
+    (first, step) = lowered(build(program, np.zeros(4000, F64))).steps[-2:]
     assert isinstance(step, Loop) and isinstance(first, Kernel)
     assert first.stages[0].array in touched(step)[0]
 
