@@ -23,12 +23,13 @@ from . import (  # noqa: F401  (imported for the lowerings that they register)
     lower_updates,
     lower_windows,
 )
+from .giving import place, settle
 from .index import contiguous_strides
 from .kernel import Array, Kernel, Loop, Matmul, ScalarCode, Scan, Tiled, steps_within
 from .llvm.entry import EntryEmitter
 from .lower import Context, lower
 from .memory import plan
-from .module import KernelReport, NativeModule
+from .module import Given, KernelReport, NativeModule
 from .scalar_code import operations
 from .schedule import Schedule, bytes_moved
 from .target import Target
@@ -42,12 +43,14 @@ def compile_graph(
     input_strides: Sequence[tuple[int, ...]] | None = None,
     fastmath: bool = False,
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
+    given: Sequence[Given] = (),
 ) -> NativeModule:
     """Native code for `graph` on `target`.
 
     `input_strides` gives the layout of each input, in elements; None means C-contiguous. Tokens among
     parameters and outputs take no part in the call. `signature`, the types of inputs and outputs as
-    the caller has them, says which pairs of them are the parts of one complex array.
+    the caller has them, says which pairs of them are the parts of one complex array. `given` lists
+    inputs that may be overwritten; see `place` for what becomes of them.
     """
     taken, returned = signature or (graph.input_types, graph.output_types)
     types = [t for t in taken if isinstance(t, TensorType)]
@@ -56,10 +59,22 @@ def compile_graph(
     inputs = _arrays("input", taken, strides)
     outputs = _arrays("output", returned, [contiguous_strides(t.shape) for t in results])
     context = Context(target)
-    program, _ = lower(graph, inputs, outputs, context)
+    if len(types) != len(inputs) or len(results) != len(outputs):
+        given = ()  # tokens, or parts of complex arrays: positions are not those of the caller
+    stay, over, gifts = place(graph, inputs, given)
+    program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
+    fallible = context.errors or context.callbacks
+    if gifts and fallible and any(gift.whole for gift in given):
+        context = Context(target)  # a call that fails half way must leave those as they were
+        given = [gift for gift in given if not gift.whole]
+        stay, over, gifts = place(graph, inputs, given)
+        program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
+    in_place = settle(ends, inputs, outputs)
     arena = plan(program)
     here = [a for a in inputs if a is not None]
-    there = [a for a in outputs if a is not None]
+    replaced = {output for output, _ in in_place}
+    there = [a for k, a in enumerate(outputs) if a is not None and k not in replaced]
+    results = [t for k, t in enumerate(results) if k not in replaced]
     entry = EntryEmitter(target, here, there, ENTRY)
     text = entry.module(program)
     steps = steps_within(program)
@@ -81,6 +96,8 @@ def compile_graph(
         imports=entry.imports,
         errors=context.errors,
         callbacks=context.callbacks,
+        copies=context.copies,
+        in_place=in_place,
         kernels=[_report(k, p, name) for k, p, name in entry.schedules]
         + [_matmul_report(s) for s in products]
         + [_tiled_report(s) for s in tiled]

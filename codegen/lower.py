@@ -16,7 +16,7 @@ steps in execution order; branches and loop bodies are lowered to programs of th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from ..ir.types import BOOL, I64, TOKEN, TensorType, dtype_name
 from .fusion import fuse
 from .index import Index, Var, contiguous_strides, linear, of_var
 from .kernel import Array, Program, Stage
-from .module import CallbackSite, ErrorSite
+from .module import CallbackSite, CopySite, ErrorSite
 from .pointwise import EXPENSIVE, FEW, INLINE, Pointwise, checked, index_value, op_cost, reshaped
 from .rowblocks import row_blocks
 from .target import Target
@@ -44,6 +44,7 @@ class Context:
         self.errors: list[ErrorSite] = []
         self.callbacks: list[CallbackSite] = []
         self.constants: dict[int, Array] = {}
+        self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
 
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
         """A new error site, whose message shows `values`; returns its number, counted from 1."""
@@ -74,15 +75,17 @@ def lower(
     context: Context,
     stay: Sequence[Array | None] | None = None,
     expendable: Collection[Array | None] = (),
+    over: Mapping[Value, Array] | None = None,
 ) -> tuple[Program, list[Array | None]]:
     """Lower `graph`: parameters live in `params`, output i must end up in `targets[i]`.
 
     An output that is found in `stay[i]` (a loop carry updated in place) may stay there instead.
-    Parameters are left as they are, except those in `expendable`, which may be overwritten.
+    Parameters are left as they are, except those in `expendable`, which may be overwritten; `over`
+    says which output should be computed over which of them.
     Tokens have no array: None. Returns the program and where each output is.
     """
     stay = stay or [None] * len(targets)
-    lowering = Lowering(graph, params, targets, context, stay, expendable)
+    lowering = Lowering(graph, params, targets, context, stay, expendable, over or {})
     lowering.run()
     outputs = lowering.finish()
     keep = {a for a in outputs if a is not None}
@@ -100,6 +103,7 @@ class Lowering:
         context: Context,
         stay: Sequence[Array | None],
         expendable: Collection[Array | None],
+        over: Mapping[Value, Array],
     ) -> None:
         self.graph = graph
         self.context = context
@@ -120,6 +124,8 @@ class Lowering:
                 where = self.target_of if stays is None else self.other_target_of
                 where.setdefault(value, target)
         self.outputs = set(graph.outputs)
+        self.over = dict(over)
+        self.taken: set[Array] = set()  # parameters that an output was computed over
         self.inlined: dict[Value, int] = {}  # ops inlined into a value that has no array
         self.cost: dict[Value, int] = {}
         self.packed: dict[Any, Any] = {}  # operands of contractions that are packed already
@@ -148,7 +154,7 @@ class Lowering:
                 placed.append(None)
                 continue
             here = self.materialise(value)
-            if here is stays and here not in used:
+            if (here is stays or here in self.taken) and here not in used:
                 used.add(here)
                 placed.append(here)
                 continue
@@ -158,6 +164,47 @@ class Lowering:
             used.add(here)
             placed.append(here)
         return placed
+
+    def _place_over(self, value: Value) -> Array | None:
+        """The array of a parameter that an output can be computed over: where an element of the
+        output reads it, if at all, it is the element that it replaces, and nothing reads it later."""
+        array = self.over.get(value)
+        if array is None or array in self.taken or value.op is None:
+            return None
+        dims = variables(value.shape)
+        p = self.point()
+        p.at(value, indices(dims))
+        if any(a.array is array and a.index != indices(dims) for a in p.reads):
+            return None
+        if not all(self.dead_after(v, value.op) for v, a in self.arrays.items() if a is array):
+            return None
+        self.taken.add(array)
+        self.target_of.pop(value, None)
+        return array
+
+    def dead_after(self, base: Value, op: Op) -> bool:
+        """Whether no stage after `op` can read base's memory; op's own operands are another matter.
+
+        A user that was inlined reads the memory when its consumers run. So every other user must have
+        memory of its own by now, or have only users for which the same holds. (Two values share
+        memory only if they are parameters, and those are not overwritten.)
+        """
+        if base in self.outputs:
+            return False
+        pending = [user for user in self.users[base] if user is not op]
+        seen: set[Op] = {op}
+        while pending:
+            user = pending.pop()
+            if user in seen:
+                continue
+            seen.add(user)
+            for result in user.results:
+                if result in self.arrays:
+                    continue
+                if result in self.outputs or result not in self.inlined:
+                    return False
+                pending += self.users[result]
+        return True
 
     # Materialising values.
 
@@ -207,7 +254,7 @@ class Lowering:
         """The array that holds `value`, filled by a new stage if it was inlined so far."""
         array = self.arrays.get(value)
         if array is None:
-            array = self.array_for(value, strided=True)
+            array = self._place_over(value) or self.array_for(value, strided=True)
             self._store(value, array)
             self.arrays[value] = array
         return array
@@ -219,7 +266,8 @@ class Lowering:
         dims = variables(value.shape)
         p = self.point()
         expr = p.at(value, indices(dims))
-        self.emit(p, Stage(array, dims, expr, loc=value.op.loc if value.op else None))
+        loc = value.op.loc if value.op else None
+        self.emit(p, Stage(array, dims, expr, loc=loc, ordered=array in self.taken))
 
     def emit(self, p: Pointwise, stage: Stage) -> None:
         if math.prod(stage.extents[: stage.kept]) == 0 or (

@@ -128,12 +128,13 @@ def _carries(
 def _staying(body: Graph, consts: int, now: MaybeArrays) -> MaybeArrays:
     """The carries that may end in their own memory: unchanged, tapes, or updated in place."""
     return [
-        c if _keeps_memory(value, param) else None
+        c if keeps_memory(value, param) else None
         for c, value, param in zip(now, body.outputs, body.params[consts:], strict=False)
     ]
 
 
-def _keeps_memory(value: Value, param: Value) -> bool:
+def keeps_memory(value: Value, param: Value) -> bool:
+    """Whether `value` is `param` with updates."""
     while value is not param:
         op = value.op
         if op is None or op.name not in (*UPDATES, "tape_push", "tape_pop"):

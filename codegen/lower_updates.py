@@ -11,6 +11,7 @@ from .index import Var, of_var
 from .kernel import Array, Stage, identity
 from .lower import Lowering, indices, lowering, variables
 from .math import EXPANSIONS
+from .module import CopySite
 from .one_hot import one_hot_axis
 from .pointwise import COMBINE, IndexTuple, gathered, window_starts
 from .scalar import const
@@ -47,6 +48,7 @@ def _update_slice(low: Lowering, op: Op) -> None:
     array = _updatable(low, op, base)
     in_place = array is before
     if not in_place:
+        _report_copy(low, op, base, update.tensor.nbytes)
         if all(s == 1 for s in step):
             for lo, extents in complement(base.shape, start, update.shape):
                 _copy_box(low, op, base, array, lo, extents)
@@ -60,6 +62,26 @@ def _update_slice(low: Lowering, op: Op) -> None:
     stage.ordered = in_place or any(s != 1 for s in step)
     low.emit(p, stage)
     low.arrays[op.result] = array
+
+
+def _report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> None:
+    """Note that an update copies what it does not overwrite, and why. What was never in memory is
+    computed where it is wanted: that is no copy."""
+    here = low.arrays.get(base)
+    if here is None:
+        return
+    if here.kind == "const":
+        why = "it is a constant"
+    elif here in low.borrowed:
+        name = f"`{base.name}`" if base.name else "it"
+        why = f"{name} belongs to somebody else, who may read it later (an argument can be donated)"
+    elif base in low.outputs:
+        why = "its value before the update is a result too"
+    else:
+        lines = {user.loc.line for user in low.users[base] if user is not op and user.loc}
+        where = f", at line {max(lines)}" if lines else ""
+        why = f"its value before the update is needed afterwards{where}"
+    low.context.copies.append(CopySite(base.tensor.nbytes - overwritten, why, op.loc))
 
 
 def _copy_box(
@@ -97,6 +119,7 @@ def _dynamic_update_slice(low: Lowering, op: Op) -> None:
     before = low.arrays.get(base)
     array = _updatable(low, op, base)
     if array is not before:
+        _report_copy(low, op, base)
         _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
     dims = variables(update.shape)
     p = low.point()
@@ -129,6 +152,7 @@ def _scatter(low: Lowering, op: Op) -> None:
     before = low.arrays.get(base)
     array = _updatable(low, op, base)
     if array is not before:
+        _report_copy(low, op, base)
         _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
     dims = variables(update.shape)
     _update(low, op, array, dims, indices(dims))
@@ -213,7 +237,7 @@ def _updatable(low: Lowering, op: Op, base: Value) -> Array:
     free = own and op.result not in low.target_of
     if free:
         _read_parts(low, base, op)
-        free = _dead_after(low, base, op)
+        free = low.dead_after(base, op)
     if here is not None and free and _detached(low, op, base):
         del low.arrays[base]
         return here
@@ -245,31 +269,6 @@ def _read_parts(low: Lowering, base: Value, op: Op) -> None:
                 low.materialise(result)
             else:
                 pending += [user for user in low.users[result] if user is not op]
-
-
-def _dead_after(low: Lowering, base: Value, op: Op) -> bool:
-    """Whether no stage after `op` can read base's memory; op's own operands are another matter.
-
-    A user that was inlined reads the memory when its consumers run. So every other user must have
-    memory of its own by now, or have only users for which the same holds. (Two values share memory
-    only if they are parameters, and those are not overwritten.)
-    """
-    if base in low.outputs:
-        return False
-    pending = [user for user in low.users[base] if user is not op]
-    seen: set[Op] = {op}
-    while pending:
-        user = pending.pop()
-        if user in seen:
-            continue
-        seen.add(user)
-        for result in user.results:
-            if result in low.arrays:
-                continue
-            if result in low.outputs or result not in low.inlined:
-                return False
-            pending += low.users[result]
-    return True
 
 
 def _detached(low: Lowering, op: Op, base: Value) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,15 @@ class CallbackSite:
 
 
 @dataclass(frozen=True)
+class CopySite:
+    """An array that is copied because it cannot be updated, or carried, where it is."""
+
+    nbytes: int
+    why: str
+    loc: SourceLine | None = None
+
+
+@dataclass(frozen=True)
 class KernelReport:
     """What `explain` says about one kernel. `ops` are the names of the graph ops fused into it."""
 
@@ -69,6 +78,18 @@ class KernelReport:
     parallel: bool = False
     note: str = ""
     locs: tuple[SourceLine, ...] = ()
+
+
+class Given(NamedTuple):
+    """An input that may be overwritten: donated by the caller, or assigned to by the function.
+
+    `output` is the one that has to take its place; None: any that can. `whole`: if the call fails,
+    it must be as it was.
+    """
+
+    input: int
+    output: int | None = None
+    whole: bool = False
 
 
 @dataclass
@@ -85,6 +106,10 @@ class NativeModule:
     errors: list[ErrorSite] = field(default_factory=list)
     kernels: list[KernelReport] = field(default_factory=list)
     callbacks: list[CallbackSite] = field(default_factory=list)
+    copies: list[CopySite] = field(default_factory=list)
+    # Outputs of the graph that have no array of their own: (output, input that it replaces). They are
+    # not among `outputs`.
+    in_place: list[tuple[int, int]] = field(default_factory=list)
     # Scalar operations per call, None if unknown (loops): short calls keep the GIL.
     work: int | None = None
     notes: dict[str, Any] = field(default_factory=dict)  # compile timings and the like

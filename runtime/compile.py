@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.module import Given
 from ..codegen.target import Target
 from ..ir.graph import Graph, Value
 from .cache import SharedCode, budget
@@ -38,10 +39,12 @@ class CompileOptions:
     """What may differ between two compilations of one graph.
 
     fastmath:   allow answers to differ from NumPy's by more than rounding
+    given:      inputs that may be overwritten
     target:     the CPU to compile for; None is this one, and the only one whose code can run here
     """
 
     fastmath: bool = False
+    given: tuple[Given, ...] = ()
     target: Target | None = None
 
 
@@ -71,7 +74,7 @@ def executable_key(
     options: CompileOptions,
 ) -> str:
     """The name of an executable, in memory and on disk: a hash of all that makes it what it is."""
-    what = (graph, target.key(), repr(strides), repr(options.fastmath))
+    what = (graph, target.key(), repr(strides), repr((options.fastmath, options.given)))
     return digest("executable", installation(), *what)
 
 
@@ -110,7 +113,7 @@ def _compile(
     signature = graph.input_types, graph.output_types
     graph = optimise(split_complex(graph))
     optimised = time.perf_counter()
-    module = compile_graph(graph, target, strides, options.fastmath, signature)
+    module = compile_graph(graph, target, strides, options.fastmath, signature, options.given)
     generated = time.perf_counter()
     code = engine_for(target).assemble(module.text)
     assembled = time.perf_counter()

@@ -81,6 +81,7 @@ class Entry:
         runnable: Runnable,
         reason: str,
         seconds: dict[str, float],
+        donated: frozenset[int] = frozenset(),
     ) -> None:
         self.traced = traced
         self.outside = outside
@@ -101,9 +102,12 @@ class Entry:
         self.all_explicit = len(explicit) == len(call.specs)
         self.scalars = any(isinstance(s, Spec) and s.scalar for s in call.specs)
         self.mutated = traced.mutated
+        self.overwritten = traced.overwritten
+        self.written = [*self.mutated, *self.overwritten]
+        self.donated = donated
         self._run = runnable.run
         self.finish = _finisher(traced)
-        self._direct = self.all_explicit and not (self.mutated or self.scalars)
+        self._direct = self.all_explicit and not (self.written or self.scalars)
 
     @property
     def code(self) -> Runnable:
@@ -141,10 +145,11 @@ class Entry:
                 raise Refused from None  # a Python int beyond int64: the dispatcher says so
         else:
             arrays = given
-        if self.mutated:
+        if self.written:
             self.check_overlap(arrays)
             outputs = self._run(arrays)
-            for index, value in zip(self.mutated, outputs[-len(self.mutated) :], strict=True):
+            finals = outputs[len(outputs) - len(self.mutated) :]
+            for index, value in zip(self.mutated, finals, strict=True):
                 np.copyto(arrays[index], value)
             return self.finish(outputs, given)
         return self.finish(self._run(arrays), given)
@@ -152,17 +157,17 @@ class Entry:
     def check_overlap(self, arrays: Sequence[Array]) -> None:
         """Writing to arrays needs them apart: raises SameArrays, Overlap or ReadOnly."""
         same = False
-        for index in self.mutated:
+        for index in self.written:
             target = arrays[index]
             from ..runtime.program import overlaps
 
             if not target.flags.writeable:
-                raise ReadOnly
+                raise Overlap if index in self.donated else ReadOnly
             if overlaps(target.shape, target.strides, target.itemsize):
                 raise Overlap
             for other, array in enumerate(arrays):
                 if other != index and np.may_share_memory(target, array):
-                    if array is not target:
+                    if array is not target or index in self.donated:
                         raise Overlap
                     same = True
         if same:

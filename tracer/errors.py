@@ -117,6 +117,10 @@ class TransformError(JitneyError, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
 
 
+class InPlaceError(JitneyError, ValueError):
+    """`jit(inplace="require")`: an array is copied that should be updated where it is."""
+
+
 class ImpureFunctionError(JitneyError, ValueError):
     """A function whose trace depends on more than its arguments: random numbers, changing state."""
 

@@ -33,7 +33,7 @@ from .entry import (
     SameArrays,
 )
 from .errors import complain
-from .lowered import Lowered, explain
+from .lowered import Lowered, explain, refuse_copies
 from .outside import Outside, refuse_random
 from .programs import ATTEMPTS, install_programs, learn
 from .purity import compare, random_states
@@ -42,6 +42,7 @@ from .remember import Memory
 from .tracing import Spec, Static, Traced, trace_function
 
 if TYPE_CHECKING:
+    from ..codegen.module import Given, NativeModule
     from ..ir.mincut import SavePlan
     from ..runtime.callable import NativeProgram
 
@@ -91,6 +92,7 @@ class JitFunction:
         device: str = "cpu",
         backend: str = "native",
         save: str | int | None = None,
+        inplace: str | None = None,
     ) -> None:
         _check_function(function)
         # First: what it copies, of a JitFunction inside say, must not replace what is set below.
@@ -103,6 +105,8 @@ class JitFunction:
             raise ValueError(f"backend={backend!r}: choose 'native' or 'interpreter'")
         if save not in (None, "min_cut") and not (type(save) is int and save >= 0):
             raise ValueError(f"save={save!r}: choose 'min_cut' or a number of bytes")
+        if inplace not in (None, "require"):
+            raise ValueError(f"inplace={inplace!r}: choose None or 'require'")
         if backend == "native":
             from ..runtime.compile import load_calls, load_compiler
             from .remember import seems_known
@@ -118,10 +122,11 @@ class JitFunction:
             "device": device,
             "backend": backend,
             "save": save,
+            "inplace": inplace,
         }
         self._signature = signature_of(function)
         self._static: StaticNames = static_names(function, static_argnums, static_argnames)
-        static_names(function, donate_argnums, None)  # the positions have to exist
+        self._donate = static_names(function, donate_argnums, None)
         self._function = function
         self._owner: weakref.ref[Any] | Callable[[], Any] | None = None
         self._lock = threading.RLock()
@@ -371,7 +376,8 @@ class JitFunction:
         if found is not None:
             recalled, outside, runnable = found
             seconds = {"recall": time.perf_counter() - start}
-            return Entry(call, recalled.traced(self.__name__), outside, runnable, reason, seconds)
+            traced, donated = recalled.traced(self.__name__), frozenset(self._donated(call))
+            return Entry(call, traced, outside, runnable, reason, seconds, donated)
         traced, outside = self._trace(call, outside)
         if self._options["check"]:
             compare(traced, self._trace(call)[0])
@@ -379,8 +385,12 @@ class JitFunction:
         start = time.perf_counter()
         executable = self._compile_graph(traced, call, outside)
         seconds["compile"] = time.perf_counter() - start
+        module = getattr(executable, "module", None)
+        if module is not None:
+            traced = self._settle(traced, module)
         memory.remember(traced, outside, getattr(executable, "key", ""))
-        return Entry(call, traced, outside, executable, reason, seconds)
+        donated = frozenset(self._donated(call))
+        return Entry(call, traced, outside, executable, reason, seconds, donated)
 
     def _compile_graph(self, traced: Traced, call: Call, outside: Outside) -> Runnable:
         graph, _ = self._plan(traced.graph)
@@ -388,8 +398,45 @@ class JitFunction:
             return Interpreted(graph)
         from ..runtime.compile import CompileOptions, compile
 
-        options = CompileOptions(fastmath=self._options["fastmath"])
+        options = CompileOptions(self._options["fastmath"], self._given(traced, call))
         return compile(graph, options, _strides(traced, call, outside))
+
+    def _given(self, traced: Traced, call: Call) -> tuple[Given, ...]:
+        """The parameters that native code may overwrite: those that the function assigns to, and
+        those that the caller donates."""
+        from ..codegen.module import Given
+
+        first = len(traced.graph.outputs) - len(traced.mutated)
+        assigned = [Given(p, k, whole=True) for k, p in enumerate(traced.mutated, first)]
+        kept = {*traced.mutated, *(result.argument for result in traced.results)}
+        left = [p for p in self._donated(call) if p not in kept]
+        return (*assigned, *(Given(p) for p in left))
+
+    def _donated(self, call: Call) -> list[int]:
+        """The graph's parameters that belong to donated arguments and are arrays."""
+        if not self._donate.any:
+            return []
+        shift = 0 if self._owner is None else 1
+        positional, keywords = call.tree.children()
+        trees = [
+            (i + shift in self._donate.positions, t) for i, t in enumerate(positional.children())
+        ]
+        names = sorted(call.kwargs)
+        trees += [
+            (n in self._donate.names, t) for n, t in zip(names, keywords.children(), strict=True)
+        ]
+        given = [donated for donated, tree in trees for _ in range(tree.num_leaves)]
+        explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
+        return [
+            k for k, i in enumerate(explicit) if given[i] and type(call.leaves[i]) is np.ndarray
+        ]
+
+    def _settle(self, traced: Traced, module: NativeModule) -> Traced:
+        """The trace as it was compiled; refuses copies where `inplace="require"`."""
+        settled = traced.settled(module.in_place)
+        if self._options["inplace"] == "require":
+            refuse_copies(self.__name__, traced, settled, module)
+        return settled
 
     def _plan(self, graph: Graph) -> tuple[Graph, SavePlan | None]:
         """`graph` as the option `save` wants it."""
@@ -440,7 +487,7 @@ class JitFunction:
             traced, outside = self._trace(call)
         from ..runtime.compile import CompileOptions, compile
 
-        options = CompileOptions(fastmath=self._options["fastmath"])
+        options = CompileOptions(self._options["fastmath"], self._given(traced, call))
         graph, plan = self._plan(traced.graph)
         executable = compile(graph, options, _strides(traced, call, outside))
         return Lowered(traced.graph, executable, plan)
@@ -549,6 +596,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     device: str = "cpu",
     backend: str = "native",
     save: str | int | None = None,
+    inplace: str | None = None,
 ) -> Any:
     """Compile a function of NumPy arrays. Works as a decorator, with and without options.
 
@@ -560,8 +608,12 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     static_argnums, static_argnames
         Parameters that are compiled in: any hashable value. A new value compiles anew.
     donate_argnums
-        Arrays that the caller gives up: their memory may be reused for results. It is a permission;
-        do not read the arrays after the call.
+        Arrays that the caller gives up: a result may take the place of one of its shape and dtype, and
+        then is that very array, with new elements. It is a permission: after the call the elements of
+        donated arrays, and of what shares memory with them, mean nothing.
+    inplace
+        "require": raise InPlaceError, with the line and the reason, if an array that is updated or
+        carried by a loop has to be copied. `f.explain(...)` lists the copies.
     autograph
         Let Python's own control flow depend on traced values: `if`, `while`, `for` over ranges and
         arrays, `break`, `continue`, early `return`, `and`, `or`, `not`, conditional expressions and
@@ -605,6 +657,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         "device": device,
         "backend": backend,
         "save": save,
+        "inplace": inplace,
     }
     if function is None:
         return lambda f: jit(f, **options)

@@ -7,9 +7,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from ..ir.graph import Graph
+from . import errors
+from .errors import complain
 
 if TYPE_CHECKING:
     from ..ir.mincut import SavePlan
+    from .tracing import Traced
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def explain(lowered: Lowered) -> str:
     lines = [
         f"{lowered.graph.name}: {count} ops, {len(kernels)} kernel{'s' if len(kernels) != 1 else ''}"
     ]
+    lines += _memory(lowered)
     plan = lowered.plan
     if plan is not None:
         lines.append(
@@ -72,6 +76,42 @@ def explain(lowered: Lowered) -> str:
         if places:
             lines.append("    " + ", ".join(f"{file}:{line}" for file, line in places))
     return "\n".join(lines)
+
+
+def _memory(lowered: Lowered) -> list[str]:
+    """The arena, the results and their sum, which is the most that a call allocates; copies."""
+    module = lowered.executable.module
+    results = sum(type.nbytes for type in module.outputs)
+    peak = _size(module.arena_bytes + results)
+    lines = [f"  memory: arena {_size(module.arena_bytes)}, results {_size(results)}, peak {peak}"]
+    if module.in_place:
+        count = len(module.in_place)
+        lines.append(f"  {count} result{'s' if count != 1 else ''} in the place of arguments")
+    lines += [f"  copies {_size(copy.nbytes)}{_at(copy.loc)}: {copy.why}" for copy in module.copies]
+    return lines
+
+
+def _at(loc: Any) -> str:
+    return f" at {PurePath(loc.file).name}:{loc.line}" if loc is not None else ""
+
+
+def refuse_copies(name: str, traced: Traced, settled: Traced, module: Any) -> None:
+    """Raise InPlaceError if compiled code copies an array that it should update."""
+    found = [f"{_size(c.nbytes)} are copied{_at(c.loc)}: {c.why}" for c in module.copies]
+    for parameter in settled.mutated:
+        value = traced.graph.params[parameter]
+        found.append(
+            f"{_size(value.tensor.nbytes)} are copied at the end: the new elements of "
+            f"`{value.name or parameter}` are computed apart from the old ones"
+            + (", since the call may fail half way" if module.errors or module.callbacks else "")
+        )
+    if found:
+        complain(
+            errors.InPlaceError,
+            f"{name} does not update in place: " + "; ".join(found),
+            "do not read the old elements after the update, donate arguments that are given up "
+            "(donate_argnums), or leave out inplace='require'.",
+        )
 
 
 def _size(n: float) -> str:

@@ -258,7 +258,7 @@ class _Writer:
     def _array(self, word: int, number: int) -> None:
         module, program = self.executable.module, self.program
         self.given[number] = word
-        writeable = number in self.entry.mutated
+        writeable = number in self.entry.written
         program.array(
             word,
             self.block + number,
@@ -281,7 +281,7 @@ class _Writer:
 
     def apart(self) -> None:
         """What is written shares no memory with anything else."""
-        mutated = self.entry.mutated
+        mutated = self.entry.written
         if len(mutated) * len(self.executable.module.inputs) > _PAIRS:
             raise NotNative
         for target in mutated:
@@ -300,7 +300,7 @@ class _Writer:
             return 0, 0
         required = required_strides(type, steps)
         strides = [0 if n < 2 else s for n, s in zip(type.shape, required, strict=True)]
-        if number in self.entry.mutated and overlaps(type.shape, strides, type.dtype.itemsize):
+        if number in self.entry.written and overlaps(type.shape, strides, type.dtype.itemsize):
             raise NotNative
         spans = [(n - 1) * stride for n, stride in zip(type.shape, strides, strict=True)]
         low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)

@@ -50,6 +50,7 @@ class Recalled:
     out_tree: pytree.TreeDef
     results: list[Result]
     mutated: list[int]
+    overwritten: list[int]
     captures: list[np.ndarray[Any, Any]]
     code: str
     files: dict[str, str] = field(default_factory=dict)
@@ -63,12 +64,21 @@ class Recalled:
         if any(result.views or not _is_plain(result.static) for result in traced.results):
             return None
         arrays = [array for array in captures if isinstance(array, np.ndarray)]
-        return Recalled(traced.out_tree, traced.results, traced.mutated, arrays, code)
+        return Recalled(
+            traced.out_tree, traced.results, traced.mutated, traced.overwritten, arrays, code
+        )
 
     def traced(self, name: str) -> Traced:
         """The trace again. Its graph is empty: it was not made here."""
         captures = [Capture(array, Value(type_of(array), None, 0)) for array in self.captures]
-        return Traced(Graph(name), self.out_tree, self.results, captures, self.mutated)
+        return Traced(
+            Graph(name),
+            self.out_tree,
+            self.results,
+            captures,
+            self.mutated,
+            overwritten=self.overwritten,
+        )
 
 
 @dataclass(frozen=True)

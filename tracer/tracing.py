@@ -10,7 +10,7 @@ import enum
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -110,6 +110,7 @@ class Traced:
     `graph.params` are the traced leaves in order, then one per entry of `captures`. `graph.outputs`
     are the array results, then the final values of the `mutated` parameters (indices). `arrays` holds
     the ndarray of every value of an eager trace. `token` is the last of its effects, None without.
+    Native code writes to the parameters that are `overwritten` itself.
     """
 
     graph: Graph
@@ -119,6 +120,27 @@ class Traced:
     mutated: list[int] = field(default_factory=list)
     arrays: dict[Value, Array] | None = None
     token: Value | None = None
+    overwritten: list[int] = field(default_factory=list)
+
+    def settled(self, in_place: Sequence[tuple[int, int]]) -> Traced:
+        """As compiled: some outputs have taken the place of parameters, which are `overwritten`."""
+        if not in_place:
+            return self
+        taken = dict(in_place)
+        count = len(self.graph.outputs)
+        left = [k for k in range(count) if k not in taken]
+        number = {k: place for place, k in enumerate(left)}
+        first = count - len(self.mutated)
+        results = [
+            r
+            if r.output is None
+            else replace(r, output=None, argument=taken[r.output])
+            if r.output in taken
+            else replace(r, output=number[r.output])
+            for r in self.results
+        ]
+        mutated = [p for k, p in enumerate(self.mutated, first) if k not in taken]
+        return replace(self, results=results, mutated=mutated, overwritten=list(taken.values()))
 
     @property
     def weak(self) -> list[str | None]:
