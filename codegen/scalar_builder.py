@@ -78,6 +78,7 @@ class ScalarBuilder:
         self.reads: dict[Array, None] = {}
         self.writes: dict[Array, None] = {}
         self.copies: list[tuple[Value, Array]] = []
+        self._written: set[int] = set()  # regions, by id
 
     # Where values are.
 
@@ -142,11 +143,23 @@ class ScalarBuilder:
     # Regions.
 
     def region(self, graph: Graph, arguments: Sequence[Held]) -> list[Held]:
+        if id(graph) in self._written:
+            self._forget(graph)  # two ops share it (an unrolled `cond`): its values are others now
+        self._written.add(id(graph))
         for param, held in zip(graph.params, arguments, strict=True):
             self.bind(param, held)
         for op in graph.ops:
             self._op(op)
         return [self.get(v) for v in graph.outputs]
+
+    def _forget(self, graph: Graph) -> None:
+        """Drop what is known of the values of a region, as it was written for other arguments."""
+        values = {*graph.params, *(v for op in graph.ops for v in op.results)}
+        for value in values:
+            self.p.known.pop(value, None)
+            self.p.views.pop(value, None)
+        for key in [key for key in self.p.memo if key[0] in values]:
+            del self.p.memo[key]
 
     def inside(self) -> Block:
         """Begin an inner block: what was loaded from arrays that change is forgotten."""

@@ -329,3 +329,17 @@ def test_sums_of_nothing(shape: tuple[int, int]) -> None:
 
     for got, size in zip(jt.jit(program)(np.zeros(shape), 3), shape, strict=True):
         np.testing.assert_array_equal(got, np.zeros(size))
+
+
+@pytest.mark.parametrize("unroll", [1, 2, 3])
+def test_branches_that_an_unrolled_loop_repeats_see_their_own_arguments(unroll: int) -> None:
+    def f(start, xs):
+        def step(c, x):
+            return jt.cond(x > 0, lambda: c * 0.5 + x, lambda: c * x), c.sum()
+
+        return jt.scan(step, start, xs, unroll=unroll)
+
+    start, xs = np.array([1.0, 2.0, 3.0]), np.array([1.0, -1.0, 2.0, -2.0, 3.0, 0.5])
+    want = jt.jit(f, backend="interpreter")(start, xs)
+    for got, expected in zip(jt.jit(f)(start, xs), want, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-14)
