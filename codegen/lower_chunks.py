@@ -17,14 +17,17 @@ from ..ir.graph import Op, Value
 from .index import Index, Var, of_var
 from .kernel import Array, Chunks, Stage
 from .lower import Lowering, indices, variables
+from .math import EXPANSIONS
 from .pointwise import IndexTuple, Pointwise, as_index, index_value
-from .scalar import DType, Expr, binary, const, convert
+from .scalar import DType, Expr, binary, compare, const, convert, select
 from .schedule import collapse
 from .survey import survey
 
+FOLDS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 U8 = np.dtype(np.uint8)
 CHUNK = 1 << 14  # elements that one partial result covers, at the least
 MOST = 1 << 14  # partial results per result
+SCAN_CHUNK = 1 << 13  # elements that a thread scans at a time
 SHORT = 8  # a loop too short to be vectorised if there is a longer one
 
 
@@ -218,6 +221,58 @@ def search_by_chunks(low: Lowering, op: Op, kept: list[int], axis: int, array: A
     chunk = as_index(p.load(chosen, indices(results), None), 0, c.extent - 1)
     found = p.load(place, (*indices(results), chunk), None)
     low.emit(p, Stage(array, results, found + index_value(chunk * length), ops=[op.name]))
+
+
+def scan_by_chunks(low: Lowering, op: Op, fold: str) -> Array:
+    """The running sum (product, maximum, minimum) of few long rows.
+
+    before: y = cumsum(x)
+    after:  s[c] = sum of chunk c;  t = cumsum(s);  y in chunk c starts from t[c - 1]
+    """
+    source, axis = op.operands[0], op.attrs["axis"]
+    total = source.shape[axis]
+    dtype = op.result.dtype
+    length = SCAN_CHUNK
+    kept = [d for d in range(len(source.shape)) if d != axis]
+    array = low.array_for(op.result)
+
+    def loops() -> tuple[tuple[Var, ...], IndexTuple]:
+        """The loops over the rows, the chunks and a chunk, and where they are in the source."""
+        rows = {d: Var(f"i{d}", source.shape[d]) for d in kept}
+        c, r = Var("c", -(-total // length)), Var("r", length)
+        along = of_var(c) * length + of_var(r)
+        if op.attrs["reverse"]:
+            along = -along + (total - 1)
+        where = tuple(along if d == axis else of_var(rows[d]) for d in range(len(source.shape)))
+        return (*rows.values(), c, r), where
+
+    chunks = Chunks(len(kept), length, total) if total % length else None
+    dims, where = loops()
+    shape = tuple(v.extent for v in dims[:-1])
+    sums, before = Array(shape, dtype, name="sums"), Array(shape, dtype, name="before")
+    p = low.point()
+    last = len(dims) - 1
+    stage = Stage(sums, dims, p.at(source, where), "reduce", fold, last, loc=op.loc, ops=[fold])
+    stage.chunks = chunks
+    low.emit(p, stage)
+    own = variables(shape)
+    p = low.point()
+    at = indices(own)
+    expr = p.load(sums, at, None)
+    low.emit(p, Stage(before, own, expr, "scan", fold, len(own) - 1, at, ops=[op.name], loc=op.loc))
+    dims, where = loops()
+    p = low.point()
+    x = p.at(source, where)
+    *rows, c, r = indices(dims)
+    function = EXPANSIONS[FOLDS[fold]]
+    later = compare("ge", index_value(c), 1)
+    start = function(p.load(before, (*rows, c + -1), later), x)
+    first = compare("eq", index_value(r), 0)
+    value = select(first & later, start, x)
+    stage = Stage(array, dims, value, "scan", fold, last, where, ops=[op.name], loc=op.loc)
+    stage.chunks = chunks
+    low.emit(p, stage)
+    return array
 
 
 def _walk(

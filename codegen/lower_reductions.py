@@ -10,11 +10,12 @@ from ..ir.graph import Op, Value
 from .index import Index, Var, linear, of_var
 from .kernel import Access, Array, Stage
 from .lower import MAX_INLINE, Lowering, indices, lowering, variables
-from .lower_chunks import CHUNK, reduce_by_chunks, reduce_to, search_by_chunks
+from .lower_chunks import CHUNK, reduce_by_chunks, reduce_to, scan_by_chunks, search_by_chunks
 from .pointwise import FOLDS, IDENTITIES
 from .scalar import const
 
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
+LONG_SCAN = 1 << 16  # elements from which a scan is shared among threads
 ALIGN_BYTES = 1 << 17  # arrays that do not stay in the nearer caches
 LONG = 64  # a loop that is worth some preparation
 SHORT = 8  # a loop that is written out, or run beside a longer one
@@ -165,6 +166,10 @@ def _reduce_column(
 def _scan(low: Lowering, op: Op) -> None:
     """A running sum (product, maximum, minimum) along one axis, from either end."""
     source, axis = op.operands[0], op.attrs["axis"]
+    n = source.shape[axis]
+    if n >= LONG_SCAN and source.tensor.size < 8 * n:
+        low.arrays[op.result] = scan_by_chunks(low, op, SCANS[op.name])
+        return
     dims = variables(source.shape)
     where = list(indices(dims))
     if op.attrs["reverse"]:

@@ -118,3 +118,29 @@ def test_variance_in_one_pass(shape):
 def test_variance_reads_memory_once():
     text = jt.jit(lambda x: x.var()).explain(np.zeros((512, 1024)))
     assert text.count("reads 4 MiB") == 1
+
+
+LONG_SCANS = {
+    "sum": lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype),
+    "reverse": lambda x, axis: np.flip(np.cumsum(np.flip(x, axis), axis, dtype=x.dtype), axis),
+    "fused": lambda x, axis: np.maximum.accumulate(x * 2, axis=axis) + 1,
+    "prod": lambda x, axis: np.cumprod(np.sign(x), axis=axis, dtype=x.dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1"])
+@pytest.mark.parametrize("name", LONG_SCANS)
+@pytest.mark.parametrize("shape", [(1 << 16,), (100_003,), (3, 70_001), (70_001, 3)])
+def test_long_scans_are_shared(shape, name, dtype):
+    x = numbers(shape, dtype)
+    axis = int(np.argmax(shape))
+    check(lambda x: LONG_SCANS[name](x, axis), x)
+
+
+def test_long_scans_with_nan_and_infinities():
+    x = numbers((90_001,), "f8")
+    x[50_000], x[70_000] = np.inf, -np.inf
+    check(np.cumsum, x)
+    check(np.maximum.accumulate, x)
+    x[20_000] = np.nan
+    check(np.minimum.accumulate, x)
