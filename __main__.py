@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--epochs", type=positive, default=30, help="passes over the data (30)")
     demo.add_argument("--seed", type=int, default=0, help="of the weights and the batches (0)")
     commands.add_parser(
-        "info", help="versions, CPU features, vector width, BLAS, threads, cache, CUDA driver"
+        "info", help="versions, CPU features, vector width, threads, cache, CUDA driver"
     )
     cache = commands.add_parser("cache", help="compiled code on disk: what is there, or remove it")
     cache.add_argument("action", choices=["info", "clear"])

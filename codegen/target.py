@@ -16,15 +16,13 @@ class Target:
     """A CPU as LLVM names it, and what the runtime offers to native code there.
 
     `features` is LLVM's feature string (`+avx2,-avx512f,...`); `vector_bits` is the width that
-    kernels should use. `blas_int_bits` is the width of the integers of the CBLAS functions that the
-    runtime found, 0 when it found none: then none of `BLAS_SYMBOLS` may be imported.
+    kernels should use.
     """
 
     triple: str
     cpu: str
     features: str
     vector_bits: int
-    blas_int_bits: int = 0
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
     CALLBACK: ClassVar[str] = "jitney_callback"  # i32 (i64 number, ptr operands and results)
@@ -33,18 +31,10 @@ class Target:
         "PyGILState_Release",
         "PyErr_CheckSignals",
     )
-    BLAS_SYMBOLS: ClassVar[tuple[str, ...]] = (
-        "cblas_sgemm",
-        "cblas_dgemm",
-        "cblas_sgemv",
-        "cblas_dgemv",
-    )
 
     def __post_init__(self) -> None:
         if self.vector_bits not in (128, 256, 512):
             raise ValueError(f"vector_bits is 128, 256 or 512, not {self.vector_bits}")
-        if self.blas_int_bits not in (0, 32, 64):
-            raise ValueError(f"blas_int_bits is 0, 32 or 64, not {self.blas_int_bits}")
 
     def lanes(self, itemsize: int) -> int:
         """How many elements of `itemsize` bytes one vector register holds."""
@@ -56,6 +46,4 @@ class Target:
 
     def key(self) -> str:
         """A text equal for equal targets: part of every cache key."""
-        return "\n".join(
-            (self.triple, self.cpu, self.features, str(self.vector_bits), str(self.blas_int_bits))
-        )
+        return "\n".join((self.triple, self.cpu, self.features, str(self.vector_bits)))

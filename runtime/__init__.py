@@ -12,7 +12,6 @@
     config        the settings
     memory        scratch and output arrays;  recycling: the pool that big outputs come from
     pool          the thread pool behind `jitney_parallel_for`
-    blas          NumPy's own BLAS by address
     layout        where NumPy keeps an array's fields
     info          what `python -m jitney info` prints
 

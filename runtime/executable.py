@@ -259,18 +259,12 @@ def runs_here(target: Target) -> bool:
 
 def runtime_imports(names: set[str]) -> dict[str, int]:
     """Addresses of the runtime's symbols among `names`; the linker finds the rest (libc, libm)."""
-    from . import blas
     from .pool import thread_pool
 
     imports = {}
     for name in names:
         if name == Target.PARALLEL_FOR:
             imports[name] = thread_pool().parallel_for
-        elif name in Target.BLAS_SYMBOLS:
-            address = blas.blas_address(name)
-            if address is None:
-                raise RuntimeError(f"native code asks for {name}, but NumPy's BLAS was not found")
-            imports[name] = address
         elif name in Target.PYTHON_SYMBOLS:
             function = getattr(ctypes.pythonapi, name)
             imports[name] = ctypes.cast(function, ctypes.c_void_p).value or 0

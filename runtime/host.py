@@ -97,7 +97,6 @@ def host_target() -> Target:
 
 
 def _ask_llvm() -> Target:
-    from . import blas
     from .engine import llvm, lock
 
     binding = llvm()
@@ -105,13 +104,11 @@ def _ask_llvm() -> Target:
         triple = binding.get_process_triple()
         cpu = binding.get_host_cpu_name()
         features = binding.get_host_cpu_features().flatten()
-    found = blas.find_blas()
     return Target(
         triple=triple,
         cpu=cpu,
         features=features,
         vector_bits=detected_vector_bits(triple, features),
-        blas_int_bits=found.int_bits if found else 0,
     )
 
 

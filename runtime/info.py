@@ -35,7 +35,7 @@ _NOTABLE = (
 def facts() -> dict[str, str]:
     """Facts by name, in printing order."""
     found: dict[str, str] = {}
-    for section in (_versions, _cpu, _threads, _blas, _arrays, _cache, _cuda):
+    for section in (_versions, _cpu, _threads, _arrays, _cache, _cuda):
         try:
             found.update(section())
         except Exception as error:  # a broken installation is when this page is needed most
@@ -83,15 +83,6 @@ def _threads() -> dict[str, str]:
 
     threads = get_threads()
     return {"threads": str(threads) if supported() else "1 (no thread pool for this system)"}
-
-
-def _blas() -> dict[str, str]:
-    from .blas import find_blas
-
-    blas = find_blas()
-    if blas is None:
-        return {"blas": "none found behind NumPy: generated kernels"}
-    return {"blas": f"{blas.description} ({blas.spelling}, {blas.int_bits}-bit integers)"}
 
 
 def _arrays() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Engine, object cache, BLAS, layout, memory: each on small hand-written LLVM text."""
+"""Engine, object cache, layout, memory: each on small hand-written LLVM text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from jitney.codegen.target import Target
-from jitney.runtime import blas, info, layout, memory
+from jitney.runtime import info, layout, memory, pool
 from jitney.runtime.engine import (
     NativeError,
     engine_for,
@@ -144,7 +144,7 @@ def test_host_target() -> None:
     assert target.vector_bits == detected_vector_bits(target.triple, target.features)
     assert target.lanes(4) * 32 == target.vector_bits
     assert target.key() == dataclasses.replace(target).key()
-    assert target.key() != dataclasses.replace(target, blas_int_bits=0, cpu="other").key()
+    assert target.key() != dataclasses.replace(target, cpu="other").key()
 
 
 @pytest.mark.parametrize(
@@ -168,43 +168,14 @@ def test_assembly_for_another_machine() -> None:
         engine_for(Target("no-such-machine", "", "", 128))
 
 
-@pytest.mark.parametrize("field", [{"vector_bits": 100}, {"blas_int_bits": 16}])
-def test_target_refuses_nonsense(field: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="not"):
-        dataclasses.replace(host_target(), **field)
+def test_target_refuses_nonsense() -> None:
+    with pytest.raises(ValueError, match="not 100"):
+        dataclasses.replace(host_target(), vector_bits=100)
 
 
 def test_importing_the_package_imports_no_llvm() -> None:
     code = "import sys, jitney, jitney.runtime\nprint('llvmlite' in sys.modules)"
     assert python(code).strip() == "False"
-
-
-# -------------------------------------------------------------------------------------------- BLAS
-
-
-def test_blas_by_address_multiplies() -> None:
-    found = blas.find_blas()
-    if found is None:
-        pytest.skip("NumPy has no BLAS that can be found")
-    integer = ctypes.c_int64 if found.int_bits == 64 else ctypes.c_int32
-    pointer = ctypes.c_void_p
-    gemm = ctypes.CFUNCTYPE(
-        None, *[ctypes.c_int] * 3, *[integer] * 3, ctypes.c_double, pointer, integer, pointer,
-        integer, ctypes.c_double, pointer, integer,
-    )(found.addresses["cblas_dgemm"])  # fmt: skip
-    rng = np.random.default_rng(0)
-    a, b, c = rng.normal(size=(5, 7)), rng.normal(size=(7, 3)), np.zeros((5, 3))
-    gemm(101, 111, 111, 5, 3, 7, 1.0, a.ctypes.data, 7, b.ctypes.data, 3, 0.0, c.ctypes.data, 3)
-    np.testing.assert_allclose(c, a @ b, rtol=1e-12)
-    assert found.description and set(found.addresses) == set(Target.BLAS_SYMBOLS)
-    assert blas.blas_address("cblas_dgemm") == found.addresses["cblas_dgemm"]
-    assert blas.blas_address("cblas_zgemm") is None
-    assert host_target().blas_int_bits == found.int_bits
-
-
-def test_no_blas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blas, "_libraries", lambda: iter(()))
-    assert blas.find_blas.__wrapped__() is None
 
 
 # ------------------------------------------------------------------------------- layout and memory
@@ -389,7 +360,7 @@ def test_recycle_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_info_tells_the_facts() -> None:
     facts = info.facts()
-    for name in ("jitney", "python", "numpy", "llvmlite", "cpu", "vectors", "blas", "threads",
+    for name in ("jitney", "python", "numpy", "llvmlite", "cpu", "vectors", "threads",
                  "cache", "cuda"):  # fmt: skip
         assert facts[name]
         assert "unavailable" not in facts[name], facts[name]
@@ -401,5 +372,5 @@ def test_info_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> None:
         raise OSError("broken")
 
-    monkeypatch.setattr(blas, "find_blas", broken)
-    assert info.facts()["blas"] == "unavailable (OSError: broken)"
+    monkeypatch.setattr(pool, "get_threads", broken)
+    assert info.facts()["threads"] == "unavailable (OSError: broken)"

@@ -327,7 +327,8 @@ def _add_pads(b: Rewriter, op: Op) -> Replacement:
 
 def _padded(op: Op) -> tuple[int, list[tuple[int, Value]]] | None:
     """The axis along which the terms of a sum are padded, and each term and where it begins."""
-    pending, pieces = list(op.operands), []
+    pending = list(op.operands)
+    pieces: list[tuple[int, Value]] = []
     axes: set[int] = set()
     while pending:
         made = pending.pop().op
