@@ -97,6 +97,7 @@ def _table(e: EntryEmitter, calls: Sequence[Call]) -> None:
             if where is not None:
                 words += (~e.arguments[where[0]], where[1] + offset)
                 continue
+            assert array is not None, "the status block is an argument"
             base = pointers.get(array)
             if base is None:
                 base = pointers[array] = e.pointer(array)
