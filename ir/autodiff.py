@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .attention_pattern import Attention, find
 from .build import Builder
 from .graph import Graph, Op, Value
 from .opdef import DerivativeError, GraphError
@@ -125,6 +126,11 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
             continue
         b.loc = op.loc
         cotangents = [_total(b, contributions.pop(v, ())) for v in op.results]
+        attention = find(op) if op.name == "dot" else None
+        if attention is not None and _pull_attention(
+            b, attention, cotangents[0], env, contributions
+        ):
+            continue
         wanted = [v in varied for v in op.operands]
         parts = _apply(here, "vjp", "reverse-mode derivative", b, here, cotangents, wanted, *saved)
         for operand, want, part in zip(op.operands, wanted, parts, strict=True):
@@ -139,6 +145,28 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         total = _total(b, found)
         new.outputs.append(b.zeros(param.type) if total is None else total)
     return new
+
+
+def _pull_attention(
+    b: Builder,
+    found: Attention,
+    cotangent: Value | None,
+    env: dict[Value, Value],
+    contributions: dict[Value, list[Value]],
+) -> bool:
+    """The cotangents of what a written-out attention is made of, as those of the `attention` op.
+
+    Not if a bias may have a derivative: its rules are those of what was written.
+    """
+    if cotangent is None or found.biases:
+        return False
+    operands = found.operands(b, env)
+    results = b.op("attention", *operands, **found.attrs)
+    parts = b.op("attention_grad", *operands[:3], *results, cotangent, *operands[3:], **found.attrs)
+    for part, (value, perm) in zip(parts, (found.q, found.k, found.v), strict=True):
+        back = tuple(sorted(range(len(perm)), key=perm.__getitem__))
+        contributions.setdefault(value, []).append(b.transpose(part, perm=back))
+    return True
 
 
 def reach(

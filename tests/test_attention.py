@@ -223,3 +223,101 @@ def test_results_do_not_depend_on_threads() -> None:
                 np.testing.assert_array_equal(a, b)
     finally:
         set_threads(before)
+
+
+# Attention that is written out
+
+
+def ops(f: Any, *args: Any) -> list[str]:
+    return [op.name for op in optimise(jt.jit(f).trace(*args)).walk()]
+
+
+def written(q: Any, k: Any, v: Any, mask: Any = None, bias: Any = None) -> Any:
+    scores = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
+    if bias is not None:
+        scores = scores + bias
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf)
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True) @ v
+
+
+TRIL = np.tril(np.ones((40, 40), bool))
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("mask", [None, TRIL, TRIL.T, rng.random((40, 40)) > 0.2])
+def test_written_out(lead: tuple[int, ...], mask: Any) -> None:
+    q, k, v, ct = (array(*lead, 40, 8) for _ in range(4))
+
+    def both(q: Any, k: Any, v: Any, ct: Any) -> Any:
+        y, pull = jt.vjp(lambda *a: written(*a, mask), q, k, v)
+        return y, *pull(ct)
+
+    names = ops(both, q, k, v, ct)
+    assert names.count("attention") == names.count("attention_grad") == 1 and "exp" not in names
+    y = written(q, k, v, mask)
+    p = written(q, k, np.broadcast_to(np.eye(40), (*lead, 40, 40)), mask)
+    dp = ct @ v.swapaxes(-1, -2)
+    ds = p * (dp - (ct * y).sum(-1, keepdims=True)) * 8**-0.5
+    wanted = y, ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ ct
+    for f in (both, jt.jit(both)):
+        for got, want in zip(f(q, k, v, ct), wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-11)
+
+
+def test_written_out_otherwise() -> None:
+    q, k, v = array(2, 40, 3, 8), array(2, 50, 3, 8), array(2, 50, 3, 5)
+    f = lambda *a: plain(*a)  # noqa: E731
+    assert "attention" in ops(f, q, k, v)
+    want = jt.dot_product_attention(q, k, v)
+    np.testing.assert_allclose(jt.jit(f)(q, k, v), want, rtol=1e-10, atol=1e-12)
+    bias = array(3, 40, 50)
+    assert "attention" in ops(plain, q, k, v, bias)
+    want = jt.dot_product_attention(q, k, v, bias)
+    np.testing.assert_allclose(jt.jit(plain)(q, k, v, bias), want, rtol=1e-10, atol=1e-12)
+    loss = lambda *a: (plain(*a) ** 2).sum()  # noqa: E731
+    wanted = jt.grad(lambda *a: (jt.dot_product_attention(*a) ** 2).sum(), (0, 3))(q, k, v, bias)
+    for got, want in zip(jt.jit(jt.grad(loss, (0, 3)))(q, k, v, bias), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-10)
+    hessian = jt.jit(jt.hessian(lambda s: loss(q * s, k, v)))(1.0)
+    step = 1e-4
+    slope = jt.grad(lambda s: loss(q * s, k, v))
+    np.testing.assert_allclose(hessian, (slope(1 + step) - slope(1 - step)) / (2 * step), rtol=1e-5)
+
+
+def test_what_is_no_attention() -> None:
+    q = array(2, 40, 8)
+
+    def with_weights(q: Any) -> Any:
+        s = q @ q.swapaxes(-1, -2)
+        e = np.exp(s - s.max(axis=-1, keepdims=True))
+        p = e / e.sum(axis=-1, keepdims=True)
+        return p @ q, p
+
+    def over_queries(q: Any) -> Any:
+        s = q @ q.swapaxes(-1, -2)
+        e = np.exp(s - s.max(axis=-2, keepdims=True))
+        return e / e.sum(axis=-2, keepdims=True) @ q
+
+    def high(q: Any) -> Any:
+        s = np.where(TRIL, q @ q.swapaxes(-1, -2), -1.0)
+        e = np.exp(s - s.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True) @ q
+
+    for f in (with_weights, over_queries, high):
+        assert "attention" not in ops(f, q)
+        got, want = jt.jit(f)(q), f(q)
+        first = isinstance(want, tuple)
+        got, want = (got[0], want[0]) if first else (got, want)
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+def test_written_out_in_a_scan() -> None:
+    x, layers = array(2, 40, 8), array(3, 8, 8)
+    step = lambda x, w: (x + written(x @ w, x, x, TRIL), None)  # noqa: E731
+    f = lambda x, layers: (jt.scan(step, x, layers)[0] ** 2).sum()  # noqa: E731
+    assert "attention" in ops(f, x, layers)
+    assert "attention_grad" in ops(jt.grad(f), x, layers)
+    got, want = jt.jit(jt.grad(f))(x, layers), jt.grad(f)(x, layers)
+    np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-9)

@@ -31,6 +31,7 @@ from jitney.ir.passes import (
     inline_calls,
     optimise,
     patterns,
+    recognise_attention,
     simplify,
     simplify_fast,
     sink_views,
@@ -88,6 +89,7 @@ def test_pipeline_is_the_documented_passes() -> None:
         hoist_invariants,
         sink_views,
         gather_sums,
+        recognise_attention,  # in test_attention.py
     }  # too wide for two columns; tested below
     assert set(PIPELINE) <= {*PASSES, *with_regions}
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ...ir.types import I32
 from ..index import Var
+from ..schedule import Schedule
 from .indices import IndexEmitter, iota
 from .text import Operand
 
@@ -32,6 +33,7 @@ class LoopEmitter(IndexEmitter):
 
     mask: str  # the lanes that are on, when not all are
     idempotent: bool
+    plan: Schedule
 
     def _walk_rows(
         self, loops: Sequence[Var], lo: str, hi: str, body: Callable[[], object]

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from ..graph import Graph
 from .accumulate import gather_sums
+from .attention import recognise_attention
 from .cse import eliminate_common_subexpressions
 from .dead import eliminate_dead_code
 from .fold import fold_constants
@@ -35,6 +36,7 @@ __all__ = [
     "hoist_invariants",
     "inline_calls",
     "optimise",
+    "recognise_attention",
     "simplify",
     "simplify_fast",
     "sink_views",
@@ -46,6 +48,7 @@ Pass = Callable[[Graph], Graph]
 PIPELINE: tuple[Pass, ...] = (
     inline_calls,  # what only speaks of derivatives has done its work
     eliminate_dead_code,
+    recognise_attention,
     simplify,  # folds constants and merges common subexpressions in the same walk
     eliminate_dead_code,
     hoist_invariants,
