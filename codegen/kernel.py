@@ -319,7 +319,8 @@ class Carry:
 
     The loop starts with `init` copied to `result`, where `now` points. The body writes `next`, which
     points to `spare`; then the two pointers trade places. In the end the value is copied to `result`
-    if it is not there. No `spare`: the body works in place, and `next` is not used.
+    if it is not there. No `spare`: the body works in place, and `next` is not used. `both`: the spare
+    starts with the initial value too, since the body does not write all of it.
     """
 
     init: Array
@@ -327,6 +328,7 @@ class Carry:
     next: Array
     result: Array
     spare: Array | None
+    both: bool = False
 
 
 @dataclass(slots=True, eq=False)

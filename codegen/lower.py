@@ -45,6 +45,7 @@ class Context:
         self.callbacks: list[CallbackSite] = []
         self.constants: dict[int, Array] = {}
         self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
+        self.filled: set[Array] = set()  # buffers of carries that start with the initial value
 
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
         """A new error site, whose message shows `values`; returns its number, counted from 1."""

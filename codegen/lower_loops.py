@@ -37,7 +37,7 @@ def _while(low: Lowering, op: Op) -> None:
     body, ends = lower(body_region, [*consts, *now], fresh, low.context, stay, now)
     low.items += _invariants(body, [*now, *fresh, flag])
     results = [result_array(low, v) for v in op.results]
-    low.items.append(Loop(_carries(init, now, fresh, ends, results), test, flag, body, op.loc))
+    low.items.append(Loop(_carries(low, init, now, fresh, ends, results), test, flag, body, op.loc))
     bind(low, op, results)
 
 
@@ -61,7 +61,7 @@ def _scan(low: Lowering, op: Op) -> None:
     low.items += _invariants(body, [*now, *slices, *targets])
     low.items.append(
         Scan(
-            _carries(init, now, fresh, ends[:carries], results[:carries]),
+            _carries(low, init, now, fresh, ends[:carries], results[:carries]),
             [m for m in xs if m],
             [m for m in ys if m],
             op.attrs["length"],
@@ -113,7 +113,12 @@ def _moving(whole: Array | None) -> Moving | None:
 
 
 def _carries(
-    init: MaybeArrays, now: MaybeArrays, fresh: MaybeArrays, ends: MaybeArrays, results: MaybeArrays
+    low: Lowering,
+    init: MaybeArrays,
+    now: MaybeArrays,
+    fresh: MaybeArrays,
+    ends: MaybeArrays,
+    results: MaybeArrays,
 ) -> list[Carry]:
     carries = []
     for start, c, f, end, result in zip(init, now, fresh, ends, results, strict=True):
@@ -121,7 +126,7 @@ def _carries(
             continue  # a token
         swap = end is not c
         spare = Array(c.shape, c.dtype, name="spare") if swap else None
-        carries.append(Carry(start, c, f, result, spare))
+        carries.append(Carry(start, c, f, result, spare, f in low.context.filled))
     return carries
 
 

@@ -47,7 +47,9 @@ def _update_slice(low: Lowering, op: Op) -> None:
     before = low.arrays.get(base)
     array = _updatable(low, op, base)
     in_place = array is before
-    if not in_place:
+    if not in_place and _has_the_rest(low, op, before, array):
+        low.context.filled.add(array)
+    elif not in_place:
         _report_copy(low, op, base, update.tensor.nbytes)
         if all(s == 1 for s in step):
             for lo, extents in complement(base.shape, start, update.shape):
@@ -82,6 +84,15 @@ def _report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> No
         where = f", at line {max(lines)}" if lines else ""
         why = f"its value before the update is needed afterwards{where}"
     low.context.copies.append(CopySite(base.tensor.nbytes - overwritten, why, op.loc))
+
+
+def _has_the_rest(low: Lowering, op: Op, before: Array | None, array: Array) -> bool:
+    """Whether `array` holds what the update leaves alone: it is the other buffer of a carry of which
+    every trip writes the same part and nothing else, if both buffers start with the initial value."""
+    return any(
+        value is op.result and target is array and stays is not None and stays is before
+        for value, target, stays in zip(low.graph.outputs, low.targets, low.stay, strict=True)
+    )
 
 
 def _copy_box(

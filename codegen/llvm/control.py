@@ -220,6 +220,8 @@ def _start(e: EntryEmitter, carries: Sequence[Carry]) -> list[str]:
         e.line(f"store ptr {home}, ptr {_slot(e, carry.now)}, align 8")
         if carry.spare is not None:
             spare = e.pointer(carry.spare)
+            if carry.both and carry.result.nbytes:
+                e.copy(spare, e.pointer(carry.init), carry.result.nbytes)
             e.line(f"store ptr {spare}, ptr {_slot(e, carry.next)}, align 8")
     return homes
 
