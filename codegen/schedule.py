@@ -26,6 +26,7 @@ from .survey import Survey, loads, survey
 from .target import Target
 
 PARALLEL_NS = 20_000.0  # estimated time from which a kernel is shared among threads
+WIDEST = 64  # lanes: more, of single bytes, gain little, and a gather has code for each
 STREAM_BYTES = 1 << 18  # what a nest reads when it is walked in the order of memory
 SQUARES = 128  # the side of a tile of squares, less where there would be few tiles
 TILE_BYTES = 1 << 14  # accumulators that are sure to stay in the L1 cache
@@ -204,7 +205,7 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     # Short nests beside long ones: lanes that are off in all of them are work and code for nothing.
     while width > lanes and _padded(trips, width) > 1.1 * _padded(trips, width // 2):
         width //= 2
-    return width
+    return min(width, WIDEST)
 
 
 def _padded(trips: Sequence[tuple[int, int]], width: int) -> int:
