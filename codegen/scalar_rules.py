@@ -11,12 +11,11 @@ from . import elements
 from .elements import RUNNING, Elements, along_last, at, reached
 from .index import Index
 from .math import EXPANSIONS
-from .pointwise import FOLDS, IndexTuple, fold, gathered, window_starts
+from .pointwise import COMBINE, FOLDS, IndexTuple, fold, gathered, window_starts
 from .scalar import const, select
 from .scalar_builder import SMALL, ScalarBuilder, Stored, Unfit, rule
 from .scalar_code import Require
 
-COMBINE = {"add": "add", "multiply": "mul", "min": "minimum", "max": "maximum"}
 WRITES = ("update_slice", "dynamic_update_slice", "scatter")
 
 

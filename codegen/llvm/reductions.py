@@ -107,9 +107,7 @@ class Reduction(ABC):
     def _halve(self, texts: Sequence[str], width: int) -> list[str]:
         """Fold the upper half of the lanes onto the lower half."""
         e, half = self.e, width // 2
-        sub = ScalarEmitter(
-            e.target, e.lines, half, e.names, e.declarations, e.definitions, e.block
-        )
+        sub = e.narrower(half)
         parts: list[Operand] = []
         for start in (0, half):
             for text, dtype in zip(texts, self.dtypes, strict=True):
