@@ -458,7 +458,7 @@ def test_sharing_counts() -> None:
 @pytest.mark.parametrize(
     "value",
     [np.random.default_rng(0), sys, os, open, print, Path("x"), iter([1]), np.vectorize(abs)],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_unkeyable(value: Any) -> None:
     with pytest.raises(Unkeyable):

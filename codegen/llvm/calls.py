@@ -87,7 +87,7 @@ def _run(e: EntryEmitter, function: str, length: str, grain: str, shared: bool) 
 def _table(e: EntryEmitter, calls: Sequence[Call]) -> None:
     bases: dict[str, int] = {}  # what is no argument of the entry, whose numbers are negative
     functions: dict[str, int] = {}
-    pointers: dict[Array, str] = {}
+    pointers: dict[Array | None, str] = {}
     words: list[int] = []
     for call in calls:
         function = functions.setdefault(f"@{call.name}", len(functions))

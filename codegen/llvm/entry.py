@@ -142,13 +142,14 @@ class EntryEmitter:
         self.lines.append(f"{label}:")
         self.block = label
 
-    def pointer(self, array: Array) -> str:
+    def pointer(self, array: Array | None) -> str:
         """Where an array is, right now."""
         place = self.argument(array)
         if place is not None:
             name, offset = place
             self.named.add(name)
             return self.op(f"getelementptr i8, ptr {name}, i64 {offset}") if offset else name
+        assert array is not None
         if array.kind == "const":
             return self._constant(array)
         return self.op(f"load ptr, ptr {self.slots[array]}, align 8")

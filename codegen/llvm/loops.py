@@ -29,8 +29,9 @@ Values = list[Carried]
 
 
 class LoopEmitter(IndexEmitter):
-    """Emits loops. `idempotent` says that doing a point twice does no harm."""
+    """Emits loops of a scheduled kernel. `idempotent`: doing a point twice does no harm."""
 
+    plan: Schedule
     mask: str  # the lanes that are on, when not all are
     idempotent: bool
     plan: Schedule
