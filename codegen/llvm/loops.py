@@ -34,7 +34,6 @@ class LoopEmitter(IndexEmitter):
     plan: Schedule
     mask: str  # the lanes that are on, when not all are
     idempotent: bool
-    plan: Schedule
 
     def _walk_rows(
         self, loops: Sequence[Var], lo: str, hi: str, body: Callable[[], object]
