@@ -286,6 +286,15 @@ def test_written_out_otherwise() -> None:
     np.testing.assert_allclose(hessian, (slope(1 + step) - slope(1 - step)) / (2 * step), rtol=1e-5)
 
 
+def test_a_large_causal_mask_is_seen() -> None:
+    q = array(300, 4, dtype=np.float32)
+    causal = lambda q: written(q, q, q, np.tril(np.ones((300, 300), bool)))  # noqa: E731
+    (op,) = [o for o in optimise(jt.jit(causal).trace(q)).ops if o.name == "attention"]
+    assert op.attrs["causal"] and len(op.operands) == 3
+    want = jt.dot_product_attention(q[:, None], q[:, None], q[:, None], is_causal=True)[:, 0]
+    np.testing.assert_allclose(jt.jit(causal)(q), want, rtol=1e-4, atol=1e-5)
+
+
 def test_what_is_no_attention() -> None:
     q = array(2, 40, 8)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.opdef import OPS
-from ..ir.types import TensorType, type_of
+from ..ir.types import I64, TensorType, type_of
 from . import errors, pytree
 from .core import (
     Array,
@@ -378,6 +378,14 @@ def _constant_ops(value: Value, array: Array) -> list[Op] | None:
         ops = [scalar, Op(OPS["broadcast"], scalar.results, attrs)]
     elif (axis := _counts_along(array)) is not None:
         ops = [Op(OPS["iota"], (), {"shape": array.shape, "dtype": array.dtype, "axis": axis})]
+    elif array.nbytes > _FOLD_BYTES and _is_lower_triangle(array):
+        counts = [
+            Op(OPS["iota"], (), {"shape": array.shape, "dtype": I64, "axis": d}) for d in (0, 1)
+        ]
+        for op in counts:
+            op.results = (Value(TensorType(array.shape, I64), op, 0),)
+        rows, columns = (op.results[0] for op in counts)
+        ops = [*counts, Op(OPS["le"], (columns, rows), {})]
     elif array.nbytes <= _FOLD_BYTES:
         ops = [_constant(np.ascontiguousarray(array).reshape(array.shape))]
     else:
@@ -385,6 +393,13 @@ def _constant_ops(value: Value, array: Array) -> list[Op] | None:
     value.op, value.index = ops[-1], 0
     ops[-1].results = (value,)
     return ops
+
+
+def _is_lower_triangle(array: Array) -> bool:
+    """Whether an array is np.tri's: true up to the diagonal, the mask of causal attention."""
+    if array.dtype != np.bool_ or array.ndim != 2:
+        return False
+    return np.array_equal(array, np.tri(*array.shape, dtype=np.bool_))
 
 
 def _counts_along(array: Array) -> int | None:
