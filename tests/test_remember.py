@@ -17,6 +17,7 @@ import jitney as jt
 from jitney.tracer.fingerprint import Fingerprint, Unkeyable
 
 PRELUDE = """
+import collections, types
 import sys, time, random, os, functools, math, operator
 import numpy as np
 import jitney as jt
@@ -191,6 +192,8 @@ def test_a_second_process_traces_nothing(run: Runner) -> None:
     assert not loaded
 
 
+MODULE = "m = types.ModuleType('settings_of_mine')"
+
 # Programs and what is changed in them: the second has to be traced, and to give what it says.
 CHANGES = {
     "code": ("f = jt.jit(lambda x: x * 2)\nresult = f(x)", "x * 2", "x * 3"),
@@ -260,6 +263,54 @@ CHANGES = {
         "make(2)",
         "make(6)",
     ),
+    "order_of_a_set": (
+        "ks = {0, 8}\nf = jt.jit(lambda x: functools.reduce(lambda v, k: v * 2 + k, ks, x))\n"
+        "result = f(x)",
+        "{0, 8}",
+        "{8, 0}",
+    ),
+    "length_of_a_deque": (
+        "q = collections.deque([1, 2], maxlen=2)\ndef g(x):\n    p = q.copy(); p.append(5)\n"
+        "    return x * sum(p)\nf = jt.jit(g)\nresult = f(x)",
+        "maxlen=2",
+        "maxlen=3",
+    ),
+    "function_name": (
+        "def h(): pass\nh.__name__ = 'abc'\nf = jt.jit(lambda x: x * len(h.__name__))\n"
+        "result = f(x)",
+        "'abc'",
+        "'abcd'",
+    ),
+    "class_documentation": (
+        "class C:\n    'abc'\nf = jt.jit(lambda x: x * len(C.__doc__))\nresult = f(x)",
+        "'abc'",
+        "'abcd'",
+    ),
+    "a_module_passed_on": (
+        f"{MODULE}\nm.scale = 2\ndef helper(module, x): return x * module.scale\n"
+        "f = jt.jit(lambda x: helper(m, x))\nresult = f(x)",
+        "scale = 2",
+        "scale = 3",
+    ),
+    "a_module_in_a_closure": (
+        f"{MODULE}\nm.scale = 2\ndef g(x):\n    module = m\n"
+        "    return x * (lambda: module.scale)()\nf = jt.jit(g)\nresult = f(x)",
+        "scale = 2",
+        "scale = 3",
+    ),
+    "a_module_behind_a_module": (
+        f"{MODULE}\nm.other = types.ModuleType('other')\nm.other.scale = 2\n"
+        "def helper(module, x): return x * module.scale\n"
+        "f = jt.jit(lambda x: helper(m.other, x))\nresult = f(x)",
+        "scale = 2",
+        "scale = 3",
+    ),
+    "a_replaced_function_of_numpy": (
+        "def triple(x): return x * 3\nkept = np.cbrt\n0\n"
+        "f = jt.jit(lambda x: np.cbrt(x))\nresult = f(x)\nnp.cbrt = kept",
+        "\n0\n",
+        "\nnp.cbrt = triple\n",
+    ),
     "getattr": (
         "class C: pass\nc = C()\nc.k1 = 2\nf = jt.jit(lambda x: x * getattr(c, 'k%d' % 1))\n"
         "result = f(x)",
@@ -279,6 +330,36 @@ def test_changed_programs_are_traced(run: Runner) -> None:
 
 
 NEVER = {
+    "names_looked_up_in_a_module": """
+        m = types.ModuleType("settings_of_mine")
+        m.scale = 2
+        def get(module, name): return getattr(module, name)
+        f = jt.jit(lambda x: x * get(m, "scale"))
+        result = f(x)
+    """,
+    "attrgetter": """
+        m = types.ModuleType("settings_of_mine")
+        m.scale = 2
+        f = jt.jit(lambda x: x * operator.attrgetter("scale")(m))
+        result = f(x)
+    """,
+    "names_of_a_module": """
+        m = types.ModuleType("settings_of_mine")
+        m.scale = 2
+        f = jt.jit(lambda x: x * m.__dict__["scale"])
+        result = f(x)
+    """,
+    "globals_of_a_function": """
+        scale = 2
+        def h(): pass
+        f = jt.jit(lambda x: x * h.__globals__["scale"])
+        result = f(x)
+    """,
+    "annotations": """
+        class C: k: int
+        f = jt.jit(lambda x: x * len(C.__annotations__["k"].__name__))
+        result = f(x)
+    """,
     "array_of_a_class": """
         class C: w = np.arange(6.0)  # an array that the code refers to
         f = jt.jit(lambda x: x + C.w)

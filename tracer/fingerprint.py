@@ -23,8 +23,9 @@ from __future__ import annotations
 import enum
 import functools
 import opcode
+import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import (
     BuiltinFunctionType,
     BuiltinMethodType,
@@ -52,10 +53,19 @@ _PLAIN = (bool, int, str, bytes, range, slice, type(None), type(Ellipsis), type(
 _LOADS = frozenset(
     opcode.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_NAME") if name in opcode.opmap
 )
+_ATTRIBUTES = frozenset(
+    opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap
+)
 _WRITES = frozenset(opcode.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
 _IMPORT = opcode.opmap["IMPORT_NAME"]
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
+_CACHE = opcode.opmap["CACHE"]
 _SHIFTED = opcode.opmap["LOAD_GLOBAL"]  # its low bit says whether the global is called
+_SHIFTED_ATTRIBUTES = {opcode.opmap["LOAD_ATTR"]} if sys.version_info >= (3, 12) else set()
+_REFLECTION = frozenset(
+    "__globals__ __builtins__ __subclasses__ __annotations__ __module__ f_globals f_locals "
+    "f_back gi_frame tb_frame".split()
+)
 _CODE_FIELDS = (
     *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_code", "co_names"),
     *("co_varnames", "co_freevars", "co_cellvars", "co_name", "co_firstlineno", "co_linetable"),
@@ -69,7 +79,7 @@ _BUILTIN_KINDS = (
     WrapperDescriptorType,
 )
 _CLASS_NOISE = frozenset(
-    "__dict__ __weakref__ __doc__ __module__ __annotations__ __qualname__ __dataclass_fields__ "
+    "__dict__ __weakref__ __module__ __qualname__ __dataclass_fields__ "
     "__dataclass_params__ __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ "
     "__parameters__ __orig_bases__ __match_args__ __annotate_func__ __annotations_cache__".split()
 )
@@ -93,8 +103,12 @@ class Fingerprint:
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []
         self._hidden = {id(array) for array in hidden}
+        self._names: set[str] = set()  # that the user's code has for attributes and globals
+        self._modules: dict[ModuleType, set[str]] = {}  # the user's, with the names walked so far
+        self._escaped: list[ModuleType] = []  # modules that code passes on as values
 
     def digest(self, *more: str) -> str:
+        self._attributes_of_modules()
         return digest(*self._parts, *more)
 
     def put(self, *parts: str | bytes) -> None:
@@ -160,6 +174,10 @@ class Fingerprint:
         for item in value:
             self.value(item)
 
+    def _deque(self, value: Any) -> None:
+        self.put(str(value.maxlen))
+        self._sequence(value)
+
     def _mapping(self, value: Any) -> None:
         self.put(type(value).__name__, str(len(value)))
         for key, item in value.items():
@@ -173,7 +191,10 @@ class Fingerprint:
     def _set(self, value: Any) -> None:
         if not all(type(item) in (bool, int, float, str, bytes) for item in value):
             raise Unkeyable("a set of objects, whose order is chance")
-        self.put(type(value).__name__, *sorted(f"{type(i).__name__} {i!r}" for i in value))
+        items = [f"{type(item).__name__} {item!r}" for item in value]
+        if any(type(item) in (str, bytes) for item in value):
+            items.sort()  # their hashes differ from process to process
+        self.put(type(value).__name__, *items)
 
     def _cell(self, value: CellType) -> None:
         try:
@@ -187,9 +208,9 @@ class Fingerprint:
     # Code
 
     def _function(self, value: FunctionType) -> None:
-        module = value.__globals__.get("__name__")  # a wrapper has the name of what it wraps
-        whose = origin(module)
-        self.put("function", str(module) if whose == "known" else "", value.__qualname__)
+        module, whose = value.__globals__.get("__name__"), _whose(value)
+        names = (value.__name__, value.__qualname__)
+        self.put("function", str(module) if whose == "known" else "", *names)
         if whose == "unknown" or (whose == "known" and value.__code__.co_name in IMPURE):
             raise Unkeyable(f"{module}.{value.__qualname__}")
         for cell in value.__closure__ or ():
@@ -210,28 +231,36 @@ class Fingerprint:
         for name in _CODE_FIELDS:
             field = getattr(code, name)
             self.put(name, field if isinstance(field, bytes) else repr(field))
+        self._names.update(code.co_names)
         loaded: list[str] = []
+        attributes: Any = None  # of the module that the code has just loaded
         for op, argument in _instructions(code.co_code):
+            if op in _ATTRIBUTES:
+                name = code.co_names[argument >> 1 if op in _SHIFTED_ATTRIBUTES else argument]
+                if name in _REFLECTION or (attributes and name == "__dict__"):
+                    raise Unkeyable("a look at what functions and classes are made of")
+                attributes = _module_at(vars(attributes).get(name)) if attributes else None
+                continue
+            if attributes is not None:
+                self._escaped.append(attributes)
+                attributes = None
             if op in _LOADS:
                 loaded.append(code.co_names[argument >> 1 if op == _SHIFTED else argument])
+                attributes = _module_at(module.get(loaded[-1]))
             elif op in _WRITES:
                 raise Unkeyable("an assignment to a global")
             elif op == _IMPORT:
                 self._imported(code.co_names[argument], code.co_names)
-        modules = False
         for name in dict.fromkeys(loaded):
             self.put("global", name)
             if name in module:
                 found = module[name]
                 if isinstance(found, ModuleType):
-                    modules = True
                     self._module(found, code.co_names)
                 else:
                     self.value(found)
             elif not is_pure_builtin(name) and name not in LOOKING:
                 raise Unkeyable(f"the builtin {name}")
-        if modules and LOOKING & set(loaded):
-            raise Unkeyable("names looked up at run time")
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self.code(constant, module)
@@ -245,32 +274,47 @@ class Fingerprint:
             raise Unkeyable(f"import {name} while tracing")
 
     def _module(self, module: ModuleType, names: tuple[str, ...]) -> None:
-        """A module, of which code can reach what it has names for."""
+        """A module that code with these names loads."""
         name = module.__name__
-        if not self._seen.setdefault(id(module), -1):
-            return
         whose = origin(name)
         if whose == "unknown":
             raise Unkeyable(f"the module {name}")
         self.put("module", name if whose == "known" else "")
         content = vars(module)
         if whose == "known":
-            impure = [
-                n for n in names if n in IMPURE and (n in content or "__getattr__" in content)
-            ]
-            if impure:
+            if impure := _impure(module, names):
                 raise Unkeyable(f"{name}.{impure[0]}")
+            for attribute in names:
+                found = content.get(attribute)
+                if isinstance(found, FunctionType) and _whose(found) != "known":
+                    self.put(attribute)  # somebody has replaced it
+                    self.value(found)
             return
         if "__getattr__" in content:
             raise Unkeyable(f"the module {name} makes up its names")
-        for attribute in names:
-            if attribute in content:
-                self.put(attribute)
-                found = content[attribute]
-                if isinstance(found, ModuleType):
-                    self._module(found, names)
-                else:
-                    self.value(found)
+        if module not in self._modules:
+            self._modules[module] = set()
+        self.put(str(list(self._modules).index(module)))
+
+    def _attributes_of_modules(self) -> None:
+        """What code can reach in the user's modules. All names that any code has count for each
+        module, since one function can load a module and another, given it, read an attribute."""
+        before = -1
+        while before != (before := len(self._alive) + len(self._names) + len(self._modules)):
+            for number, (module, walked) in enumerate(list(self._modules.items())):
+                content = vars(module)
+                for attribute in sorted((self._names & content.keys()) - walked):
+                    walked.add(attribute)
+                    self.put("attribute", str(number), attribute)
+                    found = content[attribute]
+                    if isinstance(found, ModuleType):
+                        self._module(found, ())
+                        self._escaped.append(found)
+                    else:
+                        self.value(found)
+        for module in self._escaped:
+            if (LOOKING | {"__dict__"}) & self._names or _impure(module, self._names):
+                raise Unkeyable(f"attributes of the module {module.__name__} found at run time")
 
     def _method(self, value: MethodType) -> None:
         self.put("method")
@@ -374,6 +418,23 @@ class Fingerprint:
             self.value(attribute)
 
 
+def _whose(function: FunctionType) -> str:
+    """A wrapper has the name of what it wraps: its globals tell whose code it is."""
+    return origin(function.__globals__.get("__name__"))
+
+
+def _module_at(value: Any) -> ModuleType | None:
+    return value if isinstance(value, ModuleType) else None
+
+
+def _impure(module: ModuleType, names: Iterable[str]) -> list[str]:
+    """The names that stand for something impure in a module that is known."""
+    content = vars(module)
+    if origin(module.__name__) != "known":
+        return []
+    return [n for n in names if n in IMPURE and (n in content or "__getattr__" in content)]
+
+
 def _instructions(code: bytes) -> Iterator[tuple[int, int]]:
     extended = 0
     for op, argument in zip(code[::2], code[1::2], strict=True):
@@ -382,7 +443,8 @@ def _instructions(code: bytes) -> Iterator[tuple[int, int]]:
             extended = argument << 8
         else:
             extended = 0
-            yield op, argument
+            if op != _CACHE:
+                yield op, argument
 
 
 def _generic(key: Fingerprint, value: Any) -> None:
@@ -393,7 +455,7 @@ def _generic(key: Fingerprint, value: Any) -> None:
 _WALKS: dict[type, Any] = {
     list: Fingerprint._sequence,
     tuple: Fingerprint._sequence,
-    deque: Fingerprint._sequence,
+    deque: Fingerprint._deque,
     dict: Fingerprint._mapping,
     OrderedDict: Fingerprint._mapping,
     defaultdict: Fingerprint._default_dict,

@@ -30,11 +30,12 @@ PURE_MODULES = frozenset(
     "collections.abc builtins".split()
 )
 
-# Of NumPy and jitney: what reads files or settings, or draws random numbers.
+# What reads files or settings, draws random numbers, or looks into any object.
 IMPURE = frozenset(
     "random load loadtxt genfromtxt fromfile memmap fromregex save savez savez_compressed savetxt "
     "open_memmap DataSource ctypeslib testing test f2py lib rec geterr getbufsize "
-    "get_printoptions printoptions config io_callback py_func pure_callback debug_print".split()
+    "get_printoptions printoptions config io_callback py_func pure_callback debug_print "
+    "attrgetter methodcaller".split()
 )
 
 

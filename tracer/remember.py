@@ -160,9 +160,10 @@ class Memory:
             for entry in outside.hidden:
                 key.put(str(entry.path), str(entry.tree.num_leaves))
                 key.put(*(repr(s) if isinstance(s, Spec) else "static" for s in entry.specs))
+            name = key.digest("trace", installation())
         except (Unkeyable, RecursionError):
             return None
-        return _Key(key.digest("trace", installation()), tuple(key.files))
+        return _Key(name, tuple(key.files))
 
 
 def _arguments(key: Fingerprint, call: Call) -> None:
