@@ -88,10 +88,12 @@ def _report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> No
 
 def _has_the_rest(low: Lowering, op: Op, before: Array | None, array: Array) -> bool:
     """Whether `array` holds what the update leaves alone: it is the other buffer of a carry of which
-    every trip writes the same part and nothing else, if both buffers start with the initial value."""
+    every trip writes the same part and nothing else, if both buffers start with the initial value.
+    Arguments that may be overwritten also could stay, but nobody fills the outputs beside them."""
     return any(
-        value is op.result and target is array and stays is not None and stays is before
+        value is op.result and target is array and stays is before
         for value, target, stays in zip(low.graph.outputs, low.targets, low.stay, strict=True)
+        if stays is not None and stays.kind == "slot"
     )
 
 

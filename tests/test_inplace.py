@@ -536,3 +536,23 @@ def test_a_long_chain_of_unrolled_updates() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((200, 3)), rng.standard_normal((50, 3))
     np.testing.assert_allclose(jt.jit(sweep)(x, y), sweep(x, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 6, 9, 17, 1000])
+def test_what_an_overlapping_assignment_leaves_alone_stays(n: int) -> None:
+    """The argument is read beside where it is written, so the result has memory of its own, which
+    starts with whatever was there."""
+
+    def f(u: np.ndarray) -> None:
+        u[1:] += u[:-1]
+
+    compiled = jt.jit(f)
+    for native_calls in (True, False):
+        with jt.config(native_calls=native_calls):
+            for _ in range(4):
+                junk = [np.full(n, 7.5) for _ in range(3)]
+                del junk
+                got, want = np.arange(float(n)) + 3, np.arange(float(n)) + 3
+                compiled(got)
+                f(want)
+                np.testing.assert_array_equal(got, want)
