@@ -80,7 +80,8 @@ def compile_graph(
     steps = steps_within(program)
     flops = sum(p.flops for _, p, _ in entry.schedules)
     scalar = [operations(s.body, s.work) for s in steps if isinstance(s, ScalarCode)]
-    unknown = None in scalar or any(isinstance(s, (Loop, Scan)) for s in steps)
+    looping = any(v.loops for _, p, _ in entry.schedules for v in p.surveys.values())
+    unknown = looping or None in scalar or any(isinstance(s, (Loop, Scan)) for s in steps)
     flops += sum(n or 0 for n in scalar)
     products = [s for s in steps if isinstance(s, Matmul)]
     flops += sum(2 * s.batch * s.m * s.n * s.k for s in products)

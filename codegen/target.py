@@ -30,6 +30,7 @@ class Target:
         "PyGILState_Ensure",
         "PyGILState_Release",
         "PyErr_CheckSignals",
+        "PyGILState_GetThisThreadState",
     )
 
     def __post_init__(self) -> None:

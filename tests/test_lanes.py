@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -97,3 +101,27 @@ def test_one_of_several_results_and_all_of_them():
     for k in range(3):
         np.testing.assert_allclose(jt.jit(jt.vmap(lambda x, k=k: f(x)[k]))(x), whole[k], rtol=1e-12)
     np.testing.assert_allclose(jt.jit(jt.vmap(f))(x), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 64, 100_000])
+def test_an_interrupt_ends_a_loop_of_lanes(count: int) -> None:
+    """Ctrl-C, in a kernel of one thread and in one of several; the function works afterwards."""
+
+    @jt.jit
+    def settle(x: Any, limit: Any) -> Any:
+        def example(x: Any) -> Any:
+            return jt.while_loop(lambda v: v < limit, lambda v: v * 0.5 + 1, x)
+
+        return jt.vmap(example)(x)
+
+    ones = np.ones(count)
+    np.testing.assert_array_equal(settle(ones, 1.5), ones + 0.5)
+    main = threading.get_ident()
+    timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            settle(ones, 1e9)
+    finally:
+        timer.join()
+    np.testing.assert_array_equal(settle(ones, 1.5), ones + 0.5)

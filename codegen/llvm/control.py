@@ -132,11 +132,44 @@ look:
 }}
 """
 
+# The same for loops inside of kernels, which may run on any thread: only one that Python knows can look,
+# and it leaves word for the others in the status block.
+_STOPPED = f"""
+declare ptr @PyGILState_GetThisThreadState()
+
+define internal i1 @stopped(ptr %status, ptr %last_at) noinline nounwind {{
+  %site_at = getelementptr i64, ptr %status, i64 7
+  %site = load volatile i64, ptr %site_at, align 8
+  %known = icmp eq i64 %site, {PYTHON_ERROR}
+  br i1 %known, label %stop, label %own
+own:
+  %thread = call ptr @PyGILState_GetThisThreadState()
+  %foreign = icmp eq ptr %thread, null
+  br i1 %foreign, label %go_on, label %look
+look:
+  %raised = call i1 @poll(ptr %last_at)
+  br i1 %raised, label %tell, label %go_on
+tell:
+  store volatile i64 {PYTHON_ERROR}, ptr %site_at, align 8
+  br label %stop
+go_on:
+  ret i1 false
+stop:
+  ret i1 true
+}}
+"""
+
 
 def polling(e: EntryEmitter) -> None:
     """Add what polls to the module."""
     e.helpers[_POLL] = None
     e.imports.update(Target.PYTHON_SYMBOLS)
+
+
+def polling_kernels(e: EntryEmitter) -> None:
+    """Add what loops inside of kernels poll to the module."""
+    polling(e)
+    e.helpers[_STOPPED] = None
 
 
 def poll(e: EntryEmitter, work: int) -> None:

@@ -239,6 +239,8 @@ class EntryEmitter:
         emitter = KernelEmitter(step, own, plan, self.target, self.definitions, self.elementwise)
         text = emitter.function()
         self.declarations |= set(emitter.declarations)
+        if emitter.polls:
+            control.polling_kernels(self)
         name = self.functions.get(text)
         if name is None:
             ops = [op for s in step.stages for op in reversed(s.ops)]

@@ -28,6 +28,9 @@ from .text import Operand
 from .transposes import SquareEmitter, row_of
 
 
+TURNS = 1 << 14  # of a loop inside of a kernel between two looks for signals
+
+
 class KernelEmitter(AccessEmitter):
     """Emits one kernel under one schedule."""
 
@@ -58,7 +61,8 @@ class KernelEmitter(AccessEmitter):
         for found in plan.surveys.values():
             for loop, positions in found.results.items():
                 self.read_results.setdefault(loop, set()).update(positions)
-        self.checks = any(s.checks for s in plan.surveys.values())
+        self.checks = any(s.checks or s.loops for s in plan.surveys.values())
+        self.polls = False  # tells afterwards whether a loop looks for signals
         self.arrays = signature.arrays
         self.origins = signature.origins
         self.idempotent = self._is_idempotent()
@@ -92,6 +96,26 @@ class KernelEmitter(AccessEmitter):
         name = f"%row{next(self.names)}"
         self.head.append(f"  {name} = alloca [{nbytes} x i8], align 64")
         return name
+
+    def turn(self, leave: str) -> None:
+        """Once in many turns, see whether a signal has raised, so that Ctrl-C ends any loop."""
+        left, clock = "%poll_left", "%poll_clock"
+        if not self.polls:
+            self.polls = True
+            for name, start in ((left, TURNS), (clock, 0)):
+                self.head.append(f"  {name} = alloca i64, align 8")
+                self.head.append(f"  store i64 {start}, ptr {name}, align 8")
+        before = self.fresh(f"load i64, ptr {left}, align 8")
+        after = self.fresh(f"sub i64 {before}, 1")
+        self.lines.append(f"  store i64 {after}, ptr {left}, align 8")
+        over = self.fresh(f"icmp eq i64 {after}, 0")
+        due, on = self.new_label("due"), self.new_label("on")
+        self.lines.append(f"  br i1 {over}, label %{due}, label %{on}{self._seldom()}")
+        self.start_block(due)
+        self.lines.append(f"  store i64 {TURNS}, ptr {left}, align 8")
+        stop = self.fresh(f"call i1 @stopped(ptr %status, ptr {clock})")
+        self.lines.append(f"  br i1 {stop}, label %{leave}, label %{on}")
+        self.start_block(on)
 
     def _row_buffers(self) -> None:
         """Stack memory for values of one row that a later nest reads again."""

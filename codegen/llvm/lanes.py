@@ -69,6 +69,7 @@ def emit_lanes(
             e.start_block(inside)
         for part in parts:
             part.step(read)
+    e.turn(leave)
     e.lines.append(f"  br label %{head}")
     e.lines[phis_at:phis_at] = [line for p in parts for line in p.phis(before, e.block)]
     e.start_block(leave)

@@ -217,6 +217,8 @@ class ScalarEmitter(TextEmitter):
                         f"select {type_text(BOOL, self.width)} {test_text}, {ty} {text}, {ty} {name}"
                     )
                 back.append(text)
+            if not body.rare:
+                self.turn(leave)
             after = self.block
             self.lines.append(f"  br label %{head}")
         self.lines[phis_at:phis_at] = [
@@ -230,6 +232,9 @@ class ScalarEmitter(TextEmitter):
             Operand(name, param not in varying)
             for (name, _, _), param in zip(carries, body.params, strict=True)
         ]
+
+    def turn(self, leave: str) -> None:
+        """At the end of each turn of a loop: a hook for those who watch for signals, and `leave` then."""
 
     def _emit_by_lane(self, node: Expr, body: LoopBody) -> list[Operand]:
         """A rare loop whose test varies: if any lane needs it, scalar code for one lane at a time.
