@@ -27,7 +27,6 @@ from .streams import TileEmitter
 from .text import Operand
 from .transposes import SquareEmitter, row_of
 
-
 TURNS = 1 << 14  # of a loop inside of a kernel between two looks for signals
 
 

@@ -234,7 +234,7 @@ class ScalarEmitter(TextEmitter):
         ]
 
     def turn(self, leave: str) -> None:
-        """At the end of each turn of a loop: a hook for those who watch for signals, and `leave` then."""
+        """At the end of each turn of a loop: whoever watches for signals may go to `leave`."""
 
     def _emit_by_lane(self, node: Expr, body: LoopBody) -> list[Operand]:
         """A rare loop whose test varies: if any lane needs it, scalar code for one lane at a time.
