@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .dispatch import show_spec
 from .tracing import Same, Spec, Static
+
+if TYPE_CHECKING:
+    from .buckets import Bucket
 
 
 class EntryInfo(NamedTuple):
@@ -32,6 +36,17 @@ class CacheInfo(NamedTuple):
                 f"  ({entry.signature}): {entry.reason}; {total:.1f} ms, {entry.calls} calls"
             )
         return "\n".join(lines)
+
+
+def cache_info(buckets: Iterable[Bucket], misses: int) -> CacheInfo:
+    """What a function with these specialisations tells of them."""
+    entries = [
+        EntryInfo(e.signature, e.reason, e.seconds, e.hits)
+        for bucket in buckets
+        for e in reversed(bucket.entries)
+    ]
+    calls = sum(entry.calls for entry in entries)
+    return CacheInfo(max(calls - misses, 0), misses, entries)
 
 
 def difference(name: str, old: Any, new: Any) -> str:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import threading
-import time
-import warnings
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from types import MethodType
@@ -17,50 +14,24 @@ import numpy as np
 
 from ..ir.graph import Graph
 from . import errors, pytree
-from .application import marking
 from .binding import BoundJitFunction, is_owner
-from .cache_info import CacheInfo, EntryInfo, difference
+from .buckets import Bucket, reason
+from .cache_info import CacheInfo, cache_info
 from .core import _current
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
-from .entry import (
-    STALE,
-    Entry,
-    Interpreted,
-    Overlap,
-    ReadOnly,
-    Refused,
-    Runnable,
-    SameArrays,
-)
-from .errors import complain
-from .lowered import Lowered, explain, refuse_copies
-from .outside import Outside, refuse_random
+from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
+from .lowered import Lowered, explain
+from .options import check_function, check_options
+from .outside import Outside
 from .programs import ATTEMPTS, install_programs, learn
-from .purity import compare, random_states
 from .reads import Path
-from .remember import Memory
-from .tracing import Spec, Static, Traced, trace_function
+from .specialise import lower, make_entry, trace_call
 
 if TYPE_CHECKING:
-    from ..codegen.module import Given, NativeModule
-    from ..ir.mincut import SavePlan
     from ..runtime.callable import NativeProgram
 
-_BACKENDS = ("native", "interpreter")
 _SCALARS = frozenset({bool, int, float, complex})
-_ENTRIES = 16  # specialisations kept per signature; they differ in what they read from outside
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
-_WARN_AFTER = 8  # tracings of one signature for changed outside values
-
-
-class _Bucket:
-    """The entries of one signature, the latest first."""
-
-    __slots__ = ("entries", "retraced")
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.retraced = 0
 
 
 class JitFunction:
@@ -79,60 +50,31 @@ class JitFunction:
         made: JitFunction = new_callable(cls)
         return made
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        static_argnums: int | Sequence[int] | None = None,
-        static_argnames: str | Sequence[str] | None = None,
-        donate_argnums: int | Sequence[int] | None = None,
-        autograph: bool = False,
-        check: bool = False,
-        fastmath: bool = False,
-        device: str = "cpu",
-        backend: str = "native",
-        save: str | int | None = None,
-        inplace: str | None = None,
-    ) -> None:
-        _check_function(function)
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        check_function(function)
         # First: what it copies, of a JitFunction inside say, must not replace what is set below.
         functools.update_wrapper(self, function)
         if not hasattr(function, "__name__"):
             self.__name__ = type(function).__name__
-        if device != "cpu":
-            raise ValueError(f"device={device!r}: this version compiles for 'cpu'")
-        if backend not in _BACKENDS:
-            raise ValueError(f"backend={backend!r}: choose 'native' or 'interpreter'")
-        if save not in (None, "min_cut") and not (type(save) is int and save >= 0):
-            raise ValueError(f"save={save!r}: choose 'min_cut' or a number of bytes")
-        if inplace not in (None, "require"):
-            raise ValueError(f"inplace={inplace!r}: choose None or 'require'")
-        if backend == "native":
+        options = _complete(options)
+        check_options(options)
+        if options["backend"] == "native":
             from ..runtime.compile import load_calls, load_compiler
             from .remember import seems_known
 
             (load_calls if seems_known(function) else load_compiler)()
-        self._options: dict[str, Any] = {
-            "static_argnums": static_argnums,
-            "static_argnames": static_argnames,
-            "donate_argnums": donate_argnums,
-            "autograph": autograph,
-            "check": check,
-            "fastmath": fastmath,
-            "device": device,
-            "backend": backend,
-            "save": save,
-            "inplace": inplace,
-        }
+        self._options = options
         self._signature = signature_of(function)
-        self._static: StaticNames = static_names(function, static_argnums, static_argnames)
-        self._donate = static_names(function, donate_argnums, None)
+        self._static: StaticNames = static_names(
+            function, options["static_argnums"], options["static_argnames"]
+        )
+        self._donate = static_names(function, options["donate_argnums"], None)
         self._function = function
         self._owner: weakref.ref[Any] | Callable[[], Any] | None = None
         self._lock = threading.RLock()
         # By exact types: the entries, and the order in which they take the leaves.
-        self._fast: dict[Hashable, tuple[_Bucket, list[int] | None]] = {}
-        self._buckets: dict[Hashable, _Bucket] = {}  # by canonical signature
+        self._fast: dict[Hashable, tuple[Bucket, list[int] | None]] = {}
+        self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
         self._bound: dict[int, tuple[Any, JitFunction]] = {}
         self._simple = not self._static.any
         self._misses = 0
@@ -219,12 +161,12 @@ class JitFunction:
         except Overlap:
             return self._plain(args, kwargs)
 
-    def _run(self, call: Call, bucket: _Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _run(self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
-        found, made = self._holding(bucket), None
+        found, made = bucket.holding(), None
         if found is None:
             with self._lock:
-                found = self._holding(bucket)  # made by another thread in the meantime?
+                found = bucket.holding()  # made by another thread in the meantime?
                 if found is None:
                     entry = self._compile(call, bucket)
                     # What the function itself changed while it was traced must not send it back here.
@@ -239,20 +181,12 @@ class JitFunction:
         learn(self, entry, args, kwargs)
         return self._enter(entry, call, hidden)
 
-    def _holding(self, bucket: _Bucket) -> tuple[Entry, tuple[Any, ...]] | None:
-        """The first entry whose guards hold, and its hidden arrays."""
-        for entry in tuple(bucket.entries):
-            hidden = entry.check()
-            if hidden is not None:
-                return entry, hidden
-        return None
-
     def _enter(self, entry: Entry, call: Call, hidden: tuple[Any, ...]) -> Any:
         try:
             return entry(call.leaves, hidden)
         except ReadOnly:
             # Trace again, now with the array marked read-only: that names the line.
-            self._trace(call)
+            trace_call(self, call)
             raise errors.ReadOnlyError("assignment destination is read-only") from None
 
     def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -294,183 +228,31 @@ class JitFunction:
         arranged = arrange(args, kwargs, self._static, self._signature, has_owner)
         return pytree.flatten((tuple(arranged[0]), arranged[1]))[0]
 
-    def _bucket(self, key: Hashable) -> _Bucket:
+    def _bucket(self, key: Hashable) -> Bucket:
         bucket = self._buckets.get(key)
-        return bucket if bucket is not None else self._buckets.setdefault(key, _Bucket())
+        return bucket if bucket is not None else self._buckets.setdefault(key, Bucket())
 
-    # Tracing and compiling
+    # A call of a new kind
 
     def _outside(self, substitute: bool = True) -> Outside:
         return Outside(self._raw, self._owner_path(), substitute, self._adapt)
 
-    def _trace(self, call: Call, outside: Outside | None = None) -> tuple[Traced, Outside]:
-        """Trace with tracers in place of closed-over arrays. Where Python needs their values
-        (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
-        outside = outside or self._outside()
-        try:
-            return self._trace_with(call, outside), outside
-        except errors.JitneyError:
-            if not outside.hidden:
-                raise
-            outside = self._outside(substitute=False)
-            try:
-                return self._trace_with(call, outside), outside
-            except errors.JitneyError:
-                pass
-            raise
-
-    def _trace_with(self, call: Call, outside: Outside) -> Traced:
-        stand_ins = outside.values()
-        leaves = [*call.named_specs(), *outside.specs]
-        tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
-        random = random_states()
-
-        def run(args: Any, kwargs: Any, hidden: Any) -> Any:
-            given = call.parts(args, kwargs)
-            result = outside.call(args, kwargs, hidden)
-            call.refuse_changes(given, call.parts(args, kwargs))
-            return result
-
-        # Static leaves of hidden containers are handed on as they are.
-        hidden_leaves = iter(pytree.flatten(stand_ins)[0])
-        for i in range(len(call.specs), len(leaves)):
-            value = next(hidden_leaves)
-            if isinstance(leaves[i], Static):
-                leaves[i] = Static(value)
-        reset = marking.set(self._options["save"] is not None)
-        try:
-            traced = trace_function(
-                run, leaves, tree, name=self.__name__, values_only=False, refuse_as=self._function
-            )
-        finally:
-            marking.reset(reset)
-        for name, state in random_states().items():
-            if state != random.get(name, "unused" if name == "np.random" else state):
-                refuse_random(name)
-        return traced
-
-    def _compile(self, call: Call, bucket: _Bucket) -> Entry:
-        reason = self._reason(call, bucket)
-        entry = self._make_entry(call, reason)
+    def _compile(self, call: Call, bucket: Bucket) -> Entry:
+        entry = make_entry(self, call, reason(call, bucket, self._buckets.values()))
         self._misses += 1
         if len(self._buckets) > _SIGNATURES:
             self._buckets.pop(next(iter(self._buckets)))
             self._fast.clear()  # it refills from the buckets
             install_programs(self)
-        bucket.entries = [entry, *bucket.entries][:_ENTRIES]
+        bucket.add(entry)
         entry.owner = weakref.ref(self)
         if self._options["backend"] == "native":
             from ..runtime.cache import budget
 
             budget.add(entry)
         if entry.check() is None:
-            self._warn(bucket, entry.outside)
+            bucket.warn(self.__name__, entry.outside)
         return entry
-
-    def _make_entry(self, call: Call, reason: str) -> Entry:
-        """Recall the trace and the code from disk, or make them."""
-        start = time.perf_counter()
-        outside = self._outside()
-        memory = Memory(self._raw, self._owner_path(), call, self._options)
-        found = memory.recall(outside, self._outside)
-        if found is not None:
-            recalled, outside, runnable = found
-            seconds = {"recall": time.perf_counter() - start}
-            traced, donated = recalled.traced(self.__name__), frozenset(self._donated(call))
-            return Entry(call, traced, outside, runnable, reason, seconds, donated)
-        traced, outside = self._trace(call, outside)
-        if self._options["check"]:
-            compare(traced, self._trace(call)[0])
-        seconds = {"trace": time.perf_counter() - start}
-        start = time.perf_counter()
-        executable = self._compile_graph(traced, call, outside)
-        seconds["compile"] = time.perf_counter() - start
-        module = getattr(executable, "module", None)
-        if module is not None:
-            traced = self._settle(traced, module)
-        memory.remember(traced, outside, getattr(executable, "key", ""))
-        donated = frozenset(self._donated(call))
-        return Entry(call, traced, outside, executable, reason, seconds, donated)
-
-    def _compile_graph(self, traced: Traced, call: Call, outside: Outside) -> Runnable:
-        graph, _ = self._plan(traced.graph)
-        if self._options["backend"] == "interpreter":
-            return Interpreted(graph)
-        from ..runtime.compile import CompileOptions, compile
-
-        options = CompileOptions(self._options["fastmath"], self._given(traced, call))
-        return compile(graph, options, _strides(traced, call, outside))
-
-    def _given(self, traced: Traced, call: Call) -> tuple[Given, ...]:
-        """The parameters that native code may overwrite: those that the function assigns to, and
-        those that the caller donates."""
-        from ..codegen.module import Given
-
-        first = len(traced.graph.outputs) - len(traced.mutated)
-        assigned = [Given(p, k, whole=True) for k, p in enumerate(traced.mutated, first)]
-        kept = {*traced.mutated, *(result.argument for result in traced.results)}
-        left = [p for p in self._donated(call) if p not in kept]
-        return (*assigned, *(Given(p) for p in left))
-
-    def _donated(self, call: Call) -> list[int]:
-        """The graph's parameters that belong to donated arguments and are arrays."""
-        if not self._donate.any:
-            return []
-        shift = 0 if self._owner is None else 1
-        positional, keywords = call.tree.children()
-        trees = [
-            (i + shift in self._donate.positions, t) for i, t in enumerate(positional.children())
-        ]
-        names = sorted(call.kwargs)
-        trees += [
-            (n in self._donate.names, t) for n, t in zip(names, keywords.children(), strict=True)
-        ]
-        given = [donated for donated, tree in trees for _ in range(tree.num_leaves)]
-        explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
-        return [
-            k for k, i in enumerate(explicit) if given[i] and type(call.leaves[i]) is np.ndarray
-        ]
-
-    def _settle(self, traced: Traced, module: NativeModule) -> Traced:
-        """The trace as it was compiled; refuses copies where `inplace="require"`."""
-        settled = traced.settled(module.in_place)
-        if self._options["inplace"] == "require":
-            refuse_copies(self.__name__, traced, settled, module)
-        return settled
-
-    def _plan(self, graph: Graph) -> tuple[Graph, SavePlan | None]:
-        """`graph` as the option `save` wants it."""
-        save = self._options["save"]
-        if save is None:
-            return graph, None
-        from ..ir.mincut import save_less
-
-        return save_less(graph, None if save == "min_cut" else save)
-
-    def _reason(self, call: Call, bucket: _Bucket) -> str:
-        if bucket.entries:
-            changes = bucket.entries[0].outside.changes()
-            return "guard " + " and ".join(changes) if changes else "a guard did not hold"
-        entries = [e for b in self._buckets.values() for e in b.entries]
-        if not entries:
-            return "first call"
-        latest = entries[-1]
-        if latest.names != tuple(call.leaf_names()):
-            return "another structure of the arguments"
-        pairs = zip(latest.names, latest.specs, call.specs, strict=True)
-        return ", ".join(difference(n, a, b) for n, a, b in pairs if a != b) or "recompiled"
-
-    def _warn(self, bucket: _Bucket, outside: Outside) -> None:
-        """A trace whose guards do not hold right after it: the function changes what it reads."""
-        bucket.retraced += 1
-        if bucket.retraced == _WARN_AFTER:
-            changes = " and ".join(outside.changes())
-            warnings.warn(
-                f"{self.__name__} was traced {_WARN_AFTER} times because it changes what it reads: "
-                f"guard {changes}. Pass the value as an argument and return the new one.",
-                errors.RecompileWarning,
-                stacklevel=5,
-            )
 
     # Looking inside
 
@@ -478,19 +260,11 @@ class JitFunction:
         """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
         call = self._analyse(args, kwargs)
         with self._lock:
-            return self._trace(call)[0].graph
+            return trace_call(self, call)[0].graph
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
-        call = self._analyse(args, kwargs)
-        with self._lock:
-            traced, outside = self._trace(call)
-        from ..runtime.compile import CompileOptions, compile
-
-        options = CompileOptions(self._options["fastmath"], self._given(traced, call))
-        graph, plan = self._plan(traced.graph)
-        executable = compile(graph, options, _strides(traced, call, outside))
-        return Lowered(traced.graph, executable, plan)
+        return lower(self, self._analyse(args, kwargs))
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Which ops became which kernel, with bytes and flops, as a table."""
@@ -498,13 +272,7 @@ class JitFunction:
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""
-        entries = [
-            EntryInfo(e.signature, e.reason, e.seconds, e.hits)
-            for bucket in list(self._buckets.values())
-            for e in reversed(bucket.entries)
-        ]
-        calls = sum(entry.calls for entry in entries)
-        return CacheInfo(max(calls - self._misses, 0), self._misses, entries)
+        return cache_info(list(self._buckets.values()), self._misses)
 
     def clear_cache(self) -> None:
         """Forget everything compiled for this function (and for objects that it is a method of)."""
@@ -664,6 +432,15 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     return JitFunction(function, **options)
 
 
+def _complete(options: dict[str, Any]) -> dict[str, Any]:
+    """All options of `jit`; those that are not given have the values that its signature tells."""
+    defaults = jit.__kwdefaults__ or {}
+    for name in options:
+        if name not in defaults:
+            raise TypeError(f"jit() got an unexpected keyword argument {name!r}")
+    return {**defaults, **options}
+
+
 def _identity(value: Any) -> Any:
     return value
 
@@ -677,46 +454,3 @@ def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction:
     return JitFunction(function, **options)
-
-
-def _check_function(function: Any) -> None:
-    name = getattr(function, "__qualname__", repr(function))
-    if isinstance(function, (classmethod, staticmethod)):
-        complain(
-            errors.TransformError,
-            f"jit was given a {type(function).__name__} object",
-            f"put @{type(function).__name__} above @jt.jit, not below it.",
-        )
-    if not callable(function):
-        complain(
-            errors.TransformError,
-            f"jit needs a function, not {type(function).__name__}",
-            "write jt.jit(f) or @jt.jit; options are keywords: @jt.jit(static_argnames='n').",
-            operands={"function": function},
-        )
-    if inspect.iscoroutinefunction(function):
-        kind = "an async function"
-    elif inspect.isasyncgenfunction(function):
-        kind = "an async generator"
-    elif inspect.isgeneratorfunction(function):
-        kind = "a generator"
-    else:
-        return
-    complain(
-        errors.TransformError,
-        f"{name} is {kind}: its body does not run when it is called, so there is nothing to trace",
-        "jit the plain functions that it calls; let them return lists or tuples of arrays.",
-    )
-
-
-def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ...]]:
-    """The layout of each graph parameter, in elements."""
-    from ..codegen.index import contiguous_strides
-
-    specs = [s for s in (*call.specs, *outside.specs) if isinstance(s, Spec)]
-    found = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
-    for capture in traced.captures:
-        array = capture.outer
-        assert isinstance(array, np.ndarray)
-        found.append(tuple(s // array.itemsize for s in array.strides))
-    return found

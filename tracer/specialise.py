@@ -1,0 +1,188 @@
+"""The miss path: a call of a new kind is traced and compiled, or recalled from disk, as an `Entry`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir.graph import Graph
+from . import errors, pytree
+from .application import marking
+from .dispatch import Call
+from .entry import Entry, Interpreted, Runnable
+from .lowered import Lowered, refuse_copies
+from .outside import Outside, refuse_random
+from .purity import compare, random_states
+from .remember import Memory
+from .tracing import Spec, Static, Traced, trace_function
+
+if TYPE_CHECKING:
+    from ..codegen.module import Given, NativeModule
+    from ..ir.mincut import SavePlan
+    from .jit import JitFunction
+
+
+def trace_call(
+    function: JitFunction, call: Call, outside: Outside | None = None
+) -> tuple[Traced, Outside]:
+    """Trace with tracers in place of closed-over arrays. Where Python needs their values
+    (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
+    outside = outside or function._outside()
+    try:
+        return _trace_with(function, call, outside), outside
+    except errors.JitneyError:
+        if not outside.hidden:
+            raise
+        outside = function._outside(substitute=False)
+        try:
+            return _trace_with(function, call, outside), outside
+        except errors.JitneyError:
+            pass
+        raise
+
+
+def _trace_with(function: JitFunction, call: Call, outside: Outside) -> Traced:
+    stand_ins = outside.values()
+    leaves = [*call.named_specs(), *outside.specs]
+    tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
+    random = random_states()
+
+    def run(args: Any, kwargs: Any, hidden: Any) -> Any:
+        given = call.parts(args, kwargs)
+        result = outside.call(args, kwargs, hidden)
+        call.refuse_changes(given, call.parts(args, kwargs))
+        return result
+
+    # Static leaves of hidden containers are handed on as they are.
+    hidden_leaves = iter(pytree.flatten(stand_ins)[0])
+    for i in range(len(call.specs), len(leaves)):
+        value = next(hidden_leaves)
+        if isinstance(leaves[i], Static):
+            leaves[i] = Static(value)
+    reset = marking.set(function._options["save"] is not None)
+    try:
+        traced = trace_function(
+            run,
+            leaves,
+            tree,
+            name=function.__name__,
+            values_only=False,
+            refuse_as=function._function,
+        )
+    finally:
+        marking.reset(reset)
+    for name, state in random_states().items():
+        if state != random.get(name, "unused" if name == "np.random" else state):
+            refuse_random(name)
+    return traced
+
+
+def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
+    """Recall the trace and the code from disk, or make them."""
+    start = time.perf_counter()
+    outside = function._outside()
+    memory = Memory(function._raw, function._owner_path(), call, function._options)
+    found = memory.recall(outside, function._outside)
+    if found is not None:
+        recalled, outside, runnable = found
+        seconds = {"recall": time.perf_counter() - start}
+        traced, donated = recalled.traced(function.__name__), frozenset(_donated(function, call))
+        return Entry(call, traced, outside, runnable, reason, seconds, donated)
+    traced, outside = trace_call(function, call, outside)
+    if function._options["check"]:
+        compare(traced, trace_call(function, call)[0])
+    seconds = {"trace": time.perf_counter() - start}
+    start = time.perf_counter()
+    executable = _compile_graph(function, traced, call, outside)
+    seconds["compile"] = time.perf_counter() - start
+    module = getattr(executable, "module", None)
+    if module is not None:
+        traced = _settle(function, traced, module)
+    memory.remember(traced, outside, getattr(executable, "key", ""))
+    donated = frozenset(_donated(function, call))
+    return Entry(call, traced, outside, executable, reason, seconds, donated)
+
+
+def _compile_graph(function: JitFunction, traced: Traced, call: Call, outside: Outside) -> Runnable:
+    graph, _ = _plan(function, traced.graph)
+    if function._options["backend"] == "interpreter":
+        return Interpreted(graph)
+    from ..runtime.compile import CompileOptions, compile
+
+    options = CompileOptions(function._options["fastmath"], _given(function, traced, call))
+    return compile(graph, options, _strides(traced, call, outside))
+
+
+def lower(function: JitFunction, call: Call) -> Lowered:
+    """The compiled form of a call, to be looked at; the function does not keep it."""
+    with function._lock:
+        traced, outside = trace_call(function, call)
+    from ..runtime.compile import CompileOptions, compile
+
+    options = CompileOptions(function._options["fastmath"], _given(function, traced, call))
+    graph, plan = _plan(function, traced.graph)
+    executable = compile(graph, options, _strides(traced, call, outside))
+    return Lowered(traced.graph, executable, plan)
+
+
+def _given(function: JitFunction, traced: Traced, call: Call) -> tuple[Given, ...]:
+    """The parameters that native code may overwrite: those that the function assigns to, and
+    those that the caller donates."""
+    from ..codegen.module import Given
+
+    first = len(traced.graph.outputs) - len(traced.mutated)
+    assigned = [Given(p, k, whole=True) for k, p in enumerate(traced.mutated, first)]
+    kept = {*traced.mutated, *(result.argument for result in traced.results)}
+    left = [p for p in _donated(function, call) if p not in kept]
+    return (*assigned, *(Given(p) for p in left))
+
+
+def _donated(function: JitFunction, call: Call) -> list[int]:
+    """The graph's parameters that belong to donated arguments and are arrays."""
+    if not function._donate.any:
+        return []
+    shift = 0 if function._owner is None else 1
+    positional, keywords = call.tree.children()
+    trees = [
+        (i + shift in function._donate.positions, t) for i, t in enumerate(positional.children())
+    ]
+    names = sorted(call.kwargs)
+    trees += [
+        (n in function._donate.names, t) for n, t in zip(names, keywords.children(), strict=True)
+    ]
+    given = [donated for donated, tree in trees for _ in range(tree.num_leaves)]
+    explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
+    return [k for k, i in enumerate(explicit) if given[i] and type(call.leaves[i]) is np.ndarray]
+
+
+def _settle(function: JitFunction, traced: Traced, module: NativeModule) -> Traced:
+    """The trace as it was compiled; refuses copies where `inplace="require"`."""
+    settled = traced.settled(module.in_place)
+    if function._options["inplace"] == "require":
+        refuse_copies(function.__name__, traced, settled, module)
+    return settled
+
+
+def _plan(function: JitFunction, graph: Graph) -> tuple[Graph, SavePlan | None]:
+    """`graph` as the option `save` wants it."""
+    save = function._options["save"]
+    if save is None:
+        return graph, None
+    from ..ir.mincut import save_less
+
+    return save_less(graph, None if save == "min_cut" else save)
+
+
+def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ...]]:
+    """The layout of each graph parameter, in elements."""
+    from ..codegen.index import contiguous_strides
+
+    specs = [s for s in (*call.specs, *outside.specs) if isinstance(s, Spec)]
+    found = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
+    for capture in traced.captures:
+        array = capture.outer
+        assert isinstance(array, np.ndarray)
+        found.append(tuple(s // array.itemsize for s in array.strides))
+    return found
