@@ -62,6 +62,11 @@ def milliseconds(seconds: float) -> str:
 def compilation(step: Any, first_call: float) -> str:
     """Where the time of the first call went; a part of it was loading LLVM."""
     (entry,) = step.cache_info().entries
+    if "recall" in entry.seconds:  # an earlier process has traced and compiled it
+        return (
+            f"first call {milliseconds(first_call)}: "
+            f"found on disk, traced and compiled, in {milliseconds(entry.seconds['recall'])}"
+        )
     return (
         f"first call {milliseconds(first_call)}: "
         f"traced and differentiated in {milliseconds(entry.seconds['trace'])}, "

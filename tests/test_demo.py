@@ -71,6 +71,12 @@ def test_main_job_prints_what_jitney_did(data):
         assert words in done.stdout, words
 
 
+def test_the_main_job_runs_again_from_disk(data):
+    for _ in range(2):
+        done = run_module("demo", "--epochs", "10")
+        assert done.returncode == 0, done.stderr
+
+
 def test_too_little_training_is_a_failure(data):
     done = run_module("demo", "--epochs", "1")
     assert done.returncode == 1
