@@ -327,7 +327,7 @@ class EntryEmitter:
         return self.functions.setdefault(text, f"{hint}_{len(self.functions)}")
 
     def sort(self, step: Sort) -> None:
-        function = sorting.sort_function(step)
+        function = sorting.sort_function(step, self.target)
         self.helpers.update(dict.fromkeys(function.texts))
         self.declarations |= function.declarations
         self.imports.add(Target.PARALLEL_FOR)

@@ -1,8 +1,9 @@
 """Sorting rows of unsigned keys, as LLVM functions for each kind of element.
 
 What is sorted has been encoded: larger keys sort later, and NaN has the largest (see `lower_sorting`).
-Short rows are sorted by a stable merge sort: runs of `RUN` elements by insertion, then merged bottom-up
-between the target and the keys. Long rows go by `radix`. Rows are shared among threads.
+Numbers of 4 and 8 bytes go by `quicksort` where the CPU compresses vectors. Otherwise short rows are
+sorted by a stable merge sort: runs of `RUN` elements by insertion, then merged bottom-up between the
+target and the keys; long rows go by `radix`. Rows are shared among threads.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 from ..kernel import Sort
 from ..sort_blocks import SHORT, count_words
+from ..target import Target
+from .quicksort import quicksort_declarations, quicksort_functions
 from .radix import radix_functions
 from .selection import window_functions
 
@@ -35,23 +38,26 @@ DECLARATIONS = frozenset(
 )
 
 
-def sort_function(step: Sort) -> SortFunction:
+def sort_function(step: Sort, target: Target) -> SortFunction:
     """The function that sorts the rows of a step."""
     n = step.keys.shape[step.axis]
     key_bits = step.key_bits
     size = {"packed": 8, "pairs": 16}.get(step.kind, step.keys.dtype.itemsize)
     element, key = f"i{8 * size}", f"i{key_bits}"
     long = n > SHORT
-    name = f"sort_{step.kind}{key_bits}_{'long' if long else 'short'}"
-    if long:
+    quick = n > 1 and size >= 4 and step.kind in ("value", "float") and _compresses(target)
+    name = f"sort_{step.kind}{key_bits}_{'quick' if quick else 'long' if long else 'short'}"
+    zeros = step.kind == "float"
+    declarations = DECLARATIONS
+    if quick:
+        merge = f"{name}_merge"
+        texts = _merge_functions(merge, element, size, zeros)
+        texts += quicksort_functions(name, merge, key_bits, zeros)
+        declarations |= quicksort_declarations(key_bits)
+    elif long:
         texts = radix_functions(name, element, key, _load_key(step.kind, size, key_bits))
     else:
-        less = _LESS_ZEROS if step.kind == "float" else _LESS
-        fields = {"name": name, "E": element, "size": size, "run": RUN, "top": 8 * size - 1}
-        insertion = _INSERTION.replace("{less}", less.replace("{x}", "v").replace("{y}", "u"))
-        merge = _MERGE.replace("{less}", less.replace("{x}", "y").replace("{y}", "x"))
-        texts = tuple(t.format(**fields) for t in (insertion, merge, _SHORT_ROW))
-    declarations = DECLARATIONS
+        texts = _merge_functions(name, element, size, zeros)
     if long and step.window is not None:
         row, name = name, f"{name}_{step.window[0]}_{step.window[1]}"
         texts += window_functions(name, row, size, n, *step.window, step.kind == "float")
@@ -68,6 +74,20 @@ def sort_function(step: Sort) -> SortFunction:
         name=name, size=size, words=words, fixed=n, grain=max(1, SHARED // max(n, 1))
     )
     return SortFunction(f"{name}_{n}", (*texts, rows), declarations)
+
+
+def _compresses(target: Target) -> bool:
+    """Whether storing some lanes of a vector next to each other is an instruction."""
+    return target.vector_bits == 512 and target.has("avx512f")
+
+
+def _merge_functions(name: str, element: str, size: int, zeros: bool) -> tuple[str, ...]:
+    """`void @name_row(ptr keys, ptr target, ptr scratch, ptr counts, i64 n)`; see the module."""
+    less = _LESS_ZEROS if zeros else _LESS
+    fields = {"name": name, "E": element, "size": size, "run": RUN, "top": 8 * size - 1}
+    insertion = _INSERTION.replace("{less}", less.replace("{x}", "v").replace("{y}", "u"))
+    merge = _MERGE.replace("{less}", less.replace("{x}", "y").replace("{y}", "x"))
+    return tuple(t.format(**fields) for t in (insertion, merge, _SHORT_ROW))
 
 
 def _load_key(kind: str, size: int, key_bits: int) -> str:
