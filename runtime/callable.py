@@ -27,7 +27,7 @@ from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, V
 from .config import config
 from .layout import array_api, ndarray_layout
 from .program import HITS, Program
-from .support import load_support
+from .support import load_code_generator, load_support
 
 T = TypeVar("T")
 
@@ -141,7 +141,9 @@ def _vectorcall(base_size: int) -> int:
     table = array_api()
     imports = {name: table[index] for name, index in _NUMPY.items()}
     imports |= {name: id(value) for name, value in OBJECTS.items()}
-    library = load_support(f"call {base_size} {layout}", text, ["jitney_vectorcall"], imports)
+    name = f"call {base_size} {layout}"
+    # Where this is compiled, so will be the function that somebody wants to call.
+    library = load_support(name, text, ["jitney_vectorcall"], imports, load_code_generator)
     return library.keep().address("jitney_vectorcall")
 
 
