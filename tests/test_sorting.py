@@ -115,7 +115,9 @@ KEYS |= {d: st.integers(np.iinfo(d).min, np.iinfo(d).max) for d in ("i4", "u4", 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.data(), st.sampled_from(sorted(KEYS)), st.sampled_from([31, 128, 129, 300, 1111, 140_000])
+    st.data(),
+    st.sampled_from(sorted(KEYS)),
+    st.sampled_from([16, 31, 50, 128, 129, 300, 1111, 140_000]),
 )
 def test_rows_of_any_few_values(data, dtype, n):
     """Blocks, parts and segments of a few arbitrary values: duplicates, zeros, ends of the range."""

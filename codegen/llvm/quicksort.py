@@ -9,18 +9,20 @@ zeros of floats, whose codes differ, are put back into their first order at the 
 
 from __future__ import annotations
 
-from .sorting_network import REGISTERS, block_function
+from .sorting_network import block_function
 
 SEGMENT = 1 << 15  # keys in a segment, about
 SEGMENTS = 32  # at the most: a power of two
 DEPTH = 64  # partitions of a part after which pivots are taken to be bad
 
 
-def quicksort_functions(name: str, merge: str, bits: int, zeros: bool) -> tuple[str, ...]:
+def quicksort_functions(
+    name: str, merge: str, bits: int, registers: int, zeros: bool
+) -> tuple[str, ...]:
     """`void @name_row(ptr keys, ptr target, ptr scratch, ptr counts, i64 n)` and what it calls.
 
-    `@merge_row` sorts as `@name_row` in n log n steps: for rows that pivots cut badly. `zeros`: the
-    codes of the two zeros count as equal and stay in their order.
+    Blocks have so many `registers`. `@merge_row` sorts as `@name_row` in n log n steps: for rows that
+    pivots cut badly. `zeros`: the codes of the two zeros count as equal and stay in their order.
     """
     lanes = 512 // bits
     fields = {
@@ -30,7 +32,7 @@ def quicksort_functions(name: str, merge: str, bits: int, zeros: bool) -> tuple[
         "V": f"<{lanes} x i{bits}>",
         "M": f"<{lanes} x i1>",
         "W": lanes,
-        "most": REGISTERS * lanes,
+        "most": registers * lanes,
         "size": bits // 8,
         "suffix": f"v{lanes}i{bits}",
         "splat": f"<{lanes} x i32> zeroinitializer",
@@ -48,7 +50,7 @@ def quicksort_functions(name: str, merge: str, bits: int, zeros: bool) -> tuple[
     }
     restore = (_RESTORE, _ROW_ZEROS) if zeros else (_ROW,)
     texts = tuple(t.format(**fields) for t in (_MEDIAN, _PART, _QUICK, _CUT, _SEGMENTS, *restore))
-    return (block_function(f"{name}_block", bits, lanes), *texts)
+    return (block_function(f"{name}_block", bits, lanes, registers), *texts)
 
 
 def quicksort_declarations(bits: int) -> frozenset[str]:

@@ -16,6 +16,7 @@ from ..target import Target
 from .quicksort import quicksort_declarations, quicksort_functions
 from .radix import radix_functions
 from .selection import window_functions
+from .sorting_network import registers_for
 
 RUN = 24
 
@@ -50,9 +51,11 @@ def sort_function(step: Sort, target: Target) -> SortFunction:
     zeros = step.kind == "float"
     declarations = DECLARATIONS
     if quick:
+        registers = registers_for(n, 512 // key_bits)
+        name = f"{name}{registers}"
         merge = f"{name}_merge"
         texts = _merge_functions(merge, element, size, zeros)
-        texts += quicksort_functions(name, merge, key_bits, zeros)
+        texts += quicksort_functions(name, merge, key_bits, registers, zeros)
         declarations |= quicksort_declarations(key_bits)
     elif long:
         texts = radix_functions(name, element, key, _load_key(step.kind, size, key_bits))

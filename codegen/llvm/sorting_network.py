@@ -1,6 +1,6 @@
 """Sorting as many keys as a few vector registers hold: a bitonic network, as an LLVM function.
 
-Register r, lane l holds key number l * REGISTERS + r: the low bits of numbers, in which keys differ that
+Register r, lane l holds key number l * registers + r: the low bits of numbers, in which keys differ that
 are compared most often, tell registers apart, and comparing those takes no shuffle.
 """
 
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-REGISTERS = 8  # a block is as many vectors
+MOST_REGISTERS = 8
 
 
 class _Network:
-    """Text of a bitonic network over vectors, key number lane * REGISTERS + register."""
+    """Text of a bitonic network over vectors, of so many registers; keys lie as the module says."""
 
-    def __init__(self, lanes: int, bits: int) -> None:
+    def __init__(self, lanes: int, bits: int, registers: int) -> None:
+        self.count = registers
         self.lines: list[str] = []
         self.lanes = lanes
         self.vector = f"<{lanes} x i{bits}>"
@@ -39,7 +40,7 @@ class _Network:
 
     def registers(self, mask: int) -> None:
         """Order registers whose numbers differ in the bits of `mask`."""
-        for r in range(REGISTERS):
+        for r in range(self.count):
             if r < r ^ mask:
                 self.keys[r], self.keys[r ^ mask] = self.extremes(self.keys[r], self.keys[r ^ mask])
 
@@ -54,7 +55,7 @@ class _Network:
     def flip(self, bit: int) -> None:
         """Order lanes and registers opposite to each other in runs of 2 * bit lanes."""
         every, mask = range(self.lanes), 2 * bit - 1
-        for r in range(REGISTERS // 2):
+        for r in range(self.count // 2):
             x, y = self.keys[r], self.keys[-1 - r]
             low, high = self.extremes(x, self.shuffle(y, "poison", (i ^ mask for i in every)))
             upper = (i + self.lanes if i & bit else i for i in every)
@@ -64,24 +65,24 @@ class _Network:
 
     def sort(self) -> None:
         size = 2
-        while size <= REGISTERS * self.lanes:
-            if size <= REGISTERS:
+        while size <= self.count * self.lanes:
+            if size <= self.count:
                 self.registers(size - 1)
             else:
-                self.flip(size // 2 // REGISTERS)
+                self.flip(size // 2 // self.count)
             step = size // 4
             while step:
-                if step < REGISTERS:
+                if step < self.count:
                     self.registers(step)
                 else:
-                    self.across(step // REGISTERS)
+                    self.across(step // self.count)
                 step //= 2
             size *= 2
 
     def transpose(self) -> None:
         """Perfect shuffles until keys are in order of registers, then lanes."""
-        half, lanes = REGISTERS // 2, self.lanes
-        for _ in range(REGISTERS.bit_length() - 1):
+        half, lanes = self.count // 2, self.lanes
+        for _ in range(self.count.bit_length() - 1):
             pairs = list(zip(self.keys[:half], self.keys[half:], strict=True))
             self.keys = [
                 self.shuffle(x, y, (i // 2 + at + i % 2 * lanes for i in range(lanes)))
@@ -90,9 +91,17 @@ class _Network:
             ]
 
 
-def block_function(name: str, bits: int, lanes: int) -> str:
-    """`void @name(ptr from, ptr to, i64 n)`: sort n keys, at most REGISTERS vectors of them."""
-    net = _Network(lanes, bits)
+def registers_for(n: int, lanes: int) -> int:
+    """How many vectors a block has that rows of n keys are sorted by: a power of two."""
+    registers = 2
+    while registers < MOST_REGISTERS and registers * lanes < n:
+        registers *= 2
+    return registers
+
+
+def block_function(name: str, bits: int, lanes: int, registers: int) -> str:
+    """`void @name(ptr from, ptr to, i64 n)`: sort n keys, at most so many registers of them."""
+    net = _Network(lanes, bits, registers)
     v, m, suffix = net.vector, f"<{lanes} x i1>", net.suffix
     net.lines += [
         f"define internal void @{name}(ptr %from, ptr %to, i64 %n) nounwind {{",
@@ -102,7 +111,7 @@ def block_function(name: str, bits: int, lanes: int) -> str:
         f"  %counts = shufflevector {v} %one, {v} poison, <{lanes} x i32> zeroinitializer",
     ]
     ones = ", ".join([f"i{bits} -1"] * lanes)
-    for r in range(REGISTERS):
+    for r in range(registers):
         numbers = ", ".join(f"i{bits} {r * lanes + i}" for i in range(lanes))
         net.lines += [
             f"  %in{r} = icmp ult {v} <{numbers}>, %counts",
