@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .kernel import Matmul
 from .scalar import DType
+from .steps import Matmul
 from .target import Target
 
 BLOCK_BYTES = 1 << 18  # of A in one block and one run of k, and of C in a block

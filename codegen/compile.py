@@ -25,13 +25,14 @@ from . import (  # noqa: F401  (imported for the lowerings that they register)
 )
 from .giving import place, settle
 from .index import contiguous_strides
-from .kernel import Array, Kernel, Loop, Matmul, ScalarCode, Scan, Tiled, steps_within
+from .kernel import Array, Kernel
 from .llvm.entry import EntryEmitter
 from .lower import Context, lower
 from .memory import plan
 from .module import Given, KernelReport, NativeModule
 from .scalar_code import operations
 from .schedule import Schedule, bytes_moved
+from .steps import Loop, Matmul, ScalarCode, Scan, Tiled, steps_within
 from .target import Target
 
 ENTRY = "jitney_entry"

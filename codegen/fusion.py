@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .index import Index, linear, of_var
-from .kernel import Array, Kernel, Nest, Stage, touched
+from .kernel import Array, Kernel, Nest, Stage
+from .steps import touched
 
 WINDOW = 12  # kernels looked back at
 MAX_STAGES = 48

@@ -25,10 +25,11 @@ from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64, TOKEN, TensorType, dtype_name
 from .fusion import fuse
 from .index import Index, Var, contiguous_strides, linear, of_var
-from .kernel import Array, Program, Stage
+from .kernel import Array, Stage
 from .module import CallbackSite, CopySite, ErrorSite
 from .pointwise import EXPENSIVE, FEW, INLINE, Pointwise, checked, index_value, op_cost, reshaped
 from .rowblocks import row_blocks
+from .steps import Program
 from .target import Target
 
 SHORT_ROW = 16  # columns of a table that loops run down rather than along

@@ -19,11 +19,12 @@ from itertools import pairwise
 from ..ir.graph import Op, Value
 from .blocking import panels, tile_for
 from .index import Index, Var, contiguous_strides, delinearise, linear, of_var
-from .kernel import Access, Array, Chunks, Matmul, Stage
+from .kernel import Access, Array, Chunks, Stage
 from .lower import Lowering, indices, lowering, variables
 from .lower_chunks import sum_partials
 from .pointwise import index_value
 from .scalar import compare, const, select
+from .steps import Matmul
 
 SMALL_MATMUL = 1 << 12  # multiply-adds up to which a contraction is a plain reduction
 FEW_ROWS = 14  # rows of A for which packing B does not pay

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.graph import Op, Value
-from .kernel import Array, Branch, Callback, Check, TapeNew, TapePop, TapePush
+from .kernel import Array
 from .lower import Lowering, lower, lowering, memory_type
+from .steps import Branch, Callback, Check, TapeNew, TapePop, TapePush
 
 
 @lowering("cond")

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL
-from .kernel import Array, Carry, Kernel, Loop, Moving, Program, Scan, touched
+from .kernel import Array, Kernel
 from .lower import Lowering, lower, lowering, memory_type
 from .lower_control import bind, contiguous, operand_array, result_array
 from .lower_scalars import scalar_loop
 from .lower_updates import UPDATES
+from .steps import Carry, Loop, Moving, Program, Scan, touched
 from .survey import survey
 
 MaybeArrays = list[Array | None]

@@ -21,7 +21,7 @@ import numpy as np
 from ..ir.graph import Op, Value
 from .elements import at, chosen, pick, variables
 from .index import Index, Var, of_var
-from .kernel import Array, Copy, ScalarCode
+from .kernel import Array
 from .lower import Lowering, memory_type
 from .lower_control import contiguous
 from .math import EXPANSIONS
@@ -30,6 +30,7 @@ from .scalar import Expr
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
 from .scalar_code import Block, Choose, Repeat, Write
 from .scalar_rules import WRITES
+from .steps import Copy, ScalarCode
 
 CHEAP = 24  # operations up to which all branches are computed
 MOST_WORK = 4096  # scalar operations in a body

@@ -16,11 +16,12 @@ import numpy as np
 from ..ir.graph import Op
 from ..ir.types import BOOL, I64
 from .index import ZERO, Index, Var, of_var
-from .kernel import Array, Sort, Stage
+from .kernel import Array, Stage
 from .lower import Lowering, indices, lowering, variables
 from .pointwise import index_value
 from .scalar import DType, Expr, binary, bitcast, const, convert, ne, select
 from .sort_blocks import count_words
+from .steps import Sort
 
 LONG = 1 << 14  # elements of a row from which a part of it is selected, not sorted
 U8, U32, U64 = np.dtype(np.uint8), np.dtype(np.uint32), np.dtype(np.uint64)

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import count
 
-from .kernel import Array, Kernel, Loop, Program, RowBlocks, Scan, direct, inner_programs
+from .kernel import Array, Kernel
+from .steps import Loop, Program, RowBlocks, Scan, direct, inner_programs
 
 ALIGN = 64
 

@@ -20,8 +20,9 @@ from typing import Any
 
 from .blocking import Blocking, blocking
 from .index import Index, Var, contiguous_strides, linear
-from .kernel import Array, Kernel, Matmul, Part, RowBlocks, touched
+from .kernel import Array, Kernel
 from .schedule import Schedule, schedule
+from .steps import Matmul, Part, RowBlocks, touched
 from .target import Target
 
 WINDOW = 12  # steps looked at on either side of a pivot

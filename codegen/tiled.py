@@ -9,7 +9,8 @@ import math
 from dataclasses import dataclass
 
 from .conv_plan import Axis, Cut, LongCut, Reach
-from .kernel import Array, Tiled
+from .kernel import Array
+from .steps import Tiled
 
 
 @dataclass(slots=True, eq=False)

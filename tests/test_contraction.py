@@ -293,7 +293,8 @@ def test_tiles_fit_the_registers(target):
 
 @given(st.integers(2, 3000), st.integers(2, 3000), st.integers(2, 3000), st.integers(1, 3))
 def test_units_cover_a_product(m, n, k, batch):
-    from jitney.codegen.kernel import Array, Matmul
+    from jitney.codegen.kernel import Array
+    from jitney.codegen.steps import Matmul
 
     a, b, c = (Array(s, np.dtype("f4")) for s in ((batch, m, k), (batch, k, n), (batch, m, n)))
     step = Matmul(a, b, c, batch, m, n, k, (m * k, k, 1), (k * n, n, 1))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitney as jt
-from jitney.codegen.kernel import Loop, ScalarCode, Scan, steps_within
+from jitney.codegen.steps import Loop, ScalarCode, Scan, steps_within
 from jitney.tracer.effects import check
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..kernel import (
-    Array,
+from ..kernel import Array, Kernel
+from ..module import CALLBACK_ERROR, PYTHON_ERROR
+from ..steps import (
     Branch,
     Callback,
     Carry,
-    Kernel,
     Loop,
     Matmul,
     Moving,
@@ -24,7 +24,6 @@ from ..kernel import (
     inner_programs,
     steps_within,
 )
-from ..module import CALLBACK_ERROR, PYTHON_ERROR
 from ..target import Target
 
 if TYPE_CHECKING:

@@ -15,13 +15,14 @@ from itertools import count
 from typing import Any
 
 from ..blocking import Blocking, blocking
-from ..kernel import (
-    Array,
+from ..kernel import Array, Kernel
+from ..schedule import Schedule, schedule
+from ..signature import Signature, signature
+from ..steps import (
     Branch,
     Callback,
     Check,
     Copy,
-    Kernel,
     Loop,
     Matmul,
     Program,
@@ -33,8 +34,6 @@ from ..kernel import (
     TapePop,
     TapePush,
 )
-from ..schedule import Schedule, schedule
-from ..signature import Signature, signature
 from ..target import Target
 from ..tiled import Attention, AttentionGrad, Convolution, LongConvolution
 from . import control, sorting, tapes, units

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..blocking import Blocking, panels
-from ..kernel import Matmul
+from ..steps import Matmul
 from ..target import Target
 from .text import TextEmitter
 from .tiles import Function, element, tile_function

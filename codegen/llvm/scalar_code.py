@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...ir.types import I64
 from ..index import Index, Var
-from ..kernel import Array, ScalarCode
+from ..kernel import Array
 from ..module import PYTHON_ERROR
 from ..scalar import DType, Expr
 from ..scalar_code import (
@@ -26,6 +26,7 @@ from ..scalar_code import (
     calls,
     nodes,
 )
+from ..steps import ScalarCode
 from ..target import Target
 from .accesses import AccessEmitter
 from .functions import FunctionTable

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..kernel import Sort
 from ..sort_blocks import SHORT, count_words
+from ..steps import Sort
 from ..target import Target
 from .quicksort import quicksort_declarations, quicksort_functions
 from .radix import radix_functions

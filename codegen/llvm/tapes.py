@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..kernel import Array, TapeNew, TapePop, TapePush
+from ..kernel import Array
+from ..steps import TapeNew, TapePop, TapePush
 
 if TYPE_CHECKING:
     from .entry import EntryEmitter

@@ -1,0 +1,338 @@
+"""The steps of a program: kernels and what stands beside them, and which arrays each step touches.
+
+    Program   a list of steps over arrays: kernels, products, branches, loops, callbacks
+
+A new kind of step is a class here, a member of `Step`, and a line in `direct`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..ir.graph import SourceLine
+from .kernel import Array, Kernel
+
+SHARED_FLOPS = 1e6  # the least that a thread should get
+
+
+@dataclass(slots=True, eq=False)
+class Tiled:
+    """A step that is loops around micro-kernels (see `tiled`), cut into units that threads share."""
+
+    loc: SourceLine | None = field(default=None, kw_only=True)
+    name: str = field(default="", kw_only=True)
+
+    @property
+    def reads(self) -> list[Array]:
+        raise TypeError("every kind of step says what it reads")
+
+    @property
+    def writes(self) -> list[Array]:
+        raise TypeError("every kind of step says what it writes")
+
+    @property
+    def units(self) -> int:
+        raise TypeError("every kind of step says how many units it has")
+
+    @property
+    def flops(self) -> int:
+        raise TypeError("every kind of step says how much work it is")
+
+    @property
+    def grain(self) -> int:
+        """How many units a thread takes at a time; all of them if they are not worth sharing."""
+        shares = min(self.flops / SHARED_FLOPS, 64.0)
+        return self.units if shares < 2 else max(int(self.units / shares), 1)
+
+
+@dataclass(slots=True, eq=False)
+class Matmul:
+    """c[b, m, n] = a[b, m, k] @ b[b, k, n]; a and b are arrays with explicit strides.
+
+    a's rows or its columns lie side by side. b's rows do, and if there is a `panel`, b lies packed in
+    panels of so many columns (b_strides[0] leads from batch to batch), the last one filled up.
+    """
+
+    a: Array
+    b: Array
+    c: Array
+    batch: int
+    m: int
+    n: int
+    k: int
+    a_strides: tuple[int, int, int]  # batch, m, k
+    b_strides: tuple[int, int, int]  # batch, k, n
+    a_offset: int = 0
+    b_offset: int = 0
+    panel: int = 0
+    loc: SourceLine | None = None
+    name: str = ""
+
+
+class Part(NamedTuple):
+    """A step of row blocks: it has `total` rows, of which a unit does `length` (the last one fewer).
+
+    `plan` is its schedule, or how the product is cut: one that goes by these rows.
+    """
+
+    step: Kernel | Matmul
+    length: int
+    total: int
+    plan: Any
+
+
+@dataclass(slots=True, eq=False)
+class RowBlocks:
+    """For each unit, which threads share: each part's rows of that unit, one part after the other.
+
+    `local` are arrays that nothing else touches: they need memory for one unit only, so many elements.
+    """
+
+    units: int
+    parts: list[Part]
+    grain: int
+    spans: dict[Array, int]  # elements that each unit writes and reads of an array
+    local: dict[Array, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Sort:
+    """Sort rows of encoded elements, `keys`, into `target`; see `lower_sorting` for the kinds.
+
+    `keys` and `scratch` (of the same size) are overwritten, and `counts`.
+    """
+
+    keys: Array
+    target: Array
+    scratch: Array
+    counts: Array
+    kind: str
+    key_bits: int
+    loc: SourceLine | None = None
+    window: tuple[int, int] | None = None  # only these elements of each row are wanted
+
+    @property
+    def axis(self) -> int:
+        """The axis that rows run along: the last, or last but one if elements are pairs."""
+        return -2 if self.kind == "pairs" else -1
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """Run one of `branches`, chosen by the int32 in `index` (clamped into range)."""
+
+    index: Array
+    branches: list[Program]
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Carry:
+    """One value that a loop carries. `now` and `next` are slot arrays: they name a pointer.
+
+    The loop starts with `init` copied to `result`, where `now` points. The body writes `next`, which
+    points to `spare`; then the two pointers trade places. In the end the value is copied to `result`
+    if it is not there. No `spare`: the body works in place, and `next` is not used. `both`: the spare
+    starts with the initial value too, since the body does not write all of it.
+    """
+
+    init: Array
+    now: Array
+    next: Array
+    result: Array
+    spare: Array | None
+    both: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """`while test: body`. `test` is a program that writes `flag`."""
+
+    carries: list[Carry]
+    test: Program
+    flag: Array
+    body: Program
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Moving:
+    """A slot that points at this trip's slice of an array, along axis 0."""
+
+    whole: Array
+    slice: Array
+
+
+@dataclass(slots=True, eq=False)
+class Scan:
+    """`for i in range(length): body`, from the last i to the first if `reverse`."""
+
+    carries: list[Carry]
+    xs: list[Moving]
+    ys: list[Moving]
+    length: int
+    reverse: bool
+    body: Program
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ScalarCode:
+    """Statements over single numbers (`scalar_code.Block`)."""
+
+    body: Any
+    reads: list[Array]
+    writes: list[Array]
+    ops: list[str]
+    work: int  # scalar operations of one run, loops of unknown length counted once
+    name: str = ""
+    loc: SourceLine | None = None
+
+
+@dataclass(slots=True, eq=False)
+class TapeNew:
+    """Make an empty tape; `handle` (int64, 0-d) stands for it from then on."""
+
+    handle: Array
+    site: int  # error site of "no memory"
+
+
+@dataclass(slots=True, eq=False)
+class TapePush:
+    """Append one record, copies of `values`, to a tape."""
+
+    handle: Array
+    values: list[Array]
+    site: int
+
+
+@dataclass(slots=True, eq=False)
+class TapePop:
+    """Take the last record off a tape, into `values`."""
+
+    handle: Array
+    values: list[Array]
+
+
+@dataclass(slots=True, eq=False)
+class Callback:
+    """Call back into Python: function number `number` of the module, on contiguous arrays."""
+
+    number: int
+    operands: list[Array]
+    results: list[Array]
+
+
+@dataclass(slots=True, eq=False)
+class Check:
+    """Stop with error site `site` unless `flag` is true; `values` (0-d) go into its message."""
+
+    flag: Array
+    site: int
+    values: list[Array] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """Copy a whole contiguous array (of equal size in bytes)."""
+
+    source: Array
+    target: Array
+
+
+Step = (
+    Kernel
+    | Matmul
+    | Tiled
+    | RowBlocks
+    | Sort
+    | Branch
+    | Loop
+    | Scan
+    | ScalarCode
+    | TapeNew
+    | TapePush
+    | TapePop
+    | Callback
+    | Check
+    | Copy
+)
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """Steps in execution order."""
+
+    steps: list[Any] = field(default_factory=list)
+
+
+def inner_programs(step: Any) -> list[Program]:
+    """The programs of a branch or loop, in the order in which they first run."""
+    if isinstance(step, Branch):
+        return step.branches
+    if isinstance(step, Loop):
+        return [step.test, step.body]
+    return [step.body] if isinstance(step, Scan) else []
+
+
+def steps_within(program: Program) -> Sequence[Any]:
+    """Every step, those of branches and loop bodies included."""
+    found: list[Any] = []
+    for step in program.steps:
+        found.append(step)
+        if isinstance(step, RowBlocks):
+            found.extend(part.step for part in step.parts)
+        for inner in inner_programs(step):
+            found.extend(steps_within(inner))
+    return found
+
+
+def touched(step: Any) -> tuple[list[Array], list[Array]]:
+    """Arrays that a step reads and writes, those of its inner programs included."""
+    reads, writes = direct(step)
+    for program in inner_programs(step):
+        for inner in steps_within(program):
+            r, w = direct(inner)
+            reads += r
+            writes += w
+    return reads, writes
+
+
+def direct(step: Any) -> tuple[list[Array], list[Array]]:
+    """Arrays that a step reads and writes by itself."""
+    match step:
+        case Kernel():
+            return [a.array for s in step.stages for a in s.reads], [s.array for s in step.stages]
+        case Matmul():
+            return [step.a, step.b], [step.c]
+        case Tiled():
+            return step.reads, step.writes
+        case RowBlocks():
+            each = [direct(part.step) for part in step.parts]
+            return [a for r, _ in each for a in r], [a for _, w in each for a in w]
+        case Sort():
+            return [step.keys], [step.keys, step.target, step.scratch, step.counts]
+        case Copy():
+            return [step.source], [step.target]
+        case Check():
+            return [step.flag, *step.values], []
+        case Callback():
+            return list(step.operands), list(step.results)
+        case TapeNew():
+            return [], [step.handle]
+        case TapePush():
+            return [step.handle, *step.values], [step.handle]
+        case TapePop():
+            return [step.handle], [step.handle, *step.values]
+        case ScalarCode():
+            return list(step.reads), list(step.writes)
+        case Branch():
+            return [step.index], []
+    carries: list[Carry] = step.carries
+    reads = [c.init for c in carries]
+    writes = [a for c in carries for a in (c.now, c.next, c.result, c.spare) if a is not None]
+    if isinstance(step, Loop):
+        return [*reads, step.flag], writes
+    return [*reads, *(m.whole for m in step.xs)], [*writes, *(m.whole for m in step.ys)]
