@@ -22,7 +22,7 @@ from .fusion import vector_mode
 from .index import Index, Var, linear, of_var
 from .kernel import Access, Kernel, Nest, Stage
 from .scalar import Expr
-from .survey import Survey, loads, survey
+from .survey import Survey, invariants, loads, survey
 from .target import Target
 
 PARALLEL_NS = 20_000.0  # estimated time from which a kernel is shared among threads
@@ -57,7 +57,7 @@ class Schedule:
     cross_tile: int = 0
     turned: list[Expr] = field(default_factory=list)  # the loads from them
     tile: int = 0  # "outer" mode, 0 or: nests are walked row by row, for this many lanes' columns
-    rows: int = 1  # and so many rows at a time
+    rows: int = 1  # and so many rows at a time; "inner" mode: so many outer points at a time
     flops: int = 0
     surveys: dict[Stage, Survey] = field(default_factory=dict)
 
@@ -96,6 +96,7 @@ def schedule(kernel: Kernel, target: Target) -> Schedule:
     result.width = _width(kernel, result, target)
     _stream(kernel, result, target)
     _turn(kernel, result, target)
+    _group(kernel, result, target)
     _share(kernel, result)
     return result
 
@@ -251,6 +252,32 @@ def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
     plan.tile = tile
 
 
+def _group(kernel: Kernel, plan: Schedule, target: Target) -> None:
+    """Walk a few rows of a light reduction together, as the registers allow (`llvm.row_groups`)."""
+    nest, *rest = kernel.nests
+    if plan.mode != "inner" or plan.width == 1 or not nest.extents or any(n.extents for n in rest):
+        return
+    points = math.prod(kernel.extents)
+    itemsize = max(s.array.dtype.itemsize for s in nest.stages)
+    if points * math.prod(nest.extents) * itemsize < STREAM_BYTES:
+        return
+    if not all(_is_light(s, plan.surveys[s], nest) for s in nest.stages):
+        return
+    accumulators = -(-plan.width // target.lanes(itemsize)) * len(nest.stages)
+    registers = 32 if target.vector_bits == 512 else 16
+    plan.rows = 4
+    while plan.rows > 1 and (2 * plan.rows * accumulators > registers or points < 4 * plan.rows):
+        plan.rows //= 2
+
+
+def _is_light(stage: Stage, found: Survey, nest: Nest) -> bool:
+    """Whether a stage folds a few operations per element, with nothing to compute once per row."""
+    if stage.action != "reduce" or stage.chunks is not None or stage.op.startswith("arg"):
+        return False
+    plain = not (found.loops or found.checks or found.calls) and found.size <= 6
+    return plain and not invariants(stage, set(stage.dims[nest.outer :]))
+
+
 def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
     """Find loads that are contiguous along another loop than the last, and tile both loops."""
     if plan.mode != "outer" or any(n.extents for n in kernel.nests) or plan.width == 1:
@@ -305,7 +332,8 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
         return
     plan.parallel = True
     chunks = int(max(2, min(nanoseconds / CHUNK_NS, 64)))
-    unit = plan.width if plan.mode == "outer" and plan.split_last and not plan.tile else 1
+    lanes = plan.mode == "outer" and plan.split_last and not plan.tile
+    unit = plan.width if lanes else plan.rows if plan.mode == "inner" else 1
     grain = -(-length // chunks)
     plan.grain = -(-grain // unit) * unit
 

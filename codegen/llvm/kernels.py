@@ -23,6 +23,7 @@ from .accesses import AccessEmitter
 from .functions import FunctionTable
 from .loops import Values
 from .reductions import Reduction, apply, reduction
+from .row_groups import RowGroupEmitter
 from .streams import TileEmitter
 from .text import Operand
 from .transposes import SquareEmitter, row_of
@@ -140,7 +141,9 @@ class KernelEmitter(AccessEmitter):
         self.env.update(plan.outer.env)
         loops = plan.outer.vars
         lo, hi = ("%lo", "%hi") if plan.parallel else ("0", str(plan.range))
-        if plan.mode == "inner":
+        if plan.mode == "inner" and plan.rows > 1:
+            RowGroupEmitter(self, lo, hi).emit()
+        elif plan.mode == "inner":
             self._walk_rows(loops, lo, hi, self._row)
         elif plan.cross is not None:
             self._squares(plan.cross, lo, hi)

@@ -41,16 +41,19 @@ class LoopEmitter(IndexEmitter):
         """Walk the outer points lo..hi of several loops taken as one."""
 
         def at_row(q: str, _: Values) -> Values:
-            rest = q
-            for var in reversed(loops[1:]):
-                self.at[var] = self.value_of(f"urem i64 {rest}, {var.extent}")
-                rest = self.value_of(f"udiv i64 {rest}, {var.extent}")
-            if loops:
-                self.at[loops[0]] = rest
+            self.stand_at(loops, q)
             body()
             return []
 
         self._loop(lo, hi, 1, [], at_row)
+
+    def stand_at(self, loops: Sequence[Var], q: str) -> None:
+        """Set several loops' variables to the point that is `q` when they are taken as one."""
+        for var in reversed(loops[1:]):
+            self.at[var] = self.value_of(f"urem i64 {q}, {var.extent}")
+            q = self.value_of(f"udiv i64 {q}, {var.extent}")
+        if loops:
+            self.at[loops[0]] = q
 
     def _loop(
         self,

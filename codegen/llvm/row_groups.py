@@ -1,0 +1,76 @@
+"""Light reductions over rows, a few rows at a time.
+
+    for rows, a few at a time:
+        for columns, a vector at a time:
+            one accumulator per row = fold(it, that row's columns)
+        what follows on a row, for one row after the other
+    for the rows that are left: each by itself
+
+Several streams of memory are in flight, and what the rows share (the vector of a product) is loaded
+once. A row's accumulators are what they are when it is walked alone, so that its result does not
+depend on the rows beside it: not on where threads cut. `schedule` decides where this pays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..index import Var
+from .loops import Values
+
+if TYPE_CHECKING:
+    from .kernels import KernelEmitter
+
+
+class RowGroupEmitter:
+    """Emits the outer points lo..hi of a kernel whose only loops are those of its first nest."""
+
+    def __init__(self, e: KernelEmitter, lo: str, hi: str) -> None:
+        self.e = e
+        self.lo, self.hi = lo, hi
+        self.places: list[dict[Var, str]] = []  # where the outer loops stand, for each row
+
+    def emit(self) -> None:
+        e, together = self.e, self.e.plan.rows
+        length = e.value_of(f"sub i64 {self.hi}, {self.lo}")
+        left = e.value_of(f"urem i64 {length}, {together}")
+        whole = e.value_of(f"sub i64 {self.hi}, {left}")
+        e._loop(self.lo, whole, together, [], self._group)
+        e._walk_rows(e.plan.outer.vars, whole, self.hi, e._row)
+
+    def _group(self, first: str, _: Values) -> Values:
+        e, outer = self.e, self.e.plan.outer.vars
+        self.places = []
+        for k in range(e.plan.rows):
+            e.stand_at(outer, e.value_of(f"add i64 {first}, {k}") if k else first)
+            self.places.append({v: e.at[v] for v in outer})
+        before = dict(e.registers)
+        (nest, loops), *rest = zip(e.kernel.nests, e.plan.inner, strict=True)
+        e.env.update(loops.env)
+        folds = [f for s in nest.stages if (f := e._reduction(s, nest, True)) is not None]
+        starts = [c for _ in self.places for f in folds for c in f.initial()]
+        count = len(starts) // len(self.places)
+
+        def body(values: Values) -> Values:
+            new: Values = []
+            for k, place in enumerate(self.places):
+                e.at.update(place)
+                at = k * count
+                with e.scope(), e.inner_registers():
+                    for fold in folds:
+                        new += fold.combine(values[at : at + fold.count])
+                        at += fold.count
+            return new
+
+        ends = e._walk(loops.vars, nest, starts, body)
+        for k, place in enumerate(self.places):
+            e.at.update(place)
+            at = k * count
+            with e.scope():
+                for fold in folds:
+                    e.keep(fold.stage, fold.finish(ends[at : at + fold.count]))
+                    at += fold.count
+                for later, inner in rest:
+                    e._nest(later, inner)
+            e.registers = dict(before)
+        return []
