@@ -892,6 +892,12 @@ def test_threads() -> None:
     wrong: list[Any] = []
 
     def hammer(seed: int) -> None:
+        try:
+            strike(seed)
+        except Exception as error:  # a thread's own would only be printed
+            wrong.append(error)
+
+    def strike(seed: int) -> None:
         for k in range(400):
             n = 1 + (k * 7 + seed) % 23
             x = np.arange(float(n)) + seed

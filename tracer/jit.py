@@ -238,10 +238,10 @@ class JitFunction:
         return Outside(self._raw, self._owner_path(), substitute, self._adapt)
 
     def _compile(self, call: Call, bucket: Bucket) -> Entry:
-        entry = make_entry(self, call, reason(call, bucket, self._buckets.values()))
+        entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
         self._misses += 1
         if len(self._buckets) > _SIGNATURES:
-            self._buckets.pop(next(iter(self._buckets)))
+            self._buckets.pop(next(iter(list(self._buckets))), None)
             self._fast.clear()  # it refills from the buckets
             install_programs(self)
         bucket.add(entry)
@@ -288,7 +288,7 @@ class JitFunction:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            for bucket in self._buckets.values():
+            for bucket in list(self._buckets.values()):
                 bucket.entries = [other for other in bucket.entries if other is not entry]
             install_programs(self)
         finally:

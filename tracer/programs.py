@@ -47,7 +47,8 @@ def install_programs(function: JitFunction) -> None:
         return
     from ..runtime.callable import Gate, install
 
-    entries = [e for bucket in function._buckets.values() for e in bucket.entries]
+    buckets = list(function._buckets.values())  # another thread may add one meanwhile
+    entries = [e for bucket in buckets for e in bucket.entries]
     wanted = {id(program) for entry in entries for program in entry.programs}
     function._programs = [p for p in function._programs if id(p) in wanted]
     programs = [*function._programs, *_methods(function)]
