@@ -18,6 +18,7 @@ from .memory import MemoryPeak
 from .rows import ROWS, Array
 
 BLOCK_SECONDS = 3e-4  # shorter calls are timed in blocks of this length
+PAUSE_SECONDS = 0.3  # before a turn: the threads of the framework before it may still be spinning
 
 
 class Worker:
@@ -121,6 +122,7 @@ def prepare(module: Any, name: str, small: bool, reference: list[Array]) -> tupl
 
 def samples(call: Any, budget: float) -> list[float]:
     clock = time.perf_counter
+    time.sleep(PAUSE_SECONDS)
     start = clock()
     call()
     repeat = max(1, min(1000, int(BLOCK_SECONDS / max(clock() - start, 1e-7))))
