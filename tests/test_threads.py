@@ -147,7 +147,7 @@ def test_workers_take_part(jobs: Jobs, four_threads: None) -> None:
     for _ in range(10):
         counts_after(jobs.slow, 8, 8, 1)
     after = pool.pool_stats()
-    assert after.started == 3
+    assert after.started == max(3, before.started)  # other tests may have wanted more
     assert after.forks - before.forks == 10
     assert after.joins - before.joins >= 10
 
