@@ -119,6 +119,8 @@ def _emit(c: ScalarBuilder, op: Op, work: int) -> None:
 
 @rule("while", "scan")
 def _nested(c: ScalarBuilder, op: Op) -> None:
+    if op.name == "scan" and any(x in c.p.known for x in op.operands[_carries(op)[1] :]):
+        raise Unfit  # its slices would be those of memory that the loop around it writes in each turn
     for value, held in zip(op.results, _loop(c, op), strict=True):
         c.bind(value, held)
 
