@@ -1,0 +1,205 @@
+"""A compiled graph for a GPU before it is machine code: LLVM text, launches, and what calls need.
+
+A `DeviceProgram` is plain data: it pickles, and holds no LLVM objects and no pointers. Whoever runs it
+allocates memory, assembles `ir` for the device at hand, and carries out `steps` in order on one stream.
+
+**Memory.** A `Ref` names a place: a space, a number in it, and an offset in bytes.
+
+    input, output   number: position in `inputs` / `outputs`; offset from the array's first element
+    arena           scratch memory of `arena_bytes`, 256-byte aligned, contents undefined at the start
+    constant        number: position in `constants`, copied to the device once, C-contiguous
+    counters        `counter_words` uint32 words: zero when a run starts, zero again when it has ended
+    status          the status block, STATUS_WORDS int64 words (`codegen.module`), zero when a run starts
+    slot            number: a pointer that `While` and `Scan` set and move; offset is added to it
+
+Arena, counters and status belong to one run at a time: runs that overlap need their own.
+
+**Kernels.** For each name in `kernels`, `ir` defines `ptx_kernel void @name(...)` whose parameters are
+the arguments of the launch in order: a `Ref` is a 64-bit global address, a `Scalar` a value. Static
+shared memory is declared in the text; `Entry.shared_bytes` is the dynamic part, the size of the external
+array that the text declares (more than 48 KB must be asked for at the driver).
+
+**Errors.** A kernel that meets an error (an index out of bounds, a failed assertion) does not stop: it
+notes the first one in the status block and goes on with harmless values. When a run has ended, and
+before each `HostCall`, word 7 of the block is looked at: k > 0 is error site k (`errors[k - 1]`), words
+0.. hold what its message needs, as in `codegen.module`. A `While` makes no further trip once word 7 is
+set. Outputs of a run that failed are garbage. Of several errors in one kernel any one is reported.
+
+**Inputs** have the types, strides and alignment that `inputs` say, and may overlap each other. Outputs
+are fresh, C-contiguous, 256-byte aligned and overlap nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..module import CallbackSite, CopySite, ErrorSite, KernelReport
+
+Space = Literal["input", "output", "arena", "constant", "counters", "status", "slot"]
+Grid = tuple[int, int, int]
+
+
+class Ref(NamedTuple):
+    """A place in device memory: `offset` bytes into number `number` of `space` (0 where it has one)."""
+
+    space: Space
+    number: int = 0
+    offset: int = 0
+
+
+class Scalar(NamedTuple):
+    """A kernel argument passed by value. `dtype` is one of i32, i64, f32, f64."""
+
+    dtype: str
+    value: int | float
+
+
+Argument = Ref | Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a kernel is launched: threads of a block (x, y, z), always the same for one kernel, and bytes
+    of dynamic shared memory. `cluster`: blocks of a cluster (x, y, z); all ones: no clusters."""
+
+    threads: Grid
+    shared_bytes: int = 0
+    cluster: Grid = (1, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An input or output: shape, dtype, strides in elements, and what its address is a multiple of.
+
+    An array whose address is less aligned needs a program compiled for that (`input_alignment`).
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...]
+    alignment: int
+
+
+# Steps. All are asynchronous on the run's stream but those that say that the host waits.
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Launch a kernel: `grid` counts blocks, none of them 0."""
+
+    kernel: str
+    grid: Grid
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy `nbytes` bytes from one place on the device to another; they do not overlap."""
+
+    target: Ref
+    source: Ref
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Fill `count` elements of `width` (1, 2 or 4) bytes with the bit pattern `value`, unsigned."""
+
+    target: Ref
+    count: int
+    width: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Run one of `branches`, chosen by the int32 at `index`, clamped into range."""
+
+    index: Ref
+    branches: tuple[tuple[Step, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """Two buffers of a loop that trade places at each trip.
+
+    When the loop starts, the slot `now` is `home` and the slot `next` is `spare`; the initial value is
+    in `home`. After each trip the two slots trade their addresses (or the contents of `next` are copied
+    to `now`, which comes to the same). When the loop has ended the value that `now` names must be in
+    `home`: it is copied there, `nbytes` bytes, if it is in `spare`.
+    """
+
+    now: int
+    next: int
+    home: Ref
+    spare: Ref
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """In trip i the slot is `base` plus i * `stride` bytes; trips of a reversed scan count down."""
+
+    slot: int
+    base: Ref
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Run `test`; while the byte at `flag` is not 0: run `body`, let carries trade, run `test` again."""
+
+    test: tuple[Step, ...]
+    flag: Ref
+    body: tuple[Step, ...]
+    carries: tuple[Carry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Run `body` for trips i = 0 .. length - 1, or from length - 1 down to 0 if `reverse`."""
+
+    length: int
+    reverse: bool
+    body: tuple[Step, ...]
+    carries: tuple[Carry, ...]
+    slices: tuple[Slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """Call Python on the host: `callbacks[number]` of the program. The host waits for the operands,
+    C-contiguous on the device, copies them over, calls, and copies what it gets to `results`."""
+
+    number: int
+    operands: tuple[Ref, ...]
+    results: tuple[Ref, ...]
+
+
+Step = Launch | Copy | Fill | If | While | Scan | HostCall
+
+
+@dataclass(slots=True)
+class DeviceProgram:
+    """A compiled graph. `ir` has no `target` lines: whoever assembles it prepends them."""
+
+    ir: str
+    kernels: dict[str, Entry]
+    steps: tuple[Step, ...]
+    inputs: list[Buffer]
+    outputs: list[Buffer]
+    arena_bytes: int = 0
+    counter_words: int = 0
+    slots: int = 0  # how many there are
+    constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    errors: list[ErrorSite] = field(default_factory=list)
+    callbacks: list[CallbackSite] = field(default_factory=list)
+    copies: list[CopySite] = field(default_factory=list)
+    reports: list[KernelReport] = field(default_factory=list)
+    # Outputs of the graph that have no array of their own: (output, input that it replaces), as in
+    # `NativeModule`. They are not among `outputs`.
+    in_place: list[tuple[int, int]] = field(default_factory=list)
+    arch: str = ""  # the least that `ir` needs, "sm_75" or newer

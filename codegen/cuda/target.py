@@ -1,0 +1,33 @@
+"""What code is generated for: a family of GPUs, described by plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CudaTarget:
+    """An architecture (90 is sm_90), the PTX version (78 is 7.8), and what schedules go by.
+
+    `sms` is how many multiprocessors the device has. Shapes alone decide results: a program may be
+    launched on a device with another number.
+    """
+
+    arch: int = 80
+    ptx: int = 70
+    sms: int = 108
+    shared_bytes: int = 48 << 10  # of static shared memory that a block may have
+
+    WARP = 32
+
+    def __post_init__(self) -> None:
+        if self.arch < 75:
+            raise ValueError(f"code is generated for sm_75 and newer, not sm_{self.arch}")
+
+    @property
+    def name(self) -> str:
+        return f"sm_{self.arch}"
+
+    def key(self) -> str:
+        """A text equal for equal targets: part of every cache key."""
+        return f"nvptx64 {self.name} ptx{self.ptx} {self.sms} {self.shared_bytes}"
