@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitney as jt
-from jitney.tracer.core import k_order
+from jitney.tracer.layout import k_order
 from jitney.tracer.views import reshaped_strides
 
 interpreted = functools.partial(jt.jit, backend="interpreter")

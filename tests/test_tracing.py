@@ -16,19 +16,10 @@ from jitney.ir.interpreter import evaluate
 from jitney.ir.types import BOOL, F32, F64, I64, TensorType
 from jitney.ir.verify import verify
 from jitney.tracer import pytree
-from jitney.tracer.core import (
-    Trace,
-    Tracer,
-    as_value,
-    c_strides,
-    concrete,
-    current_trace,
-    emit,
-    tracing,
-    weak_kind,
-    wrap,
-)
+from jitney.tracer.core import Tracer, as_value, concrete, emit, parameter, weak_kind, wrap
+from jitney.tracer.layout import c_strides
 from jitney.tracer.source import source_text, user_line
+from jitney.tracer.trace import Trace, current_trace, tracing
 from jitney.tracer.tracing import Same, Spec, Static, trace_function
 
 X3 = TensorType((3,), F64)
@@ -297,7 +288,7 @@ def test_a_view_reads_what_was_written() -> None:
 
 def test_emit_and_wrap() -> None:
     with tracing(Trace(Graph("g"))) as t:
-        x = t.parameter(X3, "x")
+        x = parameter(t, X3, "x")
         y = emit("exp", as_value(x))
         assert isinstance(y, Tracer) and y.value.op.loc.file == __file__
         assert wrap(as_value(1.0)).scalar and not wrap(as_value(1.0), scalar=False).scalar

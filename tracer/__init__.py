@@ -1,6 +1,7 @@
 """Python -> Graph: tracers, jit, the transformations as users call them, and the array functions.
 
-    core            Trace, Tracer, Storage: recording a call as a graph
+    trace           Trace: the graph that a call is recorded as, and what it captures
+    core            Tracer, Storage: what stands for arrays meanwhile
       conversions   when Python asks a tracer for its value
       accept        which arrays can be traced;  layout: NumPy's memory order
     views           shared storage and assignment through views

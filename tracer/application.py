@@ -23,18 +23,9 @@ import numpy as np
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import TOKEN, is_inexact, is_supported, type_of
 from . import errors, pytree
-from .core import (
-    Array,
-    EagerBuilder,
-    Trace,
-    Tracer,
-    as_value,
-    concrete,
-    current_trace,
-    weak_kind,
-    wrap,
-)
+from .core import Tracer, as_value, concrete, weak_kind, wrap
 from .errors import complain
+from .trace import Array, EagerBuilder, Trace, current_trace
 from .tracing import Result, Spec, Static, Traced, trace_function
 
 Leaf = Array | Value  # an ndarray outside of tracing, a value of the enclosing trace inside

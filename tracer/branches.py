@@ -10,11 +10,12 @@ from ..ir.opdef import OPS
 from ..ir.types import TensorType
 from . import errors, pytree
 from .application import is_array, spec_of
-from .core import Tracer, as_value, require_trace, wrap
+from .core import Tracer, as_value, wrap
 from .effects import advance, order_token
 from .errors import complain
 from .regions import Out, Region, common_type, have_effects, show_tree, trace_region, union
 from .source import user_line
+from .trace import require_trace
 from .tracing import Static
 
 

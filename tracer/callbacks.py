@@ -23,13 +23,14 @@ from ..ir.ops.callbacks import IO_CALLBACK, PURE_CALLBACK, PythonFunction
 from ..ir.types import TensorType
 from . import errors, pytree
 from .accept import refuse
-from .core import Tracer, _current, as_value, current_trace, require_trace, wrap
+from .core import Tracer, as_value, wrap
 from .differentiable import check_callable, function_name
 from .effects import advance, order_token
 from .errors import complain
 from .regions import show_tree
 from .shapes import ShapeDtype
 from .source import user_line
+from .trace import CURRENT, current_trace, require_trace
 
 Function = Callable[..., Any]
 
@@ -149,11 +150,11 @@ class _Flat:
                 array = next(given)
                 leaves.append(array[()] if scalar else array)
         args, kwargs = pytree.unflatten(self.tree, leaves)
-        reset = _current.set(None)  # it runs; nothing of it is traced
+        reset = CURRENT.set(None)  # it runs; nothing of it is traced
         try:
             found = self.function(*args, **kwargs)
         finally:
-            _current.reset(reset)
+            CURRENT.reset(reset)
         return self._checked(found)
 
     def _checked(self, found: Any) -> tuple[Any, ...]:

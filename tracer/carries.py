@@ -13,11 +13,13 @@ import numpy as np
 
 from ..ir.graph import Value
 from . import errors, pytree
+from .accept import refuse
 from .application import is_array
-from .core import Tracer, as_value, current_trace, refuse, weak_kind, wrap
+from .core import Tracer, as_value, weak_kind, wrap
 from .errors import complain
 from .regions import Out, Region, common_type, fits, show_tree
 from .tensor_array import adopt_elements
+from .trace import current_trace
 from .tracing import Spec
 
 

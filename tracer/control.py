@@ -24,11 +24,12 @@ from ..ir.types import BOOL, I32, I64, is_integer
 from . import errors
 from .branches import branch_region
 from .carries import own, parameter_name
-from .core import Tracer, as_value, current_trace, emit, weak_kind, wrap
+from .core import Tracer, as_value, emit, weak_kind, wrap
 from .effects import check
 from .errors import complain, describe
 from .loops import scan_region, while_region
 from .promotion import kind_of, result_dtype
+from .trace import current_trace
 
 Function = Callable[..., Any]
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .core import Array, EagerBuilder, Trace, Tracer, concrete, method, refuse_leaked
+from .core import Tracer, concrete, method, refuse_leaked
 from .errors import complain
+from .trace import Array, EagerBuilder, Trace
 
 
 @method("__len__")

@@ -1,18 +1,13 @@
-"""Tracers and traces: how a call of a Python function becomes a graph.
+"""Tracers: what stands for an array while a Python function is called to become a graph.
 
-A `Trace` is one tracing in progress. A `Tracer` stands for an array in it and appends ops to the
-trace's graph. Arrays are mutable in NumPy and values are not in the graph: a tracer refers to a
-`Storage`, a cell that holds the current value, directly or through a chain of views. Writing
-through a view computes a new value for the storage, and every other view of it reads the new one.
+A `Tracer` appends ops to the graph of its `Trace`. Arrays are mutable in NumPy and values are not in
+the graph: a tracer refers to a `Storage`, a cell that holds the current value, directly or through a
+chain of views. Writing through a view computes a new value for the storage, and every other view of
+it reads the new one.
 
     with tracing(Trace(Graph("f"))) as trace:
-        x = trace.parameter(TensorType((8,), F32))
+        x = parameter(trace, TensorType((8,), F32))
         y = emit("mul", as_value(x), as_value(x))      # a Tracer
-
-Traces nest: a loop body or a function to be differentiated is traced as a sub-trace. A value of an
-enclosing trace that is used inside becomes a hidden parameter of the inner graph (`captures`).
-An *eager* trace computes every op with its NumPy reference as it is appended, so Python may branch
-on its values.
 
 The surface of a Tracer (operators, methods, NumPy's protocols) is attached by the modules that
 implement it, see `method`.
@@ -20,211 +15,24 @@ implement it, see `method`.
 
 from __future__ import annotations
 
-import ctypes
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from weakref import ReferenceType
 
 import numpy as np
 
 from ..ir.build import Builder
-from ..ir.graph import Graph, Op, SourceLine, Value
-from ..ir.types import BOOL, C128, F64, I64, TOKEN, TensorType, is_inexact, is_supported, type_of
+from ..ir.graph import Value
+from ..ir.types import BOOL, C128, F64, I64, TOKEN, TensorType, is_supported
 from . import errors
-from .accept import check_array as check_array
-from .accept import refuse as refuse
+from .accept import check_array, refuse
 from .errors import complain
-from .layout import c_strides as c_strides
-from .layout import k_order as k_order
+from .layout import c_strides, k_order
 from .source import user_line
+from .trace import CURRENT, Array, EagerBuilder, Trace, current_trace, require_trace
 
-Array = np.ndarray[Any, Any]
 WEAK_DTYPES = {"b": BOOL, "i": I64, "f": F64, "c": C128}
 _WEAK_OF: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
-
-_current: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
-_active = ctypes.c_int64(0)  # traces going on in the process; native calls read it
-_active_lock = threading.Lock()
-
-
-def current_trace() -> Trace | None:
-    """The trace that this thread (or context) is recording, or None outside of tracing."""
-    return _current.get()
-
-
-class EagerBuilder(Builder):
-    """A builder that computes each op as it is appended: `arrays[value]` is its ndarray.
-
-    `active` are the float and complex values that depend on what is differentiated: they must not
-    become plain numbers unnoticed, which would cut them off from the derivative.
-    """
-
-    def __init__(self, graph: Graph, loc: SourceLine | None = None) -> None:
-        super().__init__(graph, loc)
-        self.arrays: dict[Value, Array] = {}
-        self.active: set[Value] = set()
-        self.given: tuple[Any, ...] | None = None  # the results of the next op, if they are known
-
-    def appended(self, op: Op) -> None:
-        from ..ir.interpreter import evaluate_op
-
-        results, self.given = self.given, None
-        if results is None:
-            results = evaluate_op(op, [self.arrays.get(v) for v in op.operands])
-        self.arrays.update(zip(op.results, results, strict=True))
-        active = self.active
-        if active and op.name != "stop_gradient" and any(v in active for v in op.operands):
-            active.update(v for v in op.results if v.type is not TOKEN and is_inexact(v.dtype))
-
-
-class Capture:
-    """A value from outside that a trace reads: hidden parameter `param`.
-
-    `outer` is a Value of the parent trace, or for an outermost trace the captured ndarray itself,
-    which is `private` if the traced function made it and nobody else can reach it.
-    """
-
-    __slots__ = ("outer", "param", "private", "snapshot")
-
-    def __init__(self, outer: Value | Array, param: Value, snapshot: Array | None = None) -> None:
-        self.outer = outer
-        self.param = param
-        self.snapshot = snapshot
-        self.private = False
-
-
-class Trace:
-    """One tracing in progress. Enter it with `tracing`."""
-
-    def __init__(
-        self, graph: Graph, *, parent: Trace | None = None, eager: bool = False, what: str = "jit"
-    ) -> None:
-        from . import functions  # noqa: F401  (they give tracers their operators)
-
-        self.graph = graph
-        self.builder: Builder = EagerBuilder(graph) if eager else Builder(graph)
-        self.parent = parent
-        self.eager = eager
-        self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
-        self.done = False
-        self.index_error: Exception | None = None  # the latest refusal of a tracer to be an index
-        self.captures: list[Capture] = []
-        self.token: Value | None = None  # the latest order token of effectful ops
-        self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
-        self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
-        self._lifted: dict[Value, Value] = {}
-        self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id
-
-    def parameter(
-        self,
-        type: TensorType,
-        name: str = "",
-        *,
-        weak: str | None = None,
-        scalar: bool = False,
-        writeable: bool = True,
-        strides: tuple[int, ...] | None = None,
-        concrete: Array | None = None,
-        active: bool = False,
-    ) -> Tracer:
-        """A new graph parameter and its tracer. `strides` count elements; default C order."""
-        value = self.graph.add_param(type, name)
-        if isinstance(self.builder, EagerBuilder):
-            assert concrete is not None, "an eager trace needs a value for each parameter"
-            self.builder.arrays[value] = concrete
-            if active:
-                self.builder.active.add(value)
-        storage = Storage(self, value, writeable, parameter=value.index)
-        tracer = Tracer(storage, type, weak, scalar or weak is not None)
-        if strides is not None:
-            tracer._strides = strides
-        return tracer
-
-    def capture(self, array: Array) -> Value:
-        """The value of an ndarray from outside. It is read again at each call, not frozen.
-
-        An array that the user's own code changes while tracing (a NumPy buffer filled step by step)
-        is captured once per state.
-        """
-        if self.parent is not None:
-            return self.lift(self.parent.capture(array), self.parent)
-        if self.eager:
-            return self.builder.const(array)
-        known = self._arrays.setdefault(id(array), [])
-        if known and _same_bits(known[-1].snapshot, array):
-            return known[-1].param
-        param = self.graph.add_param(type_of(array))
-        capture = Capture(array, param, array.copy())
-        known.append(capture)
-        self.captures.append(capture)
-        return param
-
-    def lift(self, outer: Value, owner: Trace) -> Value:
-        """The value, in this trace, of `outer`, a value of the enclosing trace `owner`."""
-        if owner is self:
-            return outer
-        assert self.parent is not None
-        outer = self.parent.lift(outer, owner)
-        inner = self._lifted.get(outer)
-        if inner is None:
-            inner = self._lifted[outer] = self.graph.add_param(outer.type, outer.name)
-            self.captures.append(Capture(outer, inner))
-            if isinstance(self.builder, EagerBuilder):
-                assert isinstance(self.parent.builder, EagerBuilder), "eager inside a graph trace"
-                self.builder.arrays[inner] = self.parent.builder.arrays[outer]
-                if outer in self.parent.builder.active:
-                    self.builder.active.add(inner)
-        return inner
-
-    def adopt(self, storage: Storage) -> bool:
-        """Take over an array of an enclosing trace to assign to it, where autograph traces."""
-        trace: Trace | None = self
-        while trace is not storage.trace:
-            if trace is None or trace.adoption is None:
-                return False
-            trace = trace.parent
-        self.adoption.adopt(storage)
-        return True
-
-    def encloses(self, other: Trace | None) -> bool:
-        """Whether `other` is this trace or nested in it."""
-        while other is not None:
-            if other is self:
-                return True
-            other = other.parent
-        return False
-
-
-@contextmanager
-def tracing(trace: Trace) -> Iterator[Trace]:
-    """Make `trace` the current one. At the end it is done: its tracers are dead."""
-    with _active_lock:
-        _active.value += 1
-    try:
-        reset = _current.set(trace)
-        try:
-            yield trace
-        finally:
-            _current.reset(reset)
-            trace.done = True
-    finally:
-        with _active_lock:
-            _active.value -= 1
-
-
-def require_trace() -> Trace:
-    trace = _current.get()
-    if trace is None:
-        complain(
-            errors.LeakedTracerError,
-            "a tracer was used outside of the call that it stands for",
-            "return the array from the function instead of storing it in a global, an attribute, "
-            "a list or a cache.",
-        )
-    return trace
 
 
 class Storage:
@@ -439,6 +247,32 @@ def attribute(name: str) -> Callable[[F], F]:
     return attach
 
 
+def parameter(
+    trace: Trace,
+    type: TensorType,
+    name: str = "",
+    *,
+    weak: str | None = None,
+    scalar: bool = False,
+    writeable: bool = True,
+    strides: tuple[int, ...] | None = None,
+    concrete: Array | None = None,
+    active: bool = False,
+) -> Tracer:
+    """A new graph parameter and its tracer. `strides` count elements; default C order."""
+    value = trace.graph.add_param(type, name)
+    if isinstance(trace.builder, EagerBuilder):
+        assert concrete is not None, "an eager trace needs a value for each parameter"
+        trace.builder.arrays[value] = concrete
+        if active:
+            trace.builder.active.add(value)
+    storage = Storage(trace, value, writeable, parameter=value.index)
+    tracer = Tracer(storage, type, weak, scalar or weak is not None)
+    if strides is not None:
+        tracer._strides = strides
+    return tracer
+
+
 def wrap(value: Value, weak: str | None = None, *, scalar: bool | None = None) -> Tracer:
     """A tracer with fresh storage for `value` of the current trace.
 
@@ -470,7 +304,7 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
     Takes tracers of this trace or of an enclosing one, arrays (captured by reference), NumPy and
     Python scalars. Anything else is an ArgumentError.
     """
-    trace = _current.get()
+    trace = CURRENT.get()
     if trace is None:
         if isinstance(x, Tracer):
             refuse_leaked(x)
@@ -559,10 +393,6 @@ def weak_kind(x: Any) -> str | None:
     if isinstance(x, Tracer):
         return x.weak
     return _WEAK_OF.get(type(x))
-
-
-def _same_bits(a: Array | None, b: Array) -> bool:
-    return a is not None and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 from . import conversions  # noqa: E402, F401  (a Tracer is never without its conversions)

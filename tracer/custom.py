@@ -27,12 +27,13 @@ from ..ir.ops.custom import CUSTOM_JVP, CUSTOM_VJP
 from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
 from .application import Application, apply, is_array, spec_of
-from .core import EagerBuilder, Tracer, as_value, current_trace, require_trace, wrap
+from .core import Tracer, as_value, wrap
 from .custom_rules import checked_cotangents, checked_tangents, refuse_rule, shown
 from .differentiable import check_callable, function_name
 from .errors import complain
 from .regions import Region, trace_region
 from .source import user_line
+from .trace import EagerBuilder, current_trace, require_trace
 from .tracing import Result, Spec
 
 Function = Callable[..., Any]

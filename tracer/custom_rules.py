@@ -15,9 +15,10 @@ from ..ir.graph import SourceLine
 from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
 from .application import is_inexact_leaf
-from .core import Tracer, as_value, require_trace, wrap
+from .core import Tracer, as_value, wrap
 from .differentiable import function_name
 from .regions import show_tree
+from .trace import require_trace
 
 Function = Callable[..., Any]
 

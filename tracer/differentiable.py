@@ -13,9 +13,11 @@ import numpy as np
 
 from ..ir.types import F64, is_complex, is_inexact
 from . import errors, pytree
+from .accept import check_array, refuse
 from .application import Application, Leaf, is_inexact_leaf
-from .core import Tracer, as_value, check_array, current_trace, refuse
+from .core import Tracer, as_value
 from .errors import complain, describe
+from .trace import current_trace
 from .tracing import Result
 
 Function = Callable[..., Any]

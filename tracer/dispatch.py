@@ -16,7 +16,8 @@ import numpy as np
 
 from ..ir.types import I64, TensorType, is_supported
 from . import errors, pytree
-from .core import WEAK_DTYPES, Tracer, check_array, refuse, refuse_leaked
+from .accept import check_array, refuse
+from .core import WEAK_DTYPES, Tracer, refuse_leaked
 from .errors import complain
 from .exact import Exact
 from .outside import array_spec

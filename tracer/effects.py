@@ -12,8 +12,9 @@ from typing import Any
 
 from ..ir.graph import Value
 from ..ir.types import BOOL, TOKEN
-from .core import as_value, require_trace
+from .core import as_value
 from .source import user_line
+from .trace import require_trace
 
 
 def order_token() -> Value:

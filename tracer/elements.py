@@ -8,9 +8,10 @@ import numpy as np
 
 from ..ir.types import I64, is_integer
 from . import errors
-from .core import Tracer, as_value, concrete, current_trace, emit, wrap
+from .core import Tracer, as_value, concrete, emit, wrap
 from .errors import complain, describe
 from .functions.common import array as as_tracer
+from .trace import current_trace
 
 
 def tracing_now() -> bool:

@@ -16,9 +16,10 @@ import numpy as np
 from ..ir.graph import Value
 from ..ir.types import BOOL, I64
 from . import errors, views
-from .core import Array, Tracer, as_value, current_trace
+from .core import Tracer, as_value
 from .errors import complain
 from .functions.common import array, build, shape_of, static_array
+from .trace import Array, current_trace
 
 
 class Subscript:

@@ -17,7 +17,6 @@ from . import errors, pytree
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, reason
 from .cache_info import CacheInfo, cache_info
-from .core import _current
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .lowered import Lowered, explain
@@ -26,6 +25,7 @@ from .outside import Outside
 from .programs import ATTEMPTS, install_programs, learn
 from .reads import Path
 from .specialise import lower, make_entry, trace_call
+from .trace import CURRENT
 
 if TYPE_CHECKING:
     from ..runtime.callable import NativeProgram
@@ -84,7 +84,7 @@ class JitFunction:
     # Calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and self._simple and _current.get() is None:
+        if not kwargs and self._simple and CURRENT.get() is None:
             key: list[Any] = []
             for arg in args:
                 kind = type(arg)
@@ -108,7 +108,7 @@ class JitFunction:
                     except Refused:
                         pass  # nothing has run yet
                 return self._call(args, kwargs, fast)
-        if _current.get() is not None:
+        if CURRENT.get() is not None:
             return self._plain(args, kwargs)  # part of what is being traced
         if self._owner is None and args and is_owner(args[0], self):
             return self._for(args[0])(*args[1:], **kwargs)

@@ -12,10 +12,11 @@ from ..ir.remat import reached
 from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
 from .application import Application, Leaf, is_inexact_leaf, present
-from .core import Tracer, current_trace, weak_kind
+from .core import Tracer, weak_kind
 from .differentiable import check_callable, check_leaves, function_name, tangent_leaves
 from .errors import complain
 from .shapes import ShapeDtype
+from .trace import current_trace
 from .tracing import Spec, trace_function
 from .transforms import (
     _apply_to_primals,

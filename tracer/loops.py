@@ -11,11 +11,12 @@ from ..ir.opdef import OPS
 from ..ir.types import BOOL, TensorType
 from . import errors, pytree
 from .carries import Carry
-from .core import as_value, require_trace, wrap
+from .core import as_value, wrap
 from .effects import advance, order_token
 from .errors import complain
 from .regions import Region, have_effects, show_tree, trace_region, union
 from .source import user_line
+from .trace import require_trace
 from .tracing import Spec
 
 Function = Callable[..., Any]

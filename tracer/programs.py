@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .core import _active, _current
 from .entry import Entry
+from .trace import ACTIVE, CURRENT
 
 if TYPE_CHECKING:
     from ..runtime.callable import NativeProgram
@@ -52,7 +52,7 @@ def install_programs(function: JitFunction) -> None:
     wanted = {id(program) for entry in entries for program in entry.programs}
     function._programs = [p for p in function._programs if id(p) in wanted]
     programs = [*function._programs, *_methods(function)]
-    install(function, programs, Gate(_current, _active))
+    install(function, programs, Gate(CURRENT, ACTIVE))
 
 
 def _methods(function: JitFunction) -> list[NativeProgram]:

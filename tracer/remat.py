@@ -11,13 +11,14 @@ from ..ir.remat import Policy
 from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
 from .application import is_array, spec_of
-from .core import Tracer, as_value, current_trace, emit, require_trace, wrap
+from .core import Tracer, as_value, emit, wrap
 from .custom import pending_derivatives
 from .differentiable import check_callable, function_name
 from .effects import advance, order_token
 from .errors import complain
 from .regions import trace_region
 from .source import user_line
+from .trace import current_trace, require_trace
 from .tracing import Static
 
 Function = Callable[..., Any]

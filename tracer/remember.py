@@ -26,11 +26,11 @@ from ..ir.types import type_of
 from ..runtime.disk import disk_cache
 from ..runtime.installation import digest, installation
 from . import pytree
-from .core import Capture
 from .dispatch import Call, StaticLeaf
 from .fingerprint import Fingerprint, Unkeyable
 from .outside import Outside
 from .reads import Path
+from .trace import Capture
 from .tracing import Result, Spec, Static, Traced
 
 if TYPE_CHECKING:

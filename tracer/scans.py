@@ -17,12 +17,13 @@ from ..ir.graph import Graph
 from . import errors, pytree
 from .carries import own, parameter_name
 from .control import check_callable, is_plain, unroll_count
-from .core import Trace, Tracer, current_trace, tracing
+from .core import Tracer
 from .errors import complain, describe
 from .functions.common import common_dtype
 from .loops import scan_region
 from .promotion import canonical
 from .regions import show_tree
+from .trace import Trace, current_trace, tracing
 
 Function = Callable[..., Any]
 

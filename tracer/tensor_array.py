@@ -10,7 +10,7 @@ import numpy as np
 import optree
 
 from . import errors, pytree
-from .core import Array, Tracer, as_value, current_trace, weak_kind, wrap
+from .core import Tracer, as_value, weak_kind, wrap
 from .effects import check
 from .elements import (
     in_graph,
@@ -27,6 +27,7 @@ from .errors import complain
 from .functions.common import array as as_tracer
 from .promotion import canonical
 from .regions import fits
+from .trace import Array, current_trace
 
 _UNWRITTEN, _WRITTEN, _CLEARED = 0, 1, 2
 _TWICE = "TensorArray: element {0} was written before; each element can be written once"

@@ -20,19 +20,10 @@ from ..ir.graph import Graph, Op, Value
 from ..ir.opdef import OPS
 from ..ir.types import I64, TensorType, type_of
 from . import errors, pytree
-from .core import (
-    Array,
-    Capture,
-    EagerBuilder,
-    Trace,
-    Tracer,
-    as_value,
-    current_trace,
-    refuse,
-    tracing,
-    weak_kind,
-)
+from .accept import refuse
+from .core import Tracer, as_value, parameter, weak_kind
 from .errors import complain
+from .trace import Array, Capture, EagerBuilder, Trace, current_trace, tracing
 
 _FOLD_BYTES = 4096  # larger arrays stay hidden parameters: native code need not hold their data
 _IMMUTABLE = (
@@ -218,7 +209,8 @@ def _parameters(
     for spec in specs:
         if isinstance(spec, Spec):
             leaves.append(
-                trace.parameter(
+                parameter(
+                    trace,
                     spec.type,
                     spec.name,
                     weak=spec.weak,

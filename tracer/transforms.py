@@ -37,7 +37,7 @@ from .application import (
     mark_cotangents,
     present,
 )
-from .core import Tracer, as_value, current_trace, emit, weak_kind
+from .core import Tracer, as_value, emit, weak_kind
 from .differentiable import (
     Function,
     check_callable,
@@ -50,6 +50,7 @@ from .differentiable import (
     tangent_leaves,
 )
 from .errors import complain
+from .trace import current_trace
 from .tracing import Result
 
 

@@ -19,9 +19,11 @@ import numpy as np
 from ..ir.build import Builder
 from ..ir.graph import Value
 from . import errors
-from .core import Array, Tracer, ViewStep, as_value, c_strides, current_trace, wrap
+from .core import Tracer, ViewStep, as_value, wrap
 from .errors import complain
+from .layout import c_strides
 from .source import user_line
+from .trace import Array, current_trace
 
 Forward = Callable[[Builder, Value], Value]
 Inverse = Callable[[Builder, Value, Value], Value]

@@ -23,12 +23,13 @@ from ..ir.graph import Graph, Value
 from ..ir.interpreter import evaluate
 from . import errors, pytree
 from .application import Leaf, append, is_array, present, spec_of
-from .core import Tracer, as_value, current_trace
+from .core import Tracer, as_value
 from .differentiable import check_callable
 from .errors import complain
 from .layout import c_strides
 from .regions import show_tree
 from .source import user_line
+from .trace import current_trace
 from .tracing import Result, Spec, Static, Traced, trace_function
 from .transforms import named
 from .vmap_axes import Argument, Axis, arguments, check_axes, common_size, spread_axes

@@ -11,12 +11,13 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, I32, TensorType
 from .. import errors, pytree
-from ..core import Storage, Tracer, as_value, emit, require_trace, wrap
+from ..core import Storage, Tracer, as_value, emit, wrap
 from ..effects import advance, order_token
 from ..errors import complain
 from ..regions import Out, Region, common_type, have_effects, show_tree, trace_region
 from ..regions import union as captures
 from ..source import user_line
+from ..trace import require_trace
 from .adoption import Adoption, union, write
 from .jumps import RESULT
 from .sharing import Doubt, confuse, settle_doubts, storage_of

@@ -7,10 +7,11 @@ from typing import Any, NoReturn
 
 from ...ir.graph import Value
 from .. import errors, pytree
-from ..core import as_value, require_trace
+from ..core import as_value
 from ..errors import complain
 from ..regions import Out, Region, common_type, fits, show_tree
 from ..tensor_array import adopt_elements
+from ..trace import require_trace
 from .jumps import RESULT
 from .variables import Undefined, is_traceable, out_of, same, shown
 

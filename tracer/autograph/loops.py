@@ -17,12 +17,13 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, TensorType
 from .. import errors, pytree
-from ..core import Storage, Tracer, as_value, require_trace, wrap
+from ..core import Storage, Tracer, as_value, wrap
 from ..effects import advance, order_token
 from ..errors import complain
 from ..regions import Out, Region, have_effects, trace_region
 from ..regions import union as captures
 from ..source import user_line
+from ..trace import require_trace
 from ..tracing import Spec
 from .adoption import Adoption, write
 from .carried import Carried

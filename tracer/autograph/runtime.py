@@ -87,7 +87,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
 
 
 def _effects() -> Any:
-    from ..core import current_trace
+    from ..trace import current_trace
 
     trace = current_trace()
     return trace.token if trace is not None else None

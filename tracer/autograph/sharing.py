@@ -19,9 +19,10 @@ from weakref import ReferenceType, ref
 
 from ...ir.graph import SourceLine
 from .. import errors
-from ..core import Storage, Tracer, require_trace
+from ..core import Storage, Tracer
 from ..errors import complain
 from ..source import user_line
+from ..trace import require_trace
 from .jumps import RESULT
 
 

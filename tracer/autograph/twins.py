@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from ..core import current_trace
 from ..reads import is_user_module
+from ..trace import current_trace
 from .lazy import Lazy, is_lazy
 from .nodes import HELPERS, THUNK
 from .origin import find_origin

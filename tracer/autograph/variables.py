@@ -10,9 +10,10 @@ import numpy as np
 
 from ...ir.types import is_supported
 from .. import errors, pytree
-from ..core import Tracer, as_value, current_trace, weak_kind, wrap
+from ..core import Tracer, as_value, weak_kind, wrap
 from ..errors import complain
 from ..regions import Out
+from ..trace import current_trace
 from .jumps import RESULT
 
 _NUMBERS = (bool, int, float, complex, np.generic)

@@ -12,10 +12,11 @@ from ...ir.build import Builder
 from ...ir.graph import Value
 from ...ir.types import BOOL, is_complex
 from .. import errors
-from ..core import EagerBuilder, Tracer, as_value, concrete, require_trace, weak_kind, wrap
+from ..core import Tracer, as_value, concrete, weak_kind, wrap
 from ..errors import complain
 from ..promotion import DType, Kind, canonical, kind_of, result_dtype, same_kind
 from ..source import user_line
+from ..trace import EagerBuilder, require_trace
 from .table import refuse_complex
 
 

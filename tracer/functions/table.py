@@ -27,9 +27,10 @@ from ...ir.graph import Graph
 from ...ir.opdef import GraphError
 from ...ir.types import is_complex
 from .. import errors
-from ..core import Trace, Tracer, concrete, current_trace, refuse_leaked, tracing
+from ..core import Tracer, concrete, refuse_leaked
 from ..errors import JitneyError, complain
 from ..source import source_text, user_line
+from ..trace import Trace, current_trace, tracing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
