@@ -23,11 +23,12 @@ from . import (  # noqa: F401  (imported for the lowerings that they register)
     lower_updates,
     lower_windows,
 )
+from .context import Context
 from .giving import place, settle
 from .index import contiguous_strides
 from .kernel import Array, Kernel
 from .llvm.entry import EntryEmitter
-from .lower import Context, lower
+from .lower import lower
 from .memory import plan
 from .module import Given, KernelReport, NativeModule
 from .scalar_code import operations

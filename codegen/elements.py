@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..ir.types import I64
+from .folds import fold
 from .index import Index
 from .math import EXPANSIONS
-from .pointwise import IndexTuple, fold, index_value
+from .pointwise import IndexTuple, index_value
 from .scalar import DType, Expr, Unique, const, convert, eq, ne, select, var
 
 Elements = np.ndarray[Any, Any]  # of Exprs, in the shape of the value

@@ -19,55 +19,19 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..ir.graph import Graph, Op, Value
-from ..ir.types import BOOL, I64, TOKEN, TensorType, dtype_name
+from ..ir.types import BOOL, I64, TOKEN, TensorType
+from .context import Context
 from .fusion import fuse
 from .index import Index, Var, contiguous_strides, linear, of_var
 from .kernel import Array, Stage
-from .module import CallbackSite, CopySite, ErrorSite
 from .pointwise import EXPENSIVE, FEW, INLINE, Pointwise, checked, index_value, op_cost, reshaped
 from .rowblocks import row_blocks
 from .steps import Program
-from .target import Target
 
 SHORT_ROW = 16  # columns of a table that loops run down rather than along
 REPEATED = 16  # reads of an element from which a copy in another order is cheap
 MAX_INLINE = 64  # ops inlined into one expression before it is cut
-
-
-class Context:
-    """What the lowerings of a graph and of its regions share: the machine, error sites."""
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.errors: list[ErrorSite] = []
-        self.callbacks: list[CallbackSite] = []
-        self.constants: dict[int, Array] = {}
-        self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
-        self.filled: set[Array] = set()  # buffers of carries that start with the initial value
-
-    def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
-        """A new error site, whose message shows `values`; returns its number, counted from 1."""
-        names = tuple(dtype_name(v.dtype) for v in values)
-        self.errors.append(ErrorSite(kind, message, op.loc, names))
-        return len(self.errors)
-
-    def callback(self, op: Op) -> int:
-        """A new place where native code calls Python; returns its number."""
-        types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
-        function = op.attrs["function"]
-        self.callbacks.append(CallbackSite(function, types, function.results))
-        return len(self.callbacks) - 1
-
-    def constant(self, value: np.ndarray[Any, Any]) -> Array:
-        found = self.constants.get(id(value))
-        if found is None:
-            data = np.asarray(value, order="C")
-            found = Array(data.shape, data.dtype, "const", data=data, name="const")
-            self.constants[id(value)] = found
-        return found
 
 
 def lower(
@@ -118,9 +82,8 @@ class Lowering:
         self.borrowed = {a for a in params if a is not None and a not in expendable}
         self.users = graph.users()
         self.target_of: dict[Value, Array] = {}
-        self.other_target_of: dict[
-            Value, Array
-        ] = {}  # of outputs that had better stay where they are
+        # of outputs that had better stay where they are
+        self.other_target_of: dict[Value, Array] = {}
         for value, target, stays in zip(graph.outputs, targets, stay, strict=True):
             if target is not None and value.op is not None:
                 where = self.target_of if stays is None else self.other_target_of

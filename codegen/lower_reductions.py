@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..ir.graph import Op, Value
+from .folds import FOLDS, IDENTITIES
 from .index import Index, Var, linear, of_var
 from .kernel import Access, Array, Stage
 from .lower import MAX_INLINE, Lowering, indices, lowering, variables
 from .lower_chunks import CHUNK, reduce_by_chunks, reduce_to, scan_by_chunks, search_by_chunks
-from .pointwise import FOLDS, IDENTITIES
 from .scalar import const
 
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}

@@ -7,13 +7,14 @@ overwrite is copied first. Which of the two is decided here, once, from the uses
 from __future__ import annotations
 
 from ..ir.graph import Op, Value
+from .folds import COMBINE
 from .index import Var, of_var
 from .kernel import Array, Stage, identity
 from .lower import Lowering, indices, lowering, variables
 from .math import EXPANSIONS
 from .module import CopySite
 from .one_hot import one_hot_axis
-from .pointwise import COMBINE, IndexTuple, gathered, window_starts
+from .pointwise import IndexTuple, gathered, window_starts
 from .scalar import const
 
 SHARED_UPDATES = 1 << 16  # from which updates are shared among threads

@@ -10,9 +10,10 @@ this form where x is not in memory yet.
 from __future__ import annotations
 
 from ..ir.graph import Op, Value
+from .folds import COMBINE
 from .index import ZERO, Index
 from .math import EXPANSIONS
-from .pointwise import COMBINE, RULES, IndexTuple, Pointwise, checked, index_value
+from .pointwise import RULES, IndexTuple, Pointwise, checked, index_value
 from .scalar import Expr, compare, select
 
 

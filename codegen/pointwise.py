@@ -15,15 +15,15 @@ import numpy as np
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I32, I64
+from .folds import FOLDS, fold
 from .functions import UNITS, call
 from .index import ZERO, Data, Index, Var, delinearise, linear, variables
 from .index import contiguous_strides as strides_of
 from .kernel import Access, Array, Bound, Demand
 from .math import EXPANSIONS
-from .scalar import DType, Expr, binary, compare, const, convert, fma, loop, select
+from .scalar import DType, Expr, binary, compare, const, convert, loop, select
 
 IndexTuple = tuple[Index, ...]
-COMBINE = {"add": "add", "multiply": "mul", "min": "minimum", "max": "maximum"}  # of updates
 
 
 def load(access: Access, mask: Expr | None) -> Expr:
@@ -329,44 +329,6 @@ RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "gather": _gather,
     "dynamic_slice": _dynamic_slice,
 }
-
-FOLDS = {
-    "sum": "add",
-    "prod": "mul",
-    "max": "maximum",
-    "min": "minimum",
-    "any": "bitwise_or",
-    "all": "bitwise_and",
-}
-CHAIN = 4  # multiply-adds that wait for each other
-IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
-
-
-def fold(name: str, values: list[Expr], dtype: DType) -> Expr:
-    """A reduction as a balanced tree; a sum starts from 0, as NumPy's, so that it is never -0.
-
-    Sums of products are short chains of multiply-adds: they round once where the loops of a reduction
-    would round twice.
-    """
-    if not values:
-        return const(IDENTITIES[name], dtype)
-    function = EXPANSIONS[FOLDS[name]]
-    if name == "sum" and dtype.kind == "f":
-        if all(v.op == "mul" for v in values):
-            values = [_chain(values[k : k + CHAIN]) for k in range(0, len(values), CHAIN)]
-        else:
-            values = [values[0] + 0.0, *values[1:]]
-    while len(values) > 1:
-        halves = [function(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
-        values = [*halves, *values[len(halves) * 2 :]]
-    return values[0]
-
-
-def _chain(products: list[Expr]) -> Expr:
-    total = const(0, products[0].dtype)
-    for a, b in (v.args for v in products):
-        total = fma(a, b, total)
-    return total
 
 
 def _few(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:

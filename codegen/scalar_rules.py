@@ -9,9 +9,10 @@ import numpy as np
 from ..ir.graph import Op
 from . import elements
 from .elements import RUNNING, Elements, along_last, at, reached
+from .folds import COMBINE, FOLDS, fold
 from .index import Index
 from .math import EXPANSIONS
-from .pointwise import COMBINE, FOLDS, IndexTuple, fold, gathered, window_starts
+from .pointwise import IndexTuple, gathered, window_starts
 from .scalar import const, select
 from .scalar_builder import SMALL, ScalarBuilder, Stored, Unfit, rule
 from .scalar_code import Require

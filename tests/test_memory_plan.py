@@ -21,9 +21,10 @@ from test_index import value
 from test_native_graphs import UPDATING
 
 import jitney.codegen.compile  # noqa: F401  (registers the lowerings)
+from jitney.codegen.context import Context
 from jitney.codegen.index import Data, Div, Index
 from jitney.codegen.kernel import Array, Kernel, Stage
-from jitney.codegen.lower import Context, lower
+from jitney.codegen.lower import lower
 from jitney.codegen.memory import ALIGN, plan
 from jitney.codegen.steps import Branch, Carry, Loop, Program, Scan, direct, steps_within, touched
 from jitney.codegen.target import Target

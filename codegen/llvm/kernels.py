@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from ..folds import COMBINE
 from ..index import Index, Var, of_var
 from ..kernel import Array, Kernel, Nest, Stage
 from ..math import EXPANSIONS
-from ..pointwise import COMBINE
 from ..scalar import Expr
 from ..schedule import Loops, Schedule
 from ..signature import Signature

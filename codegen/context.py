@@ -1,0 +1,47 @@
+"""What the lowerings of a graph and of its regions share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Op, Value
+from ..ir.types import TensorType, dtype_name
+from .kernel import Array
+from .module import CallbackSite, CopySite, ErrorSite
+from .target import Target
+
+
+class Context:
+    """The machine, and the sites, constants and buffers that all programs of a module count."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.errors: list[ErrorSite] = []
+        self.callbacks: list[CallbackSite] = []
+        self.constants: dict[int, Array] = {}
+        self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
+        self.filled: set[Array] = set()  # buffers of carries that start with the initial value
+
+    def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
+        """A new error site, whose message shows `values`; returns its number, counted from 1."""
+        names = tuple(dtype_name(v.dtype) for v in values)
+        self.errors.append(ErrorSite(kind, message, op.loc, names))
+        return len(self.errors)
+
+    def callback(self, op: Op) -> int:
+        """A new place where native code calls Python; returns its number."""
+        types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
+        function = op.attrs["function"]
+        self.callbacks.append(CallbackSite(function, types, function.results))
+        return len(self.callbacks) - 1
+
+    def constant(self, value: np.ndarray[Any, Any]) -> Array:
+        found = self.constants.get(id(value))
+        if found is None:
+            data = np.asarray(value, order="C")
+            found = Array(data.shape, data.dtype, "const", data=data, name="const")
+            self.constants[id(value)] = found
+        return found
