@@ -28,7 +28,7 @@ from .math import EXPANSIONS
 from .pointwise import INLINE, op_cost
 from .scalar import Expr
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
-from .scalar_code import Block, Choose, Repeat, Write
+from .scalar_code import Choose, Repeat
 from .scalar_rules import WRITES
 from .steps import Copy, ScalarCode
 
@@ -119,8 +119,6 @@ def _emit(c: ScalarBuilder, op: Op, work: int) -> None:
 
 @rule("while", "scan")
 def _nested(c: ScalarBuilder, op: Op) -> None:
-    if op.name == "scan" and any(x in c.p.known for x in op.operands[_carries(op)[1] :]):
-        raise Unfit  # its slices would be those of memory that the loop around it writes in each turn
     for value, held in zip(op.results, _loop(c, op), strict=True):
         c.bind(value, held)
 
@@ -139,7 +137,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         if isinstance(held, Stored) and (not held.owned or arrays.count(held.array) > 1):
             raise Unfit
     consts = [replace(h, owned=False) if isinstance(h, Stored) else h for h in consts]
-    carried = [variables(h) if isinstance(h, np.ndarray) else h for h in init]
+    carried = _renewed(c, [variables(h) if isinstance(h, np.ndarray) else h for h in init])
     body = op.regions[-1]
     counter, xs, ys = None, [], []
     if op.name == "scan":
@@ -152,34 +150,38 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         for result in op.results[carries:]:
             whole = c.low.array_for(result) if top else Array(result.shape, result.dtype)
             ys.append(whole)
-    before = dict(c.latest)
-    outer = c.inside()
     test, condition = None, None
     if op.name == "while":
-        (flag,) = c.region(op.regions[0], [*consts, *carried])
+        with c.inside() as test:
+            (flag,) = c.region(op.regions[0], [*consts, *carried])
         assert isinstance(flag, np.ndarray)
-        test, condition = c.block, pick(flag, ())
-        c.block = Block()
-    for x in xs:
-        if isinstance(x, np.ndarray):
-            c.let(x)
-    out = c.region(body, [*consts, *carried, *xs])
-    for now, held in zip(carried, out, strict=False):
-        if type(now) is not type(held) or (
-            isinstance(now, Stored) and isinstance(held, Stored) and now.array is not held.array
-        ):
-            raise Unfit
-    for whole, y in zip(ys, out[carries:], strict=True):
-        if not isinstance(y, np.ndarray):
-            raise Unfit
-        c.write(whole, (trip,), y)
-    inner, c.block = c.block, outer
-    for array in c.latest:
-        c.p.forget(array)
-    c.latest.update(before)
+        condition = pick(flag, ())
+    with c.inside() as inner:
+        for x in xs:
+            if isinstance(x, np.ndarray):
+                c.let(x)
+        out = c.region(body, [*consts, *carried, *xs])
+        for whole, y in zip(ys, out[carries:], strict=True):
+            if not isinstance(y, np.ndarray):
+                raise Unfit
+            c.write(whole, (trip,), y)
+    if any(not _same_place(a, b) for a, b in zip(carried, out, strict=False)):
+        raise Unfit
     flat = (_flat(carried), _flat(init), inner, _flat(out[:carries]), counter, test, condition)
     c.block.statements.append(Repeat(*flat))
-    return [*carried, *(Stored(whole) for whole in ys)]
+    return [*_renewed(c, carried), *(Stored(whole) for whole in ys)]
+
+
+def _renewed(c: ScalarBuilder, carries: Sequence[Held]) -> list[Held]:
+    """Carries where a trip begins, or after the last: trips have written their memory since."""
+    return [c.renew(held) if isinstance(held, Stored) else held for held in carries]
+
+
+def _same_place(a: Held, b: Held) -> bool:
+    """Whether two versions of a value are in the same memory, or both in variables."""
+    if isinstance(a, Stored) and isinstance(b, Stored):
+        return a.array is b.array and a.prefix == b.prefix and a.owned == b.owned
+    return type(a) is type(b)
 
 
 def _home(c: ScalarBuilder, value: Value, result: Value) -> Held:
@@ -189,8 +191,7 @@ def _home(c: ScalarBuilder, value: Value, result: Value) -> Held:
         return held
     array = c.low.array_for(result)
     c.copies.append((value, array))
-    c.latest[array] = result
-    return Stored(array, (), True)
+    return c.renew(Stored(array, owned=True))
 
 
 def _slice(c: ScalarBuilder, x: Value, whole: Stored | None, trip: Index) -> Held:
@@ -210,20 +211,19 @@ def _slice(c: ScalarBuilder, x: Value, whole: Stored | None, trip: Index) -> Hel
 
 def _stacked(c: ScalarBuilder, x: Value, size: int) -> Stored | None:
     """Where in memory `x` is; None if its slices, of `size` elements, cost nothing to compute."""
-    array = c.low.arrays.get(x)
+    array = c.p.arrays.get(x)
     if array is not None:
         return Stored(array)
     view = c.p.views.get(x)
     if view is not None:
-        if c.latest.get(view.array, x) is not x:
-            raise Unfit
+        c.p.check(view)
         return view
     elements = c.p.known.get(x)
     if elements is not None:
         array = Array(x.shape, x.dtype)
         c.write(array, (), elements)
         return Stored(array)
-    if size <= SMALL and c.low.cost.get(x) == 0:
+    if size <= SMALL and c.p is c.outermost and c.low.cost.get(x) == 0:
         return None
     held = c.get(x)
     if isinstance(held, np.ndarray):
@@ -240,35 +240,31 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
         for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
             c.bind(value, chosen(index, [h for h in parts if isinstance(h, np.ndarray)]))
         return
-    before = dict(c.latest)
-    outer = c.block
+    before = dict(c.versions)
     blocks, outputs = [], []
+    written: set[Array] = set()
     for region in op.regions:
-        c.latest.update(before)
-        c.inside()
-        outputs.append(c.region(region, arguments))
-        blocks.append(c.block)
-    c.block = outer
-    c.latest.update(before)
-    for array in c.latest:
-        c.p.forget(array)
+        with c.inside() as block:
+            outputs.append(c.region(region, arguments))
+        blocks.append(block)
+        written |= {array for array, version in before.items() if c.versions[array] != version}
+        c.rewind(before)
+    for array in written:
+        c.renew(Stored(array))
     values: list[list[Expr]] = [[] for _ in blocks]
     results: list[Expr] = []
-    written = {a for b in blocks for a in _written(b) if a in c.latest}
     for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
-        if isinstance(parts[0], np.ndarray) and all(isinstance(h, np.ndarray) for h in parts):
-            fresh = variables(parts[0])
+        first = parts[0]
+        if any(not _same_place(first, part) for part in parts):
+            raise Unfit
+        if isinstance(first, np.ndarray):
+            fresh = variables(first)
             results += fresh.flat
             for column, part in zip(values, parts, strict=True):
                 column += part.flat
             c.bind(value, fresh)
-        elif isinstance(parts[0], Stored) and all(h == parts[0] for h in parts):
-            written.discard(parts[0].array)
-            c.bind(value, parts[0])
-        elif any(h is not None for h in parts):
-            raise Unfit
-    if written:
-        raise Unfit  # what a branch overwrites, the program still reads
+        elif isinstance(first, Stored):
+            c.bind(value, c.newest(first) if first.array in written else first)
     c.block.statements.append(Choose(index, blocks, values, results))
 
 
@@ -280,13 +276,6 @@ def _carries(op: Op) -> tuple[int, int]:
     """Where a loop's carries start and stop among its operands."""
     first: int = op.attrs["consts"]
     return first, first + op.attrs.get("carries", len(op.operands) - first)
-
-
-def _written(block: Block) -> list[Array]:
-    found = [s.array for s in block.statements if isinstance(s, Write)]
-    for inner in block.inner():
-        found += _written(inner)
-    return found
 
 
 def _cheap(op: Op) -> bool:

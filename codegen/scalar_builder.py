@@ -7,8 +7,10 @@ reads an older one is `Unfit`, and is left to kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -29,14 +31,39 @@ class Unfit(Exception):
     """This loop cannot be scalar code, or should not be."""
 
 
-class _Elements(Pointwise):
-    """Values by element: taken apart (`known`), or in memory from some position on (`views`)."""
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A value in memory, from position `prefix` on. `owned`: may be overwritten when nobody reads it.
 
-    def __init__(self, low: Lowering, latest: dict[Array, Value]) -> None:
+    Memory that is overwritten in place holds one version of its array after the other: this value is
+    there as long as that is `version`.
+    """
+
+    array: Array
+    prefix: IndexTuple = ()
+    owned: bool = False
+    version: int = 0
+
+
+class _Elements(Pointwise):
+    """The values of one copy of a region, by element: taken apart (`known`), or in memory (`views`).
+
+    A region captures nothing, so that its values mean something only here. Graphs may share values, and
+    one graph may be written several times: each time has an `_Elements` of its own.
+    """
+
+    def __init__(self, low: Lowering, versions: Mapping[Array, int]) -> None:
         super().__init__(low.arrays, low.context.site)
-        self.latest = latest
+        self.versions = versions
         self.known: dict[Value, Elements] = {}
         self.views: dict[Value, Stored] = {}
+
+    def within(self, low: Lowering) -> _Elements:
+        """For a region: it knows none of our values, and reads the same memory."""
+        inner = _Elements(low, self.versions)
+        inner.arrays = {}
+        inner.reads, inner.loads, inner.masks = self.reads, self.loads, self.masks
+        return inner
 
     def _build(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr:
         elements = self.known.get(value)
@@ -45,23 +72,18 @@ class _Elements(Pointwise):
         view = self.views.get(value)
         if view is None:
             return super()._build(value, index, mask)
-        if self.latest.get(view.array, value) is not value:
-            raise Unfit  # it has been overwritten by now
+        self.check(view)
         return self.load(view.array, (*view.prefix, *index), mask)
 
+    def check(self, held: Stored) -> None:
+        """Unfit if the memory of a value has been overwritten by now."""
+        if self.versions.get(held.array, held.version) != held.version:
+            raise Unfit
+
     def forget(self, array: Array) -> None:
-        """`array` has been written: what was loaded from it may be old."""
+        """`array` holds something else: what was loaded from it may be old."""
         for key in [k for k in self.loads if k[0] == id(array)]:
             del self.loads[key]
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A value in memory, from position `prefix` on. `owned`: may be overwritten when nobody reads it."""
-
-    array: Array
-    prefix: IndexTuple = ()
-    owned: bool = False
 
 
 Held = Elements | Stored | None  # where a value is; None: an order token is nowhere
@@ -72,21 +94,19 @@ class ScalarBuilder:
 
     def __init__(self, low: Lowering, op: Op) -> None:
         self.low, self.op = low, op
-        self.latest: dict[Array, Value] = {}  # of arrays written in place: the version they hold
-        self.p = _Elements(low, self.latest)
+        self.versions: dict[Array, int] = {}  # that arrays written in place hold
+        self.p = self.outermost = _Elements(low, self.versions)
         self.block = Block()
         self.reads: dict[Array, None] = {}
         self.writes: dict[Array, None] = {}
         self.copies: list[tuple[Value, Array]] = []
-        self._written: set[int] = set()  # regions, by id
+        self._numbers = count(1)
 
     # Where values are.
 
     def bind(self, value: Value, held: Held) -> None:
         if isinstance(held, Stored):
             self.p.views[value] = held
-            if held.array in self.latest:
-                self.latest[held.array] = value
         elif held is not None:
             self.p.known[value] = held
 
@@ -98,10 +118,13 @@ class ScalarBuilder:
             raise Unfit  # a tape
         view = self.p.views.get(value)
         if view is not None and (value.tensor.size > SMALL or view.owned):
+            self.p.check(view)
             return view
         if value.tensor.size <= SMALL:
             return self.elements(value)
-        if value.op is None or value in self.low.arrays or value in self.low.inlined:
+        if self.p is self.outermost and (
+            value.op is None or value in self.low.arrays or value in self.low.inlined
+        ):
             return Stored(self.low.materialise(value))
         raise Unfit
 
@@ -115,8 +138,7 @@ class ScalarBuilder:
             for place in np.ndindex(*value.shape):
                 found[place] = self.p.at(value, at(place))
             self.let(found)
-            if value not in self.p.views:
-                self.p.known[value] = found
+            self.p.known[value] = found
         return found
 
     def scalar(self, value: Value) -> Expr:
@@ -134,7 +156,6 @@ class ScalarBuilder:
     def put(self, array: Array, index: IndexTuple, value: Expr) -> None:
         self.block.statements.append(Write(array, index, value))
         self.writes[array] = None
-        self.p.forget(array)
 
     def result(self, op: Op, found: Elements) -> None:
         self.let(found)
@@ -143,30 +164,42 @@ class ScalarBuilder:
     # Regions.
 
     def region(self, graph: Graph, arguments: Sequence[Held]) -> list[Held]:
-        if id(graph) in self._written:
-            self._forget(graph)  # two ops share it (an unrolled `cond`): its values are others now
-        self._written.add(id(graph))
+        """Write what a region computes; gives where its outputs are."""
+        outer, self.p = self.p, self.p.within(self.low)
         for param, held in zip(graph.params, arguments, strict=True):
             self.bind(param, held)
         for op in graph.ops:
             self._op(op)
-        return [self.get(v) for v in graph.outputs]
+        outputs = [self.get(v) for v in graph.outputs]
+        self.p = outer
+        return outputs
 
-    def _forget(self, graph: Graph) -> None:
-        """Drop what is known of the values of a region, as it was written for other arguments."""
-        values = {*graph.params, *(v for op in graph.ops for v in op.results)}
-        for value in values:
-            self.p.known.pop(value, None)
-            self.p.views.pop(value, None)
-        for key in [key for key in self.p.memo if key[0] in values]:
-            del self.p.memo[key]
-
-    def inside(self) -> Block:
-        """Begin an inner block: what was loaded from arrays that change is forgotten."""
+    @contextmanager
+    def inside(self) -> Iterator[Block]:
+        """An inner block, which the statements made meanwhile go to."""
         outer, self.block = self.block, Block()
-        for array in self.latest:
-            self.p.forget(array)
-        return outer
+        yield self.block
+        self.block = outer
+
+    # Versions.
+
+    def renew(self, held: Stored) -> Stored:
+        """The memory of `held` holds a new version from here on: the value that is there now."""
+        self._hold(held.array, next(self._numbers))
+        return self.newest(held)
+
+    def newest(self, held: Stored) -> Stored:
+        return replace(held, version=self.versions[held.array])
+
+    def rewind(self, versions: Mapping[Array, int]) -> None:
+        """Go back to where arrays held these versions, to write another branch."""
+        for array, version in versions.items():
+            if self.versions[array] != version:
+                self._hold(array, version)
+
+    def _hold(self, array: Array, version: int) -> None:
+        self.versions[array] = version
+        self.p.forget(array)
 
     def _op(self, op: Op) -> None:
         rule = RULES.get(op.name)

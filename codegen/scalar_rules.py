@@ -88,7 +88,7 @@ def _write(c: ScalarBuilder, op: Op) -> None:
         assert held is not None
         c.result(op, _replaced(c, op, held, new))
         return
-    if not held.owned or c.latest[held.array] is not base:
+    if not held.owned:
         raise Unfit
     combine = COMBINE.get(op.attrs.get("combine", "set"))
     for place in np.ndindex(*new.shape):
@@ -97,6 +97,7 @@ def _write(c: ScalarBuilder, op: Op) -> None:
         if combine is not None:
             value = EXPANSIONS[combine](c.p.load(held.array, index, None), value)
         c.put(held.array, index, value)
+        held = c.renew(held)
     c.bind(op.result, held)
 
 
