@@ -13,52 +13,26 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Graph, Value
-from ..ir.opdef import OpDef
 from ..ir.ops.custom import CUSTOM_JVP, CUSTOM_VJP
 from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
-from .application import Application, apply, is_array, spec_of
+from .application import is_array, spec_of
 from .core import Tracer, as_value, wrap
+from .custom_call import CustomCall, after, pending_derivatives
 from .custom_rules import checked_cotangents, checked_tangents, refuse_rule, shown
 from .differentiable import check_callable, function_name
 from .errors import complain
 from .regions import Region, trace_region
-from .source import user_line
-from .trace import EagerBuilder, current_trace, require_trace
+from .trace import EagerBuilder, current_trace
 from .tracing import Result, Spec
 
 Function = Callable[..., Any]
-
-_DERIVATIVES = frozenset({"grad", "vjp", "jvp", "linearize", "linear_transpose"})
-_spent: ContextVar[int] = ContextVar("jitney_derivatives_spent", default=0)
-
-
-def pending_derivatives() -> int:
-    """How many derivatives will be taken of what is traced now."""
-    trace, count = current_trace(), 0
-    while trace is not None:
-        count += trace.what in _DERIVATIVES
-        trace = trace.parent
-    return max(count - _spent.get(), 0)
-
-
-@contextmanager
-def _after(derivatives: int) -> Iterator[None]:
-    """What is traced here comes into being by so many derivatives: fewer of it are to come."""
-    reset = _spent.set(_spent.get() + derivatives)
-    try:
-        yield
-    finally:
-        _spent.reset(reset)
 
 
 class _Custom:
@@ -131,81 +105,6 @@ class _Custom:
         return args
 
 
-class _Call:
-    """The arguments of one traced call: those with derivatives, the others, and their leaves."""
-
-    def __init__(self, custom: _Custom, args: tuple[Any, ...]) -> None:
-        fixed = custom.nondiff_argnums
-        self.name = function_name(custom.fun)
-        self.args = args
-        self.fixed = [args[i] for i in fixed]
-        self.moving = [i for i in range(len(args)) if i not in fixed]
-        self.primals = tuple(args[i] for i in self.moving)
-        self.leaves, self.tree = pytree.flatten(self.primals)
-        self.traced = [is_array(leaf) for leaf in self.leaves]
-        self.inputs = [as_value(x) for x, t in zip(self.leaves, self.traced, strict=True) if t]
-
-    def floats(self) -> list[int]:
-        """The leaves with a derivative."""
-        return [
-            i
-            for i, (leaf, t) in enumerate(zip(self.leaves, self.traced, strict=True))
-            if t and is_inexact(leaf.dtype)
-        ]
-
-    def run(self, function: Function) -> tuple[Application, list[Value]]:
-        """`function(*args)` as a part of the current trace, and the values of its results."""
-
-        def positional(*primals: Any) -> Any:
-            full = list(self.args)
-            for i, primal in zip(self.moving, primals, strict=True):
-                full[i] = primal
-            return function(*full)
-
-        tree = pytree.flatten((self.primals, {}))[1]
-        nothing = [False] * len(self.leaves)
-        application = apply(
-            positional,
-            self.leaves,
-            tree,
-            self.traced,
-            nothing,
-            what=f"a call of {self.name}",
-            detached=not pending_derivatives(),
-        )
-        results = application.results
-        application.adopt(application.over(results), results, [])
-        found = application.read([application.output(r) for r in results])
-        return application, [as_value(v) if not isinstance(v, Value) else v for v in found]
-
-    def closed(self, application: Application) -> list[Value]:
-        """The floats that the call closes over."""
-        outer = [capture.outer for capture in application.traced.captures]
-        floats = [v for v in outer if isinstance(v, Value) and isinstance(v.type, TensorType)]
-        return [v for v in dict.fromkeys(floats) if is_inexact(v.dtype)]
-
-    def append(
-        self,
-        definition: OpDef,
-        raw: Sequence[Value],
-        results: Sequence[Result],
-        closed: Sequence[Value],
-        rest: Sequence[Value],
-        rule: Graph,
-    ) -> list[Any]:
-        """The op that stands for the call; its results as tracers."""
-        attrs = {
-            "inputs": len(self.inputs),
-            "outputs": len(raw),
-            "closed": len(closed),
-            "name": self.name,
-        }
-        builder = require_trace().builder
-        with builder.at(user_line(3)):
-            op = builder.append(definition, [*self.inputs, *raw, *closed, *rest], attrs, [rule])
-        return [wrap(v, r.weak, scalar=r.scalar) for v, r in zip(op.results, results, strict=True)]
-
-
 class custom_vjp(_Custom):
     """A function with a reverse-mode derivative of the user's own.
 
@@ -249,9 +148,9 @@ class custom_vjp(_Custom):
 
     def _traced(self, args: tuple[Any, ...]) -> Any:
         assert self.fwd is not None and self.bwd is not None
-        call = _Call(self, args)
+        call = CustomCall(self.fun, self.nondiff_argnums, args)
         pair = _Pair(self.fwd, self.fun)
-        with _after(1):
+        with after(1):
             application, values = call.run(pair.call)
             results = application.results
             count = pair.out_tree.num_leaves
@@ -276,7 +175,7 @@ class custom_vjp(_Custom):
 
     def _backward(
         self,
-        call: _Call,
+        call: CustomCall,
         pair: _Pair,
         outs: Sequence[TensorType],
         results: Sequence[Result],
@@ -367,12 +266,12 @@ class custom_jvp(_Custom):
         return self.jvp is not None
 
     def _traced(self, args: tuple[Any, ...]) -> Any:
-        call = _Call(self, args)
-        with _after(pending_derivatives()):  # they all go through the rule
+        call = CustomCall(self.fun, self.nondiff_argnums, args)
+        with after(pending_derivatives()):  # they all go through the rule
             application, values = call.run(self.fun)
         out_tree = application.traced.out_tree
         outs = [v.tensor for v in values]
-        with _after(1):
+        with after(1):
             region = self._forward(call, out_tree, outs)
         captured = list(dict.fromkeys(region.captured))
         wanted = [t for t in outs if is_inexact(t.dtype)]
@@ -382,7 +281,9 @@ class custom_jvp(_Custom):
         )
         return pytree.unflatten(out_tree, found)
 
-    def _forward(self, call: _Call, out_tree: pytree.TreeDef, outs: Sequence[TensorType]) -> Region:
+    def _forward(
+        self, call: CustomCall, out_tree: pytree.TreeDef, outs: Sequence[TensorType]
+    ) -> Region:
         """The rule as a region of (inputs..., tangents of float inputs...)."""
         jvp = self.jvp
         assert jvp is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
 from .application import is_inexact_leaf
 from .core import Tracer, as_value, wrap
+from .custom_call import CustomCall
 from .differentiable import function_name
 from .regions import show_tree
 from .trace import require_trace
@@ -23,18 +24,7 @@ from .trace import require_trace
 Function = Callable[..., Any]
 
 
-class Call(Protocol):
-    """A call of a function with a rule: the arguments with derivatives and their leaves."""
-
-    name: str
-    moving: list[int]
-    primals: tuple[Any, ...]
-    leaves: list[Any]
-
-    def floats(self) -> list[int]: ...
-
-
-def checked_cotangents(found: Any, call: Call, rule: Function) -> list[Any]:
+def checked_cotangents(found: Any, call: CustomCall, rule: Function) -> list[Any]:
     """What a backward rule gave, checked: one array per leaf with a derivative."""
     name = f"{function_name(rule)}, the backward rule of {call.name},"
     if not isinstance(found, (tuple, list)) or len(found) != len(call.primals):
@@ -69,7 +59,7 @@ def checked_tangents(
     found: Any,
     out_tree: pytree.TreeDef,
     outs: Sequence[TensorType],
-    call: Call,
+    call: CustomCall,
     rule: Function,
 ) -> list[Any]:
     """What a tangent rule gave, checked: one array per float result."""

@@ -12,7 +12,7 @@ from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
 from .application import is_array, spec_of
 from .core import Tracer, as_value, emit, wrap
-from .custom import pending_derivatives
+from .custom_call import pending_derivatives
 from .differentiable import check_callable, function_name
 from .effects import advance, order_token
 from .errors import complain

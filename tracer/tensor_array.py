@@ -11,7 +11,17 @@ import optree
 
 from . import errors, pytree
 from .core import Tracer, as_value, weak_kind, wrap
-from .effects import check
+from .element_states import (
+    CLEARED,
+    TWICE,
+    UNREAD,
+    UNWRITTEN,
+    WRITTEN,
+    marked,
+    require_all,
+    require_range,
+    require_state,
+)
 from .elements import (
     in_graph,
     index_of,
@@ -28,11 +38,6 @@ from .functions.common import array as as_tracer
 from .promotion import canonical
 from .regions import fits
 from .trace import Array, current_trace
-
-_UNWRITTEN, _WRITTEN, _CLEARED = 0, 1, 2
-_TWICE = "TensorArray: element {0} was written before; each element can be written once"
-_UNREAD = "TensorArray: element {0} cannot be read: it has not been written"
-_RANGE = "TensorArray: index {0} is out of range for size "
 
 
 class TensorArray:
@@ -60,7 +65,7 @@ class TensorArray:
         "_size", "_buffer", "_state", "_claimed",
     )  # fmt: skip
     # _buffer: (size, *element_shape), or None while the element shape is not known
-    # _state: int8 per element. An ndarray wherever it is known, so that errors come while tracing
+    # _state: int8 per element, see `element_states`
     # _claimed: outside of tracing, the elements of an ndarray _buffer that some handle has written;
     #           handles share a buffer as long as each writes to elements of its own
 
@@ -105,9 +110,9 @@ class TensorArray:
         at = index_of(index)
         if isinstance(at, int):
             new._reach(at + 1)
-        new._check_range(at)
-        new._check_state(at, _UNWRITTEN, _TWICE)
-        new._set_state(at, _WRITTEN)
+        require_range(at, new._size, new)
+        require_state(new._state, at, UNWRITTEN, TWICE)
+        new._state = marked(new._state, at, WRITTEN)
         new._put(at, value)
         return new
 
@@ -115,11 +120,11 @@ class TensorArray:
         """Element `index`, which was written."""
         self._require_elements()
         at = index_of(index)
-        self._check_range(at)
-        self._check_state(at, _WRITTEN, _UNREAD)
+        require_range(at, self._size, self)
+        require_state(self._state, at, WRITTEN, UNREAD)
         value = self._get(at)
         if self.clear_after_read:
-            self._set_state(at, _CLEARED)
+            self._state = marked(self._state, at, CLEARED)
         return value
 
     # All elements, or several.
@@ -127,9 +132,9 @@ class TensorArray:
     def stack(self, fill_value: Any = None) -> Any:
         """All elements along a new axis 0. Unwritten ones are `fill_value`, or without it an error."""
         self._require_elements()
-        missing = self._known_state() != _WRITTEN
+        missing = known(self._state) != WRITTEN
         if fill_value is None:
-            self._check_all(~missing, _UNREAD)
+            require_all(~missing, self._state, UNREAD)
         result = (
             wrap(as_value(self._buffer), scalar=False) if tracing_now() else self._buffer.copy()
         )
@@ -138,7 +143,7 @@ class TensorArray:
             missing = missing.reshape((-1,) + (1,) * (result.ndim - 1))
             result = np.where(missing, fill, result)
         if self.clear_after_read:
-            self._state = np.full(self._size, _CLEARED, np.int8)
+            self._state = np.full(self._size, CLEARED, np.int8)
         return result
 
     def concat(self) -> Any:
@@ -172,14 +177,14 @@ class TensorArray:
         """The elements with these indices (a sequence or 1-d array), along a new axis 0."""
         self._require_elements()
         at = indices_of(indices)
-        self._check_range(at)
-        state = self._known_state()
+        require_range(at, self._size, self)
+        state = known(self._state)
         traced = isinstance(at, Tracer) or isinstance(state, Tracer)
         state = take(state, at) if traced else state[at]
-        self._check_all(state == _WRITTEN, _UNREAD, at)
+        require_all(state == WRITTEN, self._state, UNREAD, at)
         result = take(self._buffer, at) if tracing_now() else self._buffer[at]
         if self.clear_after_read:
-            self._set_state(at, _CLEARED)
+            self._state = marked(self._state, at, CLEARED)
         return result
 
     def scatter(self, indices: Any, value: Any) -> TensorArray:
@@ -197,14 +202,14 @@ class TensorArray:
         new._expect(value.shape[1:], "value[k]")
         if isinstance(at, np.ndarray) and at.size:
             new._reach(int(at.max()) + 1)
-        new._check_range(at)
-        before = (new._known_state() != _UNWRITTEN).astype(np.int64)
+        require_range(at, new._size, new)
+        before = (known(new._state) != UNWRITTEN).astype(np.int64)
         if isinstance(at, Tracer) or isinstance(before, Tracer):
             times = put_at(before, at, np.ones(at.shape, np.int64), "add")
         else:
             times = before + np.bincount(at, minlength=new._size)
-        new._check_all(times <= 1, _TWICE)
-        new._set_state(at, _WRITTEN)
+        require_all(times <= 1, new._state, TWICE)
+        new._state = marked(new._state, at, WRITTEN)
         new._put(at, value)
         return new
 
@@ -284,56 +289,6 @@ class TensorArray:
         )
         self._size, self._claimed = size, None
 
-    def _check_range(self, at: Any) -> None:
-        size = self._size
-        if isinstance(at, Tracer):
-            inside, message = (at >= 0) & (at < size), _RANGE + str(size)
-            if at.shape:
-                self._check_all(inside, message, at)
-            else:
-                check(inside, message, at)
-            return
-        wrong = [i for i in np.reshape(at, -1).tolist() if not 0 <= i < size]
-        if wrong:
-            complain(
-                errors.BoundsError,
-                _RANGE.format(wrong[0]) + str(size),
-                "make it longer, or let it grow outside of jit: dynamic_size=True."
-                if wrong[0] >= 0
-                else "indices of a TensorArray count from 0 up.",
-                operands={"TensorArray": self},
-            )
-
-    def _check_state(self, at: Any, wanted: int, message: str) -> None:
-        state = self._known_state()
-        if isinstance(at, Tracer) or isinstance(state, Tracer):
-            check(take(state, at) == wanted, message, at)
-        elif state[at] != wanted:
-            _refuse_state(message, at, int(state[at]))
-
-    def _check_all(self, good: Any, message: str, indices: Any = None) -> None:
-        """All of the 1-d `good` hold; else the message names the first index for which it does not."""
-        if isinstance(good, Tracer):
-            if good.shape != (0,):
-                first = np.argmin(good)
-                check(np.all(good), message, first if indices is None else take(indices, first))
-        elif not good.all():
-            worst = int(np.argmin(good))
-            at = worst if indices is None else int(indices[worst])
-            _refuse_state(message, at, int(self._known_state()[at]))
-
-    def _known_state(self) -> Any:
-        """The state per element: an ndarray where it is known, otherwise a tracer."""
-        return known(self._state)
-
-    def _set_state(self, at: Any, new: int) -> None:
-        state = self._known_state()
-        if isinstance(at, Tracer) or isinstance(state, Tracer):
-            self._state = put_at(state, at, np.full(np.shape(at), new, np.int8), "set")
-        else:
-            self._state = state.copy()
-            self._state[at] = new
-
     def _put(self, at: Any, value: Any) -> None:
         if tracing_now():
             self._buffer = put_at(self._buffer, at, value, "set")
@@ -341,7 +296,7 @@ class TensorArray:
             return
         if self._claimed is None or np.any(self._claimed[at]):
             self._buffer = self._buffer.copy()
-            self._claimed = self._state != _UNWRITTEN
+            self._claimed = self._state != UNWRITTEN
         self._buffer[at] = value
         self._claimed[at] = True
 
@@ -400,19 +355,6 @@ def _refuse_growth() -> NoReturn:
         "when a function is compiled",
         "give the largest size that can occur, jt.TensorArray(dtype, size=n); what stays unwritten "
         "can be filled: ta.stack(fill_value=0).",
-    )
-
-
-def _refuse_state(message: str, index: int, state: int) -> NoReturn:
-    text = message.format(index)
-    if state == _CLEARED and message is _UNREAD:
-        text = f"TensorArray: element {index} was read before, and clear_after_read=True"
-    complain(
-        errors.TensorArrayError,
-        text,
-        "write it first; what stays unwritten can be filled: ta.stack(fill_value=0)."
-        if message is _UNREAD
-        else "use another index, or another TensorArray: `ta = ta.write(i, value)` gives a new one.",
     )
 
 

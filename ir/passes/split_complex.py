@@ -23,14 +23,15 @@ import numpy as np
 
 from ..build import Builder
 from ..complex_math import FUNCTIONS, Z, integer_power
+from ..complex_order import extremum_place, sorted_order
 from ..graph import Graph, Op, Value
 from ..ops.callbacks import PythonFunction
 from ..ops.indexing import take_along
-from ..ops.reductions import multiply_tree, restore
+from ..ops.reductions import multiply_tree
 from ..ops.scans import doubling_products
 from ..ops.term import Term
 from ..ops.window_reductions import multiply_taps
-from ..types import I8, I64, TensorType, Type, complex_dtype, is_complex, real_dtype
+from ..types import I64, TensorType, Type, complex_dtype, is_complex, real_dtype
 from .inline_calls import inline_calls
 from .rewrite import uniform
 
@@ -256,34 +257,14 @@ def _bilinear(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     return s.b.sub(product(a, c), product(b, d)), s.b.add(product(a, d), product(b, c))
 
 
-# Order: the real part decides, then the imaginary part; a NaN in any part is beyond all numbers.
-
-
-def _position(s: Splitter, pair: Pair, axis: int, largest: bool) -> Value:
-    """Along `axis`, where the first extremum is, or the first NaN."""
-    re, im = s.terms(pair)
-    reduction, none = ("max", -np.inf) if largest else ("min", np.inf)
-
-    def extremum(x: Term, among: Term) -> Term:
-        kept = s.b.select(among.value, x.value, s.b.full_like(x.value, none))
-        found = s.b.op(reduction, kept, axes=(axis,))
-        return Term(s.b, restore(s.b, found, x.value.shape, (axis,)))
-
-    nan = re.isnan() | im.isnan()
-    first = nan.invert() & re.eq(extremum(re, nan.invert()))
-    best = first & im.eq(extremum(im, first))
-    any_nan = Term(
-        s.b, restore(s.b, s.b.op("any", nan.value, axes=(axis,)), re.value.shape, (axis,))
-    )
-    place: Value = s.b.argmax(((any_nan & nan) | (any_nan.invert() & best)).value, axis=axis)
-    return place
+# What goes by the order of complex numbers
 
 
 @_rule("argmax", "argmin")
 def _argextremum(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     (pair,) = operands
     assert isinstance(pair, tuple)
-    return _position(s, pair, op.attrs["axis"], op.name == "argmax")
+    return extremum_place(s.b, pair, op.attrs["axis"], op.name == "argmax")
 
 
 @_rule("max", "min")
@@ -296,25 +277,10 @@ def _extremum(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     if not axes or outer == 0:
         return tuple(s.b.reshape(v, shape=op.result.shape) for v in pair)
     re, im = (s.b.reshape(s.b.transpose(v, perm=(*kept, *axes)), shape=(outer, n)) for v in pair)
-    place = _position(s, (re, im), 1, op.name == "max")
+    place = extremum_place(s.b, (re, im), 1, op.name == "max")
     row = s.b.iota(shape=(outer,), dtype=I64, axis=0)
     found = (s.b.gather(v, row, place, axes=(0, 1), mode="clip") for v in (re, im))
     return tuple(s.b.reshape(v, shape=op.result.shape) for v in found)
-
-
-def _order(s: Splitter, pair: Pair, axis: int) -> Value:
-    """The stable order: by what is NaN, then by the real, then by the imaginary part."""
-    b = s.b
-    re, im = pair
-    nans = b.add(
-        b.mul(b.convert(b.isnan(re), dtype=I8), b.full(re.shape, 2, I8)),
-        b.convert(b.isnan(im), dtype=I8),
-    )
-    order = b.argsort(im, axis=axis, stable=True)
-    for key in (re, nans):
-        then = b.argsort(take_along(b, key, order, axis), axis=axis, stable=True)
-        order = take_along(b, order, then, axis)
-    return order
 
 
 @_rule("argsort", "sort")
@@ -324,7 +290,7 @@ def _sort(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     axis = op.attrs["axis"]
     if 0 in op.result.shape:
         return s.b.zeros(op.result.type) if op.name == "argsort" else pair
-    order = _order(s, pair, axis)
+    order = sorted_order(s.b, pair, axis)
     if op.name == "argsort":
         return order
     return take_along(s.b, pair[0], order, axis), take_along(s.b, pair[1], order, axis)
