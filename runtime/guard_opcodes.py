@@ -7,6 +7,7 @@ from .opcodes_ir import Interpreter, opcode
 from .program import ANY_STRIDE, Op
 
 TRUE, FALSE = Value("ptr", "@true"), Value("ptr", "@false")
+_EQ = Value("i32", "2")  # Py_EQ
 
 
 @opcode(Op.ARGUMENTS)
@@ -204,28 +205,25 @@ def _items(f: Interpreter, cls: str, n: Value, to: Value) -> None:
 
 @opcode(Op.DICT)
 def _dict(f: Interpreter) -> None:
-    """Walk the dict; if its keys are not the wanted objects in the wanted order, look each one up."""
-    mapping, n, to, keys = f.get(1), f.word(2), f.place(3), f.offset(f.pc, 8 * 5)
+    """The keys have to be the wanted objects, or equal ones of their type, in the wanted order."""
+    mapping, n, to, keys = f.get(1), f.word(2), f.place(3), f.offset(f.pc, 8 * 4)
     f.check_type(mapping, "PyDict_Type")
     f.check(f.same(f.call("i64", "PyDict_Size", mapping), n))
-    look_up, done = f.block("look_up"), f.block("done")
     value_at = f.offset(f.found, 8)
     f.store(Value("i64", "0"), f.cursor)
     with f.each(n) as i:
         f.call("i32", "PyDict_Next", mapping, f.cursor, f.found, value_at)
-        expected = f.same(f.load("ptr", f.found), f.load("ptr", keys, i, "i64"))
-        f.require(expected, look_up)
+        key, wanted = f.load("ptr", f.found), f.load("ptr", keys, i, "i64")
+        compare, take = f.block("compare"), f.block("take")
+        f.branch(f.same(key, wanted), take, compare)
+        f.at(compare)
+        f.check(f.same(f.type_of(key), f.type_of(wanted)))
+        equal = f.call("i32", "PyObject_RichCompareBool", key, wanted, _EQ)
+        f.check(f.same(equal, 1))
+        f.jump(take)
+        f.at(take)
         f.store(f.load("ptr", value_at), to, i, "i64")
-    f.jump(done)
-    f.at(look_up)
-    f.check(f.same(f.word(4), 0))
-    with f.each(n) as i:
-        value = f.call("ptr", "PyDict_GetItem", mapping, f.load("ptr", keys, i, "i64"))
-        f.check(f.unlike(value, NULL))
-        f.store(value, to, i, "i64")
-    f.jump(done)
-    f.at(done)
-    f.go(5, n)
+    f.go(4, n)
 
 
 @opcode(Op.TYPE)

@@ -42,7 +42,7 @@ class Op(IntEnum):
     # Guards
     ARGUMENTS = 0  # count: positional arguments only, into the first words
     KEYWORDS = auto()  # positional, keywords: as above, with so many keywords besides
-    KEYWORD = auto()  # dst, positional, keywords, guess, name
+    KEYWORD = auto()  # dst, positional, searched, guess, name: at the guess, or among the first
     ARRAY = auto()  # src, block, descr, ndim, flags, dims...
     STRIDED_ARRAY = auto()  # src, block, descr, ndim, flags, dims..., strides...
     FLOAT = auto()  # src, block, value: a Python float
@@ -58,7 +58,7 @@ class Op(IntEnum):
     TYPE = auto()  # src, type: exactly
     TUPLE = auto()  # src, type, n, dst: the items into n words
     LIST = auto()  # src, n, dst
-    DICT = auto()  # src, n, dst, ordered, keys...
+    DICT = auto()  # src, n, dst, keys...
     GLOBAL = auto()  # owned, dict, key
     CELL = auto()  # owned, cell
     ATTRIBUTE = auto()  # owned, src, name
@@ -161,10 +161,10 @@ class Program:
 
     # Guards
 
-    def arguments(self, n: int, keywords: Sequence[str] = ()) -> list[int]:
+    def arguments(self, n: int, keywords: Sequence[str] = (), ordered: bool = False) -> list[int]:
         """Words with the positional arguments and then the keyword arguments.
 
-        Comes first in a program. The keywords may be given in any order.
+        Comes first in a program. The keywords may be given in any order, unless that is `ordered`.
         """
         first = self.reserve(n + len(keywords))
         assert first == 0
@@ -173,7 +173,8 @@ class Program:
         else:
             self.emit(Op.KEYWORDS, n, len(keywords))
         for k, name in enumerate(keywords):
-            self.emit(Op.KEYWORD, n + k, n, len(keywords), k, self.ref(name))
+            searched = 0 if ordered else len(keywords)
+            self.emit(Op.KEYWORD, n + k, n, searched, k, self.ref(name))
         return list(range(n + len(keywords)))
 
     def array(
@@ -223,11 +224,11 @@ class Program:
             self.emit(Op.TUPLE, src, self.ref(cls), n, dst)
         return list(range(dst, dst + n))
 
-    def values(self, src: Word, keys: Sequence[Any], ordered: bool = False) -> list[int]:
-        """The values of a dict with just these keys."""
+    def values(self, src: Word, keys: Sequence[Any]) -> list[int]:
+        """The values of a dict with just these keys, strings and ints, in this order."""
         dst = self.reserve(len(keys))
         names = [self.ref(key) for key in keys]
-        self.emit(Op.DICT, src, len(keys), dst, int(ordered), *names)
+        self.emit(Op.DICT, src, len(keys), dst, *names)
         return list(range(dst, dst + len(keys)))
 
     def identity(self, src: Word, value: Any) -> None:

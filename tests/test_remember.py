@@ -269,6 +269,23 @@ CHANGES = {
         "{0, 8}",
         "{8, 0}",
     ),
+    "order_of_keywords": (
+        "def g(**k): return functools.reduce(lambda v, n: v * 2 + k[n], k, 0.0)\n"
+        "f = jt.jit(g)\nresult = f(a=x, b=x + 1)",
+        "a=x, b=x + 1",
+        "b=x + 1, a=x",
+    ),
+    "order_of_keys": (
+        "def g(k): return functools.reduce(lambda v, n: v * 2 + k[n], k, 0.0)\n"
+        "f = jt.jit(g)\nresult = f({'a': x, 'b': x + 1})",
+        "'a': x, 'b': x + 1",
+        "'b': x + 1, 'a': x",
+    ),
+    "kinds_of_keys": (
+        "f = jt.jit(lambda d: sum(v * k for k, v in d.items()))\nresult = f({1: x > 2})",
+        "1: x",
+        "1.0: x",
+    ),
     "length_of_a_deque": (
         "q = collections.deque([1, 2], maxlen=2)\ndef g(x):\n    p = q.copy(); p.append(5)\n"
         "    return x * sum(p)\nf = jt.jit(g)\nresult = f(x)",

@@ -69,14 +69,14 @@ def branch_region(
 
 def _common_tree(what: str, regions: Sequence[Region], names: Sequence[str]) -> pytree.TreeDef:
     for region, name in zip(regions, names, strict=True):
-        if region.tree != regions[0].tree:
+        if not pytree.same_as_written(region.tree, regions[0].tree):
             complain(
                 errors.CarryError,
                 f"the branches of {what} return different structures:\n"
                 f"  {name}: {show_tree(region.tree)}\n  {names[0]}: {show_tree(regions[0].tree)}",
                 "give the TensorArray its element_shape: only one branch writes to it."
                 if "TensorArray" in f"{show_tree(region.tree)}"
-                else "return the same containers with the same keys from every branch.",
+                else "return the same containers with the same keys, in one order, from every branch.",
             )
     return regions[0].tree
 

@@ -60,5 +60,7 @@ def reason(call: Call, bucket: Bucket, others: Iterable[Bucket]) -> str:
     latest = entries[-1]
     if latest.names != tuple(call.leaf_names()):
         return "another structure of the arguments"
+    if latest.structure != call.structure:
+        return "another order of keywords or of the keys of a dict"
     pairs = zip(latest.names, latest.specs, call.specs, strict=True)
     return ", ".join(difference(n, a, b) for n, a, b in pairs if a != b) or "recompiled"

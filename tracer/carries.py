@@ -146,6 +146,19 @@ def parameter_name(function: Callable[..., Any], position: int) -> str:
     return name
 
 
+def arranger(init: Any) -> Callable[[Any], Any]:
+    """A function that gives later carries the order that dicts have in `init`, as compiled loops do."""
+    definition = pytree.flatten(init)[1]
+    if not pytree.has_dicts(init):
+        return lambda carry: carry
+
+    def arranged(carry: Any) -> Any:
+        leaves, found = pytree.flatten(carry)
+        return pytree.unflatten(definition, leaves) if found == definition else carry
+
+    return arranged
+
+
 def own(tree: Any) -> Any:
     """A tree of arrays that a loop may write to, for loops that run in Python."""
 

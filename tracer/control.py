@@ -23,7 +23,7 @@ from ..ir.graph import Value
 from ..ir.types import BOOL, I32, I64, is_integer
 from . import errors
 from .branches import branch_region
-from .carries import own, parameter_name
+from .carries import arranger, own, parameter_name
 from .core import Tracer, as_value, emit, weak_kind, wrap
 from .effects import check
 from .errors import complain, describe
@@ -135,7 +135,8 @@ def while_loop(
 ) -> Any:
     """`carry = init; while cond_fn(carry): carry = body_fn(carry)`; returns the last carry.
 
-    The carry is any tree of arrays and numbers; `cond_fn` returns a scalar bool.
+    The carry is any tree of arrays and numbers; `cond_fn` returns a scalar bool. Its dicts keep the
+    order that their keys have in `init`.
 
     `checkpoint` bounds the memory of reverse mode through a compiled loop of n trips. The gradient
     does not depend on it:
@@ -159,13 +160,13 @@ def while_loop(
             variable=parameter_name(body_fn, 0),
             checkpoint=checkpoint,
         )
-    carry = own(init)
+    carry, arranged = own(init), arranger(init)
     while True:
         go_on = cond_fn(carry)
         _check_bool(go_on, "the condition of while_loop")
         if not go_on:
             return carry
-        carry = body_fn(carry)
+        carry = arranged(body_fn(carry))
 
 
 def fori_loop(
@@ -203,9 +204,9 @@ def fori_loop(
             )
     if is_plain():
         unroll_count(unroll, 1, "fori_loop")
-        carry = own(init)
+        carry, arranged = own(init), arranger(init)
         for i in range(operator.index(lower), operator.index(upper)):
-            carry = body_fn(i if dtype is None else dtype.type(i), carry)
+            carry = arranged(body_fn(i if dtype is None else dtype.type(i), carry))
         return carry
     static = not _is_traced(lower) and not _is_traced(upper)
     length = max(operator.index(upper) - operator.index(lower), 0) if static else 0

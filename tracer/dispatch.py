@@ -1,14 +1,15 @@
 """From the arguments of a call to its signature: what is traced, what is static, what is the key.
 
-Two calls share compiled code when they have the same structure, static values, shapes, dtypes and
-layout class. `Call` holds that; `Call.key` is hashable.
+Two calls share compiled code when they have the same structure (with the keys of dicts and of
+`**kwargs` in the same order, which the function can see), static values, shapes, dtypes and layout
+class. `Call` holds that; `Call.key` is hashable.
 """
 
 from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +128,14 @@ def arrange(
     return args, kwargs
 
 
+def order_matters(names: Iterable[str], signature: inspect.Signature | None) -> bool:
+    """Whether a function can see in which order keyword arguments are given: those that no
+    parameter is named after."""
+    named = () if signature is None else signature.parameters.values()
+    known = {p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return len(set(names) - known) > 1
+
+
 class Call:
     """The arguments of one call, flattened: leaves, their specs, and the structure."""
 
@@ -144,6 +153,7 @@ class Call:
         self._signature = signature
         self._shift = int(has_owner)
         self.leaves, self.tree = pytree.flatten((self.args, kwargs))
+        self.structure = pytree.as_written((self.args, kwargs))[1]
         self.names: list[str] = []
         self.specs = self._specs()
 
@@ -200,33 +210,28 @@ class Call:
     def refuse(self, index: int, what: str, remedy: str) -> None:
         refuse(self.leaves[index], what, remedy)
 
-    def parts(self, args: Any, kwargs: Any) -> list[tuple[str, list[Any] | None]]:
-        """Each argument's first leaf by name, and its leaves now: None if its structure is another."""
+    def parts(self, args: Any, kwargs: Any) -> list[tuple[str, list[Any], Hashable]]:
+        """Each argument: the name of its first leaf, its leaves and its structure as they are now."""
         positional, keywords = self.tree.children()
         trees = [*positional.children(), *keywords.children()]
-        found: list[tuple[str, list[Any] | None]] = []
         names = iter(self.leaf_names())
+        found = []
         for tree, argument in zip(
             trees, [*args, *(kwargs[k] for k in sorted(kwargs))], strict=True
         ):
             own = [next(names) for _ in range(tree.num_leaves)]
-            leaves: list[Any] | None
-            try:
-                leaves = tree.flatten_up_to(argument)
-            except ValueError:
-                leaves = None
             root = own[0].split("[")[0].split(".")[0] if own else "an argument"
-            found.append((root, leaves))
+            found.append((root, *pytree.as_written(argument)))
         return found
 
     def refuse_changes(
         self,
-        before: list[tuple[str, list[Any] | None]],
-        after: list[tuple[str, list[Any] | None]],
+        before: list[tuple[str, list[Any], Hashable]],
+        after: list[tuple[str, list[Any], Hashable]],
     ) -> None:
         """A dict or list of the caller that the function changed would stay as it was."""
-        for (name, old), (_, new) in zip(before, after, strict=True):
-            if old is not None and (new is None or any(map(operator.is_not, old, new))):
+        for (name, old, structure), (_, new, changed) in zip(before, after, strict=True):
+            if structure != changed or any(map(operator.is_not, old, new)):
                 complain(
                     errors.ImpureFunctionError,
                     f"the function replaces, adds or removes elements of {name}, a container that "
@@ -256,7 +261,7 @@ class Call:
     def key(self) -> Hashable:
         """What calls must share to run the same code."""
         specs = tuple(Exact(s.value) if isinstance(s, Static) else s for s in self.specs)
-        return (self.tree, specs)
+        return (self.structure, specs)
 
     def alias(self) -> None:
         """Leaves that are one and the same array become one traced array."""

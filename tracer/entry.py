@@ -91,6 +91,7 @@ class Entry:
         self.signature = call.describe()
         self.specs = tuple(call.specs)
         self.names = tuple(call.leaf_names())
+        self.structure = call.structure
         self._hits = 0  # of the calls that came through Python
         self.programs: list[NativeProgram] = []
         self.attempts = 0  # at writing a program

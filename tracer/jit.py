@@ -118,8 +118,8 @@ class JitFunction:
 
     def _call_tree(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """As `__call__`, for containers and keywords."""
-        leaves, tree = pytree.flatten((args, kwargs))
-        key: list[Any] = [tree]
+        leaves, structure = pytree.as_written((args, kwargs))
+        key: list[Any] = [structure]
         for leaf in leaves:
             kind = type(leaf)
             if kind is np.ndarray:
@@ -215,12 +215,10 @@ class JitFunction:
         return Call(args, kwargs, self._static, self._signature, has_owner=self._owner is not None)
 
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
-        """Where the leaves of a call stand among those of `(args, kwargs)` as written."""
-        if not kwargs:
-            return None
+        """Where the leaves of a call stand among those of `(args, kwargs)` as written; None: there."""
         tree = pytree.flatten((tuple(args), kwargs))[1]
-        numbers = pytree.unflatten(tree, range(tree.num_leaves))
-        return self._leaves(*numbers)
+        order = self._leaves(*pytree.unflatten(tree, pytree.places_as_written(tree)))
+        return None if order == list(range(len(order))) else order
 
     def _leaves(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The leaves of a call in the order of its entries."""

@@ -1,9 +1,10 @@
 """From an entry to its call program: what `dispatch`, `outside` and `entry` do in Python, natively.
 
 `write_program` sees one call that an entry has taken, and writes a program that takes calls of the
-same form: the same structure of the arguments, keywords in any order. What it cannot express (classes
-with flatten functions of their own, static values that are not plain) raises `NotNative`, and such
-calls stay in Python. A program may be stricter than Python's dispatch, never laxer.
+same form: the same structure of the arguments, keywords that name parameters in any order. What it
+cannot express (classes with flatten functions of their own, static values that are not plain) raises
+`NotNative`, and such calls stay in Python. A program may be stricter than Python's dispatch, never
+laxer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..runtime.callable import NativeProgram
 from ..runtime.executable import Executable
 from ..runtime.program import Owned, Program, overlaps, required_strides
 from . import pytree
-from .dispatch import StaticLeaf
+from .dispatch import StaticLeaf, order_matters
 from .entry import Entry
 from .guards import Guard, Identity
 from .outside import Hidden, compile_check
@@ -48,15 +49,18 @@ def write_program(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     analyse: Callable[[Sequence[Any], dict[str, Any]], Sequence[Any]],
+    signature: inspect.Signature | None,
 ) -> NativeProgram:
     """The program for calls like this one, which `entry` has taken.
 
-    `analyse` gives the leaves of a call in the entry's order, static arguments as `StaticLeaf`.
+    `analyse` gives the leaves of a call in the entry's order, static arguments as `StaticLeaf`;
+    `signature` is that of the function.
     """
     if not isinstance(entry.runnable, Executable):
         raise NotNative
     writer = _Writer(entry, entry.runnable, len(args) + len(kwargs))
-    words = writer.program.arguments(len(args), [sys.intern(name) for name in kwargs])
+    names = [sys.intern(name) for name in kwargs]
+    words = writer.program.arguments(len(args), names, order_matters(names, signature))
     writer.outside()
     writer.arguments(words, args, kwargs, analyse)
     writer.apart()
@@ -120,13 +124,13 @@ class _Writer:
             self._frozen(word, value)
 
     def _frozen(self, word: int, value: Any) -> None:
-        """A value as `guards.freeze` compares it: with the order of dicts."""
+        """A value as `guards.freeze` compares it."""
         if type(value) in (tuple, list):
             words = self.program.items(word, type(value), len(value))
             for item, place in zip(value, words, strict=True):
                 self._frozen(place, item)
         elif type(value) is dict:
-            words = self.program.values(word, _plain_keys(value), ordered=True)
+            words = self.program.values(word, _plain_keys(value))
             for item, place in zip(value.values(), words, strict=True):
                 self._frozen(place, item)
         elif type(value) is FunctionType:

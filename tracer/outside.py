@@ -10,7 +10,7 @@ copies assign to globals and attributes is carried over to the originals afterwa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -42,6 +42,7 @@ class Hidden:
 
     path: Path
     tree: pytree.TreeDef
+    structure: Hashable  # with the order of dicts
     specs: tuple[Spec | Static, ...]
 
     @property
@@ -197,7 +198,7 @@ def _hidden(path: Path, value: Any) -> Hidden | None:
         array_spec(leaf, name) if _is_traceable(leaf) else Static(freeze(leaf))
         for leaf, name in zip(leaves, names, strict=True)
     )
-    return Hidden(path, tree, specs)
+    return Hidden(path, tree, pytree.as_written(value)[1], specs)
 
 
 def _is_copyable(value: Any) -> bool:
@@ -247,9 +248,9 @@ def _same_layout(array: Any, spec: Spec) -> bool:
 
 
 def _flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:
-    leaves, tree = pytree.flatten(value)
-    if tree != hidden.tree:
+    if pytree.as_written(value)[1] != hidden.structure:
         return None
+    leaves = pytree.flatten(value)[0]
     arrays = []
     for leaf, spec in zip(leaves, hidden.specs, strict=True):
         if isinstance(spec, Static):

@@ -30,7 +30,7 @@ def learn(function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: dict
     with function._lock:
         entry.attempts += 1
         try:
-            program = write_program(entry, args, kwargs, function._leaves)
+            program = write_program(entry, args, kwargs, function._leaves, function._signature)
         except NotNative:
             entry.attempts = ATTEMPTS
             return

@@ -8,14 +8,15 @@ else is a leaf.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 import optree
 
-from .exact import Exact
+from .exact import Exact, exact_key
 
 NAMESPACE = "jitney"
 TreeDef = optree.PyTreeSpec
@@ -24,6 +25,8 @@ _static_fields: dict[type, frozenset[str]] = {}  # of dataclasses that are conta
 _seen: set[type] = set()  # dataclasses that were registered on first sight
 _PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, object})
 _leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
+_DICTS = frozenset({dict, OrderedDict, defaultdict})
+_LEAF = object()  # stands for a leaf in what `as_written` gives
 
 # Of dataclasses: the fields that are children, those that are static.
 _fields: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}
@@ -41,6 +44,67 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
                 _seen.add(type(leaf))
         return flatten(tree)
     return leaves, definition
+
+
+def as_written(tree: Any) -> tuple[list[Any], Hashable]:
+    """Leaves and structure with dicts in the order that they have: what a function can see.
+
+    The structure is equal for trees of one structure in one order, with the same keys (1, 1.0 and
+    True differ). `flatten` comes first where there may be dataclasses that nobody has seen.
+    """
+    leaves: list[Any] = []
+    structure: list[Any] = []
+    _walk(tree, leaves, structure)
+    return leaves, tuple(structure)
+
+
+def _walk(tree: Any, leaves: list[Any], structure: list[Any]) -> None:
+    cls = type(tree)
+    if cls in _PLAIN:
+        leaves.append(tree)
+        structure.append(_LEAF)
+    elif cls in _DICTS:
+        structure += (cls, len(tree))
+        if cls is defaultdict:
+            structure.append(tree.default_factory)
+        for name, item in tree.items():
+            structure.append(name if type(name) is str else exact_key(name))
+            _walk(item, leaves, structure)
+    elif cls is tuple or cls is list:
+        structure += (cls, len(tree))
+        for item in tree:
+            _walk(item, leaves, structure)
+    elif optree.tree_is_leaf(tree, namespace=NAMESPACE):
+        leaves.append(tree)
+        structure.append(_LEAF)
+    else:
+        node = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
+        structure += (cls, len(node[0]), node[1])
+        for item in node[0]:
+            _walk(item, leaves, structure)
+
+
+def places_as_written(definition: TreeDef) -> list[int]:
+    """Where the leaves of `flatten` stand among those of `as_written`."""
+    written = as_written(unflatten(definition, range(definition.num_leaves)))[0]
+    places = [0] * len(written)
+    for place, leaf in enumerate(written):
+        places[leaf] = place
+    return places
+
+
+def same_as_written(one: TreeDef, other: TreeDef) -> bool:
+    """Whether two structures are equal, with the keys of their dicts in one order."""
+    if one != other:
+        return False
+    trees = (unflatten(tree, range(tree.num_leaves)) for tree in (one, other))
+    first, second = (as_written(tree)[1] for tree in trees)
+    return first == second
+
+
+def has_dicts(tree: Any) -> bool:
+    structure: Any = as_written(tree)[1]
+    return any(token in _DICTS for token in structure)
 
 
 def flatten_with_none(tree: Any) -> tuple[list[Any], TreeDef]:

@@ -167,8 +167,8 @@ class Memory:
 
 
 def _arguments(key: Fingerprint, call: Call) -> None:
-    key.put("arguments", str(len(call.args)), *sorted(call.kwargs))
-    for argument in (*call.args, *(call.kwargs[name] for name in sorted(call.kwargs))):
+    key.put("arguments", str(len(call.args)), *call.kwargs)
+    for argument in (*call.args, *call.kwargs.values()):
         _structure(key, argument)
     for spec, name in zip(call.specs, call.leaf_names(), strict=True):
         if isinstance(spec, Static):

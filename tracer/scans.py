@@ -15,7 +15,7 @@ import numpy as np
 
 from ..ir.graph import Graph
 from . import errors, pytree
-from .carries import own, parameter_name
+from .carries import arranger, own, parameter_name
 from .control import check_callable, is_plain, unroll_count
 from .core import Tracer
 from .errors import complain, describe
@@ -125,7 +125,7 @@ def _scan(
         )
     if not length:
         return _no_steps(f, init, xs, what)
-    carry, ys = own(init), []
+    carry, ys, arranged = own(init), [], arranger(init)
     order = range(length)
     for i in reversed(order) if reverse else order:
         pair = f(carry, own(pytree.tree_map(lambda x: x[i], xs)))  # noqa: B023
@@ -135,7 +135,7 @@ def _scan(
                 f"f of {what} must return a pair (carry, y); it returned {_show(pair)}",
                 "return the new carry and the result of this step, which may be None.",
             )
-        carry, y = pair
+        carry, y = arranged(pair[0]), pair[1]
         ys.append(own(y))  # the next step may write into what it is made of
     if reverse:
         ys.reverse()
@@ -147,12 +147,12 @@ def _stacked(ys: list[Any], what: str) -> Any:
     columns: list[list[Any]] = [[leaf] for leaf in leaves]
     for i, y in enumerate(ys[1:], 1):
         found, other = pytree.flatten(y)
-        if other != tree:
+        if not pytree.same_as_written(other, tree):
             complain(
                 errors.CarryError,
                 f"f of {what} gives results of different structures:\n"
                 f"  result 0: {show_tree(tree)}\n  result {i}: {show_tree(other)}",
-                "return the same containers with the same keys at every step.",
+                "return the same containers with the same keys, in one order, at every step.",
             )
         for column, leaf in zip(columns, found, strict=True):
             column.append(leaf)

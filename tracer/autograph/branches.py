@@ -207,7 +207,7 @@ class _Merge:
         if any(missing):
             end = ends[missing.index(False)]
             ends = [end, end]
-        if ends[0].tree != ends[1].tree:
+        if not pytree.same_as_written(ends[0].tree, ends[1].tree):
             self._refuse_structure(label, ends)
         tree = ends[0].tree
         parts = [
@@ -353,6 +353,8 @@ class _Merge:
     def _refuse_structure(self, label: str, ends: Sequence[_End]) -> None:
         lines = [f"  {n}: {show_tree(e.tree)}" for n, e in zip(self.names, ends, strict=True)]
         remedy = "give it the same containers, of the same lengths, in both branches."
+        if ends[0].tree == ends[1].tree:
+            remedy = "give its dicts their keys in the same order in both branches."
         if label == RESULT:
             remedy = "return values of one structure from every path, None included."
         complain(

@@ -76,6 +76,8 @@ class Carried:
             self.value, self.tree, self.leaves = new.value, new.tree, new.leaves
             self.outs, self.given = new.outs, new.given
             return
+        if not pytree.same_as_written(tree, self.tree):
+            self._refuse_structure(tree)
         for position, (before, number) in enumerate(zip(self.outs, numbers, strict=True)):
             if before is None:
                 old = self.leaves[position]
@@ -106,7 +108,7 @@ class Carried:
         )
 
     def _refuse_structure(self, tree: Any) -> NoReturn:
-        grows = isinstance(self.value, (list, dict, set))
+        grows = isinstance(self.value, (list, dict, set)) and tree != self.tree
         name = self.name
         complain(
             errors.CarryError,
@@ -115,7 +117,8 @@ class Carried:
             f"a {type(self.value).__name__} cannot grow in a loop that runs compiled: collect "
             f"results in an array of the final size ({name}[i] = value) or in a jt.TensorArray."
             if grows
-            else "keep to one structure: the same containers with the same lengths and keys.",
+            else "keep to one structure: the same containers with the same lengths and keys, in the "
+            "same order.",
         )
 
     def _refuse_static(self, position: int, after: Any) -> NoReturn:
