@@ -314,3 +314,15 @@ def test_scalars_of_many_short_rows_are_computed_in_vectors():
     assert [k.extents for k in kernels] == [(6000,), (6000,)]
     assert "outer loop" in kernels[1].note
     assert len(jt.jit(f).lower(x[:99], w).kernels) == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "left", "right"),
+    [("ij,mnj->", (0, 3), (2, 2, 3)), ("ij,mj->m", (0, 3), (2, 3)), ("ij,k->k", (2, 0), (3,))],
+)
+def test_a_sum_over_nothing_is_zero_whatever_stands_beside_it(spec, left, right):
+    """The axis of no elements is one operand's own: summed first, it would be 0 times infinity."""
+    a, b = np.zeros(left, np.float32), np.full(right, np.inf)
+    got, want = jt.jit(lambda a, b: np.einsum(spec, a, b))(a, b), np.einsum(spec, a, b)
+    np.testing.assert_array_equal(got, want)
+    assert np.asarray(got).dtype == want.dtype

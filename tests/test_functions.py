@@ -362,6 +362,7 @@ ERRORS = {
     "transpose": (lambda x: x.transpose(0), "x", "axes"),
     "split": (lambda x: np.split(x, 2), "x", "equal division"),
     "einsum": (lambda x: np.einsum("ij,jk", x, x), "x", "size 4 in one operand and 3"),
+    "einsum diagonal": (lambda x: np.einsum("ii", x[:, :1]), "x", "have sizes 3 and 1"),
     "einsum rank": (lambda x: np.einsum("i", x), "x", "2 axes"),
     "broadcast": (lambda x: np.broadcast_to(x, (2, 4)), "x", "could not be broadcast"),
     "clip": (lambda x: np.clip(x, 0), "x", "a_max"),

@@ -16,6 +16,7 @@ from ..errors import complain
 from ..promotion import canonical
 from .common import array, common_dtype, finish
 from .contraction import contract
+from .creation import filled
 from .diagonals import diagonal
 from .reductions import sum_
 from .table import function, refuse_option
@@ -37,6 +38,9 @@ def einsum(
     inputs, output, arrays = parse(operands)
     found = common_dtype(*arrays) if dtype is None else canonical(dtype)
     sizes = _sizes(inputs, arrays)
+    if any(n == 0 and letter not in output for letter, n in sizes.items()):
+        # A sum of nothing. Pair by pair it could be a product of some zeros and an infinity.
+        return finish(filled([sizes[c] for c in output], 0, found), out)
     terms = [_tidy((x.astype(found), axes), sizes) for x, axes in zip(arrays, inputs, strict=True)]
     for pair in _path(terms, output, sizes):
         taken = [terms[i] for i in pair]
@@ -123,15 +127,24 @@ def _from_lists(operands: Sequence[Any]) -> tuple[str, list[Tracer]]:
 
 def _sizes(inputs: Sequence[str], arrays: Sequence[Tracer]) -> dict[str, int]:
     sizes: dict[str, int] = {}
+    operands = {f"operand {i}": a for i, a in enumerate(arrays)}
     for axes, x in zip(inputs, arrays, strict=True):
+        own: dict[str, int] = {}
         for letter, n in zip(axes, x.shape, strict=True):
+            if own.setdefault(letter, n) != n:
+                complain(
+                    errors.ShapeError,
+                    f"einsum: axes {letter!r} of one operand have sizes {own[letter]} and {n}",
+                    "a diagonal needs axes of equal size.",
+                    operands=operands,
+                )
             known = sizes.setdefault(letter, n)
             if known != n and 1 not in (known, n):
                 complain(
                     errors.ShapeError,
                     f"einsum: axis {letter!r} has size {known} in one operand and {n} in another",
                     "axes with the same letter must have the same size, or 1.",
-                    operands={f"operand {i}": a for i, a in enumerate(arrays)},
+                    operands=operands,
                 )
             sizes[letter] = n if known == 1 else known
     return sizes
