@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import jitney as jt
-from jitney.tracer.fingerprint import Fingerprint, Unkeyable
+from jitney.tracer.fingerprint import Fingerprint
+from jitney.tracer.known import Unkeyable
 
 PRELUDE = """
 import collections, types

@@ -14,7 +14,8 @@
       guards        remembering those values and checking them
       outside       closed-over arrays as hidden inputs
       purity        random numbers while tracing, `jit(check=True)`
-      remember      traces from earlier processes;  fingerprint, known: what stands for a function
+      remember      traces from earlier processes
+        fingerprint what stands for a function;  bytecode: what its code does with names;  known
       cache_info    why each specialisation was made
       lowered       what `f.lower(x)` gives
     functions/      one table of array functions; NumPy's protocols arrive there

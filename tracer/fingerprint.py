@@ -21,22 +21,16 @@ of the walk, so that lines can be told with the names of today.
 from __future__ import annotations
 
 import enum
-import functools
-import opcode
-import sys
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable
 from types import (
     BuiltinFunctionType,
     BuiltinMethodType,
-    CellType,
     CodeType,
     FunctionType,
-    GenericAlias,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
-    MethodType,
     MethodWrapperType,
     ModuleType,
     WrapperDescriptorType,
@@ -46,22 +40,21 @@ from typing import Any
 import numpy as np
 
 from ..runtime.installation import digest
+from .bytecode import Access, accesses
+from .fingerprint_parts import WALKS, cell, mapping, sequence, set_of_plain
 from .guards import attributes_of
-from .known import IMPURE, LOOKING, PURE_MODULES, is_pure_builtin, origin
+from .known import (
+    IMPURE,
+    LOOKING,
+    PURE_MODULES,
+    Unkeyable,
+    impure_names,
+    is_pure_builtin,
+    origin,
+    whose_code,
+)
 
 _PLAIN = (bool, int, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented))
-_LOADS = frozenset(
-    opcode.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_NAME") if name in opcode.opmap
-)
-_ATTRIBUTES = frozenset(
-    opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap
-)
-_WRITES = frozenset(opcode.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
-_IMPORT = opcode.opmap["IMPORT_NAME"]
-_EXTENDED = opcode.opmap["EXTENDED_ARG"]
-_CACHE = opcode.opmap["CACHE"]
-_SHIFTED = opcode.opmap["LOAD_GLOBAL"]  # its low bit says whether the global is called
-_SHIFTED_ATTRIBUTES = {opcode.opmap["LOAD_ATTR"]} if sys.version_info >= (3, 12) else set()
 _REFLECTION = frozenset(
     "__globals__ __builtins__ __subclasses__ __annotations__ __module__ f_globals f_locals "
     "f_back gi_frame tb_frame".split()
@@ -90,14 +83,10 @@ _FUNCTION_NOISE = frozenset({"__wrapped__"})
 _LIMIT = 20_000  # objects: whoever reaches more is traced
 
 
-class Unkeyable(Exception):
-    """There is something that a hash cannot stand for."""
-
-
 class Fingerprint:
     """A walk over values. `value` and `put` may be called many times."""
 
-    def __init__(self, hidden: Iterator[Any] | list[Any] = ()) -> None:  # type: ignore[assignment]
+    def __init__(self, hidden: Iterable[Any] = ()) -> None:
         self.files: dict[str, int] = {}
         self._parts: list[str | bytes] = []
         self._seen: dict[int, int] = {}
@@ -143,9 +132,11 @@ class Fingerprint:
             self._object(value, cls)
 
     def _object(self, value: Any, cls: type) -> None:
-        walk = _WALKS.get(cls)
+        walk = WALKS.get(cls)
         if walk is not None:
             walk(self, value)
+        elif cls is FunctionType:
+            self._function(value)
         elif cls is np.ndarray:
             self._array(value)
         elif isinstance(value, enum.Enum):
@@ -167,54 +158,16 @@ class Fingerprint:
         self.put("array", *layout)
         self.put("input" if id(value) in self._hidden else value.tobytes())
 
-    # Containers
-
-    def _sequence(self, value: Any) -> None:
-        self.put(type(value).__name__, str(len(value)))
-        for item in value:
-            self.value(item)
-
-    def _deque(self, value: Any) -> None:
-        self.put(str(value.maxlen))
-        self._sequence(value)
-
-    def _mapping(self, value: Any) -> None:
-        self.put(type(value).__name__, str(len(value)))
-        for key, item in value.items():
-            self.value(key)
-            self.value(item)
-
-    def _default_dict(self, value: Any) -> None:
-        self.value(value.default_factory)
-        self._mapping(value)
-
-    def _set(self, value: Any) -> None:
-        if not all(type(item) in (bool, int, float, str, bytes) for item in value):
-            raise Unkeyable("a set of objects, whose order is chance")
-        items = [f"{type(item).__name__} {item!r}" for item in value]
-        if any(type(item) in (str, bytes) for item in value):
-            items.sort()  # their hashes differ from process to process
-        self.put(type(value).__name__, *items)
-
-    def _cell(self, value: CellType) -> None:
-        try:
-            content = value.cell_contents
-        except ValueError:
-            self.put("empty cell")
-        else:
-            self.put("cell")
-            self.value(content)
-
     # Code
 
     def _function(self, value: FunctionType) -> None:
-        module, whose = value.__globals__.get("__name__"), _whose(value)
+        module, whose = value.__globals__.get("__name__"), whose_code(value)
         names = (value.__name__, value.__qualname__)
         self.put("function", str(module) if whose == "known" else "", *names)
         if whose == "unknown" or (whose == "known" and value.__code__.co_name in IMPURE):
             raise Unkeyable(f"{module}.{value.__qualname__}")
-        for cell in value.__closure__ or ():
-            self._cell(cell)
+        for variable in value.__closure__ or ():
+            cell(self, variable)
         if whose == "known":  # a wrapper of jitney's, say: the version covers its code
             return
         self.value(value.__defaults__)
@@ -234,9 +187,8 @@ class Fingerprint:
         self._names.update(code.co_names)
         loaded: list[str] = []
         attributes: Any = None  # of the module that the code has just loaded
-        for op, argument in _instructions(code.co_code):
-            if op in _ATTRIBUTES:
-                name = code.co_names[argument >> 1 if op in _SHIFTED_ATTRIBUTES else argument]
+        for access, name in accesses(code):
+            if access is Access.ATTRIBUTE:
                 if name in _REFLECTION or (attributes and name == "__dict__"):
                     raise Unkeyable("a look at what functions and classes are made of")
                 attributes = _module_at(vars(attributes).get(name)) if attributes else None
@@ -244,13 +196,13 @@ class Fingerprint:
             if attributes is not None:
                 self._escaped.append(attributes)
                 attributes = None
-            if op in _LOADS:
-                loaded.append(code.co_names[argument >> 1 if op == _SHIFTED else argument])
-                attributes = _module_at(module.get(loaded[-1]))
-            elif op in _WRITES:
+            if access is Access.GLOBAL:
+                loaded.append(name)
+                attributes = _module_at(module.get(name))
+            elif access is Access.GLOBAL_STORED:
                 raise Unkeyable("an assignment to a global")
-            elif op == _IMPORT:
-                self._imported(code.co_names[argument], code.co_names)
+            elif access is Access.IMPORT:
+                self._imported(name, code.co_names)
         for name in dict.fromkeys(loaded):
             self.put("global", name)
             if name in module:
@@ -282,11 +234,11 @@ class Fingerprint:
         self.put("module", name if whose == "known" else "")
         content = vars(module)
         if whose == "known":
-            if impure := _impure(module, names):
+            if impure := impure_names(module, names):
                 raise Unkeyable(f"{name}.{impure[0]}")
             for attribute in names:
                 found = content.get(attribute)
-                if isinstance(found, FunctionType) and _whose(found) != "known":
+                if isinstance(found, FunctionType) and whose_code(found) != "known":
                     self.put(attribute)  # somebody has replaced it
                     self.value(found)
             return
@@ -313,32 +265,8 @@ class Fingerprint:
                     else:
                         self.value(found)
         for module in self._escaped:
-            if (LOOKING | {"__dict__"}) & self._names or _impure(module, self._names):
+            if (LOOKING | {"__dict__"}) & self._names or impure_names(module, self._names):
                 raise Unkeyable(f"attributes of the module {module.__name__} found at run time")
-
-    def _method(self, value: MethodType) -> None:
-        self.put("method")
-        self.value(value.__self__)
-        self.value(value.__func__)
-
-    def _partial(self, value: Any) -> None:
-        self.put("partial")
-        self.value(value.func)
-        self.value(value.args)
-        self.value(value.keywords)
-
-    def _wrapper(self, value: Any) -> None:  # classmethod, staticmethod, what lru_cache gives
-        self.put(type(value).__name__)
-        self.value(value.__wrapped__)
-
-    def _property(self, value: Any) -> None:
-        self.put(type(value).__name__)
-        for function in (value.fget, value.fset, value.fdel):
-            self.value(function)
-
-    def _cached_property(self, value: Any) -> None:
-        self.put("cached_property")
-        self.value(value.func)
 
     def _builtin(self, value: Any) -> None:
         owner = getattr(value, "__self__", None)
@@ -406,11 +334,11 @@ class Fingerprint:
         self.put("object")
         self.value(cls)
         if isinstance(value, dict):
-            self._mapping(value)
+            mapping(self, value)
         elif isinstance(value, (list, tuple, deque)):
-            self._sequence(value)
+            sequence(self, value)
         elif isinstance(value, (set, frozenset)):
-            self._set(value)
+            set_of_plain(self, value)
         elif isinstance(value, (int, float, str, bytes, complex)):
             self.put(repr(value))
         for name, attribute in (attributes or {}).items():
@@ -418,57 +346,5 @@ class Fingerprint:
             self.value(attribute)
 
 
-def _whose(function: FunctionType) -> str:
-    """A wrapper has the name of what it wraps: its globals tell whose code it is."""
-    return origin(function.__globals__.get("__name__"))
-
-
 def _module_at(value: Any) -> ModuleType | None:
     return value if isinstance(value, ModuleType) else None
-
-
-def _impure(module: ModuleType, names: Iterable[str]) -> list[str]:
-    """The names that stand for something impure in a module that is known."""
-    content = vars(module)
-    if origin(module.__name__) != "known":
-        return []
-    return [n for n in names if n in IMPURE and (n in content or "__getattr__" in content)]
-
-
-def _instructions(code: bytes) -> Iterator[tuple[int, int]]:
-    extended = 0
-    for op, argument in zip(code[::2], code[1::2], strict=True):
-        argument |= extended
-        if op == _EXTENDED:
-            extended = argument << 8
-        else:
-            extended = 0
-            if op != _CACHE:
-                yield op, argument
-
-
-def _generic(key: Fingerprint, value: Any) -> None:
-    key.put("generic", repr(value))
-    key.value(value.__origin__)
-
-
-_WALKS: dict[type, Any] = {
-    list: Fingerprint._sequence,
-    tuple: Fingerprint._sequence,
-    deque: Fingerprint._deque,
-    dict: Fingerprint._mapping,
-    OrderedDict: Fingerprint._mapping,
-    defaultdict: Fingerprint._default_dict,
-    set: Fingerprint._set,
-    frozenset: Fingerprint._set,
-    CellType: Fingerprint._cell,
-    FunctionType: Fingerprint._function,
-    MethodType: Fingerprint._method,
-    functools.partial: Fingerprint._partial,
-    functools._lru_cache_wrapper: Fingerprint._wrapper,
-    functools.cached_property: Fingerprint._cached_property,
-    classmethod: Fingerprint._wrapper,
-    staticmethod: Fingerprint._wrapper,
-    property: Fingerprint._property,
-    GenericAlias: _generic,
-}

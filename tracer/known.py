@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Iterable
+from types import FunctionType, ModuleType
 
 from .reads import is_user_module
 
@@ -39,6 +41,10 @@ IMPURE = frozenset(
 )
 
 
+class Unkeyable(Exception):
+    """There is something that a hash cannot stand for."""
+
+
 def is_pure_builtin(name: str) -> bool:
     if name in BUILTINS:
         return True
@@ -58,3 +64,16 @@ def origin(module: object) -> str:
     if top in sys.stdlib_module_names and top != "__main__":
         return "unknown"
     return "user" if is_user_module(module) else "unknown"
+
+
+def whose_code(function: FunctionType) -> str:
+    """The `origin` of a function: a wrapper has the name of what it wraps, but globals of its own."""
+    return origin(function.__globals__.get("__name__"))
+
+
+def impure_names(module: ModuleType, names: Iterable[str]) -> list[str]:
+    """The names that stand for something impure in a module that is known."""
+    if origin(module.__name__) != "known":
+        return []
+    content = vars(module)
+    return [n for n in names if n in IMPURE and (n in content or "__getattr__" in content)]

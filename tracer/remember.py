@@ -27,7 +27,8 @@ from ..runtime.disk import disk_cache
 from ..runtime.installation import digest, installation
 from . import pytree
 from .dispatch import Call, StaticLeaf
-from .fingerprint import Fingerprint, Unkeyable
+from .fingerprint import Fingerprint
+from .known import Unkeyable
 from .outside import Outside
 from .reads import Path
 from .trace import Capture

@@ -1,0 +1,112 @@
+"""Containers, and functions around functions, taken apart for a fingerprint: `WALKS` by exact type."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from types import CellType, GenericAlias, MethodType
+from typing import TYPE_CHECKING, Any
+
+from .known import Unkeyable
+
+if TYPE_CHECKING:
+    from .fingerprint import Fingerprint
+
+
+def sequence(key: Fingerprint, value: Any) -> None:
+    key.put(type(value).__name__, str(len(value)))
+    for item in value:
+        key.value(item)
+
+
+def _deque(key: Fingerprint, value: Any) -> None:
+    key.put(str(value.maxlen))
+    sequence(key, value)
+
+
+def mapping(key: Fingerprint, value: Any) -> None:
+    key.put(type(value).__name__, str(len(value)))
+    for name, item in value.items():
+        key.value(name)
+        key.value(item)
+
+
+def _default_dict(key: Fingerprint, value: Any) -> None:
+    key.value(value.default_factory)
+    mapping(key, value)
+
+
+def set_of_plain(key: Fingerprint, value: Any) -> None:
+    if not all(type(item) in (bool, int, float, str, bytes) for item in value):
+        raise Unkeyable("a set of objects, whose order is chance")
+    items = [f"{type(item).__name__} {item!r}" for item in value]
+    if any(type(item) in (str, bytes) for item in value):
+        items.sort()  # their hashes differ from process to process
+    key.put(type(value).__name__, *items)
+
+
+def cell(key: Fingerprint, value: CellType) -> None:
+    try:
+        content = value.cell_contents
+    except ValueError:
+        key.put("empty cell")
+    else:
+        key.put("cell")
+        key.value(content)
+
+
+def _method(key: Fingerprint, value: MethodType) -> None:
+    key.put("method")
+    key.value(value.__self__)
+    key.value(value.__func__)
+
+
+def _partial(key: Fingerprint, value: Any) -> None:
+    key.put("partial")
+    key.value(value.func)
+    key.value(value.args)
+    key.value(value.keywords)
+
+
+def _wrapper(key: Fingerprint, value: Any) -> None:
+    """A classmethod, a staticmethod, what lru_cache gives."""
+    key.put(type(value).__name__)
+    key.value(value.__wrapped__)
+
+
+def _property(key: Fingerprint, value: Any) -> None:
+    key.put(type(value).__name__)
+    for function in (value.fget, value.fset, value.fdel):
+        key.value(function)
+
+
+def _cached_property(key: Fingerprint, value: Any) -> None:
+    key.put("cached_property")
+    key.value(value.func)
+
+
+def _generic(key: Fingerprint, value: Any) -> None:
+    key.put("generic", repr(value))
+    key.value(value.__origin__)
+
+
+WALKS: dict[type, Callable[[Fingerprint, Any], None]] = {
+    list: sequence,
+    tuple: sequence,
+    deque: _deque,
+    dict: mapping,
+    OrderedDict: mapping,
+    defaultdict: _default_dict,
+    set: set_of_plain,
+    frozenset: set_of_plain,
+    CellType: cell,
+    MethodType: _method,
+    functools.partial: _partial,
+    functools._lru_cache_wrapper: _wrapper,
+    functools.cached_property: _cached_property,
+    classmethod: _wrapper,
+    staticmethod: _wrapper,
+    property: _property,
+    GenericAlias: _generic,
+}
