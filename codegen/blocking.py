@@ -12,8 +12,8 @@ in the same order, however many threads there are.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ..ir.record import record
 from .scalar import DType
 from .steps import Matmul
 from .target import Target
@@ -29,7 +29,7 @@ FLOPS_PER_NS = 100.0
 SHARED_NS = 10_000.0  # the least that a thread should get
 
 
-@dataclass(frozen=True)
+@record
 class Blocking:
     """Sizes in elements: `rows` and `columns` of a tile (the last ones may be smaller)."""
 

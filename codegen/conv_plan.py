@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from ..ir.ops.convolution import Window
+from ..ir.record import record
 from .blocking import tile_cycles, tile_over, tile_shapes
 from .scalar import DType
 from .target import Target
@@ -31,7 +31,7 @@ UNIT_FLOPS = 4e6  # the least that is worth a unit of its own
 UNITS = 16  # of this many units there should be at least, where they are worth it
 
 
-@dataclass(frozen=True)
+@record
 class Phase:
     """Along one dim: every `step`-th place from `first`, every `tap_step`-th tap from `tap`.
 
@@ -45,7 +45,7 @@ class Phase:
     source: int
 
 
-@dataclass(frozen=True)
+@record
 class Axis:
     """One spatial dim. Neighbouring places of a phase are `step` apart in y and `source_step` in x,
     neighbouring taps `tap_step` in w and `source_tap` in x."""
@@ -110,7 +110,7 @@ def axis(d: Window) -> tuple[Axis, bool]:
     return found, len(phases) < count
 
 
-@dataclass(frozen=True)
+@record
 class Cut:
     """Sizes of tiles and blocks, in places, vectors and channels."""
 
@@ -193,7 +193,7 @@ def phases(axes: Sequence[Axis]) -> list[tuple[Phase, ...]]:
 # Few places and many taps: the gradient of a kernel
 
 
-@dataclass(frozen=True)
+@record
 class Meeting:
     """At one place along one dim: taps `tap`, `tap + tap_step`, ... meet elements of x from `source`."""
 
@@ -202,7 +202,7 @@ class Meeting:
     source: int
 
 
-@dataclass(frozen=True)
+@record
 class Reach:
     """One spatial dim seen from its places; neighbouring taps are `source_step` apart in x."""
 
@@ -242,7 +242,7 @@ PARTIAL_BYTES = 8 << 20  # of all partial results
 CHUNKS = 16
 
 
-@dataclass(frozen=True)
+@record
 class LongCut:
     """How sums over many taps are cut: into runs, each kept in registers, and chunks of runs.
 

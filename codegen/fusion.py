@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
+from ..ir.record import field, record
 from .index import Index, linear, of_var
 from .kernel import Array, Kernel, Nest, Stage
 from .steps import touched
@@ -36,7 +36,7 @@ SHORT_ROW = 32  # and elements of a row for each simple instruction of that
 SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Group:
     """A kernel in the making. `flexible`: a map kernel, whose loops may still be split into rows."""
 

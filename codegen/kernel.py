@@ -12,12 +12,12 @@ vectors or threads: `schedule` decides those, and each target has an emitter of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..ir.graph import SourceLine
+from ..ir.record import field, record
 from .index import Index, Var, contiguous_strides, of_var
 from .scalar import Expr
 
@@ -124,7 +124,7 @@ class Chunks(NamedTuple):
     total: int
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Stage:
     """At each point of `dims`, compute `value` and do `action` with it.
 
@@ -167,7 +167,7 @@ class Stage:
         return tuple(v.extent for v in self.dims)
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Nest:
     """Stages that share their inner loops; `dims` are the inner variables of the first stage."""
 
@@ -179,7 +179,7 @@ class Nest:
         return self.stages[0].extents[self.outer :]
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Kernel:
     """Outer loops over `extents`, and the nests run at each outer point."""
 

@@ -9,11 +9,11 @@ one pass over memory where the sum of the same elements has been asked for (`_de
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..ir.graph import Op, Value
+from ..ir.record import record
 from .index import Index, Var, of_var
 from .kernel import Array, Chunks, Stage
 from .lower import Lowering, indices, variables
@@ -31,7 +31,7 @@ SCAN_CHUNK = 1 << 13  # elements that a thread scans at a time
 SHORT = 8  # a loop too short to be vectorised if there is a longer one
 
 
-@dataclass(frozen=True)
+@record
 class Cut:
     """How the elements of a reduction are cut into chunks.
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from ..ir.graph import Op, Value
+from ..ir.record import record
 from .blocking import panels, tile_for
 from .index import Index, Var, contiguous_strides, delinearise, linear, of_var
 from .kernel import Access, Array, Chunks, Stage
@@ -36,7 +36,7 @@ CHUNK_BYTES = 1 << 17  # of it in one chunk
 MOST_CHUNKS = 4096
 
 
-@dataclass(frozen=True)
+@record
 class Operand:
     """One side of a contraction: a batch of matrices. `inner` are the dims that are summed over."""
 
@@ -49,7 +49,7 @@ class Operand:
         return math.prod(self.value.shape[d] for d in dims)
 
 
-@dataclass(frozen=True)
+@record
 class View:
     """Where a batch of matrices lies: an array, strides of batch, outer and inner, and an offset."""
 

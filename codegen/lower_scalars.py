@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from ..ir.graph import Op, Value
+from ..ir.record import replace
 from .elements import at, chosen, pick, variables
 from .index import Index, Var, of_var
 from .kernel import Array

@@ -18,12 +18,12 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..ir.graph import SourceLine
+from ..ir.record import field, record
 from ..ir.types import TensorType
 
 STATUS_WORDS = 8
@@ -31,7 +31,7 @@ PYTHON_ERROR = -1
 CALLBACK_ERROR = -2
 
 
-@dataclass(frozen=True)
+@record
 class ErrorSite:
     """One place in native code that may fail: which exception to raise, for which user's line.
 
@@ -47,7 +47,7 @@ class ErrorSite:
     values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class CallbackSite:
     """One place where native code calls Python: the function, and the types of what goes in and out."""
 
@@ -56,7 +56,7 @@ class CallbackSite:
     results: tuple[TensorType, ...]
 
 
-@dataclass(frozen=True)
+@record
 class CopySite:
     """An array that is copied because it cannot be updated, or carried, where it is."""
 
@@ -65,7 +65,7 @@ class CopySite:
     loc: SourceLine | None = None
 
 
-@dataclass(frozen=True)
+@record
 class KernelReport:
     """What `explain` says about one kernel. `ops` are the names of the graph ops fused into it."""
 
@@ -92,7 +92,7 @@ class Given(NamedTuple):
     whole: bool = False
 
 
-@dataclass
+@record(frozen=False)
 class NativeModule:
     """LLVM text (without `target` lines, which the runtime prepends) and its calling data."""
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..ir.record import field, record, replace
 from .blocking import Blocking, blocking
 from .index import Index, Var, contiguous_strides, linear
 from .kernel import Array, Kernel
@@ -32,7 +32,7 @@ LOCAL_BYTES = 1 << 19  # what one unit may have of its own, on the stack
 Spans = dict[Array, int | None]
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class _Group:
     """Parts in order, and how many elements of each array one unit touches."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
+from ..ir.record import record, replace
 from ..ir.types import TensorType
 from .elements import Elements, at, pick
 from .kernel import Array
@@ -31,7 +31,7 @@ class Unfit(Exception):
     """This loop cannot be scalar code, or should not be."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stored:
     """A value in memory, from position `prefix` on. `owned`: may be overwritten when nobody reads it.
 

@@ -12,22 +12,22 @@ all that follows in its block and in the blocks inside.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from ..ir.record import field, record
 from .functions import Function
 from .index import Index, Var
 from .kernel import Array
 from .scalar import Expr
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Let:
     """Compute these now."""
 
     values: list[Expr]
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Write:
     """Store `value` at a position of an array."""
 
@@ -36,7 +36,7 @@ class Write:
     value: Expr
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Require:
     """Stop with error site `site` unless `flag` holds; `values` go into its message."""
 
@@ -45,7 +45,7 @@ class Require:
     values: list[Expr]
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Repeat:
     """`for counter in range(length)`, or `while condition`; `test` computes the condition.
 
@@ -67,7 +67,7 @@ class Repeat:
         return self.counter.extent
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Choose:
     """Run one block, chosen by the int32 `index` (clamped into range); `results` become its values."""
 
@@ -80,7 +80,7 @@ class Choose:
 Statement = Let | Write | Require | Repeat | Choose
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Block:
     """Statements in execution order."""
 

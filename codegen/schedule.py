@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
+from ..ir.record import field, record
 from .fusion import vector_mode
 from .index import Index, Var, linear, of_var
 from .kernel import Access, Kernel, Nest, Stage
@@ -34,7 +34,7 @@ PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
 CHUNK_NS = 8_000.0  # the least that one chunk of a shared kernel should take
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Loops:
     """Loop variables to walk, outermost first, and what the kernel's variables are in terms of them."""
 
@@ -42,7 +42,7 @@ class Loops:
     env: dict[Var, Index]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Schedule:
     mode: str
     width: int

@@ -13,17 +13,17 @@ with other pointers. An origin is the least constant offset among the accesses t
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from ..ir.record import fields
 from .index import Data, Div, Index, Mod, Var
 from .kernel import Access, Array, Bound, Demand, Kernel, Stage
 from .scalar import Expr, LoopBody, Unique
 
 # All other fields of a stage are part of its key as they are.
 _SPECIAL = frozenset(("array", "dims", "value", "index", "reads", "ops", "loc", "cost"))
-_PLAIN = attrgetter(*[f.name for f in fields(Stage) if f.name not in _SPECIAL])
+_PLAIN = attrgetter(*[name for name in fields(Stage) if name not in _SPECIAL])
 
 
 class Signature(NamedTuple):

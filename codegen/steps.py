@@ -8,16 +8,16 @@ A new kind of step is a class here, a member of `Step`, and a line in `direct`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..ir.graph import SourceLine
+from ..ir.record import field, record
 from .kernel import Array, Kernel
 
 SHARED_FLOPS = 1e6  # the least that a thread should get
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Tiled:
     """A step that is loops around micro-kernels (see `tiled`), cut into units that threads share."""
 
@@ -47,7 +47,7 @@ class Tiled:
         return self.units if shares < 2 else max(int(self.units / shares), 1)
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Matmul:
     """c[b, m, n] = a[b, m, k] @ b[b, k, n]; a and b are arrays with explicit strides.
 
@@ -83,7 +83,7 @@ class Part(NamedTuple):
     plan: Any
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class RowBlocks:
     """For each unit, which threads share: each part's rows of that unit, one part after the other.
 
@@ -97,7 +97,7 @@ class RowBlocks:
     local: dict[Array, int] = field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Sort:
     """Sort rows of encoded elements, `keys`, into `target`; see `lower_sorting` for the kinds.
 
@@ -119,7 +119,7 @@ class Sort:
         return -2 if self.kind == "pairs" else -1
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Branch:
     """Run one of `branches`, chosen by the int32 in `index` (clamped into range)."""
 
@@ -128,7 +128,7 @@ class Branch:
     loc: SourceLine | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Carry:
     """One value that a loop carries. `now` and `next` are slot arrays: they name a pointer.
 
@@ -146,7 +146,7 @@ class Carry:
     both: bool = False
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Loop:
     """`while test: body`. `test` is a program that writes `flag`."""
 
@@ -157,7 +157,7 @@ class Loop:
     loc: SourceLine | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Moving:
     """A slot that points at this trip's slice of an array, along axis 0."""
 
@@ -165,7 +165,7 @@ class Moving:
     slice: Array
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Scan:
     """`for i in range(length): body`, from the last i to the first if `reverse`."""
 
@@ -178,7 +178,7 @@ class Scan:
     loc: SourceLine | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class ScalarCode:
     """Statements over single numbers (`scalar_code.Block`)."""
 
@@ -191,7 +191,7 @@ class ScalarCode:
     loc: SourceLine | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class TapeNew:
     """Make an empty tape; `handle` (int64, 0-d) stands for it from then on."""
 
@@ -199,7 +199,7 @@ class TapeNew:
     site: int  # error site of "no memory"
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class TapePush:
     """Append one record, copies of `values`, to a tape."""
 
@@ -208,7 +208,7 @@ class TapePush:
     site: int
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class TapePop:
     """Take the last record off a tape, into `values`."""
 
@@ -216,7 +216,7 @@ class TapePop:
     values: list[Array]
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Callback:
     """Call back into Python: function number `number` of the module, on contiguous arrays."""
 
@@ -225,7 +225,7 @@ class Callback:
     results: list[Array]
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Check:
     """Stop with error site `site` unless `flag` is true; `values` (0-d) go into its message."""
 
@@ -234,7 +234,7 @@ class Check:
     values: list[Array] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Copy:
     """Copy a whole contiguous array (of equal size in bytes)."""
 
@@ -261,7 +261,7 @@ Step = (
 )
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Program:
     """Steps in execution order."""
 

@@ -7,11 +7,12 @@ other than the host's is a matter of passing another `Target`. The runtime descr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from ..ir.record import record
 
-@dataclass(frozen=True)
+
+@record
 class Target:
     """A CPU as LLVM names it, and what the runtime offers to native code there.
 

@@ -6,14 +6,14 @@ Each is cut into units that threads share; `llvm/` has an emitter for each.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ..ir.record import record
 from .conv_plan import Axis, Cut, LongCut, Reach
 from .kernel import Array
 from .steps import Tiled
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Convolution(Tiled):
     """y[g, n, p, o] = sum over taps k and channels c of x[g, n, at(p, k), c] * w[g, k, c, o].
 
@@ -60,7 +60,7 @@ class Convolution(Tiled):
         return f"tiles of {self.cut.rows} x {self.cut.columns} places, {self.cut.panel} features"
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class LongConvolution(Tiled):
     """partial[chunk, g, p, n, o] = sum over some k, c of x[g, n, at(p, k), c] * w[g, k, c, o].
 
@@ -111,7 +111,7 @@ class LongConvolution(Tiled):
         return f"tiles of {self.cut.tile_rows} images, {self.cut.panel} features"
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class View:
     """Matrices in an array, elements of a row side by side: strides of batch dims and of rows."""
 
@@ -121,7 +121,7 @@ class View:
     offset: int = 0
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class Attention(Tiled):
     """y = softmax(q @ k^T + bias) @ v and the logarithms of the sums, without the scores in memory.
 
@@ -165,7 +165,7 @@ class Attention(Tiled):
         return f"blocks of {self.block[0]} queries, {self.block[1]} keys"
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class AttentionGrad(Tiled):
     """The cotangents of q, k and v, the scores computed again from `lse`.
 

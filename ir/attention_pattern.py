@@ -10,13 +10,13 @@ found y; reverse mode differentiates y as that op, so that nothing of the size o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .build import Builder
 from .graph import Op, Value
+from .record import field, record
 from .types import BOOL, F32, F64
 
 LOW = -1e30  # a score from here on has no weight beside another
@@ -25,7 +25,7 @@ LEAST = 1 << 10  # scores of one batch element from which the kernels are worth 
 Perm = tuple[int, ...]
 
 
-@dataclass
+@record(frozen=False)
 class Attention:
     """A found attention: operands with the order of their axes, what is done to the scores."""
 

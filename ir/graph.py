@@ -16,16 +16,16 @@ Graphs are built by appending (see `build.Builder`) and never edited in place; a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .record import record
 from .types import TensorType, Type
 
 if TYPE_CHECKING:
     from .opdef import OpDef
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourceLine:
     """Where in the user's program an op came from."""
 

@@ -17,7 +17,6 @@ far as the predicted peak asks for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -27,13 +26,14 @@ from .passes.dead import eliminate_dead_code
 from .passes.inline_calls import inline_calls
 from .passes.simplify import simplify
 from .peak import predicted_peak
+from .record import record
 from .remat import reached, readers
 from .types import TensorType
 
 _AGAIN = frozenset({"elementwise", "linear", "source", "reduction"})  # families that may run twice
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SavePlan:
     """What was chosen.
 

@@ -34,9 +34,10 @@ or cotangent of a tape is a tape.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
+
+from .record import field, record
 
 
 class GraphError(Exception):
@@ -56,7 +57,7 @@ class DerivativeError(TypeError):
     op: Any = None  # the innermost op without the derivative
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(eq=False)
 class OpDef:
     """One op. See the module's docstring for the rules' signatures."""
 

@@ -11,17 +11,17 @@ The backward part computes again whatever it needs of the forward part and is no
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from .autodiff import vjp_graph
 from .build import Builder
 from .graph import Graph, Op, Value
+from .record import record
 from .types import TOKEN
 
 Policy = str | tuple[str, ...]  # "nothing", "dots", "everything", or names given by checkpoint_name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recomputed:
     """The two parts. `params` are the parameters of the region that the backward part reads."""
 

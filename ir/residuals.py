@@ -17,10 +17,10 @@ tape), or where its operands would weigh more than itself.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from .build import Builder
 from .graph import Graph, Op, Value
+from .record import record
 from .types import TensorType, is_linear
 
 # Elementwise ops that cost more than reading their result from memory.
@@ -62,7 +62,7 @@ def is_heavy(op: Op) -> bool:
     return not is_cheap(op) and op.definition.family != "reduction" and op.name != "sum"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Split:
     """The two parts, and what goes from one to the other beside free parameters."""
 

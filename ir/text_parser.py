@@ -10,7 +10,6 @@ import base64
 import binascii
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from .build import Builder
 from .graph import Graph, SourceLine, Value
 from .opdef import OPS, GraphError
+from .record import record
 from .types import DTYPE_NAMES, TensorType, Type, parse_type, real_dtype
 
 NAME = r"[^\W\d][\w.]*"
@@ -45,14 +45,14 @@ class ParseError(ValueError):
     """The text is not a graph. The message names the line and the column."""
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Token:
     kind: str
     text: str
     position: int
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _ArrayText:
     """An array attribute before its dtype and shape are known."""
 

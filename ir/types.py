@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from .record import record
 
 DTYPE_NAMES: dict[str, np.dtype[Any]] = {
     "bool": np.dtype(np.bool_),
@@ -77,7 +78,7 @@ def is_integer(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TensorType:
     """Shape and dtype of one value. Shapes are static, non-negative ints."""
 
@@ -106,7 +107,7 @@ class TensorType:
         return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TokenType:
     """The order token that threads effectful ops: it carries no data, only program order."""
 
@@ -114,7 +115,7 @@ class TokenType:
         return "token"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TapeType:
     """A stack of records that grows while a program runs (see `ops/tape.py`).
 

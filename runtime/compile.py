@@ -14,7 +14,6 @@ import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from ..codegen.module import Given
 from ..codegen.target import Target
 from ..ir.graph import Graph, Value
+from ..ir.record import record
 from .cache import SharedCode, budget
 from .callable import load_native_calls
 from .disk import disk_cache
@@ -35,7 +35,7 @@ from .support import load_code_generator
 Strides = Sequence[tuple[int, ...]]
 
 
-@dataclass(frozen=True)
+@record
 class CompileOptions:
     """What may differ between two compilations of one graph.
 

@@ -10,18 +10,19 @@ through NumPy's Python interface.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from ..ir.record import record
 
 C_CONTIGUOUS = 0x1  # NPY_ARRAY_C_CONTIGUOUS, and so on
 ALIGNED = 0x100
 WRITEABLE = 0x400
 
 
-@dataclass(frozen=True)
+@record
 class NdarrayLayout:
     """Byte offsets of fields from the address of an ndarray object."""
 

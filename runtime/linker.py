@@ -15,10 +15,11 @@ object contains makes it raise `Unlinkable`, and LLVM's own linker takes the obj
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from ..ir.record import field, record
 
 PAGE = 4096
 
@@ -46,7 +47,7 @@ class Unlinkable(Exception):
     """The object has something that this linker does not know."""
 
 
-@dataclass(frozen=True)
+@record
 class Image:
     """Linked code, still to be given addresses. Offsets count from the image's first byte.
 
@@ -115,7 +116,7 @@ class _Object:
         return strings[offset : strings.index(b"\0", offset)].decode()
 
 
-@dataclass
+@record(frozen=False)
 class _Region:
     """Bytes being laid out: sections at their alignment, one after the other."""
 

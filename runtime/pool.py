@@ -24,10 +24,10 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ..ir.record import record
 from .engine import lock
 from .host import host_target
 from .pool_ir import pool_ir, supported
@@ -97,7 +97,7 @@ def _checked(threads: int) -> int:
     return threads
 
 
-@dataclass(frozen=True)
+@record
 class PoolStats:
     """Counters since the process began."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any
 
 from ..codegen.module import NativeModule
 from ..ir.graph import SourceLine
+from ..ir.record import fields, replace
 from .linker import Image
 
 Code = Image | bytes  # see `Engine.assemble`
@@ -49,7 +49,7 @@ def dump_executable(module: NativeModule, code: Code) -> bytes | None:
         packed = module.__dict__["_packed"]
     else:
         packed = zlib.compress(module.text.encode(), 1)
-    state = {f.name: getattr(module, f.name) for f in fields(module) if f.name != "text"}
+    state = {name: getattr(module, name) for name in fields(module) if name != "text"}
     state["notes"] = {}
     return pickle.dumps((state, packed, code), pickle.HIGHEST_PROTOCOL)
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..ir.record import record
 from .engine import lock
 from .layout import array_api, ndarray_layout
 from .pool_ir import supported
@@ -46,7 +46,7 @@ class _Handler(ctypes.Structure):
     ]
 
 
-@dataclass(frozen=True)
+@record
 class RecyclerStats:
     kept: int  # bytes that wait for an array
     reused: int  # arrays made from kept blocks

@@ -7,7 +7,6 @@ f(x, y)                                   # arrays of one length; every lane and
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from jitney.codegen.llvm.scalars import ScalarEmitter, type_text
 from jitney.codegen.scalar import DType, Expr, var
 from jitney.codegen.target import Target
+from jitney.ir.record import replace
 from jitney.runtime.engine import Engine, host_engine, host_target
 
 AVX2 = "+sse2,+sse4.1,+sse4.2,+avx,+avx2,+fma,+bmi,+bmi2,+lzcnt,+popcnt,+f16c,+movbe"
@@ -24,7 +24,7 @@ AVX2 = "+sse2,+sse4.1,+sse4.2,+avx,+avx2,+fma,+bmi,+bmi2,+lzcnt,+popcnt,+f16c,+m
 def avx2_target() -> Target:
     """The host as if it had no AVX-512."""
     host = host_target()
-    return dataclasses.replace(host, cpu="haswell", features=AVX2, vector_bits=256)
+    return replace(host, cpu="haswell", features=AVX2, vector_bits=256)
 
 
 def has_avx2() -> bool:

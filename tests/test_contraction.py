@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -16,6 +15,7 @@ from jitney.codegen.blocking import blocking, tile_for, tile_shapes
 from jitney.codegen.compile import compile_graph
 from jitney.codegen.target import Target
 from jitney.ir.graph import Graph
+from jitney.ir.record import replace
 from jitney.runtime import pool
 from jitney.runtime.engine import engine_for, host_target
 from jitney.runtime.executable import Executable
@@ -272,7 +272,7 @@ def test_other_machines(target, dtype):
 def test_narrower_vectors(dtype, bits):
     target = avx2_target()
     if bits == 128:
-        target = dataclasses.replace(target, features="+sse2", cpu="x86-64", vector_bits=128)
+        target = replace(target, features="+sse2", cpu="x86-64", vector_bits=128)
     for m, k, n in ((64, 64, 64), (65, 300, 70), (3, 90, 400)):
         a, b = numbers((m, k), dtype), numbers((k, n), dtype)
         module = compile_graph(traced(lambda a, b: a @ b + 1, a, b), target)

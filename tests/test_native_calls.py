@@ -27,6 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitney as jt
+from jitney.ir.record import replace
 from jitney.runtime import callable as callables
 from jitney.runtime.callable import is_native
 from jitney.runtime.layout import _agrees, ndarray_layout
@@ -503,7 +504,7 @@ def test_the_probe_notices_another_layout(monkeypatch: pytest.MonkeyPatch) -> No
     layout = ndarray_layout()
     assert layout is not None
     for name in ("data", "ndim", "dims", "strides", "descr", "flags", "ob_type"):
-        moved = dataclasses.replace(layout, **{name: getattr(layout, name) ^ 8})
+        moved = replace(layout, **{name: getattr(layout, name) ^ 8})
         assert not _agrees(moved, np.zeros((3, 4), order="F")), name
 
 

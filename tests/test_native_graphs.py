@@ -6,8 +6,6 @@ fusion, updates in place, memory, vector tails, shared loops, loop carries.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from graphs import random_graphs
@@ -32,6 +30,7 @@ from programs import (
 
 from jitney.ir.graph import Graph
 from jitney.ir.passes import optimise
+from jitney.ir.record import replace
 from jitney.ir.types import F64, I32, I64
 from jitney.runtime.engine import host_target
 from jitney.runtime.pool import get_threads, set_threads
@@ -111,9 +110,7 @@ def test_pattern(pattern, threads):
 
 NARROWER = {
     "avx2": lambda: avx2_target(),
-    "sse2": lambda: dataclasses.replace(
-        host_target(), cpu="x86-64", features="+sse2", vector_bits=128
-    ),
+    "sse2": lambda: replace(host_target(), cpu="x86-64", features="+sse2", vector_bits=128),
 }
 
 

@@ -168,6 +168,13 @@ def test_import_is_fast(tmp_path):
     assert min(times[1:]) < 0.3
 
 
+def test_classes_are_records():
+    """`dataclasses` would take half of the time of a first call: see ir/record.py."""
+    for layer in LAYERS:
+        for path in sorted(ROOT.joinpath(layer).rglob("*.py")):
+            assert not re.search(r"^@dataclass\b", path.read_text(), re.MULTILINE), path
+
+
 def test_modules_are_small_and_have_docstrings():
     for path in package_modules():
         text = path.read_text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import gc
 import os
 import subprocess
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 from jitney.codegen.target import Target
+from jitney.ir.record import replace
 from jitney.runtime import info, layout, memory, pool
 from jitney.runtime.engine import (
     NativeError,
@@ -143,8 +143,8 @@ def test_host_target() -> None:
     target = host_target()
     assert target.vector_bits == detected_vector_bits(target.triple, target.features)
     assert target.lanes(4) * 32 == target.vector_bits
-    assert target.key() == dataclasses.replace(target).key()
-    assert target.key() != dataclasses.replace(target, cpu="other").key()
+    assert target.key() == replace(target).key()
+    assert target.key() != replace(target, cpu="other").key()
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_assembly_for_another_machine() -> None:
 
 def test_target_refuses_nonsense() -> None:
     with pytest.raises(ValueError, match="not 100"):
-        dataclasses.replace(host_target(), vector_bits=100)
+        replace(host_target(), vector_bits=100)
 
 
 def test_importing_the_package_imports_no_llvm() -> None:
@@ -195,7 +195,7 @@ def test_a_foreign_layout_is_noticed() -> None:
     swaps = [("ob_type", "descr"), ("data", "dims"), ("ndim", "flags"), ("dims", "strides")]
     for first, second in swaps:
         offsets = {first: getattr(real, second), second: getattr(real, first)}
-        assert not layout._agrees(dataclasses.replace(real, **offsets), np.ones((3, 4)))
+        assert not layout._agrees(replace(real, **offsets), np.ones((3, 4)))
 
 
 def test_scratch_is_aligned_and_found_again() -> None:

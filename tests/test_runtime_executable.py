@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import sys
 import threading
@@ -17,6 +16,7 @@ from jitney.codegen.index import contiguous_strides
 from jitney.codegen.module import ErrorSite, NativeModule
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph, SourceLine
+from jitney.ir.record import replace
 from jitney.ir.types import DTYPE_NAMES, F32, F64, I64, TensorType
 from jitney.runtime import compile as compiling
 from jitney.runtime.callable import is_native
@@ -89,7 +89,7 @@ V100 = TensorType((100,), F64)
 
 def adder(**fields: Any) -> NativeModule:
     module = NativeModule(ADD_TEXT, "entry", [V100, V100], [(1,), (1,)], [V100], arena_bytes=800)
-    return dataclasses.replace(module, **fields)
+    return replace(module, **fields)
 
 
 @pytest.fixture(params=["native", "portable"])
@@ -366,11 +366,11 @@ def test_big_outputs_own_recycled_memory() -> None:
 def test_code_for_another_machine_is_not_run() -> None:
     host = host_target()
     with pytest.raises(ValueError, match="cannot run on this machine"):
-        Executable(adder(), dataclasses.replace(host, features=host.features + ",+warp-drive"))
+        Executable(adder(), replace(host, features=host.features + ",+warp-drive"))
     with pytest.raises(ValueError, match="cannot run on this machine"):
-        Executable(adder(), dataclasses.replace(host, triple="riscv64-unknown-linux-gnu"))
+        Executable(adder(), replace(host, triple="riscv64-unknown-linux-gnu"))
     x = np.arange(100.0)
-    generic = dataclasses.replace(host, cpu="generic", features="", vector_bits=128)
+    generic = replace(host, cpu="generic", features="", vector_bits=128)
     assert (Executable(adder(), generic).run([x, x])[0] == 2 * x).all()
 
 

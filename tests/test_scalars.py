@@ -646,12 +646,13 @@ def replaced(root, table):
 # Other targets: LLVM ends the process on what it cannot select, so a child compiles.
 
 CHILD = r"""
-    import dataclasses, sys
+    import sys
     sys.path.insert(0, {tests!r})
     from native import AVX2, array_function_text
     from test_scalars import ARITHMETIC, BOOL, F32, F64, FLOATS, I32, I64, INTS, PRIMITIVES, Expr
     from jitney.codegen.scalar import convert, scale2, table
     from jitney.codegen.target import Target
+    from jitney.ir.record import replace
     from jitney.runtime.engine import engine_for, host_target
     {target}
     engine = engine_for(target)
@@ -678,8 +679,8 @@ CHILD = r"""
     print("compiled", len(bodies), len(obj))
 """
 TARGETS = {
-    "avx2": "target = dataclasses.replace(host_target(), cpu='haswell', features=AVX2, vector_bits=256)",
-    "sse2": "target = dataclasses.replace(host_target(), cpu='x86-64', features='', vector_bits=128)",
+    "avx2": "target = replace(host_target(), cpu='haswell', features=AVX2, vector_bits=256)",
+    "sse2": "target = replace(host_target(), cpu='x86-64', features='', vector_bits=128)",
     "neon": "target = Target('aarch64-unknown-linux-gnu', 'generic', '+neon', 128)",
 }
 

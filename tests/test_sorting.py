@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from jitney.codegen.llvm.selection import SAMPLE
 from jitney.codegen.llvm.sorting import RUN
 from jitney.codegen.sort_blocks import SHORT
 from jitney.codegen.target import Target
+from jitney.ir.record import replace
 from jitney.ir.types import DTYPE_NAMES
 from jitney.runtime import pool
 from jitney.runtime.engine import host_target
@@ -33,7 +33,7 @@ def both(b: Any, x: Any, axis: int) -> list[Any]:
 def narrow() -> Target:
     """The host without vectors that compress: values are sorted by merging and by digits."""
     host = host_target()
-    return dataclasses.replace(host, vector_bits=min(host.vector_bits, 256))
+    return replace(host, vector_bits=min(host.vector_bits, 256))
 
 
 def check(x: np.ndarray, axis: int = -1, target: Target | None = None) -> None:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
+from ..ir.record import replace
 from ..ir.types import TOKEN, is_inexact, is_supported, type_of
 from . import errors, pytree
 from .core import Tracer, as_value, concrete, weak_kind, wrap

@@ -10,11 +10,11 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..ir.record import record
 from ..ir.types import I64, TensorType, is_supported
 from . import errors, pytree
 from .accept import check_array, refuse
@@ -37,7 +37,7 @@ class StaticLeaf:
         self.value = value
 
 
-@dataclass(frozen=True)
+@record
 class StaticNames:
     """Which parameters are static: positions and names, made consistent by the signature."""
 

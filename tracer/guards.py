@@ -21,12 +21,12 @@ import enum
 import math
 import reprlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from ..ir.record import record
 from .reads import Path, is_user_module
 
 _PLAIN = frozenset({type(None), bool, int, str, bytes, range, type(Ellipsis)})
@@ -120,7 +120,7 @@ def random_state(value: Any) -> str:
     return repr(value.get_state(legacy=False))
 
 
-@dataclass(frozen=True)
+@record
 class Guard:
     """One value that a compiled function assumes."""
 

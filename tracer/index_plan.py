@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..ir.graph import Value
+from ..ir.record import record
 from ..ir.types import BOOL, I64
 from . import errors, views
 from .core import Tracer, as_value
@@ -34,7 +34,7 @@ class Subscript:
         return a[(*self.index, ...)]  # a view also when only ints are given
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Plan:
     """A resolved index: `base` is a view with all slices applied; what is left indexes its `axes`.
 
@@ -66,7 +66,7 @@ def resolve(x: Tracer, index: Any) -> Plan:
     return _advanced(x, items, dots, gap)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Integers:
     """An integer index: an array, or an int (`known` has its elements while tracing)."""
 
@@ -76,7 +76,7 @@ class _Integers:
     ndim: int
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Mask:
     mask: Tracer
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from ..ir.graph import Graph
+from ..ir.record import record
 from . import errors
 from .errors import complain
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .tracing import Traced
 
 
-@dataclass(frozen=True)
+@record
 class Lowered:
     """A traced and compiled call. `graph` is as traced; `executable` is native code.
 

@@ -11,12 +11,12 @@ copies assign to globals and attributes is carried over to the originals afterwa
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from ..ir.record import record
 from ..ir.types import TensorType, is_supported
 from . import errors, pytree
 from .core import Tracer
@@ -36,7 +36,7 @@ from .tracing import Spec, Static
 _CONTAINERS = (list, tuple, dict)
 
 
-@dataclass(frozen=True)
+@record
 class Hidden:
     """An outside value that is an array or a container with arrays. Read at each call."""
 

@@ -22,7 +22,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from types import (
     CodeType,
     FunctionType,
@@ -33,6 +32,8 @@ from types import (
 )
 from typing import Any
 
+from ..ir.record import field, record
+
 _ABSENT: Any = object()
 _WRITERS: dict[type, tuple[str, ...]] = {
     list: ("append", "extend", "insert"),
@@ -41,7 +42,7 @@ _WRITERS: dict[type, tuple[str, ...]] = {
 _LIMIT = 2000  # functions entered: beyond that the rest is not tracked
 
 
-@dataclass(frozen=True)
+@record
 class Path:
     """A place to read from: a root and attribute names.
 
@@ -77,7 +78,7 @@ class Path:
         return ".".join((self.name, *self.attrs))
 
 
-@dataclass
+@record(frozen=False)
 class Reads:
     """What `find_reads` found.
 

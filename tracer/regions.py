@@ -8,20 +8,20 @@ comes in and goes out likewise.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Graph, Value
+from ..ir.record import record
 from ..ir.types import TOKEN, TensorType
 from . import functions, pytree  # noqa: F401  (functions gives tracers operators)
 from .core import WEAK_DTYPES
 from .tracing import Spec, Static, Traced, trace_function
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Out:
     """One leaf of what a region takes or returns: its type, and how it promotes (see `Tracer`)."""
 

@@ -16,12 +16,12 @@ import dataclasses
 import inspect
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ir.graph import Graph, Value
+from ..ir.record import field, record, replace
 from ..ir.types import type_of
 from ..runtime.disk import disk_cache
 from ..runtime.installation import digest, installation
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _CAPTURE_LIMIT = 16 << 20  # bytes of arrays that a record may hold
 
 
-@dataclass
+@record(frozen=False)
 class Recalled:
     """A trace that an earlier process made: what `Traced` is, less the graph.
 
@@ -82,13 +82,13 @@ class Recalled:
         )
 
 
-@dataclass(frozen=True)
+@record
 class _Record:
     recalled: Recalled
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record
 class _Key:
     """What stands for a call of a function."""
 
@@ -224,7 +224,7 @@ def _read(key: _Key | None) -> Recalled | None:
         return None
     pairs = zip(record.files, key.files, strict=True)
     files = {before: now for before, now in pairs if before != now}
-    return dataclasses.replace(record.recalled, files=files)
+    return replace(record.recalled, files=files)
 
 
 def _write(key: _Key, recalled: Recalled) -> None:

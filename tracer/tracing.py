@@ -10,7 +10,6 @@ import enum
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.opdef import OPS
+from ..ir.record import field, record, replace
 from ..ir.types import I64, TensorType, type_of
 from . import errors, pytree
 from .accept import refuse
@@ -47,7 +47,7 @@ _IMMUTABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spec:
     """What the trace knows of one traced leaf of the arguments. `strides` count elements.
 
@@ -63,21 +63,21 @@ class Spec:
     active: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Static:
     """A leaf that is handed to the function as it is."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Same:
     """A leaf that is the same array object as an earlier leaf."""
 
     leaf: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Result:
     """One leaf of what the function returned.
 
@@ -94,7 +94,7 @@ class Result:
     scalar: bool = False
 
 
-@dataclass
+@record(frozen=False)
 class Traced:
     """A traced function.
 

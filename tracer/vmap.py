@@ -12,7 +12,6 @@ assignment to an argument works and stays inside of the call.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..ir.batching import BatchingError, batch_graph
 from ..ir.build import Builder
 from ..ir.graph import Graph, Value
 from ..ir.interpreter import evaluate
+from ..ir.record import replace
 from . import errors, pytree
 from .application import Leaf, append, is_array, present, spec_of
 from .core import Tracer, as_value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
+from ..ir.record import record
 from . import errors, pytree
 from .accept import check_array
 from .application import is_array
@@ -27,7 +27,7 @@ class _First(int):
 _KEYWORD = _First(0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Argument:
     """One leaf of the arguments: its name, and its axis of examples (normal, or None)."""
 

@@ -11,12 +11,13 @@ is a signature and the least sm and PTX version; a test assembles every row at i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ...ir.record import record
 
 _LITERAL = re.compile(r"^(i\d+) \S+$")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Intrinsic:
     """One row. `operands` are types; an operand that LLVM wants as a literal is `type value`."""
 

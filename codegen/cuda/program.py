@@ -31,11 +31,11 @@ are fresh, C-contiguous, 256-byte aligned and overlap nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ...ir.record import field, record
 from ..module import CallbackSite, CopySite, ErrorSite, KernelReport
 
 Space = Literal["input", "output", "arena", "constant", "counters", "status", "slot"]
@@ -60,7 +60,7 @@ class Scalar(NamedTuple):
 Argument = Ref | Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry:
     """How a kernel is launched: threads of a block (x, y, z), always the same for one kernel, and bytes
     of dynamic shared memory. `cluster`: blocks of a cluster (x, y, z); all ones: no clusters."""
@@ -70,7 +70,7 @@ class Entry:
     cluster: Grid = (1, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Buffer:
     """An input or output: shape, dtype, strides in elements, and what its address is a multiple of.
 
@@ -86,7 +86,7 @@ class Buffer:
 # Steps. All are asynchronous on the run's stream but those that say that the host waits.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Launch:
     """Launch a kernel: `grid` counts blocks, none of them 0."""
 
@@ -95,7 +95,7 @@ class Launch:
     arguments: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Copy:
     """Copy `nbytes` bytes from one place on the device to another; they do not overlap."""
 
@@ -104,7 +104,7 @@ class Copy:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fill:
     """Fill `count` elements of `width` (1, 2 or 4) bytes with the bit pattern `value`, unsigned."""
 
@@ -114,7 +114,7 @@ class Fill:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class If:
     """Run one of `branches`, chosen by the int32 at `index`, clamped into range."""
 
@@ -122,7 +122,7 @@ class If:
     branches: tuple[tuple[Step, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Carry:
     """Two buffers of a loop that trade places at each trip.
 
@@ -139,7 +139,7 @@ class Carry:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slice:
     """In trip i the slot is `base` plus i * `stride` bytes; trips of a reversed scan count down."""
 
@@ -148,7 +148,7 @@ class Slice:
     stride: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class While:
     """Run `test`; while the byte at `flag` is not 0: run `body`, let carries trade, run `test` again."""
 
@@ -158,7 +158,7 @@ class While:
     carries: tuple[Carry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scan:
     """Run `body` for trips i = 0 .. length - 1, or from length - 1 down to 0 if `reverse`."""
 
@@ -169,7 +169,7 @@ class Scan:
     slices: tuple[Slice, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostCall:
     """Call Python on the host: `callbacks[number]` of the program. The host waits for the operands,
     C-contiguous on the device, copies them over, calls, and copies what it gets to `results`."""
@@ -182,7 +182,7 @@ class HostCall:
 Step = Launch | Copy | Fill | If | While | Scan | HostCall
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class DeviceProgram:
     """A compiled graph. `ir` has no `target` lines: whoever assembles it prepends them."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ...ir.record import record
 
 
-@dataclass(frozen=True)
+@record
 class CudaTarget:
     """An architecture (90 is sm_90), the PTX version (78 is 7.8), and what schedules go by.
 

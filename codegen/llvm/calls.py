@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...ir.record import record
 from ..kernel import Array
 from ..target import Target
 
@@ -29,7 +29,7 @@ _HEAD = 5  # words of a call: function, length, grain, whether to look at the st
 Pointers = tuple[tuple[Array | None, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """`name(ctx, 0, length)`, or its parts of `grain` on the thread pool if that is less.
 

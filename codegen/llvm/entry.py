@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import fields
 from itertools import count
 from typing import Any
 
+from ...ir.record import fields
 from ..blocking import Blocking, blocking
 from ..kernel import Array, Kernel
 from ..schedule import Schedule, schedule
@@ -254,7 +254,7 @@ class EntryEmitter:
     def _matmul(self, step: Matmul, cut: Blocking) -> tuple[str, Pointers]:
         """The function of a matrix product, and what it takes."""
         own = ("a", "b", "c", "a_offset", "b_offset", "loc", "name")  # what no code depends on
-        key = cut, step.c.dtype, *(getattr(step, f.name) for f in fields(step) if f.name not in own)
+        key = cut, step.c.dtype, *(getattr(step, name) for name in fields(step) if name not in own)
         name = self.products.get(key)
         if name is None:
             text, tiles = gemm(step, cut, self.target)

@@ -8,8 +8,7 @@ target and the keys; long rows go by `radix`. Rows are shared among threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...ir.record import record
 from ..sort_blocks import SHORT, count_words
 from ..steps import Sort
 from ..target import Target
@@ -21,7 +20,7 @@ from .sorting_network import registers_for
 RUN = 24
 
 
-@dataclass(frozen=True)
+@record
 class SortFunction:
     """`void @name(ptr keys, ptr target, ptr scratch, ptr counts, i64 rows)`, and what it needs."""
 

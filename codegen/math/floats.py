@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ...ir.record import record
 from ...ir.types import F32, F64, I32, I64
 from ..scalar import DType, Expr, binary, bitcast, convert, convert_fitting, fma
 
@@ -13,7 +13,7 @@ INF = float("inf")
 NAN = float("nan")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Format:
     """A binary interchange format. A number is 2**(e - bias) * (1 + fraction / 2**fraction_bits)."""
 

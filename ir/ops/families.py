@@ -12,7 +12,6 @@ the type rule accepts, `extra["domain"]` bounds the float samples to where the o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..batching import Rule, batch_elementwise
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..opdef import GraphError, OpDef, register
+from ..record import field, record
 from ..types import DTYPE_NAMES, TensorType, is_complex, real_dtype
 from .masks import product
 from .term import Term
@@ -48,7 +48,7 @@ class _Identity:
 IDENTITY = _Identity()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arg:
     """One operand of an example. `dtype` "T" stands for the dtype that the test is at.
 
@@ -62,7 +62,7 @@ class Arg:
     distinct: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Example:
     """Operands and attributes that an op accepts, for the tests that walk all ops."""
 

@@ -8,16 +8,16 @@ cotangent depends on it; derivatives carry the ones that are both.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from ..autodiff import is_differentiable, reach
 from ..build import Builder
 from ..graph import Graph, Value
+from ..record import record
 from ..types import TensorType
 from .masks import is_zero
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flow:
     """Positions among the body's parameters (`wrt`) and outputs (`outputs`) that take part."""
 

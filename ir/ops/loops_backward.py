@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..autodiff import vjp_graph
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..opdef import OPS
+from ..record import record
 from ..residuals import Split, split
 from ..types import I64
 from .loops import Flow, accumulate, flow, invariant_carries, tensors
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plan:
     """How a loop is differentiated, whatever is kept.
 
@@ -38,7 +38,7 @@ def make_plan(op: Op, wanted: Sequence[bool], needed: Sequence[bool]) -> Plan:
     return Plan(active, free, split(joint, consts + carries, carries, free, free))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kept:
     """What the forward loop leaves behind. `memory` is as the way of checkpointing has it."""
 

@@ -22,22 +22,22 @@ Loops with other effects, and loops over tapes (derivatives of derivatives), kee
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..build import Builder
 from ..graph import Op, Value
+from ..record import record
 from ..types import I64, TOKEN, TensorType
 from .loops import invariant_carries
 from .loops_backward import Kept, Plan, run_loop, step_back, unwind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Tape:
     segments: Value
     tape: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Slots:
     used: Value
     spacing: Value

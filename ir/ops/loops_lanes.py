@@ -11,7 +11,6 @@ What a scalar `while` becomes when it is batched: in one kernel each lane of a v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..interpreter import evaluate_op
 from ..opdef import OPS, GraphError, OpDef, register
+from ..record import record
 from ..types import TensorType, Type
 from .batch_structured import batch_lanes_while
 from .families import Arg, Array, Example, check_same
@@ -90,7 +90,7 @@ def evaluate_lanes(graph: Graph, arrays: list[Array]) -> list[Array]:
 # Derivatives. Forward mode stays in lanes; reverse mode goes through `while` over all lanes.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Masked:
     loop: Op
     kept: Kept

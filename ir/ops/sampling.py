@@ -8,7 +8,6 @@ for definition in OPS.values():
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,12 @@ import numpy as np
 from ..build import Builder
 from ..graph import Graph
 from ..opdef import OpDef
+from ..record import record
 from ..types import DTYPE_NAMES, real_dtype, type_of
 from .families import Arg, Array, DType, Example
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case:
     """One op at one dtype with operands of given shapes."""
 

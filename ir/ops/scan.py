@@ -16,7 +16,6 @@ way, and adds up the cotangents of consts in carries.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..interpreter import evaluate
 from ..opdef import GraphError, OpDef, register
+from ..record import record
 from ..residuals import Split, split
 from ..types import TAPE, TensorType, Type, is_linear
 from .batch_structured import batch_scan
@@ -139,7 +139,7 @@ def _jvp_scan(
 # Reverse mode.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Kept:
     """What the forward scan leaves behind: a stack for each saved tensor, a tape of saved tapes."""
 

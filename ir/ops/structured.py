@@ -10,7 +10,6 @@ Regions capture nothing; all that they read comes in as operands.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..autodiff import is_differentiable, jvp_graph, reach, vjp_graph
@@ -18,6 +17,7 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..interpreter import evaluate
 from ..opdef import GraphError, OpDef, register
+from ..record import record
 from ..residuals import Split, is_heavy, split
 from ..types import TAPE, TensorType, Type
 from .batch_structured import batch_cond
@@ -98,7 +98,7 @@ def _jvp_cond(
     return new.results[:count], [next(out) if v else None for v in varied]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Branches:
     """What the backward part of a cond needs."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
+from ..record import record
 
 
 def eliminate_dead_code(graph: Graph) -> Graph:
@@ -49,7 +49,7 @@ def eliminate_dead_code(graph: Graph) -> Graph:
     return new
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Trimmed:
     """What is left of an op with regions: positions of its operands and results, new regions."""
 

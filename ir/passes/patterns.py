@@ -16,10 +16,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ..graph import Op, Value
+from ..record import record
 from .rewrite import SAME, Replacement, Rewriter, Rule, literal_key, uniform
 
 COMMUTATIVE = frozenset(
@@ -29,18 +29,18 @@ _KINDS = {"": "biuf", "int": "iu", "signed": "i", "uint": "u", "float": "f", "bo
 _WORD = re.compile(r"\s*(->|[(),:]|[a-z_]\w*|-?\d+(?:\.\d+)?)")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Name:
     name: str
     kinds: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Literal:
     value: bool | int | float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Call:
     op: str
     args: tuple[_Term, ...]

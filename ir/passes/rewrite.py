@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..opdef import OPS, OpDef
+from ..record import record
 from ..types import is_linear
 from .hash import attributes_key, canonical_key
 
@@ -36,7 +36,7 @@ SAME = "same"  # operands 0 and 1 are the same value
 _COMMUTATIVE = frozenset("add mul bitwise_and bitwise_or bitwise_xor eq ne gcd lcm".split())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """`apply(b, op)` is tried on ops called `op`, or of that family if it reads `family:name`.
 

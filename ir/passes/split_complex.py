@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,6 +30,7 @@ from ..ops.reductions import multiply_tree
 from ..ops.scans import doubling_products
 from ..ops.term import Term
 from ..ops.window_reductions import multiply_taps
+from ..record import record
 from ..types import I64, TensorType, Type, complex_dtype, is_complex, real_dtype
 from .inline_calls import inline_calls
 from .rewrite import uniform
@@ -351,7 +351,7 @@ def _message(text: str, values: Sequence[Parts]) -> str:
     return out
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _OnParts:
     """A Python function that takes and gives complex arrays as their parts."""
 

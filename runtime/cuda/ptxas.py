@@ -17,15 +17,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from functools import lru_cache
+
+from ...ir.record import record
 
 
 class PtxasError(RuntimeError):
     """ptxas refused the PTX: a bug in jitney, or too old a ptxas."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KernelResources:
     """What one thread of a kernel holds (registers, bytes of stack and of spilled registers), and one
     block (bytes of static shared memory)."""
@@ -42,7 +43,7 @@ class KernelResources:
         return self.spill_stores + self.spill_loads
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """`kernels` by name; `warnings`: lines that carry a number, such as C7508; the machine code."""
 

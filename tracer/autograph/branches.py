@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
+from ...ir.record import record
 from ...ir.types import BOOL, I32, TensorType
 from .. import errors, pytree
 from ..core import Storage, Tracer, as_value, emit, wrap
@@ -38,7 +38,7 @@ _FEW = 12
 _EMPTY = pytree.flatten(((), {}))[1]
 
 
-@dataclass(frozen=True)
+@record
 class _Inside:
     """A leaf that a region computed: its result number `index`, and where it was stored."""
 
@@ -46,14 +46,14 @@ class _Inside:
     storage: Storage | None
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class _Content:
     """What is in a container; two of them never are the same."""
 
     container: Any
 
 
-@dataclass
+@record(frozen=False)
 class _End:
     """One object at the end of a branch."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ...ir.graph import Value
+from ...ir.record import record
 from .. import errors, pytree
 from ..core import as_value
 from ..errors import complain
@@ -16,7 +16,7 @@ from .jumps import RESULT
 from .variables import Undefined, is_traceable, out_of, same, shown
 
 
-@dataclass
+@record(frozen=False)
 class Carried:
     """A variable (or a container) that a loop carries. `where` names the loop in messages."""
 

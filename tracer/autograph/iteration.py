@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from ...ir.record import record
 from ...ir.types import I64, is_integer
 from .. import errors
 from ..core import Tracer, as_value, emit, wrap
@@ -15,7 +15,7 @@ from .logic import choose
 from .variables import is_traced
 
 
-@dataclass
+@record(frozen=False)
 class Items:
     """A sequence of `length` items, an int or traced. `item(i)` gives one, `done(i, item)` is called
     when the body has run on it."""

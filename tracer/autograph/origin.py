@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import ast
 import linecache
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
 
+from ...ir.record import record
 from .. import errors
 from ..errors import complain
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-@dataclass(frozen=True)
+@record
 class Origin:
     """Where a function is defined: its node (shared, not to be changed) and the class around it."""
 

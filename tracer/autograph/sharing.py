@@ -13,11 +13,11 @@ then its own bookkeeping refers to arrays that the program has let go of.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType, ref
 
 from ...ir.graph import SourceLine
+from ...ir.record import record
 from .. import errors
 from ..core import Storage, Tracer
 from ..errors import complain
@@ -26,7 +26,7 @@ from ..trace import require_trace
 from .jumps import RESULT
 
 
-@dataclass(frozen=True)
+@record
 class Doubt:
     """An assignment into an array that perhaps is one of others."""
 

@@ -17,7 +17,6 @@ import difflib
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NoReturn, TypeVar
 
@@ -25,6 +24,7 @@ import numpy as np
 
 from ...ir.graph import Graph
 from ...ir.opdef import GraphError
+from ...ir.record import record
 from ...ir.types import is_complex
 from .. import errors
 from ..core import Tracer, concrete, refuse_leaked
@@ -35,7 +35,7 @@ from ..trace import Trace, current_trace, tracing
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ArrayFunction:
     """One function of the table.
 
