@@ -26,6 +26,7 @@ class Target:
     vector_bits: int
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
+    WATCHED_FOR: ClassVar[str] = "jitney_watched_for"  # for work that signals may end; see `pool`
     CALLBACK: ClassVar[str] = "jitney_callback"  # i32 (i64 number, ptr operands and results)
     PYTHON_SYMBOLS: ClassVar[tuple[str, ...]] = (
         "PyGILState_Ensure",

@@ -265,6 +265,8 @@ def runtime_imports(names: set[str]) -> dict[str, int]:
     for name in names:
         if name == Target.PARALLEL_FOR:
             imports[name] = thread_pool().parallel_for
+        elif name == Target.WATCHED_FOR:
+            imports[name] = thread_pool().watched_for
         elif name in Target.PYTHON_SYMBOLS:
             function = getattr(ctypes.pythonapi, name)
             imports[name] = ctypes.cast(function, ctypes.c_void_p).value or 0

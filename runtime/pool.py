@@ -9,6 +9,13 @@ second caller and a nested call never wait. Chunks of `grain` are claimed from a
 so threads that the system takes a core from hold nobody up. Python is not involved, so no call
 needs the GIL.
 
+    void jitney_watched_for(ptr fn, ptr ctx, i64 n, i64 grain, ptr watch, ptr what)
+    watch: i1(ptr what, ptr clock)
+
+is the same for work that may take long. While the caller waits for workers it calls `watch` now and
+then, which lets Python handle signals, and may leave word for the workers in `what`; `clock` is memory
+of its own, the cycle counter from when the waiting began.
+
 The protocol is described, and written, in `pool_ir`.
 
 Workers are started by the first call that wants them, with all signals blocked, and are
@@ -27,6 +34,7 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
+from ..codegen.target import Target
 from ..ir.record import record
 from .engine import lock
 from .host import host_target
@@ -113,12 +121,13 @@ class ThreadPool:
 
     def __init__(self, threads: int) -> None:
         self.parallel = supported()
-        exports = ["jitney_parallel_for"]
+        exports = [Target.PARALLEL_FOR, Target.WATCHED_FOR]
         if self.parallel:
             exports += ["reset", "limit", "started", "forks", "joins", "inlines"]
         # Workers run this code until the process ends.
         library = load_support("pool", lambda: pool_ir(host_target()), exports).keep()
-        self.parallel_for = library.address("jitney_parallel_for")
+        self.parallel_for = library.address(Target.PARALLEL_FOR)
+        self.watched_for = library.address(Target.WATCHED_FOR)
         self._threads = 1
         if self.parallel:
             self._limit = ctypes.c_int32.from_address(library.address("limit"))

@@ -40,6 +40,12 @@ run:
 out:
   ret void
 }
+
+define void @jitney_watched_for(
+    ptr %fn, ptr %ctx, i64 %n, i64 %grain, ptr %watch, ptr %what) nounwind {
+  call void @jitney_parallel_for(ptr %fn, ptr %ctx, i64 %n, i64 %grain)
+  ret void
+}
 """
 
 _POOL_IR = """
@@ -63,6 +69,7 @@ declare i32 @pthread_detach(i64)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @pthread_setname_np(i64, ptr)
 declare i32 @sched_yield()
+declare i64 @llvm.readcyclecounter()
 {declare_pause}
 @thread_name = internal constant [7 x i8] c"jitney\\00"
 
@@ -179,8 +186,17 @@ out:
   ret void
 }}
 
-define void @jitney_parallel_for(ptr %fn, ptr %ctx, i64 %n, i64 %grain0) nounwind {{
+define void @jitney_parallel_for(ptr %fn, ptr %ctx, i64 %n, i64 %grain) nounwind {{
+  tail call void @jitney_watched_for(
+      ptr %fn, ptr %ctx, i64 %n, i64 %grain, ptr null, ptr null)
+  ret void
+}}
+
+define void @jitney_watched_for(
+    ptr %fn, ptr %ctx, i64 %n, i64 %grain0, ptr %watch, ptr %what) nounwind {{
 entry:
+  %clock = alloca i64, align 8
+  %watched = icmp ne ptr %watch, null
   %some = icmp sgt i64 %n, 0
   br i1 %some, label %size, label %out
 size:
@@ -238,9 +254,13 @@ wake:
 work:
   call void @claim_chunks()
   %closed = atomicrmw and ptr @state, i32 -32769 seq_cst
+  br i1 %watched, label %begin, label %join
+begin:
+  %began = call i64 @llvm.readcyclecounter()
+  store i64 %began, ptr %clock, align 8
   br label %join
 join:
-  %spins = phi i32 [ 0, %work ], [ %spins_next, %spin ], [ 0, %yield ]
+  %spins = phi i32 [ 0, %work ], [ 0, %begin ], [ %spins_next, %spin ], [ 0, %yield ], [ 0, %look ]
   %now = load atomic i32, ptr @state acquire, align 4
   %active = and i32 %now, 32767
   %finished = icmp eq i32 %active, 0
@@ -254,6 +274,9 @@ spin:
   br label %join
 yield:                                            ; a worker may be waiting for this very core
   %yielded = call i32 @sched_yield()
+  br i1 %watched, label %look, label %join
+look:
+  %stopped = call i1 %watch(ptr %what, ptr %clock)
   br label %join
 release:
   store atomic i32 0, ptr @busy release, align 4

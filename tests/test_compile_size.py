@@ -155,10 +155,10 @@ class EveryKernel(EntryEmitter):
         EveryKernel.shared += 1
         texts = {name: text for text, name in self.functions.items()}
         self.elementwise = copy.deepcopy(self.elementwise)
-        name, plan, _ = self._emit(step, signature(step), None)
-        assert plan.range == self.schedules[-1][1].range
+        done = self._emit(step, signature(step), None)
+        assert done.plan.range == self.schedules[-1][1].range
         if "fastcc" not in texts[step.name]:  # which functions are called depends on those before
-            assert name == step.name
+            assert done.name == step.name
 
 
 @settings(max_examples=30, deadline=None)

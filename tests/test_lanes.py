@@ -125,3 +125,31 @@ def test_an_interrupt_ends_a_loop_of_lanes(count: int) -> None:
     finally:
         timer.join()
     np.testing.assert_array_equal(settle(ones, 1.5), ones + 0.5)
+
+
+@pytest.mark.parametrize("late", [0, -1])
+def test_an_interrupt_ends_lanes_that_only_another_thread_goes_on_with(late: int) -> None:
+    """One lane of one chunk takes for ever: whichever thread has it, the other waits, and looks."""
+
+    @jt.jit
+    def settle(x: Any, limits: Any) -> Any:
+        def example(x: Any, limit: Any) -> Any:
+            return jt.while_loop(lambda v: v < limit, lambda v: v * 0.5 + 1, x)
+
+        return jt.vmap(example)(x, limits)
+
+    ones, limits = np.ones(100_000), np.full(100_000, 1.5)
+    main = threading.get_ident()
+    with jt.threads(2):
+        np.testing.assert_array_equal(settle(ones, limits), ones + 0.5)
+        limits[late] = 1e9
+        for _ in range(3):
+            timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
+            timer.start()
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    settle(ones, limits)
+            finally:
+                timer.join()
+        limits[late] = 1.5
+        np.testing.assert_array_equal(settle(ones, limits), ones + 0.5)

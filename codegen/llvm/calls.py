@@ -34,6 +34,7 @@ class Call:
     """`name(ctx, 0, length)`, or its parts of `grain` on the thread pool if that is less.
 
     `pointers` are the arrays in ctx, None being the status block, and bytes from where they begin.
+    `checks`: it may write to the status block. `polls`: it may take long, and look for signals.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Call:
     length: int
     grain: int
     checks: bool
+    polls: bool = False
 
     @property
     def shared(self) -> bool:
@@ -54,6 +56,9 @@ def emit_calls(e: EntryEmitter, calls: Sequence[Call]) -> None:
     if any(call.shared for call in calls):
         e.imports.add(Target.PARALLEL_FOR)
         e.declarations.add(f"declare void @{Target.PARALLEL_FOR}(ptr, ptr, i64, i64)")
+    if any(call.shared and call.polls for call in calls):
+        e.imports.add(Target.WATCHED_FOR)
+        e.declarations.add(f"declare void @{Target.WATCHED_FOR}(ptr, ptr, i64, i64, ptr, ptr)")
     if len(calls) >= IN_A_TABLE:
         _table(e, calls)
         return
@@ -66,7 +71,8 @@ def _straight(e: EntryEmitter, call: Call) -> None:
     for position, word in enumerate(words):
         place = e.op(f"getelementptr ptr, ptr %ctx, i64 {position}")
         e.line(f"store ptr {word}, ptr {place}, align 8")
-    _run(e, f"@{call.name}", str(call.length), str(call.grain), call.shared)
+    watch = "@stopped" if call.polls else ""
+    _run(e, f"@{call.name}", str(call.length), str(call.grain), call.shared, watch)
     if call.checks:
         site = e.op("load i64, ptr %site_at, align 8")
         e.fail_if(e.op(f"icmp ne i64 {site}, 0"), e.op(f"trunc i64 {site} to i32"))
@@ -76,10 +82,13 @@ def _moved(e: EntryEmitter, pointer: str, nbytes: int) -> str:
     return e.op(f"getelementptr i8, ptr {pointer}, i64 {nbytes}") if nbytes else pointer
 
 
-def _run(e: EntryEmitter, function: str, length: str, grain: str, shared: bool) -> None:
-    if shared:
-        run = Target.PARALLEL_FOR
-        e.line(f"call void @{run}(ptr {function}, ptr %ctx, i64 {length}, i64 {grain})")
+def _run(e: EntryEmitter, function: str, length: str, grain: str, shared: bool, watch: str) -> None:
+    """`watch` is the function that looks for signals while the caller waits for other threads."""
+    work = f"ptr {function}, ptr %ctx, i64 {length}, i64 {grain}"
+    if shared and watch:
+        e.line(f"call void @{Target.WATCHED_FOR}({work}, ptr {watch}, ptr %status)")
+    elif shared:
+        e.line(f"call void @{Target.PARALLEL_FOR}({work})")
     else:
         e.line(f"call void {function}(ptr %ctx, i64 0, i64 {length})")
 
@@ -150,15 +159,20 @@ def _loop(
     e.line(f"br i1 {e.op(f'icmp slt i64 {k_next}, {pointers}')}, label %{each}, label %{run}")
     e.start(run)
     known = e.op(f"load ptr, ptr {e.op(f'getelementptr ptr, ptr {functions}, i64 {function}')}")
+    watch = ""
+    if any(
+        call.shared and call.polls for call in calls
+    ):  # only such a call may be ended, whose status is read
+        watch = e.op(f"select i1 {e.op(f'icmp ne i64 {checks}, 0')}, ptr @stopped, ptr null")
     if all(call.shared for call in calls) or not any(call.shared for call in calls):
-        _run(e, known, count, grain, calls[0].shared)
+        _run(e, known, count, grain, calls[0].shared, watch)
     else:
         alone, together, done = (e.label(hint) for hint in ("alone", "together", "done"))
         less = e.op(f"icmp slt i64 {grain}, {count}")
         e.line(f"br i1 {less}, label %{together}, label %{alone}")
         for label, shared in ((alone, False), (together, True)):
             e.start(label)
-            _run(e, known, count, grain, shared)
+            _run(e, known, count, grain, shared, watch)
             e.line(f"br label %{done}")
         e.start(done)
     if any(call.checks for call in calls):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import count
 from typing import Any
 
-from ...ir.record import fields
+from ...ir.record import fields, record
 from ..blocking import Blocking, blocking
 from ..kernel import Array, Kernel
 from ..schedule import Schedule, schedule
@@ -51,6 +51,16 @@ CONTEXT_WORDS_AT_LEAST = 4
 _BYTES = [chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in range(256)]
 
 
+@record
+class Done:
+    """A kernel's function: its schedule, whether it may report errors, and whether it polls."""
+
+    name: str
+    plan: Schedule
+    checks: bool
+    polls: bool
+
+
 class EntryEmitter:
     """Emits the entry and all kernels of one program."""
 
@@ -69,7 +79,7 @@ class EntryEmitter:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.functions: dict[str, str] = {}  # text without its name -> name
-        self.kernels: dict[Hashable, tuple[str, Schedule, bool]] = {}  # by signature; see `_emit`
+        self.kernels: dict[Hashable, Done] = {}  # by signature; see `_emit`
         self.products: dict[Hashable, str] = {}  # names of matrix products, by what they depend on
         self.helpers: dict[str, None] = {}  # whole functions, such as sorts
         self.declarations: set[str] = set()
@@ -201,12 +211,13 @@ class EntryEmitter:
     # Steps.
 
     def kernel(self, step: Kernel) -> None:
-        name, pointers, plan, checks = self._kernel(step, None)
+        done, pointers = self._kernel(step, None)
+        plan = done.plan
         grain = plan.grain if plan.parallel else plan.range
-        self.calls.append(Call(name, pointers, plan.range, grain, checks))
+        self.calls.append(Call(done.name, pointers, plan.range, grain, done.checks, done.polls))
 
-    def _kernel(self, step: Kernel, plan: Schedule | None) -> tuple[str, Pointers, Schedule, bool]:
-        """The function of a kernel, what it takes, its schedule, and whether it checks bounds.
+    def _kernel(self, step: Kernel, plan: Schedule | None) -> tuple[Done, Pointers]:
+        """The function of a kernel, and what it takes.
 
         `plan`, if there is one, is the schedule that it shall have.
         """
@@ -215,11 +226,11 @@ class EntryEmitter:
         known = self.kernels.get(key)
         if known is None:
             known = self.kernels[key] = self._emit(step, own, plan)
-        step.name, done, checks = known
-        self.schedules.append((step, done, step.name))
+        step.name = known.name
+        self.schedules.append((step, known.plan, step.name))
         pointers = [(a, own.origins[a] * a.dtype.itemsize) for a in own.arrays]
-        status = [(None, 0)] if checks else []
-        return step.name, (*pointers, *status), done, checks
+        status = [(None, 0)] if known.checks else []
+        return known, (*pointers, *status)
 
     def scalar_code(self, step: ScalarCode) -> None:
         emitter = ScalarCodeEmitter(step, self.target, self.definitions, self.elementwise)
@@ -230,10 +241,7 @@ class EntryEmitter:
         pointers = [(a, 0) for a in emitter.arrays]
         self.calls.append(Call(step.name, (*pointers, (None, 0)), 0, 0, True))
 
-    def _emit(
-        self, step: Kernel, own: Signature, plan: Schedule | None
-    ) -> tuple[str, Schedule, bool]:
-        """The name, the schedule, and whether bounds are checked, of a kernel that is now emitted."""
+    def _emit(self, step: Kernel, own: Signature, plan: Schedule | None) -> Done:
         plan = plan or schedule(step, self.target)
         emitter = KernelEmitter(step, own, plan, self.target, self.definitions, self.elementwise)
         text = emitter.function()
@@ -244,7 +252,7 @@ class EntryEmitter:
         if name is None:
             ops = [op for s in step.stages for op in reversed(s.ops)]
             name = self.functions[text] = f"{_symbol(ops)}_{len(self.functions)}"
-        return name, plan, emitter.checks
+        return Done(name, plan, emitter.checks, emitter.polls)
 
     def matmul(self, step: Matmul) -> None:
         cut = blocking(step, self.target)
@@ -275,16 +283,16 @@ class EntryEmitter:
         shares: list[units.Share] = []
         own: list[units.Own] = []
         words: list[tuple[Array | None, int]] = []
-        looks = False
+        checks = polls = False
         for part in step.parts:
             if isinstance(part.step, Matmul):
                 name, pointers = self._matmul(part.step, part.plan)
                 share = units.Share(name, len(words), 1, step.units)
             else:
-                name, pointers, plan, checks = self._kernel(part.step, part.plan)
-                looks = looks or checks
-                each = part.length * plan.range // part.total
-                share = units.Share(name, len(words), each, plan.range)
+                done, pointers = self._kernel(part.step, part.plan)
+                checks, polls = checks or done.checks, polls or done.polls
+                each = part.length * done.plan.range // part.total
+                share = units.Share(done.name, len(words), each, done.plan.range)
             shares.append(share)
             for array, offset in pointers:
                 if array in step.local:
@@ -295,7 +303,7 @@ class EntryEmitter:
         if own:
             self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         name = self.function(units.function(shares, own, len(words)), "rows")
-        self.calls.append(Call(name, tuple(words), step.units, step.grain, looks))
+        self.calls.append(Call(name, tuple(words), step.units, step.grain, checks, polls))
 
     def convolution(self, step: Convolution | LongConvolution) -> None:
         common = (self.target, self.definitions, self.function)
