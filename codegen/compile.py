@@ -8,7 +8,8 @@ must keep that meaning, up to the rounding of reductions and contractions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ..ir.graph import Graph
 from ..ir.types import TensorType, Type, is_complex, real_dtype
@@ -33,7 +34,7 @@ from .memory import plan
 from .module import Given, KernelReport, NativeModule
 from .scalar_code import operations
 from .schedule import Schedule, bytes_moved
-from .steps import Loop, Matmul, ScalarCode, Scan, Tiled, steps_within
+from .steps import Loop, Matmul, Program, ScalarCode, Scan, Tiled, steps_within
 from .target import Target
 
 ENTRY = "jitney_entry"
@@ -54,32 +55,11 @@ def compile_graph(
     the caller has them, says which pairs of them are the parts of one complex array. `given` lists
     inputs that may be overwritten; see `place` for what becomes of them.
     """
-    taken, returned = signature or (graph.input_types, graph.output_types)
-    types = [t for t in taken if isinstance(t, TensorType)]
-    results = [t for t in returned if isinstance(t, TensorType)]
-    strides = [tuple(s) for s in input_strides or [contiguous_strides(t.shape) for t in types]]
-    inputs = _arrays("input", taken, strides)
-    outputs = _arrays("output", returned, [contiguous_strides(t.shape) for t in results])
-    context = Context(target)
-    if len(types) != len(inputs) or len(results) != len(outputs):
-        given = ()  # tokens, or parts of complex arrays: positions are not those of the caller
-    stay, over, gifts = place(graph, inputs, given)
-    program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
-    fallible = context.errors or context.callbacks
-    if gifts and fallible and any(gift.whole for gift in given):
-        context = Context(target)  # a call that fails half way must leave those as they were
-        given = [gift for gift in given if not gift.whole]
-        stay, over, gifts = place(graph, inputs, given)
-        program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
-    in_place = settle(ends, inputs, outputs)
-    arena = plan(program)
-    here = [a for a in inputs if a is not None]
-    replaced = {output for output, _ in in_place}
-    there = [a for k, a in enumerate(outputs) if a is not None and k not in replaced]
-    results = [t for k, t in enumerate(results) if k not in replaced]
-    entry = EntryEmitter(target, here, there, ENTRY)
-    text = entry.module(program)
-    steps = steps_within(program)
+    low = lowered(graph, lambda: Context(target), input_strides, signature, given)
+    context = low.context
+    entry = EntryEmitter(target, low.here, low.there, ENTRY)
+    text = entry.module(low.program)
+    steps = steps_within(low.program)
     flops = sum(p.flops for _, p, _ in entry.schedules)
     scalar = [operations(s.body, s.work) for s in steps if isinstance(s, ScalarCode)]
     looping = any(v.loops for _, p, _ in entry.schedules for v in p.surveys.values())
@@ -92,20 +72,79 @@ def compile_graph(
     return NativeModule(
         text=text,
         entry=ENTRY,
-        inputs=types,
-        input_strides=strides,
-        outputs=results,
-        arena_bytes=arena,
+        inputs=low.inputs,
+        input_strides=low.strides,
+        outputs=low.outputs,
+        arena_bytes=low.arena_bytes,
         imports=entry.imports,
         errors=context.errors,
         callbacks=context.callbacks,
         copies=context.copies,
-        in_place=in_place,
+        in_place=low.in_place,
         kernels=[_report(k, p, name) for k, p, name in entry.schedules]
         + [_matmul_report(s) for s in products]
         + [_tiled_report(s) for s in tiled]
         + [_scalar_report(s) for s in steps if isinstance(s, ScalarCode)],
         work=None if unknown else flops,
+    )
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A graph as a program over arrays that have their places, and what a call must know.
+
+    `here` and `there` are the arrays of the inputs and outputs, two for a complex one; outputs that
+    live in an input have none, and stand in `in_place`.
+    """
+
+    program: Program
+    context: Context
+    inputs: list[TensorType]
+    strides: list[tuple[int, ...]]
+    outputs: list[TensorType]
+    here: list[Array]
+    there: list[Array]
+    in_place: list[tuple[int, int]]
+    arena_bytes: int
+
+
+def lowered(
+    graph: Graph,
+    new_context: Callable[[], Context],
+    input_strides: Sequence[tuple[int, ...]] | None,
+    signature: tuple[Sequence[Type], Sequence[Type]] | None,
+    given: Sequence[Given],
+) -> Lowered:
+    """The part of `compile_graph` that is the same for every target."""
+    taken, returned = signature or (graph.input_types, graph.output_types)
+    types = [t for t in taken if isinstance(t, TensorType)]
+    results = [t for t in returned if isinstance(t, TensorType)]
+    strides = [tuple(s) for s in input_strides or [contiguous_strides(t.shape) for t in types]]
+    inputs = _arrays("input", taken, strides)
+    outputs = _arrays("output", returned, [contiguous_strides(t.shape) for t in results])
+    context = new_context()
+    if len(types) != len(inputs) or len(results) != len(outputs):
+        given = ()  # tokens, or parts of complex arrays: positions are not those of the caller
+    stay, over, gifts = place(graph, inputs, given)
+    program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
+    fallible = context.errors or context.callbacks
+    if gifts and fallible and any(gift.whole for gift in given):
+        context = new_context()  # a call that fails half way must leave those as they were
+        given = [gift for gift in given if not gift.whole]
+        stay, over, gifts = place(graph, inputs, given)
+        program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
+    in_place = settle(ends, inputs, outputs)
+    replaced = {output for output, _ in in_place}
+    return Lowered(
+        program=program,
+        context=context,
+        inputs=types,
+        strides=strides,
+        outputs=[t for k, t in enumerate(results) if k not in replaced],
+        here=[a for a in inputs if a is not None],
+        there=[a for k, a in enumerate(outputs) if a is not None and k not in replaced],
+        in_place=in_place,
+        arena_bytes=plan(program),
     )
 
 

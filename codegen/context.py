@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..ir.graph import Op, Value
 from ..ir.types import TensorType, dtype_name
+from .fusion import fuse
 from .kernel import Array
 from .module import CallbackSite, CopySite, ErrorSite
-from .target import Target
+from .rowblocks import row_blocks
 
 
 class Context:
-    """The machine, and the sites, constants and buffers that all programs of a module count."""
+    """The machine, and the sites, constants and buffers that all programs of a module count.
 
-    def __init__(self, target: Target) -> None:
+    Another kind of target is a subclass; `rules` are lowerings that it has in the place of those in
+    `lower.LOWERINGS`.
+    """
+
+    rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {}
+
+    def __init__(self, target: Any) -> None:
         self.target = target
         self.errors: list[ErrorSite] = []
         self.callbacks: list[CallbackSite] = []
         self.constants: dict[int, Array] = {}
         self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
         self.filled: set[Array] = set()  # buffers of carries that start with the initial value
+
+    def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
+        """The steps of a program that is made of `items`, stages and steps; `keep` is read outside."""
+        return row_blocks(fuse(items, keep), self.target, keep)
 
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
         """A new error site, whose message shows `values`; returns its number, counted from 1."""

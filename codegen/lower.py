@@ -22,11 +22,9 @@ from typing import Any
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64, TOKEN, TensorType
 from .context import Context
-from .fusion import fuse
 from .index import Index, Var, contiguous_strides, linear, of_var
 from .kernel import Array, Stage
 from .pointwise import EXPENSIVE, FEW, INLINE, Pointwise, checked, index_value, op_cost, reshaped
-from .rowblocks import row_blocks
 from .steps import Program
 
 SHORT_ROW = 16  # columns of a table that loops run down rather than along
@@ -55,7 +53,7 @@ def lower(
     lowering.run()
     outputs = lowering.finish()
     keep = {a for a in outputs if a is not None}
-    return Program(row_blocks(fuse(lowering.items, keep), context.target, keep)), outputs
+    return Program(context.arrange(lowering.items, keep)), outputs
 
 
 class Lowering:
@@ -108,7 +106,8 @@ class Lowering:
                     self.check_indices(op, op.operands[0], op.operands[1:])
                 self._pointwise(op)
             else:
-                LOWERINGS[op.name](self, op)
+                rule = self.context.rules.get(op.name) or LOWERINGS[op.name]
+                rule(self, op)
 
     def finish(self) -> list[Array | None]:
         """Put every output into its target."""

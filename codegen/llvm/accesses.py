@@ -80,7 +80,9 @@ class AccessEmitter(CheckEmitter):
             offset = self.index_text(flat)
             if guard is not None:
                 on = guard.text if guard.uniform else self._any_lane(guard)
-                offset = self.value_of(f"select i1 {on}, i64 {offset}, i64 0")
+                offset = self.value_of(
+                    f"select i1 {on}, {self.index_type} {offset}, {self.index_type} 0"
+                )
             return Operand(self.load(dtype, self._address(dtype, base, offset), 1), True)
         mask = self._lanes_on(guard)
         lane = self.lane
@@ -151,7 +153,7 @@ class AccessEmitter(CheckEmitter):
 
     def _address(self, dtype: DType, base: str, offset: str) -> str:
         element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-        return self.value_of(f"getelementptr {element}, ptr {base}, i64 {offset}")
+        return self.value_of(f"getelementptr {element}, ptr {base}, {self.index_type} {offset}")
 
     def _addresses(self, dtype: DType, base: str, flat: Index) -> str:
         element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]

@@ -1,11 +1,12 @@
-"""Indices as int64 values: of lane 0 (`index_text`), or of every lane (`_index_vector`)."""
+"""Indices as integers: of lane 0 (`index_text`), or as int64 of every lane (`_index_vector`)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...ir.types import I64
+from ...ir.types import I32, I64
 from ..index import Data, Div, Index, Mod, Var
+from ..scalar import DType, Expr
 from .scalars import ScalarEmitter
 from .text import Operand
 
@@ -13,8 +14,11 @@ from .text import Operand
 class IndexEmitter(ScalarEmitter):
     """Knows where the loops stand: `at` the value of each variable, `lane` the one that vectors follow.
 
-    `env` gives the variables of the kernel's stages in terms of the loops'.
+    `env` gives the variables of the kernel's stages in terms of the loops'. Loops count, and positions
+    in arrays are computed, in integers of `index_type`; a vector of lanes wants i64.
     """
+
+    index_type = "i64"
 
     lane: Var | None  # the vectorised loop's variable; its value in `at` is that of lane 0
     env: dict[Var, Index]
@@ -23,8 +27,16 @@ class IndexEmitter(ScalarEmitter):
     def _index(self, index: Index) -> Operand:
         index = index.substitute(self.env)
         if self._is_uniform_index(index):
-            return Operand(self.index_text(index), True)
+            return Operand(self.index_as(index, I64), True)
         return Operand(self._index_vector(index), False)
+
+    def index_as(self, index: Index, dtype: DType) -> str:
+        """The scalar value of an index as an int32, into which it is known to fit, or an int64."""
+        text, wanted = self.index_text(index), "i32" if dtype == I32 else "i64"
+        if wanted == self.index_type or text[0] != "%":
+            return text
+        change = "trunc" if wanted == "i32" else "sext"
+        return self.value_of(f"{change} {self.index_type} {text} to {wanted}")
 
     def _is_uniform_index(self, index: Index) -> bool:
         """Whether an index is the same in all lanes."""
@@ -43,28 +55,32 @@ class IndexEmitter(ScalarEmitter):
         return not self.operand(atom.expr).uniform
 
     def index_text(self, index: Index) -> str:
-        """The scalar int64 value of an index; of lane 0 if it follows the lanes."""
+        """The scalar value of an index; of lane 0 if it follows the lanes."""
         index = index.substitute(self.env)
-        total = ""
+        total, ty = "", self.index_type
         for atom, coeff in index.terms.items():
             term = self._atom_text(atom)
             if coeff != 1:
-                term = self.value_of(f"mul i64 {term}, {coeff}")
-            total = self.value_of(f"add i64 {total}, {term}") if total else term
+                term = self.value_of(f"mul {ty} {term}, {coeff}")
+            total = self.value_of(f"add {ty} {total}, {term}") if total else term
         if not total:
             return str(index.const)
-        return self.value_of(f"add i64 {total}, {index.const}") if index.const else total
+        return self.value_of(f"add {ty} {total}, {index.const}") if index.const else total
 
     def _atom_text(self, atom: Any) -> str:
         if isinstance(atom, Var):
             return self.at[atom]
         if isinstance(atom, Data):
-            return self.operand(atom.expr).text
-        op = "rem" if isinstance(atom, Mod) else "div"
+            return self._data_text(atom.expr)
+        op, ty = "rem" if isinstance(atom, Mod) else "div", self.index_type
         inner = self.index_text(atom.index)
         if atom.index.range()[0] >= 0:
-            return self.value_of(f"u{op} i64 {inner}, {atom.n}")
-        return self._floor_divide(inner, atom, "i64", "")
+            return self.value_of(f"u{op} {ty} {inner}, {atom.n}")
+        return self._floor_divide(inner, atom, ty, "")
+
+    def _data_text(self, expr: Expr) -> str:
+        """An index that the program computed."""
+        return self.operand(expr).text
 
     def _floor_divide(self, inner: str, atom: Div, ty: str, splat: str) -> str:
         """Floor division or remainder of an index that may be negative."""

@@ -50,8 +50,8 @@ class LoopEmitter(IndexEmitter):
     def stand_at(self, loops: Sequence[Var], q: str) -> None:
         """Set several loops' variables to the point that is `q` when they are taken as one."""
         for var in reversed(loops[1:]):
-            self.at[var] = self.value_of(f"urem i64 {q}, {var.extent}")
-            q = self.value_of(f"udiv i64 {q}, {var.extent}")
+            self.at[var] = self.value_of(f"urem {self.index_type} {q}, {var.extent}")
+            q = self.value_of(f"udiv {self.index_type} {q}, {var.extent}")
         if loops:
             self.at[loops[0]] = q
 
@@ -71,15 +71,15 @@ class LoopEmitter(IndexEmitter):
         self.lines.append(f"  br label %{head}")
         self.start_block(head)
         phis = len(self.lines)
-        self.lines.append(f"  {i}c = icmp slt i64 {i}, {hi}")
+        self.lines.append(f"  {i}c = icmp slt {self.index_type} {i}, {hi}")
         self.lines.append(f"  br i1 {i}c, label %{inside}, label %{leave}")
         with self.scope():
             self.start_block(inside)
             new = body(i, carried)
-            self.lines.append(f"  {i}n = add nsw i64 {i}, {step}")
+            self.lines.append(f"  {i}n = add nsw {self.index_type} {i}, {step}")
             self.lines.append(f"  br label %{head}")
             after = self.block
-        texts = [f"  {i} = phi i64 [ {lo}, %{before} ], [ {i}n, %{after} ]"]
+        texts = [f"  {i} = phi {self.index_type} [ {lo}, %{before} ], [ {i}n, %{after} ]"]
         texts += [
             f"  {c.text} = phi {c.type} [ {v.text}, %{before} ], [ {n.text}, %{after} ]"
             for c, v, n in zip(carried, values, new, strict=True)
@@ -122,11 +122,11 @@ class LoopEmitter(IndexEmitter):
         return out
 
     def _minus(self, text: str, k: int) -> str:
-        return self.value_of(f"sub i64 {text}, {k}")
+        return self.value_of(f"sub {self.index_type} {text}, {k}")
 
     def least(self, a: str, b: str) -> str:
-        below = self.value_of(f"icmp slt i64 {a}, {b}")
-        return self.value_of(f"select i1 {below}, i64 {a}, i64 {b}")
+        below = self.value_of(f"icmp slt {self.index_type} {a}, {b}")
+        return self.value_of(f"select i1 {below}, {self.index_type} {a}, {self.index_type} {b}")
 
     def _masked_tail(
         self,

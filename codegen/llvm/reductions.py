@@ -173,10 +173,7 @@ class ArgFold(Reduction):
 
     def combine(self, old: Sequence[Carried]) -> list[Carried]:
         e = self.e
-        at = e.index_text(self.index)
-        if self.dtypes[1] == I32:
-            at = e.value_of(f"trunc i64 {at} to i32")
-        e.bind(self.here, at, uniform=True)
+        e.bind(self.here, e.index_as(self.index, self.dtypes[1]), uniform=True)
         return super().combine(old)
 
     def take(self, *carry: Expr) -> list[Expr]:
