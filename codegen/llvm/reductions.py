@@ -25,7 +25,7 @@ from .loops import Carried
 from .scalars import Operand, ScalarEmitter
 
 if TYPE_CHECKING:
-    from .kernels import KernelEmitter
+    from .nests import NestEmitter
 
 
 def apply(
@@ -48,7 +48,7 @@ def apply(
 class Reduction(ABC):
     """A fold of one value per point. Subclasses say what is carried and how two carries combine."""
 
-    def __init__(self, e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
+    def __init__(self, e: NestEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
         self.e = e
         self.stage = stage
         self.vector = vector  # accumulators are vectors
@@ -128,7 +128,7 @@ class Reduction(ABC):
 class Fold(Reduction):
     """sum, prod, max, min, any, all: one accumulator of the result's dtype."""
 
-    def __init__(self, e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
+    def __init__(self, e: NestEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
         super().__init__(e, stage, vector, lanewise)
         self.dtypes = [stage.array.dtype]
         self.starts = [identity(stage.op, stage.array.dtype)]
@@ -158,7 +158,7 @@ class ArgFold(Reduction):
     """
 
     def __init__(
-        self, e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
+        self, e: NestEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
     ) -> None:
         super().__init__(e, stage, vector, lanewise)
         value = stage.value
@@ -210,7 +210,7 @@ class ArgFold(Reduction):
 
 
 def reduction(
-    e: KernelEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
+    e: NestEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
 ) -> Reduction:
     """The fold that a stage asks for; `dims` are its inner loops."""
     if stage.op in ("argmax", "argmin"):
