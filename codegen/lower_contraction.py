@@ -77,8 +77,8 @@ def _dot(low: Lowering, op: Op) -> None:
     if m <= FEW_ROWS and batch == 1 and _lies_transposed(seen[1]):
         # Few rows times the transpose of a matrix: the matrix is walked as it lies, as the left side.
         shape = op.result.shape
-        first = contiguous_strides(shape[: len(am)])
-        second = contiguous_strides(shape[len(am) :])
+        rows = len(ab) + len(am)  # one batch, but it may have a dim
+        first, second = contiguous_strides(shape[:rows]), contiguous_strides(shape[rows:])
         strides = (*first, *(s * m for s in second))
         array = Array(shape, op.result.dtype, strides=strides, name=op.result.name)
         _matmul(low, op, array, right, left, seen[1], seen[0])

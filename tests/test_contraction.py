@@ -85,6 +85,7 @@ def laid(shape, dtype, layout, seed):
 @example(("ik", "kj", "ij", {"i": 257, "k": 515, "j": 129, "b": 1}, "plain", "f4"))
 @example(("ki", "jk", "ij", {"i": 130, "k": 1100, "j": 97, "b": 1}, "plain", "f8"))
 @example(("ik", "kj", "ij", {"i": 5, "k": 3, "j": 3000, "b": 1}, "reversed", "f4"))
+@example(("kib", "jkb", "bij", {"i": 2, "k": 64, "j": 33, "b": 1}, "plain", "f4"))
 def test_products(case):
     left, right, out, sizes, layout, dtype = case
     a = laid([sizes[c] for c in left], dtype, layout, 1)
