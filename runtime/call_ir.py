@@ -20,6 +20,7 @@ from .call_fields import CHAIN_HEAD, CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, OBJECT
 from .function_ir import NULL, Function, Value, module_ir
 from .layout import NdarrayLayout
 from .opcodes_ir import MISS, Interpreter
+from .ranges_ir import sort_pairs
 
 
 def call_ir(layout: NdarrayLayout, base_size: int) -> str:
@@ -27,6 +28,7 @@ def call_ir(layout: NdarrayLayout, base_size: int) -> str:
     functions = [
         take_scratch(layout),
         give_scratch(layout),
+        sort_pairs(),
         _report_failure(),
         Interpreter(layout),
         _vectorcall(base_size),

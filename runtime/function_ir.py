@@ -171,6 +171,21 @@ class Function:
     def sub(self, a: Value, b: Value | int) -> Value:
         return self._binary("sub", a, b)
 
+    def mul(self, a: Value, b: Value | int) -> Value:
+        return self._binary("mul", a, b)
+
+    def divide(self, a: Value, b: Value | int) -> Value:
+        """Of unsigned numbers."""
+        return self._binary("udiv", a, b)
+
+    def shift_right(self, a: Value, b: Value | int) -> Value:
+        """Of an unsigned number."""
+        return self._binary("lshr", a, b)
+
+    def larger(self, a: Value, b: Value) -> Value:
+        """Of unsigned numbers."""
+        return self.select(self.compare("ugt", a, b), a, b)
+
     def both(self, a: Value, b: Value | int) -> Value:
         """Bitwise and."""
         return self._binary("and", a, b)

@@ -275,11 +275,31 @@ def _code(f: Interpreter) -> None:
 
 @opcode(Op.APART)
 def _apart(f: Interpreter) -> None:
-    a, b = f.get(1, "i64"), f.get(4, "i64")
-    before = f.compare("ule", f.add(a, f.word(3)), f.add(b, f.word(5)))
-    after = f.compare("ule", f.add(b, f.word(6)), f.add(a, f.word(2)))
-    f.check(f.either(before, after))
-    f.go(7)
+    """Ranges of bytes, sorted by where they start: none that is written begins before the last end,
+    and none before the last end of one that is written."""
+    n, ranges = f.word(1), f.place(2)
+    with f.each(n) as i:
+        reach = f.offset(f.pc, 8 * 3)
+        reach = f.offset(reach, f.mul(i, 8 * 4))
+        start = f.load("i64", f.frame, f.load("i64", reach), "i64")
+        low = f.add(start, f.load("i64", reach, 8))
+        high = f.add(start, f.load("i64", reach, 16))
+        f.store(low, ranges, f.add(i, i), "i64")
+        marked = f.either(f.add(high, high), f.load("i64", reach, 24))
+        f.store(marked, f.offset(ranges, 8), f.add(i, i), "i64")
+    f.call("void", "sort_pairs", ranges, n)
+    ends, written_ends = f.found, f.offset(f.found, 8)
+    f.store(Value("i64", "0"), ends)
+    f.store(Value("i64", "0"), written_ends)
+    with f.each(n) as i:
+        low = f.load("i64", ranges, f.add(i, i), "i64")
+        marked = f.load("i64", f.offset(ranges, 8), f.add(i, i), "i64")
+        written, high = f.unlike(f.both(marked, 1), 0), f.shift_right(marked, 1)
+        end, written_end = f.load("i64", ends), f.load("i64", written_ends)
+        f.check(f.compare("uge", low, f.select(written, end, written_end)))
+        f.store(f.larger(end, high), ends)
+        f.store(f.select(written, f.larger(written_end, high), written_end), written_ends)
+    f.go(3, f.mul(n, 4))
 
 
 @opcode(Op.FORWARD)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, auto
 from typing import Any
 
@@ -64,7 +64,7 @@ class Op(IntEnum):
     ATTRIBUTE = auto()  # owned, src, name
     ASK = auto()  # owned, callable, n, src: call it with n words; raising counts as a mismatch
     CODE = auto()  # src, code object: a function with this code
-    APART = auto()  # block, low, high, block, low, high: no byte in common
+    APART = auto()  # n, dst, (block, low, high, written)...: none has a byte of one that is written
     # Work
     HOLD = auto()  # owned, src: keep a reference while others may run
     SCRATCH = auto()  # block, dst, bytes, memory handler
@@ -257,11 +257,15 @@ class Program:
         """`function()`; if it raises, the program does not take the call."""
         self.emit(Op.ASK, dst, self.ref(function), 0, 0)
 
-    def apart(
-        self, block: Word, reach: tuple[int, int], other: Word, other_reach: tuple[int, int]
-    ) -> None:
-        """Two pointers reach no byte together; `reach` is from where to where, relative to each."""
-        self.emit(Op.APART, block, *reach, other, *other_reach)
+    def apart(self, reaches: Sequence[tuple[Word, int, int, bool]]) -> None:
+        """No pointer reaches a byte that is written through another one.
+
+        Of each pointer: its word, the first byte that it reaches and the one after the last,
+        relative to it, and whether those between are written.
+        """
+        dst = self.reserve(2 * len(reaches))
+        words = [int(word) for reach in reaches for word in reach]
+        self.emit(Op.APART, len(reaches), dst, *words)
 
     def mark(self) -> tuple[int, int]:
         return len(self._code), len(self.kept)
@@ -392,6 +396,18 @@ def required_strides(type: TensorType, steps: Sequence[int]) -> list[int]:
         step * type.dtype.itemsize if n > 1 and type.size > 0 else ANY_STRIDE
         for n, step in zip(type.shape, steps, strict=True)
     ]
+
+
+def written_apart(ranges: Iterable[tuple[int, int, bool]]) -> bool:
+    """Whether no range of bytes (first, end, written?) shares a byte with one that is written."""
+    ends = written_ends = -1
+    for first, end, written in sorted(ranges):
+        if first < (ends if written else written_ends):
+            return False
+        ends = max(ends, end)
+        if written:
+            written_ends = max(written_ends, end)
+    return True
 
 
 def overlaps(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from ..ir.graph import Graph
 from . import pytree
@@ -156,22 +158,29 @@ class Entry:
         return self.finish(self._run(arrays), given)
 
     def check_overlap(self, arrays: Sequence[Array]) -> None:
-        """Writing to arrays needs them apart: raises SameArrays, Overlap or ReadOnly."""
-        same = False
+        """Writing to arrays needs them apart: raises SameArrays, Overlap or ReadOnly.
+
+        One array in two places can be traced as one, unless it is donated in one of them."""
+        from ..runtime.program import overlaps, written_apart
+
         for index in self.written:
             target = arrays[index]
-            from ..runtime.program import overlaps
-
             if not target.flags.writeable:
                 raise Overlap if index in self.donated else ReadOnly
             if overlaps(target.shape, target.strides, target.itemsize):
                 raise Overlap
-            for other, array in enumerate(arrays):
-                if other != index and np.may_share_memory(target, array):
-                    if array is not target or index in self.donated:
-                        raise Overlap
-                    same = True
-        if same:
+        if len(arrays) == 1:
+            return
+        places: dict[int, list[int]] = {}
+        for index, array in enumerate(arrays):
+            if array.size:
+                places.setdefault(id(array), []).append(index)
+        written = {id(arrays[index]) for index in self.written}
+        twice = [found for key, found in places.items() if key in written and len(found) > 1]
+        ranges = ((*byte_bounds(arrays[found[0]]), key in written) for key, found in places.items())
+        if not self.donated.isdisjoint(chain(*twice)) or not written_apart(ranges):
+            raise Overlap
+        if twice:
             raise SameArrays
 
 

@@ -37,9 +37,6 @@ _BY_IDENTITY = (
 )
 
 
-_PAIRS = 10_000  # of arrays that have to be apart: beyond that the program would be too long
-
-
 class NotNative(Exception):
     """The call cannot be expressed as a program."""
 
@@ -285,16 +282,12 @@ class _Writer:
 
     def apart(self) -> None:
         """What is written shares no memory with anything else."""
-        mutated = self.entry.written
-        if len(mutated) * len(self.executable.module.inputs) > _PAIRS:
-            raise NotNative
-        for target in mutated:
-            for other in range(len(self.executable.module.inputs)):
-                if other not in mutated or other > target:
-                    self.program.apart(
-                        *(self.block + target, self._reach(target)),
-                        *(self.block + other, self._reach(other)),
-                    )
+        written = set(self.entry.written)
+        numbers = range(len(self.executable.module.inputs)) if written else ()
+        found = [(self.block + k, *self._reach(k), k in written) for k in numbers]
+        reaches = [reach for reach in found if reach[1] < reach[2]]
+        if len(reaches) > 1:
+            self.program.apart(reaches)
 
     def _reach(self, number: int) -> tuple[int, int]:
         """The bytes that an input reaches, from its pointer."""
