@@ -284,16 +284,8 @@ def mlp_loss(weights: list[Array], x: Array, labels: Array) -> Array:
 def mlp_adam(
     weights: list[Array], first: list[Array], second: list[Array], x: Array, labels: Array
 ) -> Any:
-    b1, b2 = learning.BETA1, learning.BETA2
-    c1, c2 = 1 - b1**learning.STEP, 1 - b2**learning.STEP
     loss, gradients = jax.value_and_grad(mlp_loss)(weights, x, labels)
-    first = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, first, gradients)
-    second = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * g * g, second, gradients)
-
-    def update(w: Array, m: Array, v: Array) -> Array:
-        return w - learning.LEARNING_RATE * (m / c1) / (jnp.sqrt(v / c2) + learning.EPSILON)
-
-    return loss, jax.tree.map(update, weights, first, second), first, second
+    return loss, *learning.adam(weights, first, second, gradients, jnp.sqrt)
 
 
 @row

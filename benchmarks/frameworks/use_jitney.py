@@ -137,16 +137,8 @@ def mlp_loss(weights: list[Array], x: Array, labels: Array) -> Array:
 def mlp_adam(
     weights: list[Array], first: list[Array], second: list[Array], x: Array, labels: Array
 ) -> Any:
-    b1, b2 = learning.BETA1, learning.BETA2
-    c1, c2 = 1 - b1**learning.STEP, 1 - b2**learning.STEP
     loss, gradients = jt.value_and_grad(mlp_loss)(weights, x, labels)
-    first = [b1 * m + (1 - b1) * g for m, g in zip(first, gradients, strict=True)]
-    second = [b2 * v + (1 - b2) * g * g for v, g in zip(second, gradients, strict=True)]
-    weights = [
-        w - learning.LEARNING_RATE * (m / c1) / (np.sqrt(v / c2) + learning.EPSILON)
-        for w, m, v in zip(weights, first, second, strict=True)
-    ]
-    return loss, weights, first, second
+    return loss, *learning.adam(weights, first, second, gradients)
 
 
 @row

@@ -71,18 +71,9 @@ def logistic_descent(w: Tensor, x: Tensor, y: Tensor) -> Any:
 
 
 def mlp_adam(*state: Any) -> Any:
-    b1, b2 = learning.BETA1, learning.BETA2
-    c1, c2 = 1 - b1**learning.STEP, 1 - b2**learning.STEP
-
     def train(weights: Any, first: Any, second: Any, x: Tensor, labels: Tensor) -> Any:
         gradients, loss = torch.func.grad_and_value(eager.mlp_loss)(weights, x, labels)
-        first = [b1 * m + (1 - b1) * g for m, g in zip(first, gradients, strict=True)]
-        second = [b2 * v + (1 - b2) * g * g for v, g in zip(second, gradients, strict=True)]
-        weights = [
-            w - learning.LEARNING_RATE * (m / c1) / (torch.sqrt(v / c2) + learning.EPSILON)
-            for w, m, v in zip(weights, first, second, strict=True)
-        ]
-        return loss, weights, first, second
+        return loss, *learning.adam(weights, first, second, gradients, torch.sqrt)
 
     return compiled(train), state
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -81,13 +82,25 @@ def mlp_adam(
     weights: list[Array], first: list[Array], second: list[Array], x: Array, labels: Array
 ) -> Any:
     loss, gradients = _loss_and_gradients(weights, x, labels)
-    for i, gradient in enumerate(gradients):
-        m = BETA1 * first[i] + (1 - BETA1) * gradient
-        v = BETA2 * second[i] + (1 - BETA2) * gradient * gradient
-        step = m / (1 - BETA1**STEP) / (np.sqrt(v / (1 - BETA2**STEP)) + EPSILON)
-        weights, first, second = (list(tree) for tree in (weights, first, second))
-        weights[i], first[i], second[i] = weights[i] - LEARNING_RATE * step, m, v
-    return loss, weights, first, second
+    return loss, *adam(weights, first, second, gradients)
+
+
+def adam(
+    weights: list[Any],
+    first: list[Any],
+    second: list[Any],
+    gradients: list[Any],
+    sqrt: Callable[[Any], Any] = np.sqrt,
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """A step of Adam on the arrays of any framework: the weights and the two moments after it."""
+    c1, c2 = 1 - BETA1**STEP, 1 - BETA2**STEP
+    first = [BETA1 * m + (1 - BETA1) * g for m, g in zip(first, gradients, strict=True)]
+    second = [BETA2 * v + (1 - BETA2) * g * g for v, g in zip(second, gradients, strict=True)]
+    weights = [
+        w - LEARNING_RATE * (m / c1) / (sqrt(v / c2) + EPSILON)
+        for w, m, v in zip(weights, first, second, strict=True)
+    ]
+    return weights, first, second
 
 
 def _loss_and_gradients(weights: list[Array], x: Array, labels: Array) -> tuple[Array, list[Array]]:

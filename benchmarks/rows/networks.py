@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,15 @@ def images(side: int, channels: int, filters: int, width: int, *, cotangent: boo
     return make
 
 
+def taps(x: Array) -> Iterator[tuple[tuple[int, int], Array]]:
+    """The places of a 3 x 3 window, and for each the pixels under it, zeros around the image."""
+    height, width = x.shape[1:3]
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    for i in range(3):
+        for j in range(3):
+            yield (i, j), padded[:, i : i + height, j : j + width]
+
+
 def conv_flops(n: int) -> float:
     return float(2 * n * 56 * 56 * 64 * 64 * 9)
 
@@ -128,12 +138,9 @@ def conv_flops(n: int) -> float:
     flops=conv_flops,
 )
 def conv(x: Array, w: Array) -> Array:
-    height, width = x.shape[1:3]
-    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     y: Any = 0
-    for i in range(3):
-        for j in range(3):
-            y = y + padded[:, i : i + height, j : j + width] @ w[i, j]
+    for tap, seen in taps(x):
+        y = y + seen @ w[tap]
     return y
 
 
@@ -149,15 +156,11 @@ def conv(x: Array, w: Array) -> Array:
     flops=lambda n: 3 * conv_flops(n),
 )
 def conv_grad(x: Array, w: Array, cotangent: Array) -> tuple[Array, Array, Array]:
-    height, width = x.shape[1:3]
     dx = conv(cotangent, w[::-1, ::-1].transpose(0, 1, 3, 2))
-    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     flat = cotangent.reshape(-1, cotangent.shape[3])
     dw = np.empty_like(w)
-    for i in range(3):
-        for j in range(3):
-            seen = padded[:, i : i + height, j : j + width]
-            dw[i, j] = seen.reshape(-1, x.shape[3]).T @ flat
+    for tap, seen in taps(x):
+        dw[tap] = seen.reshape(-1, x.shape[3]).T @ flat
     return conv(x, w), dx, dw
 
 
