@@ -9,9 +9,9 @@ must keep that meaning, up to the rounding of reductions and contractions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ..ir.graph import Graph
+from ..ir.record import record
 from ..ir.types import TensorType, Type, is_complex, real_dtype
 from . import (  # noqa: F401  (imported for the lowerings that they register)
     lower_attention,
@@ -89,7 +89,7 @@ def compile_graph(
     )
 
 
-@dataclass(frozen=True)
+@record
 class Lowered:
     """A graph as a program over arrays that have their places, and what a call must know.
 
