@@ -81,7 +81,7 @@ def divide(a: Z, b: Z) -> Z:
     """Smith's: the smaller part of the divisor over the larger one never overflows."""
     wide = b.re.abs() >= b.im.abs()
     large, small = where(wide, b.re, b.im), where(wide, b.im, b.re)
-    zero = large.eq(0)  # then both parts are divided by 0
+    zero = large.eq(0) & small.eq(0)  # then both parts are divided by 0; not by NaN + 0j
     ratio = where(zero, 0, small / where(zero, 1, large))
     scale = 1 / where(zero, large.abs(), large + small * ratio)
     re = where(wide, a.re + a.im * ratio, a.re * ratio + a.im)

@@ -213,6 +213,21 @@ def test_signed_zeros_choose_the_side_of_a_cut() -> None:
         assert got[0] != got[1]
 
 
+@pytest.mark.parametrize("dtype", [C64, C128])
+def test_quotients_of_zeros_infinities_and_nans_are_numpys(dtype: np.dtype) -> None:
+    parts = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan]
+    every = np.array([complex(a, b) for a in parts for b in parts], dtype)
+    x, y = (v.ravel() for v in np.meshgrid(every, every))
+    graph = Graph("f")
+    b = Builder(graph)
+    graph.outputs = [b.div(*(graph.add_param(TensorType(x.shape, dtype)) for _ in range(2)))]
+    (got,) = compile(graph).run([x, y])
+    with np.errstate(all="ignore"):
+        want = x / y
+    np.testing.assert_array_equal(got.real, want.real)
+    np.testing.assert_array_equal(got.imag, want.imag)
+
+
 def test_integer_powers_are_products() -> None:
     graph = Graph("f")
     b = Builder(graph)
