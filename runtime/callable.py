@@ -17,7 +17,6 @@ descriptors, weak references, pickling and garbage collection are those of Pytho
 from __future__ import annotations
 
 import ctypes
-import sysconfig
 from collections.abc import Sequence
 from contextvars import ContextVar
 from functools import cache
@@ -25,9 +24,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL
 from .config import config
-from .layout import array_api, ndarray_layout
+from .layout import array_api, free_threaded, ndarray_layout
 from .program import HITS, Program
-from .support import load_code_generator, load_support
+from .support import load_support
 
 T = TypeVar("T")
 
@@ -120,11 +119,7 @@ _NEVER_ACTIVE = ctypes.c_int64(0)
 
 def native_calls() -> bool:
     """Whether calls can be native here: a known layout, a GIL, and not switched off."""
-    return (
-        ndarray_layout() is not None
-        and not sysconfig.get_config_var("Py_GIL_DISABLED")
-        and config.native_calls
-    )
+    return ndarray_layout() is not None and not free_threaded() and config.native_calls
 
 
 @cache
@@ -142,8 +137,7 @@ def _vectorcall(base_size: int) -> int:
     imports = {name: table[index] for name, index in _NUMPY.items()}
     imports |= {name: id(value) for name, value in OBJECTS.items()}
     name = f"call {base_size} {layout}"
-    # Where this is compiled, so will be the function that somebody wants to call.
-    library = load_support(name, text, ["jitney_vectorcall"], imports, load_code_generator)
+    library = load_support(name, text, ["jitney_vectorcall"], imports)
     return library.keep().address("jitney_vectorcall")
 
 

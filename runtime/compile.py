@@ -10,7 +10,6 @@ options gives the same Executable while somebody refers to it.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,6 @@ from .executable import Executable
 from .host import host_target
 from .installation import digest, installation
 from .records import dump_executable, load_executable, rename_files
-from .support import load_code_generator
 
 Strides = Sequence[tuple[int, ...]]
 
@@ -92,7 +90,10 @@ def load_compiler() -> None:
 
     Called when the first function is decorated, so that the first call only traces and compiles.
     """
-    load_code_generator()
+    from ..codegen import compile as _  # noqa: F401
+    from ..ir import passes
+
+    passes.prepare()
     engine_for(host_target())
     load_native_calls()
 
@@ -170,7 +171,7 @@ def graph_key(graph: Graph) -> str:
     """A hash of everything about `graph` that its code and its error messages depend on."""
     parts: list[str] = [graph.name]
     _describe(graph, parts)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return digest("graph", "\0".join(parts))
 
 
 def _describe(graph: Graph, parts: list[str]) -> None:

@@ -21,8 +21,8 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
+from ..ir.blake2 import blake2b
 from .config import config
-from .installation import blake2b
 
 _MAGIC = b"jitney\x00\x02"
 _HEADER = struct.Struct("<8s32sQ")  # magic, hash of key and content, length of the content

@@ -17,7 +17,6 @@ import itertools
 import os
 import platform
 import sys
-import sysconfig
 import threading
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -26,6 +25,7 @@ from typing import Any
 from ..codegen.target import Target
 from .host import host_target as host_target
 from .image import Library, LoadError, load_image
+from .layout import free_threaded
 from .linker import Image, Unlinkable, link_elf
 
 # Around every use of llvmlite, and whatever else loads native code. fork() waits for it: a child
@@ -45,10 +45,7 @@ class NativeError(RuntimeError):
 @lru_cache(maxsize=1)
 def llvm() -> Any:
     """llvmlite's binding, imported and with the native target set up."""
-    if (
-        sysconfig.get_config_var("Py_GIL_DISABLED")
-        and not getattr(sys, "_is_gil_enabled", lambda: True)()
-    ):
+    if free_threaded() and not getattr(sys, "_is_gil_enabled", lambda: True)():
         raise RuntimeError(
             "jitney compiles on CPython with the GIL only: llvmlite's bindings have not been "
             "shown safe without it. Start Python with PYTHON_GIL=1, or use a standard build."
@@ -81,11 +78,11 @@ class Engine:
         self._header = f'target datalayout = "{layout}"\ntarget triple = "{target.triple}"\n'
         self._jit: Any = None
 
-    def _create_machine(self) -> Any:
+    def _create_machine(self, opt: int = 2) -> Any:
         return self._llvm.Target.from_triple(self.target.triple).create_target_machine(
             cpu=self.target.cpu,
             features=self.target.features,
-            opt=2,
+            opt=opt,
             reloc="pic",
             codemodel="small",  # what belongs to one object lies within 2 GiB: see `linker`
             jit=True,
@@ -104,12 +101,13 @@ class Engine:
         with lock:
             self._parse(text).close()
 
-    def emit_object(self, text: str) -> bytes:
-        """The object file of a module."""
+    def emit_object(self, text: str, quick: bool = False) -> bytes:
+        """The object file of a module. `quick`: in a tenth of the time, and slower code."""
         with lock:
+            machine = self._create_machine(opt=0) if quick else self._machine
             module = self._parse(text)
             try:
-                return bytes(self._machine.emit_object(module))
+                return bytes(machine.emit_object(module))
             finally:
                 module.close()
 
@@ -122,9 +120,9 @@ class Engine:
             finally:
                 module.close()
 
-    def assemble(self, text: str) -> Image | bytes:
+    def assemble(self, text: str, quick: bool = False) -> Image | bytes:
         """Machine code for a module: an image, or an object file that only LLVM can link."""
-        obj = self.emit_object(text)
+        obj = self.emit_object(text, quick)
         try:
             return link_elf(obj)
         except Unlinkable:

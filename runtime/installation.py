@@ -14,10 +14,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-try:
-    from _blake2 import blake2b  # as hashlib's, without loading OpenSSL
-except ImportError:
-    from hashlib import blake2b
+from ..ir.blake2 import blake2b
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _ROOMS = ("ir", "codegen", "runtime", "tracer")

@@ -10,6 +10,7 @@ through NumPy's Python interface.
 from __future__ import annotations
 
 import ctypes
+import sys
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +34,11 @@ class NdarrayLayout:
     strides: int
     descr: int
     flags: int
+
+
+def free_threaded() -> bool:
+    """Whether this Python is built without the GIL. `sysconfig` says so too, after a millisecond."""
+    return "free-threading" in sys.version
 
 
 @lru_cache(maxsize=1)

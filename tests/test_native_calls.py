@@ -493,7 +493,7 @@ def test_unknown_layouts_and_builds_without_a_gil(monkeypatch: pytest.MonkeyPatc
         patch.setattr(callables, "ndarray_layout", lambda: None)
         check(False)
     with monkeypatch.context() as patch:
-        patch.setattr(callables.sysconfig, "get_config_var", lambda name: 1)
+        patch.setattr(callables, "free_threaded", lambda: True)
         check(False)
     with jt.config(native_calls=False):
         check(False)

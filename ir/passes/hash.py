@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 
+from ..blake2 import blake2b
 from ..graph import Graph, Op, Value
 from ..types import Type, dtype_name
 
@@ -19,7 +19,7 @@ def canonical_key(graph: Graph, *, lines: bool = False) -> bytes:
     Independent of names, of the order of attributes, and of source lines; with `lines=True` source
     lines count (error messages of compiled code name them). Constants count by content, to the bit.
     """
-    digest = hashlib.blake2b(digest_size=32)
+    digest = blake2b(digest_size=32)
     parts: list[str] = []
     numbers: dict[Value, int] = {}
     types: dict[Type, str] = {}
@@ -52,7 +52,7 @@ def canonical_key(graph: Graph, *, lines: bool = False) -> bytes:
 def _attribute_text(value: Any) -> str:
     """Like `repr`, but exact for arrays and quick for dtypes."""
     if isinstance(value, np.ndarray):
-        content = hashlib.blake2b(value.tobytes(), digest_size=32).hexdigest()
+        content = blake2b(value.tobytes(), digest_size=32).hexdigest()
         return f"array({value.shape},{dtype_name(value.dtype)},{content})"
     if isinstance(value, np.dtype):
         return dtype_name(value)
