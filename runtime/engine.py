@@ -101,12 +101,17 @@ class Engine:
         with lock:
             self._parse(text).close()
 
-    def emit_object(self, text: str, quick: bool = False) -> bytes:
-        """The object file of a module. `quick`: in a tenth of the time, and slower code."""
+    def emit_object(self, text: str, quick: bool = False, coroutines: bool = False) -> bytes:
+        """The object file of a module. `quick`: in a tenth of the time, and slower code.
+
+        `coroutines`: it has some, which LLVM's passes must split first.
+        """
         with lock:
             machine = self._create_machine(opt=0) if quick else self._machine
             module = self._parse(text)
             try:
+                if coroutines:
+                    self._split_coroutines(module)
                 return bytes(machine.emit_object(module))
             finally:
                 module.close()
@@ -120,9 +125,14 @@ class Engine:
             finally:
                 module.close()
 
-    def assemble(self, text: str, quick: bool = False) -> Image | bytes:
+    def _split_coroutines(self, module: Any) -> None:
+        options = self._llvm.create_pipeline_tuning_options(speed_level=1)
+        with self._llvm.create_pass_builder(self._machine, options) as builder:
+            builder.getModulePassManager().run(module, builder)
+
+    def assemble(self, text: str, quick: bool = False, coroutines: bool = False) -> Image | bytes:
         """Machine code for a module: an image, or an object file that only LLVM can link."""
-        obj = self.emit_object(text, quick)
+        obj = self.emit_object(text, quick, coroutines)
         try:
             return link_elf(obj)
         except Unlinkable:

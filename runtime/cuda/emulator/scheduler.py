@@ -1,0 +1,374 @@
+"""The scheduler, as emitted code: all blocks of a grid, one after the other, their warps in turns.
+
+A *step* runs the ready lanes of one warp, each until it waits for others. Which warp comes next, and in
+which order its lanes run, is the launch's order: positions 0..31 stand for warps and lanes
+`(multiplier * position + increment) mod 32`, drawn anew for each step where the order is random. A
+greedy launch stays with a warp until the whole of it waits, which is the most unfair that a GPU may
+be: whatever the other warps should have written by then is missing.
+
+When no warp is ready, threads that spin get another try, or a barrier is complete, or there is an error.
+"""
+
+from __future__ import annotations
+
+from ...function_ir import Function, Value
+from . import layout as at
+from .access import (
+    I32,
+    bit,
+    clear_bits,
+    is_set,
+    job_load,
+    job_store,
+    lowest_bit,
+    multiply,
+    place_of,
+    quotient,
+    raise_error,
+    remainder,
+    set_bits,
+    thread_at,
+    thread_count,
+    warp_at,
+    warp_count,
+    word,
+)
+from .barriers import at_barrier, at_operation, at_shuffle, barrier, spins
+from .layout import JOB
+
+
+def fail() -> Function:
+    """`fail(thread, kind, detail)`: note the first error of a launch."""
+    f = Function("void", "emu_fail", thread="ptr", kind="i64", detail="i64")
+    thread, kind, detail = f.args
+    job = f.load("ptr", thread, at.THREAD_JOB)
+    with f.when(f.same(job_load(f, job, "error"), 0)):
+        job_store(f, kind, job, "error")
+        job_store(f, detail, job, "detail")
+        for name, where in (("thread", at.LINEAR), ("site", at.SITE)):
+            job_store(f, f.convert("zext", f.load(I32, thread, where), "i64"), job, name)
+        for axis, name in enumerate("xyz"):
+            block = f.load(I32, thread, at.CTAID + 4 * axis)
+            job_store(f, f.convert("zext", block, "i64"), job, f"ctaid_{name}")
+    f.ret()
+    return f
+
+
+def draw() -> Function:
+    """`draw(job)`: another order of positions, where the order is random."""
+    f = Function("void", "emu_draw", internal=True, job="ptr")
+    (job,) = f.args
+    with f.when(f.unlike(job_load(f, job, "random"), 0)):
+        state = job_load(f, job, "state")
+        for how, bits in (("shl", 13), ("lshr", 7), ("shl", 17)):
+            state = f.differ(state, f.op("i64", f"{how} i64 {state.text}, {bits}"))
+        job_store(f, state, job, "state")
+        high = f.op("i64", f"lshr i64 {state.text}, 33")
+        job_store(f, f.either(f.both(high, 31), 1), job, "multiplier")
+        higher = f.op("i64", f"lshr i64 {state.text}, 47")
+        job_store(f, f.both(higher, 31), job, "increment")
+    f.ret()
+    return f
+
+
+def pick() -> Function:
+    """`pick(job)`: the warp that comes next, -1 if none is ready."""
+    f = Function("i64", "emu_pick", internal=True, job="ptr")
+    (job,) = f.args
+    warps = warp_count(f, job)
+    with f.when(f.unlike(job_load(f, job, "greedy"), 0)):
+        last = job_load(f, job, "current")
+        ready = f.load(I32, warp_at(f, job, last), at.state_mask(at.READY))
+        with f.when(f.unlike(ready, 0)):
+            f.ret(last)
+            f.at(f.block("unused"))
+    position = f.add(job_load(f, job, "position"), 1)
+    with f.each(at.WARP_SIZE) as k:
+        here = f.both(f.add(position, k), at.WARP_SIZE - 1)
+        warp = place_of(f, here, job)
+        with f.when(f.less(warp, warps)):
+            ready = f.load(I32, warp_at(f, job, warp), at.state_mask(at.READY))
+            with f.when(f.unlike(ready, 0)):
+                job_store(f, here, job, "position")
+                job_store(f, warp, job, "current")
+                f.ret(warp)
+                f.at(f.block("unused"))
+    f.ret(Value("i64", "-1"))
+    return f
+
+
+def step() -> Function:
+    """`step(job, warp)`: run the ready lanes of a warp, each until it waits."""
+    f = Function("void", "emu_step", internal=True, job="ptr", number="i64")
+    job, number = f.args
+    warp = warp_at(f, job, number)
+    ready = f.load(I32, warp, at.state_mask(at.READY))
+    f.store(word(0), warp, at.state_mask(at.READY))
+    failed = f.block("failed")
+    with f.each(at.WARP_SIZE) as k:
+        lane = place_of(f, k, job)
+        with f.when(is_set(f, ready, lane)):
+            thread = thread_at(f, job, number, lane)
+            f.store(word(at.READY), thread, at.STATE)
+            _run_thread(f, job, thread)
+            f.require(f.same(job_load(f, job, "error"), 0), failed)
+            state = f.load(I32, thread, at.STATE)
+            set_bits(f, warp, f.convert("zext", state, "i64"), bit(f, lane))
+            with f.when(f.unlike(state, at.SPINNING)):
+                job_store(f, 0, job, "idle")
+    job_store(f, f.add(job_load(f, job, "steps"), 1), job, "steps")
+    f.call("void", "emu_resolve", job, number)
+    f.ret()
+    f.at(failed)
+    f.ret()
+    return f
+
+
+def _run_thread(f: Function, job: Value, thread: Value) -> None:
+    """Start a thread, or let it go on: a coroutine's first word is where it goes on."""
+    start, go_on, end = f.block("start"), f.block("go_on"), f.block("ran")
+    handle = f.load("ptr", thread, at.HANDLE)
+    f.branch(f.same(handle, Value("ptr", "null")), start, go_on)
+    f.at(start)
+    f.call("void", f.load("ptr", job, JOB["entry"]), thread, f.load("ptr", job, JOB["args"]))
+    f.jump(end)
+    f.at(go_on)
+    resume = f.load("ptr", handle)
+    f._line(f"call fastcc void {resume.text}(ptr {handle.text})")
+    f.jump(end)
+    f.at(end)
+
+
+def resolve() -> Function:
+    """`resolve(job, warp)`: groups of lanes that have all come to one operation do it and go on."""
+    f = Function("void", "emu_resolve", internal=True, job="ptr", number="i64")
+    job, number = f.args
+    warp = warp_at(f, job, number)
+    base = thread_at(f, job, number, Value("i64", "0"))
+    existing = f.load(I32, warp, at.EXISTING)
+    came = f.alloca(I32)
+    loop, look, done = f.block("groups", left=I32), f.block("look"), f.block("done")
+    f.jump(loop, f.load(I32, warp, at.state_mask(at.AT_OPERATION)))
+    (left,) = f.at(loop)
+    f.branch(f.unlike(left, 0), look, done)
+    f.at(look)
+    lane = lowest_bit(f, left)
+    thread = f.offset(base, multiply(f, f.convert("zext", lane, "i64"), at.THREAD_SIZE))
+    group = f.both(f.load(I32, thread, at.MASK), existing)
+    stranger = f.block("stranger")
+    f.require(is_set(f, group, lane), stranger)
+    waiting = f.load(I32, warp, at.state_mask(at.AT_OPERATION))
+    f.store(f.both(waiting, group), came)
+    with f.each(at.WARP_SIZE) as k, f.when(is_set(f, f.load(I32, came), k)):
+        other = f.offset(base, multiply(f, k, at.THREAD_SIZE))
+        with f.when(f.unlike(f.load(I32, other, at.MASK), f.load(I32, thread, at.MASK))):
+            # It is in another group first.
+            f.store(f.both(f.load(I32, came), f.differ(bit(f, k), -1)), came)
+    complete, incomplete = f.block("complete"), f.block("incomplete")
+    f.branch(f.same(f.load(I32, came), group), complete, incomplete)
+    f.at(incomplete)
+    f.jump(loop, f.both(left, f.differ(bit(f, lane), -1)))
+    f.at(complete)
+    with f.each(at.WARP_SIZE) as k, f.when(is_set(f, group, k)):
+        other = f.offset(base, multiply(f, k, at.THREAD_SIZE))
+        with f.when(f.unlike(f.load(I32, other, at.SITE), f.load(I32, thread, at.SITE))):
+            raise_error(f, other, at.DIVERGED_OPERATION, f.convert("zext", lane, "i64"))
+            f.ret()
+            f.at(f.block("unused"))
+    f.call("void", "emu_warp_operation", base, f.load(I32, thread, at.OPERATION), group)
+    clear_bits(f, warp, at.AT_OPERATION, group)
+    set_bits(f, warp, at.READY, group)
+    f.jump(loop, f.both(left, f.differ(group, -1)))
+    f.at(stranger)
+    raise_error(f, thread, at.NOT_IN_MASK)
+    f.ret()
+    f.at(done)
+    f.ret()
+    return f
+
+
+def release() -> Function:
+    """`release(job)`, when no warp is ready: 1 if some are now, 0 if all threads have exited.
+
+    A failed launch also gives 0.
+    """
+    f = Function("i64", "emu_release", internal=True, job="ptr")
+    (job,) = f.args
+    warps = warp_count(f, job)
+    done = f.block("done")
+    job_store(f, 0, job, "moved")
+    with f.each(warps) as number:  # those that spin try again
+        warp = warp_at(f, job, number)
+        spinning = f.load(I32, warp, at.state_mask(at.SPINNING))
+        with f.when(f.unlike(spinning, 0)):
+            f.store(word(0), warp, at.state_mask(at.SPINNING))
+            set_bits(f, warp, at.READY, spinning)
+            job_store(f, f.add(number, 1), job, "moved")
+    moved = job_load(f, job, "moved")
+    with f.when(f.unlike(moved, 0)):
+        idle = f.add(job_load(f, job, "idle"), 1)
+        job_store(f, idle, job, "idle")
+        with f.when(f.same(idle, at.IDLE_LIMIT)):
+            last = f.sub(moved, 1)
+            ready = f.load(I32, warp_at(f, job, last), at.state_mask(at.READY))
+            lane = f.convert("zext", lowest_bit(f, ready), "i64")
+            raise_error(f, thread_at(f, job, last, lane), at.LIVELOCK)
+            f.ret(Value("i64", "0"))
+            f.at(f.block("unused"))
+        f.ret(Value("i64", "1"))
+        f.at(f.block("unused"))
+    with f.each(warps) as number:  # a warp that still waits for its own lanes waits for ever
+        warp = warp_at(f, job, number)
+        waiting = f.load(I32, warp, at.state_mask(at.AT_OPERATION))
+        with f.when(f.unlike(waiting, 0)):
+            lane = f.convert("zext", lowest_bit(f, waiting), "i64")
+            elsewhere = f.differ(f.load(I32, warp, at.EXISTING), waiting)
+            detail = f.convert("zext", elsewhere, "i64")
+            raise_error(f, thread_at(f, job, number, lane), at.MISSING_LANES, detail)
+            f.jump(done)
+            f.at(f.block("unused"))
+    with f.each(at.BARRIERS) as barrier:
+        f.call("void", "emu_barrier", job, f.convert("trunc", barrier, I32))
+        f.require(f.same(job_load(f, job, "error"), 0), done)
+    with f.when(f.unlike(job_load(f, job, "moved"), 0)):
+        job_store(f, f.add(job_load(f, job, "epoch"), 1), job, "epoch")
+        f.ret(Value("i64", "1"))
+        f.at(f.block("unused"))
+    with f.each(warps) as number:  # whoever is still at a barrier
+        warp = warp_at(f, job, number)
+        waiting = f.load(I32, warp, at.state_mask(at.AT_BARRIER))
+        with f.when(f.unlike(waiting, 0)):
+            lane = f.convert("zext", lowest_bit(f, waiting), "i64")
+            raise_error(f, thread_at(f, job, number, lane), at.MISSING_THREADS)
+            f.jump(done)
+            f.at(f.block("unused"))
+    f.jump(done)
+    f.at(done)
+    f.ret(Value("i64", "0"))
+    return f
+
+
+def prepare_block() -> Function:
+    """`prepare_block(job, x, y, z)`: threads and warps of a block at their start, poison in `window`."""
+    f = Function("void", "emu_prepare_block", internal=True, job="ptr", x="i64", y="i64", z="i64")
+    job, *block = f.args
+    f.callees["llvm.memset.p0.i64"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+    fill = f.convert("trunc", job_load(f, job, "fill"), "i8")
+    window, used = f.load("ptr", job, JOB["window"]), job_load(f, job, "window_used")
+    f._line(
+        f"call void @llvm.memset.p0.i64(ptr {window.text}, i8 {fill.text}, i64 {used.text}, i1 false)"
+    )
+    n = thread_count(f, job)
+    sizes = [job_load(f, job, f"block_{axis}") for axis in "xyz"]
+    grid = [job_load(f, job, f"grid_{axis}") for axis in "xyz"]
+    with f.each(n) as linear:
+        thread = f.offset(f.load("ptr", job, JOB["threads"]), multiply(f, linear, at.THREAD_SIZE))
+        row = quotient(f, linear, sizes[0])
+        tid = [
+            remainder(f, linear, sizes[0]),
+            remainder(f, row, sizes[1]),
+            quotient(f, row, sizes[1]),
+        ]
+        for first, values in (
+            (at.TID, tid),
+            (at.CTAID, block),
+            (at.NTID, sizes),
+            (at.NCTAID, grid),
+        ):
+            for axis, value in enumerate(values):
+                f.store(f.convert("trunc", value, I32), thread, first + 4 * axis)
+        lane, number = remainder(f, linear, at.WARP_SIZE), quotient(f, linear, at.WARP_SIZE)
+        for where, value in ((at.LANE, lane), (at.WARP, number), (at.LINEAR, linear)):
+            f.store(f.convert("trunc", value, I32), thread, where)
+        f.store(job, thread, at.THREAD_JOB)
+        f.store(Value("ptr", "null"), thread, at.HANDLE)
+        for where in (at.SITE, at.QUEUE_HEAD, at.QUEUE_TAIL, at.QUEUE_GROUPS):
+            f.store(word(0), thread, where)
+    with f.each(warp_count(f, job)) as number:
+        warp = warp_at(f, job, number)
+        rest = f.sub(n, multiply(f, number, at.WARP_SIZE))
+        some = f.op("i64", f"shl i64 1, {f.both(rest, 63).text}")
+        lanes = f.select(f.less(rest, at.WARP_SIZE), f.sub(some, 1), Value("i64", str(2**32 - 1)))
+        for state in range(5):
+            f.store(word(0), warp, at.state_mask(state))
+        f.store(f.convert("trunc", lanes, I32), warp, at.EXISTING)
+        f.store(f.convert("trunc", lanes, I32), warp, at.state_mask(at.READY))
+    for name, at_start in (("idle", 0), ("position", -1), ("current", 0), ("epoch", 0)):
+        job_store(f, at_start, job, name)
+    with f.each(at.BARRIERS) as k:
+        f.store(Value("i64", "0"), job, f.add(multiply(f, k, 8), JOB["arrivals"]))
+    f.ret()
+    return f
+
+
+def run_block() -> Function:
+    """`run_block(job)`: until all threads have exited, or the launch has failed."""
+    f = Function("void", "emu_run_block", internal=True, job="ptr")
+    (job,) = f.args
+    loop, stuck, done = f.block("loop"), f.block("stuck"), f.block("done")
+    f.jump(loop)
+    f.at(loop)
+    f.require(f.same(job_load(f, job, "error"), 0), done)
+    f.call("void", "emu_draw", job)
+    warp = f.call("i64", "emu_pick", job)
+    run = f.block("run")
+    f.branch(f.less(warp, 0), stuck, run, likely=False)
+    f.at(run)
+    f.call("void", "emu_step", job, warp)
+    f.jump(loop)
+    f.at(stuck)
+    f.branch(f.unlike(f.call("i64", "emu_release", job), 0), loop, done)
+    f.at(done)
+    f.ret()
+    return f
+
+
+def run() -> Function:
+    """`run(job)`: a whole launch; what went wrong is in the job."""
+    f = Function("void", "emu_run", job="ptr")
+    (job,) = f.args
+    x, y, z = (job_load(f, job, f"grid_{axis}") for axis in "xyz")
+    blocks = multiply(f, multiply(f, x, y), z)
+    failed = f.block("failed")
+    with f.each(blocks) as k:
+        moved = f.add(multiply(f, job_load(f, job, "stride"), k), job_load(f, job, "start"))
+        linear = remainder(f, moved, blocks)
+        row = quotient(f, linear, x)
+        f.call(
+            "void",
+            "emu_prepare_block",
+            job,
+            remainder(f, linear, x),
+            remainder(f, row, y),
+            quotient(f, row, y),
+        )
+        f.call("void", "emu_run_block", job)
+        f.require(f.same(job_load(f, job, "error"), 0), failed)
+    f.ret()
+    f.at(failed)
+    f.ret()
+    return f
+
+
+def frame() -> Function:
+    """`frame(thread, nbytes)`: memory for what a thread holds while it waits, kept for later blocks."""
+    f = Function("ptr", "emu_frame", thread="ptr", nbytes="i64")
+    thread, nbytes = f.args
+    enough, grow = f.block("enough"), f.block("grow")
+    f.branch(f.less(f.load("i64", thread, at.FRAME_SIZE), nbytes), grow, enough, likely=False)
+    f.at(enough)
+    f.ret(f.load("ptr", thread, at.FRAME))
+    f.at(grow)
+    f.call("void", "free", f.load("ptr", thread, at.FRAME))
+    size = f.both(f.add(nbytes, 63), -64)
+    block = f.call("ptr", "aligned_alloc", Value("i64", "64"), size)
+    f.store(block, thread, at.FRAME)
+    f.store(size, thread, at.FRAME_SIZE)
+    f.ret(block)
+    return f
+
+
+SCHEDULER = (
+    *(fail, draw, pick, step, resolve, release, prepare_block, run_block, run, frame),
+    *(at_barrier, at_operation, at_shuffle, spins, barrier),
+)

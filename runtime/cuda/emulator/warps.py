@@ -1,0 +1,294 @@
+"""What a warp does together, as emitted code: `warp_operation(base, operation, group)`.
+
+All lanes of `group` have come to the operation and shown their operands (`INPUT`); each finds its
+result in `OUTPUT` when it goes on. `base` is the first thread of the warp. What an instruction leaves
+undefined is poison (all bits 1), so that whoever uses it notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from ...function_ir import Function, Value
+from . import layout as at
+from .access import I32, bit, is_set, lowest_bit, multiply, word
+
+_numbers = count(1)
+(
+    SHUFFLE_BFLY, SHUFFLE_DOWN, SHUFFLE_UP, SHUFFLE_IDX, WARP_SYNC, VOTE_ALL, VOTE_ANY, VOTE_UNI,
+    VOTE_BALLOT, MATCH_ANY, REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_UMIN, REDUX_UMAX, REDUX_AND, REDUX_OR,
+    REDUX_XOR, LDMATRIX, LDMATRIX_TRANS, MMA_BF16, MMA_F16, MMA_TF32, MMA_F64_K4, MMA_F64_K16,
+) = (next(_numbers) for _ in range(25))  # fmt: skip
+
+_INDEX = "i64"
+
+
+class _Warp:
+    """The emitted function, with the lanes of the group."""
+
+    def __init__(self) -> None:
+        self.f = Function("void", "emu_warp_operation", base="ptr", operation=I32, group=I32)
+        self.base, self.operation, self.group = self.f.args
+
+    def thread(self, lane: Value) -> Value:
+        return self.f.offset(self.base, multiply(self.f, lane, at.THREAD_SIZE))
+
+    @contextmanager
+    def lanes(self) -> Iterator[tuple[Value, Value]]:
+        """The code inside is run for each lane of the group: its number (i64) and its thread."""
+        f = self.f
+        with f.each(at.WARP_SIZE) as lane, f.when(is_set(f, self.group, lane)):
+            yield lane, self.thread(lane)
+
+    def input(self, thread: Value, word_number: int, type: str = I32) -> Value:
+        return self.f.load(type, thread, at.INPUT + 4 * word_number)
+
+    def output(self, value: Value, thread: Value, word_number: int = 0) -> None:
+        self.f.store(value, thread, at.OUTPUT + 4 * word_number)
+
+
+def _wide(f: Function, value: Value) -> Value:
+    return f.convert("zext", value, _INDEX)
+
+
+def _shuffle(w: _Warp, operation: int) -> None:
+    """Operands: value, lane or distance, clamp and segments, as PTX's shfl.sync has them."""
+    f = w.f
+    with w.lanes() as (lane64, thread):
+        lane = f.convert("trunc", lane64, I32)
+        amount, control = w.input(thread, 1), w.input(thread, 2)
+        segment = f.both(f.op(I32, f"lshr i32 {control.text}, 8"), 31)
+        clamp = f.both(control, 31)
+        outside = f.differ(segment, 31)
+        low = f.both(lane, segment)
+        high = f.either(low, f.both(clamp, outside))
+        amount = f.both(amount, 31)
+        if operation == SHUFFLE_UP:
+            source = f.sub(lane, amount)
+            valid = f.compare("sge", source, high)
+        elif operation == SHUFFLE_IDX:
+            source = f.either(low, f.both(amount, outside))
+            valid = f.compare("sle", source, high)
+        else:
+            source = f.add(lane, amount) if operation == SHUFFLE_DOWN else f.differ(lane, amount)
+            valid = f.compare("sle", source, high)
+        source = f.select(valid, source, lane)
+        other = w.thread(_wide(f, source))
+        shown = f.select(is_set(f, w.group, source), w.input(other, 0), word(-1))
+        w.output(shown, thread)
+        w.output(f.convert("zext", valid, I32), thread, 1)
+
+
+def _ballot(w: _Warp) -> Value:
+    """The lanes whose predicate is true."""
+    f = w.f
+    votes = f.alloca(I32)
+    f.store(word(0), votes)
+    with w.lanes() as (lane, thread):
+        true = f.op(I32, f"shl i32 {w.input(thread, 0).text}, {f.convert('trunc', lane, I32).text}")
+        f.store(f.either(f.load(I32, votes), true), votes)
+    return f.load(I32, votes)
+
+
+def _vote(w: _Warp, operation: int) -> None:
+    f = w.f
+    votes = _ballot(w)
+    every, none = f.same(votes, w.group), f.same(votes, 0)
+    if operation == VOTE_BALLOT:
+        result = votes
+    else:
+        how = {
+            VOTE_ALL: every,
+            VOTE_ANY: f.op("i1", f"xor i1 {none.text}, true"),
+            VOTE_UNI: f.either(every, none),
+        }[operation]
+        result = f.convert("zext", how, I32)
+    with w.lanes() as (_, thread):
+        w.output(result, thread)
+
+
+def _match(w: _Warp) -> None:
+    f = w.f
+    equal = f.alloca(I32)
+    with w.lanes() as (_, thread):
+        value = w.input(thread, 0, "i64")
+        f.store(word(0), equal)
+        with w.lanes() as (lane, other):
+            same = f.same(w.input(other, 0, "i64"), value)
+            one = f.select(same, bit(f, lane), word(0))
+            f.store(f.either(f.load(I32, equal), one), equal)
+        w.output(f.load(I32, equal), thread)
+
+
+_REDUCTIONS = {
+    REDUX_ADD: "add", REDUX_AND: "and", REDUX_OR: "or", REDUX_XOR: "xor",
+    REDUX_MIN: "slt", REDUX_MAX: "sgt", REDUX_UMIN: "ult", REDUX_UMAX: "ugt",
+}  # fmt: skip
+
+
+def _reduce(w: _Warp, operation: int) -> None:
+    f = w.f
+    total = f.alloca(I32)
+    first = lowest_bit(f, w.group)
+    f.store(w.input(w.thread(_wide(f, first)), 0), total)
+    how = _REDUCTIONS[operation]
+    with w.lanes() as (lane, thread), f.when(f.unlike(lane, _wide(f, first))):
+        so_far, value = f.load(I32, total), w.input(thread, 0)
+        if operation in (REDUX_ADD, REDUX_AND, REDUX_OR, REDUX_XOR):
+            f.store(f.op(I32, f"{how} i32 {so_far.text}, {value.text}"), total)
+        else:
+            f.store(f.select(f.compare(how, so_far, value), so_far, value), total)
+    result = f.load(I32, total)
+    with w.lanes() as (_, thread):
+        w.output(result, thread)
+
+
+def _load_matrices(w: _Warp, transposed: bool) -> None:
+    """Operands: the address of a row of eight 16-bit numbers (two words), how many matrices.
+
+    Lane 8 k + r shows row r of matrix k. Lane l gets numbers 2 (l mod 4) and the next of row l / 4, or
+    of column l / 4 if transposed.
+    """
+    f = w.f
+    with w.lanes() as (lane, thread):
+        matrices = _wide(f, w.input(thread, 2))
+        row = f.op(_INDEX, f"lshr i64 {lane.text}, 2")
+        pair = multiply(f, f.both(lane, 3), 2)
+        with f.each(matrices) as k:
+            base = multiply(f, k, 8)
+            if transposed:
+                halves = []
+                for h in range(2):
+                    source = w.thread(f.add(f.add(base, pair), h))
+                    value = f.load("i16", w.input(source, 0, "ptr"), row, "i16")
+                    halves.append(f.convert("zext", value, I32))
+                high = f.op(I32, f"shl i32 {halves[1].text}, 16")
+                both = f.either(halves[0], high)
+            else:
+                source = w.thread(f.add(base, row))
+                address = f.offset(w.input(source, 0, "ptr"), pair, "i16")
+                both = f.op(I32, f"load i32, ptr {address.text}, align 2")
+            f.store(both, thread, f.add(multiply(f, k, 4), at.OUTPUT))
+
+
+class _Fragments:
+    """How a matrix is spread over a warp: lane 4 g + t has element (row, column) at `number`.
+
+    The PTX manual's figures of m16n8k16 and so on. A: (m, k), B: (k, n), C: (m, n).
+    """
+
+    def __init__(self, m: int, n: int, k: int, kind: str) -> None:
+        self.m, self.n, self.k, self.kind = m, n, k, kind
+        self.words = 2 if kind == "f64" else 1  # that a number, or a pair of 16 bits, takes
+        self.pair = 2 if kind in ("f16", "bf16") else 1
+        self.a_numbers = m * k // at.WARP_SIZE
+        self.b_numbers = k * n // at.WARP_SIZE
+        self.c_numbers = m * n // at.WARP_SIZE
+
+    def a(self, number: int) -> tuple[int, int]:
+        """(row - g, column - pair * t) of a lane's number."""
+        register, half = divmod(number, self.pair)
+        rows = self.m // 8
+        return 8 * (register % rows), 4 * self.pair * (register // rows) + half
+
+    def b(self, number: int) -> int:
+        """row - pair * t; the column is g."""
+        register, half = divmod(number, self.pair)
+        return 4 * self.pair * register + half
+
+    def c(self, number: int) -> tuple[int, int]:
+        """(row - g, column - 2 t)."""
+        return 8 * (number // 2), number % 2
+
+
+_PRODUCTS = {
+    MMA_BF16: _Fragments(16, 8, 16, "bf16"),
+    MMA_F16: _Fragments(16, 8, 16, "f16"),
+    MMA_TF32: _Fragments(16, 8, 8, "tf32"),
+    MMA_F64_K4: _Fragments(8, 8, 4, "f64"),
+    MMA_F64_K16: _Fragments(16, 8, 16, "f64"),
+}
+
+
+def _number(w: _Warp, thread: Value, at_word: int, half: int, kind: str) -> Value:
+    """A number of a fragment, as float (or double)."""
+    f = w.f
+    if kind == "f64":
+        return w.input(thread, at_word, "double")
+    if kind == "f16":
+        value = f.load("half", thread, at.INPUT + 4 * at_word + 2 * half)
+        return f.convert("fpext", value, "float")
+    bits = w.input(thread, at_word)
+    if kind == "tf32":
+        bits = f.both(bits, -0x2000)  # the low 13 bits do not count
+    elif half:
+        bits = f.both(bits, -0x10000)
+    else:
+        bits = f.op(I32, f"shl i32 {bits.text}, 16")
+    return f.convert("bitcast", bits, "float")
+
+
+def _multiply_matrices(w: _Warp, fragments: _Fragments) -> None:
+    """C + A B. Sums go in the order of k, each step rounded once; a GPU's own order is not known."""
+    f = w.f
+    type = "double" if fragments.kind == "f64" else "float"
+    left = f.alloca(type, fragments.m * fragments.k)
+    right = f.alloca(type, fragments.k * fragments.n)
+    words, pair = fragments.words, fragments.pair
+    b_start = fragments.a_numbers // pair * words
+    c_start = b_start + fragments.b_numbers // pair * words
+    with w.lanes() as (lane, thread):
+        g, t = f.op(_INDEX, f"lshr i64 {lane.text}, 2"), f.both(lane, 3)
+        t_pair = multiply(f, t, pair)
+        for n in range(fragments.a_numbers):
+            row, column = fragments.a(n)
+            value = _number(w, thread, n // pair * words, n % pair, fragments.kind)
+            index = f.add(multiply(f, f.add(g, row), fragments.k), f.add(t_pair, column))
+            f.store(value, left, index, type)
+        for n in range(fragments.b_numbers):
+            value = _number(w, thread, b_start + n // pair * words, n % pair, fragments.kind)
+            row_index = f.add(t_pair, fragments.b(n))
+            f.store(value, right, f.add(multiply(f, row_index, fragments.n), g), type)
+    total = f.alloca(type)
+    with w.lanes() as (lane, thread):
+        g, t = f.op(_INDEX, f"lshr i64 {lane.text}, 2"), f.both(lane, 3)
+        for n in range(fragments.c_numbers):
+            row, column = fragments.c(n)
+            f.store(w.input(thread, c_start + n * words, type), total)
+            a_start = multiply(f, f.add(g, row), fragments.k)
+            b_column = f.add(multiply(f, t, 2), column)
+            with f.each(fragments.k) as k:
+                x = f.load(type, left, f.add(a_start, k), type)
+                y = f.load(type, right, f.add(multiply(f, k, fragments.n), b_column), type)
+                name = "llvm.fma.f64" if type == "double" else "llvm.fma.f32"
+                f.store(f.call(type, name, x, y, f.load(type, total)), total)
+            w.output(f.load(type, total), thread, n * words)
+
+
+def warp_operation() -> Function:
+    """The function: one case for each operation."""
+    w = _Warp()
+    f = w.f
+    cases = {
+        **{op: (_shuffle, op) for op in (SHUFFLE_BFLY, SHUFFLE_DOWN, SHUFFLE_UP, SHUFFLE_IDX)},
+        **{op: (_vote, op) for op in (VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT)},
+        **{op: (_reduce, op) for op in _REDUCTIONS},
+        **{op: (_load_matrices, op == LDMATRIX_TRANS) for op in (LDMATRIX, LDMATRIX_TRANS)},
+        **{op: (_multiply_matrices, fragments) for op, fragments in _PRODUCTS.items()},
+    }
+    blocks = {op: f.block(f"operation{op}_") for op in (*cases, MATCH_ANY)}
+    done = f.block("done")
+    f.switch(w.operation, done, blocks)
+    for op, block in blocks.items():
+        f.at(block)
+        if op == MATCH_ANY:
+            _match(w)
+        else:
+            write, detail = cases[op]
+            write(w, detail)  # type: ignore[operator]
+        f.jump(done)
+    f.at(done)
+    f.ret()
+    return f
