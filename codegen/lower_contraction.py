@@ -69,9 +69,7 @@ def _dot(low: Lowering, op: Op) -> None:
     left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
     if min(m, n) == 1 or k < 2 or batch * m * n * k <= SMALL_MATMUL:
-        array = low.array_for(op.result)
-        _dot_as_reduction(low, op, array, list(am), list(bn))
-        low.arrays[op.result] = array
+        dot_as_reduction(low, op)
         return
     seen = _view(low, left), _view(low, right)
     if m <= FEW_ROWS and batch == 1 and _lies_transposed(seen[1]):
@@ -204,9 +202,18 @@ def _view(low: Lowering, side: Operand) -> View | None:
     return View(array, batch, outer, inner, offset)
 
 
-def _dot_as_reduction(low: Lowering, op: Op, array: Array, am: list[int], bn: list[int]) -> None:
+def dot_as_reduction(low: Lowering, op: Op) -> None:
+    """Each element of the result as a sum of products."""
+    array = low.array_for(op.result)
+    _reduce_products(low, op, array)
+    low.arrays[op.result] = array
+
+
+def _reduce_products(low: Lowering, op: Op, array: Array) -> None:
     a, b = op.operands
     (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
+    am = [d for d in range(len(a.shape)) if d not in ac and d not in ab]
+    bn = [d for d in range(len(b.shape)) if d not in bc and d not in bb]
     if any(a.shape[d] == 0 for d in ac):
         dims = variables(array.shape)
         low.emit(low.point(), Stage(array, dims, const(0, array.dtype), ops=["dot"], loc=op.loc))

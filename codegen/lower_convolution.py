@@ -24,18 +24,30 @@ SMALL = 1 << 14  # multiply-adds up to which a convolution is a sum for each ele
 def _conv(low: Lowering, op: Op) -> None:
     x, w = op.operands
     dims = windows(x.shape, w.shape, op.attrs)
-    if 0 in (x.tensor.size, w.tensor.size, op.result.tensor.size) or not all(map(meets, dims)):
-        array = low.arrays[op.result] = low.array_for(op.result)
-        low.emit(low.point(), _zeros(op, array))
-    elif _wants_tiles(low, op):
+    if _meets(op, dims) and _wants_tiles(low, op):
         dims = [Window(1, 1, 1, 0, 0, 1, 1)] * (3 - len(dims)) + dims
         if math.prod(d.taps for d in dims) > math.prod(d.places for d in dims) and x.shape[1] > 1:
             _as_long_sums(low, op, dims)
         else:
             _as_tiles(low, op, dims)
     else:
-        array = low.arrays[op.result] = low.array_for(op.result)
+        conv_as_reduction(low, op)
+
+
+def conv_as_reduction(low: Lowering, op: Op) -> None:
+    """Each element of the result as a sum over taps and channels."""
+    x, w = op.operands
+    array = low.arrays[op.result] = low.array_for(op.result)
+    if _meets(op, windows(x.shape, w.shape, op.attrs)):
         _as_reduction(low, op, array)
+    else:
+        low.emit(low.point(), _zeros(op, array))
+
+
+def _meets(op: Op, dims: list[Window]) -> bool:
+    """Whether any product is summed at all."""
+    x, w = op.operands
+    return 0 not in (x.tensor.size, w.tensor.size, op.result.tensor.size) and all(map(meets, dims))
 
 
 def _zeros(op: Op, array: Array) -> Stage:

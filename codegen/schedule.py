@@ -84,14 +84,14 @@ class Schedule:
 
 
 def schedule(kernel: Kernel, target: Target) -> Schedule:
-    mode = _mode(kernel)
+    mode = mode_of(kernel)
     surveys = {s: survey(s) for s in kernel.stages}
-    outer_env, outer_vars = _rename(kernel)
+    outer_env, outer_vars = renamed(kernel)
     flats = [f.substitute(outer_env) for s in surveys.values() for f in s.indices]
     loops = collapse(outer_vars, flats)
     env = {v: i.substitute(loops.env) for v, i in outer_env.items()}
     outer = Loops(loops.vars or (Var("one", 1),), env)
-    inner = [_inner(nest, len(kernel.extents), surveys) for nest in kernel.nests]
+    inner = [inner_loops(nest, len(kernel.extents), surveys) for nest in kernel.nests]
     result = Schedule(mode, 1, outer, inner, surveys=surveys)
     result.width = _width(kernel, result, target)
     _stream(kernel, result, target)
@@ -101,7 +101,7 @@ def schedule(kernel: Kernel, target: Target) -> Schedule:
     return result
 
 
-def _mode(kernel: Kernel) -> str:
+def mode_of(kernel: Kernel) -> str:
     if all(not nest.extents for nest in kernel.nests):
         return "outer"
     modes = {
@@ -113,7 +113,7 @@ def _mode(kernel: Kernel) -> str:
     return "outer" if modes == {"outer"} else "inner"
 
 
-def _rename(kernel: Kernel) -> tuple[dict[Var, Index], list[Var]]:
+def renamed(kernel: Kernel) -> tuple[dict[Var, Index], list[Var]]:
     """One variable per outer loop, standing for the stages' own."""
     fresh = [Var(f"o{d}", n) for d, n in enumerate(kernel.extents)]
     env = {
@@ -124,7 +124,7 @@ def _rename(kernel: Kernel) -> tuple[dict[Var, Index], list[Var]]:
     return env, fresh
 
 
-def _inner(nest: Nest, outer: int, surveys: dict[Stage, Survey]) -> Loops:
+def inner_loops(nest: Nest, outer: int, surveys: dict[Stage, Survey]) -> Loops:
     fresh = [Var(f"n{d}", n) for d, n in enumerate(nest.extents)]
     env = {
         own: of_var(new)

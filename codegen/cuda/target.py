@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ...ir.record import record
 
 
@@ -18,7 +20,9 @@ class CudaTarget:
     sms: int = 108
     shared_bytes: int = 48 << 10  # of static shared memory that a block may have
 
-    WARP = 32
+    WARP: ClassVar[int] = 32
+    vector_bits: ClassVar[int] = 128  # of one access to memory
+    features: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         if self.arch < 75:

@@ -234,7 +234,7 @@ class EntryEmitter:
 
     def scalar_code(self, step: ScalarCode) -> None:
         emitter = ScalarCodeEmitter(step, self.target, self.definitions, self.elementwise)
-        step.name = self.function(emitter.function(), _symbol(step.ops))
+        step.name = self.function(emitter.function(), symbol(step.ops))
         self.declarations |= set(emitter.declarations)
         if emitter.polls:
             control.polling(self)
@@ -251,7 +251,7 @@ class EntryEmitter:
         name = self.functions.get(text)
         if name is None:
             ops = [op for s in step.stages for op in reversed(s.ops)]
-            name = self.functions[text] = f"{_symbol(ops)}_{len(self.functions)}"
+            name = self.functions[text] = f"{symbol(ops)}_{len(self.functions)}"
         return Done(name, plan, emitter.checks, emitter.polls)
 
     def matmul(self, step: Matmul) -> None:
@@ -372,7 +372,7 @@ def _argument(name: str, position: int) -> list[str]:
     ]
 
 
-def _symbol(ops: Sequence[str]) -> str:
+def symbol(ops: Sequence[str]) -> str:
     """A readable function name from the ops of a kernel."""
     shown = [op for op in ops if op not in ("broadcast", "constant", "reshape", "copy")][:4]
     return "_".join(dict.fromkeys(shown)) or "copy"

@@ -296,14 +296,15 @@ def _table(e: TextEmitter, node: Expr, lanes: int, index: str) -> str:
     dtype = node.dtype
     scalar, size = SCALAR_TYPES[dtype], dtype.itemsize
     elements = ", ".join(f"{scalar} {number(v, dtype)}" for v in node.attr)
+    space = e.table_space
     base = e.define(
         "@table",
-        f"private unnamed_addr constant [{len(node.attr)} x {scalar}] [{elements}], align 64",
+        f"private unnamed_addr {space}constant [{len(node.attr)} x {scalar}] [{elements}], align 64",
     )
     it = type_text(node.args[0].dtype, lanes)
     if lanes == 1:
-        place = e.value_of(f"getelementptr {scalar}, ptr {base}, {it} {index}")
-        return e.value_of(f"load {scalar}, ptr {place}, align {size}")
+        place = e.value_of(f"getelementptr {scalar}, ptr {space}{base}, {it} {index}")
+        return e.value_of(f"load {scalar}, ptr {space}{place}, align {size}")
     ty, pointers, mask = type_text(dtype, lanes), f"<{lanes} x ptr>", type_text(BOOL, lanes)
     places = e.value_of(f"getelementptr {scalar}, ptr {base}, {it} {index}")
     symbol = f"@llvm.masked.gather.{suffix(dtype, lanes)}.v{lanes}p0"

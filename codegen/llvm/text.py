@@ -39,7 +39,10 @@ class TextEmitter:
     `names` numbers the values and labels of the whole function; `declarations` collects `declare`
     lines; `definitions` maps the body of each module-level constant to its name (`name = body`).
     All three may be shared by several emitters. `block` is the label of the block being filled.
+    `table_space` is where tables of constants lie: nothing, or an address space and a blank.
     """
+
+    table_space = ""
 
     def __init__(
         self,

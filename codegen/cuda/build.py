@@ -1,0 +1,233 @@
+"""A lowered program as steps of a `DeviceProgram`: kernels emitted, arrays as places in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from ...ir.types import BOOL
+from .. import steps as lowered
+from ..kernel import Array, Kernel
+from ..llvm.entry import symbol
+from ..llvm.instructions import SCALAR_TYPES
+from ..module import KernelReport
+from ..schedule import bytes_moved
+from ..signature import signature
+from . import program as device
+from .emitter import GLOBAL, ThreadEmitter
+from .points import PointEmitter
+from .program import Entry, Launch, Ref
+from .schedule import Schedule, schedule
+from .target import CudaTarget
+
+ALIGNED = 16  # bytes that matter to an access
+PLACED = 64  # what places in the arena are a multiple of (`memory.ALIGN`)
+
+
+class ProgramBuilder:
+    """Collects the kernels, constants and reports of one program."""
+
+    def __init__(self, target: CudaTarget, alignments: Sequence[int]) -> None:
+        self.target = target
+        self.alignments = alignments  # of the inputs
+        self.kernels: dict[str, Entry] = {}
+        self.texts: dict[str, tuple[str, str]] = {}  # without a name -> name, and with it
+        self.known: dict[Hashable, tuple[str, Schedule, bool]] = {}
+        self.definitions: dict[str, str] = {}
+        self.declarations: set[str] = set()
+        self.constants: dict[Array, int] = {}
+        self.slots: dict[Array, tuple[int, int]] = {}  # number, alignment
+        self.aliases: dict[Array, Array] = {}  # carries that stay where they are
+        self.reports: dict[str, KernelReport] = {}
+        self.slot_count = 0
+
+    def ir(self) -> str:
+        globals_ = [f"{name} = {body}" for body, name in self.definitions.items()]
+        texts = [text for _, text in self.texts.values()]
+        return "\n".join([*globals_, *sorted(self.declarations), *texts, ""])
+
+    # Places.
+
+    def ref(self, array: Array, offset: int = 0) -> Ref:
+        """Where an array is, `offset` bytes on."""
+        array = self.aliases.get(array, array)
+        match array.kind:
+            case "input" | "output":
+                return Ref(array.kind, array.position, offset + array.start * array.dtype.itemsize)
+            case "temp":
+                assert array.offset >= 0, f"{array!r} has no place in the arena"
+                return Ref("arena", 0, array.offset + offset)
+            case "const":
+                return Ref(
+                    "constant", self.constants.setdefault(array, len(self.constants)), offset
+                )
+        return Ref("slot", self.slots[array][0], offset)
+
+    def alignment(self, array: Array, offset: int = 0) -> int:
+        """What the address is known to be a multiple of, up to 16."""
+        array = self.aliases.get(array, array)
+        if array.kind == "input":
+            base = self.alignments[array.position]
+        elif array.kind == "slot":
+            base = self.slots[array][1]
+        else:
+            base = ALIGNED
+        offset += array.start * array.dtype.itemsize
+        return math.gcd(base, offset, ALIGNED)
+
+    def slot(self, array: Array, alignment: int) -> int:
+        self.slots[array] = (self.slot_count, alignment)
+        self.slot_count += 1
+        return self.slot_count - 1
+
+    # Steps.
+
+    def steps(self, program: lowered.Program) -> tuple[device.Step, ...]:
+        found: list[device.Step] = []
+        for step in program.steps:
+            found += EMITTERS[type(step)](self, step)
+        return tuple(found)
+
+    def function(self, hint: str, text: str, entry: Entry) -> str:
+        """The name of a kernel whose text has NAME in its place: equal ones are one."""
+        known = self.texts.get(text)
+        if known is None:
+            name = f"{hint}_{len(self.texts)}"
+            known = self.texts[text] = name, text.replace("@NAME(", f"@{name}(", 1)
+            self.kernels[name] = entry
+        return known[0]
+
+    def emitted(self, e: ThreadEmitter, hint: str, threads: int, alignments: Sequence[int]) -> str:
+        """The name of the kernel that `e` has emitted."""
+        self.declarations |= set(e.declarations)
+        text = e.definition("NAME", threads, alignments)
+        return self.function(hint, text, Entry((threads, 1, 1)))
+
+    def kernel(self, step: Kernel) -> list[device.Step]:
+        own = signature(step)
+        offsets = {a: own.origins[a] * a.dtype.itemsize for a in own.arrays}
+        alignments = {a: self.alignment(a, offsets[a]) for a in own.arrays}
+        key = own.key, tuple(alignments.values())
+        known = self.known.get(key)
+        ops = [op for s in step.stages for op in reversed(s.ops)]
+        if known is None:
+            plan = schedule(step, own, alignments, self.target)
+            e = PointEmitter(step, own, plan, self.target, self.definitions, alignments)
+            e.body()
+            name = self.emitted(e, symbol(ops), plan.threads, list(alignments.values()))
+            known = self.known[key] = name, plan, e.reports
+        name, plan, reports = known
+        step.name = name
+        self._report(step, plan, name, tuple(ops))
+        arguments = [self.ref(a, offsets[a]) for a in own.arrays]
+        if reports:
+            arguments.append(Ref("status"))
+        return [Launch(name, (plan.blocks, 1, 1), tuple(arguments))]
+
+    def _report(self, kernel: Kernel, plan: Schedule, name: str, ops: tuple[str, ...]) -> None:
+        read, written = bytes_moved(kernel)
+        locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
+        self.reports.setdefault(
+            name,
+            KernelReport(
+                name=name,
+                ops=ops,
+                extents=kernel.extents,
+                bytes_read=read,
+                bytes_written=written,
+                flops=plan.flops,
+                parallel=True,
+                note=str(plan),
+                locs=tuple(locs),
+            ),
+        )
+
+    def copy(self, step: lowered.Copy) -> list[device.Step]:
+        return self._copy(step.target, step.source)
+
+    def _copy(self, target: Array, source: Array) -> list[device.Step]:
+        nbytes = source.nbytes
+        return [device.Copy(self.ref(target), self.ref(source), nbytes)] if nbytes else []
+
+    def check(self, step: lowered.Check) -> list[device.Step]:
+        """A kernel of one thread that notes an error unless the flag is set."""
+        arrays = list(dict.fromkeys([step.flag, *step.values]))
+        e = ThreadEmitter(self.target, "i32", arrays, dict.fromkeys(arrays, 0), self.definitions)
+        words = [self._word(e, a) for a in step.values]
+        passed = e.load(BOOL, e.pointers[step.flag], 1)
+        with e.only_if(e.value_of(f"xor i1 {passed}, true")):
+            e.note(step.site, words)
+        name = self.emitted(e, "check", 1, [self.alignment(a) for a in arrays])
+        return [Launch(name, (1, 1, 1), (*map(self.ref, arrays), Ref("status")))]
+
+    def _word(self, e: ThreadEmitter, array: Array) -> str:
+        """A 0-d value's bytes in an int64."""
+        bits = array.dtype.itemsize * 8
+        value = e.fresh(f"load i{bits}, ptr {e.pointers[array]}, align {array.dtype.itemsize}")
+        return value if bits == 64 else e.value_of(f"zext i{bits} {value} to i64")
+
+    def callback(self, step: lowered.Callback) -> list[device.Step]:
+        operands, results = map(self.ref, step.operands), map(self.ref, step.results)
+        return [device.HostCall(step.number, tuple(operands), tuple(results))]
+
+    # Branches and loops.
+
+    def branch(self, step: lowered.Branch) -> list[device.Step]:
+        return [device.If(self.ref(step.index), tuple(map(self.steps, step.branches)))]
+
+    def loop(self, step: lowered.Loop) -> list[device.Step]:
+        before, carries = self._carries(step.carries)
+        test, body = self.steps(step.test), self.steps(step.body)
+        return [*before, device.While(test, self.ref(step.flag), body, carries)]
+
+    def scan(self, step: lowered.Scan) -> list[device.Step]:
+        before, carries = self._carries(step.carries)
+        slices = []
+        for part in (*step.xs, *step.ys):
+            stride = part.whole.strides[0] * part.whole.dtype.itemsize
+            number = self.slot(part.slice, math.gcd(self.alignment(part.whole), stride, ALIGNED))
+            slices.append(device.Slice(number, self.ref(part.whole), stride))
+        if not step.length:
+            return before
+        body = self.steps(step.body)
+        scan = device.Scan(step.length, step.reverse, body, carries, tuple(slices))
+        return [*before, scan]
+
+    def _carries(
+        self, carries: Sequence[lowered.Carry]
+    ) -> tuple[list[device.Step], tuple[device.Carry, ...]]:
+        """The copies before a loop, and the carries whose buffers trade places."""
+        before: list[device.Step] = []
+        trading = []
+        for carry in carries:
+            assert carry.init.contiguous, "a loop's initial value is contiguous"
+            before += self._copy(carry.result, carry.init)
+            if carry.spare is None:
+                self.aliases[carry.now] = self.aliases.get(carry.result, carry.result)
+                continue
+            if carry.both:
+                before += self._copy(carry.spare, carry.init)
+            alignment = min(self.alignment(carry.result), self.alignment(carry.spare))
+            now, following = self.slot(carry.now, alignment), self.slot(carry.next, alignment)
+            home, spare = self.ref(carry.result), self.ref(carry.spare)
+            trading.append(device.Carry(now, following, home, spare, carry.result.nbytes))
+        return before, tuple(trading)
+
+
+def element_type(array: Array) -> str:
+    """The LLVM type of an element in memory."""
+    return "i8" if array.dtype == BOOL else SCALAR_TYPES[array.dtype]
+
+
+EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
+    Kernel: ProgramBuilder.kernel,
+    lowered.Copy: ProgramBuilder.copy,
+    lowered.Check: ProgramBuilder.check,
+    lowered.Callback: ProgramBuilder.callback,
+    lowered.Branch: ProgramBuilder.branch,
+    lowered.Loop: ProgramBuilder.loop,
+    lowered.Scan: ProgramBuilder.scan,
+}
+
+__all__ = ["GLOBAL", "PLACED", "ProgramBuilder"]

@@ -1,0 +1,62 @@
+"""From a graph to a program for a GPU: lower, fuse, plan memory, emit.
+
+    program = compile_device(graph, CudaTarget(arch=90))
+
+The graph comes verified and optimised, as for `codegen.compile.compile_graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.graph import Graph
+from ...ir.types import TensorType, Type
+from ..compile import lowered
+from ..index import contiguous_strides
+from ..module import Given
+from .build import ProgramBuilder
+from .lowering import DeviceContext
+from .program import Buffer, DeviceProgram
+from .target import CudaTarget
+
+OUTPUTS = 256  # what addresses of outputs are a multiple of
+
+
+def compile_device(
+    graph: Graph,
+    target: CudaTarget,
+    input_strides: Sequence[tuple[int, ...]] | None = None,
+    input_alignment: Sequence[int] | None = None,
+    signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
+    given: Sequence[Given] = (),
+) -> DeviceProgram:
+    """A program that computes `graph`.
+
+    `input_strides` (in elements; None: C-contiguous) and `input_alignment` (in bytes; None: 16) say how
+    the inputs lie; `signature` and `given` are those of `compile_graph`.
+    """
+    low = lowered(graph, lambda: DeviceContext(target), input_strides, signature, given)
+    alignments = list(input_alignment or [16] * len(low.inputs))
+    builder = ProgramBuilder(target, alignments)
+    steps = builder.steps(low.program)
+    layouts = zip(low.inputs, low.strides, alignments, strict=True)
+    return DeviceProgram(
+        ir=builder.ir(),
+        kernels=builder.kernels,
+        steps=steps,
+        inputs=[Buffer(t.shape, t.dtype, s, a) for t, s, a in layouts],
+        outputs=[_output(t) for t in low.outputs],
+        arena_bytes=low.arena_bytes,
+        slots=builder.slot_count,
+        constants=[a.data for a in builder.constants if a.data is not None],
+        errors=low.context.errors,
+        callbacks=low.context.callbacks,
+        copies=low.context.copies,
+        reports=list(builder.reports.values()),
+        in_place=low.in_place,
+        arch=f"sm_{75}",
+    )
+
+
+def _output(t: TensorType) -> Buffer:
+    return Buffer(t.shape, t.dtype, contiguous_strides(t.shape), OUTPUTS)

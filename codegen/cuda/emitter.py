@@ -1,0 +1,176 @@
+"""The code of one thread: expressions as scalar instructions, positions in 32 bits, errors by an atomic.
+
+Everything that is computed is scalar; what a thread does for neighbouring elements is the same code
+once per element. Pointers are texts that begin with their address space: `addrspace(1) %p0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping, Sequence
+
+from ...ir.types import I32, I64
+from ..functions import Function
+from ..index import Index, Var
+from ..kernel import Array
+from ..llvm.instructions import SCALAR_TYPES
+from ..llvm.nests import NestEmitter
+from ..llvm.text import Operand
+from ..scalar import DType, Expr
+from .intrinsics import INTRINSICS
+from .target import CudaTarget
+
+GLOBAL, SHARED = "addrspace(1) ", "addrspace(3) "
+
+
+class ThreadEmitter(NestEmitter):
+    """Emits at width 1. `arrays` are behind the parameters %p0, %p1, ..., at elements `origins`."""
+
+    table_space = GLOBAL
+
+    def __init__(
+        self,
+        target: CudaTarget,
+        index_type: str,
+        arrays: Sequence[Array],
+        origins: dict[Array, int],
+        definitions: MutableMapping[str, str],
+    ) -> None:
+        super().__init__(target, [], 1, definitions=definitions)
+        self.device = target
+        self.index_type = index_type
+        self.lane = None
+        self.mask = ""
+        self.env: dict[Var, Index] = {}
+        self.at: dict[Var, str] = {}
+        self.registers: dict[Array, Operand] = {}
+        self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}
+        self.idempotent = False
+        self.called: frozenset[Function] = frozenset()
+        self.arrays = list(arrays)
+        self.origins = origins
+        self.pointers = {a: f"{GLOBAL}%p{k}" for k, a in enumerate(self.arrays)}
+        self.written: set[Array] = set()  # in this kernel
+        self.reports = False  # tells afterwards whether the status block is wanted
+
+    # The function around the code.
+
+    def definition(self, name: str, threads: int, alignments: Sequence[int]) -> str:
+        """The whole kernel. `alignments`: what each array's pointer is a multiple of, in bytes."""
+        params = [
+            f"ptr {GLOBAL}noalias {'' if a in self.written else 'readonly '}align {n} %p{k}"
+            for k, (a, n) in enumerate(zip(self.arrays, alignments, strict=True))
+        ]
+        if self.reports:
+            params.append(f"ptr {GLOBAL}align 8 %status")
+        body = "\n".join(self.lines)
+        return (
+            f"define ptx_kernel void @{name}({', '.join(params)}) nounwind "
+            f'"nvvm.reqntid"="{threads}" {{\nentry:\n{body}\n  ret void\n}}\n'
+        )
+
+    # Intrinsics.
+
+    def intrinsic(self, name: str, *operands: str, fresh: bool = False) -> str:
+        """The value of one of `intrinsics.INTRINSICS`; `fresh`: it may differ from call to call."""
+        row = INTRINSICS[name]
+        self.declarations.add(row.declaration)
+        arguments = ", ".join(f"{t} {x}" for t, x in zip(row.types, operands, strict=True))
+        text = f"call {row.result} @{name}({arguments})"
+        if row.result == "void":
+            self.lines.append(f"  {text}")
+            return ""
+        return self.fresh(text) if fresh else self.value_of(text)
+
+    def thread(self, axis: str = "x") -> str:
+        """The thread's number in its block, in 32 bits."""
+        return self.intrinsic(f"llvm.nvvm.read.ptx.sreg.tid.{axis}")
+
+    def block_number(self, axis: str = "x") -> str:
+        """The block's number in the grid, as an index."""
+        number = self.intrinsic(f"llvm.nvvm.read.ptx.sreg.ctaid.{axis}")
+        return self.widened(number)
+
+    def widened(self, text: str) -> str:
+        """A 32-bit number, not negative, as an index."""
+        if self.index_type == "i32" or text[0] != "%":
+            return text
+        return self.value_of(f"zext i32 {text} to i64")
+
+    def barrier(self) -> None:
+        self.intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", "0")
+
+    # Branches.
+
+    def only_if(self, condition: str) -> _Guard:
+        """`with e.only_if(c):` the code inside runs where `c` holds; its values stay inside."""
+        return _Guard(self, condition)
+
+    # Memory.
+
+    def _address(self, dtype: DType, base: str, offset: str) -> str:
+        space, name = base.rsplit(" ", 1)
+        element = "i8" if dtype.kind == "b" else SCALAR_TYPES[dtype]
+        place = self.value_of(
+            f"getelementptr {element}, ptr {space} {name}, {self.index_type} {offset}"
+        )
+        return f"{space} {place}"
+
+    def _data_text(self, expr: Expr) -> str:
+        text = self.operand(expr).text
+        if self.index_type == "i64" or text[0] != "%":
+            return text
+        return self.value_of(f"trunc i64 {text} to i32")
+
+    # Errors.
+
+    def _report(
+        self, bad: str, index: str, lanes: int, size: int, site: int, dtype: DType = I64
+    ) -> None:
+        """Where `bad`, note index, size and site in the status block, if there is no error yet."""
+        self.reports = True
+        with self.only_if(bad):
+            if dtype != I64:
+                index = self.value_of(f"sext {SCALAR_TYPES[dtype]} {index} to i64")
+            self.note(site, (index, str(size)))
+
+    def note(self, site: int, words: Iterable[str]) -> None:
+        """Report an error: the first of all threads writes its words."""
+        self.reports = True
+        status = f"ptr {GLOBAL}%status"
+        at = self.fresh(f"getelementptr i64, {status}, i64 7")
+        swapped = self.fresh(
+            f'cmpxchg ptr {GLOBAL}{at}, i64 0, i64 {site} syncscope("device") monotonic monotonic'
+        )
+        first = self.fresh(f"extractvalue {{ i64, i1 }} {swapped}, 1")
+        with self.only_if(first):
+            for k, word in enumerate(words):
+                place = self.fresh(f"getelementptr i64, {status}, i64 {k}")
+                self.lines.append(f"  store i64 {word}, ptr {GLOBAL}{place}, align 8")
+
+
+class _Guard:
+    """A block that is entered under a condition."""
+
+    def __init__(self, e: ThreadEmitter, condition: str) -> None:
+        self.e, self.condition = e, condition
+
+    def __enter__(self) -> None:
+        e = self.e
+        inside, self.after = e.new_label("then"), e.new_label("next")
+        e.lines.append(f"  br i1 {self.condition}, label %{inside}, label %{self.after}")
+        self.scope = e.scope()
+        self.scope.__enter__()
+        e.start_block(inside)
+
+    def __exit__(self, *error: object) -> None:
+        self.scope.__exit__(None, None, None)
+        self.e.lines.append(f"  br label %{self.after}")
+        self.e.start_block(self.after)
+
+
+def fits_32_bits(extents: Iterable[int]) -> bool:
+    """Whether everything that is counted, with some room for the last block, fits an int32."""
+    return all(n < 2**31 - 2**16 for n in extents)
+
+
+__all__ = ["GLOBAL", "I32", "SHARED", "ThreadEmitter", "fits_32_bits"]

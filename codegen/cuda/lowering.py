@@ -1,0 +1,61 @@
+"""Lowering for a GPU: what it does otherwise than the CPU, and what it cannot do yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar
+
+from ...ir.graph import Op
+from ..context import Context
+from ..fusion import fuse
+from ..kernel import Array, Kernel
+from ..lower import Lowering
+from ..lower_contraction import dot_as_reduction
+from ..lower_convolution import conv_as_reduction
+
+
+class UnsupportedOpError(NotImplementedError):
+    """An op that cannot run on a GPU yet, with the line that it comes from."""
+
+    def __init__(self, op: Op) -> None:
+        where = f" ({op.loc})" if op.loc else ""
+        super().__init__(f"`{op.name}` cannot run on a GPU yet{where}; compile it for the CPU")
+        self.op = op
+
+
+def _unsupported(low: Lowering, op: Op) -> None:
+    raise UnsupportedOpError(op)
+
+
+class DeviceContext(Context):
+    """Stages become kernels for threads; products and convolutions are sums."""
+
+    rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
+        "dot": dot_as_reduction,
+        "conv": conv_as_reduction,
+        **dict.fromkeys(
+            ("sort", "argsort", "attention", "attention_grad", "tape_new", "tape_push", "tape_pop"),
+            _unsupported,
+        ),
+    }
+
+    def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
+        steps = fuse(items, keep)
+        for step in steps:
+            if isinstance(step, Kernel):
+                _give_memory(step)
+        return steps
+
+
+def _give_memory(kernel: Kernel) -> None:
+    """Values of a row that a later nest reads again lie in memory: a thread has no room for them."""
+    outer = len(kernel.extents)
+    home = {s.array: nest for nest in kernel.nests for s in nest.stages}
+    for nest in kernel.nests:
+        for stage in nest.stages:
+            for access in stage.reads:
+                array = access.array
+                again = array in kernel.local and home[array] is not nest
+                if again and math.prod(array.shape[outer:]) > 1:
+                    kernel.local.discard(array)
