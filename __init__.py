@@ -128,7 +128,8 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = import_module(f".{_MODULES[name]}", __name__)
     elif name in _HOMES:
-        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        with import_module(".ir.collector", __name__).resting_collector():
+            value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     else:
         functions = _array_functions()
         if name not in functions:

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..codegen.module import Given
 from ..codegen.target import Target
+from ..ir.collector import resting_collector
 from ..ir.graph import Graph, Value
 from ..ir.record import record
 from .cache import SharedCode, budget
@@ -85,11 +86,9 @@ def load_calls() -> None:
 
 
 @functools.lru_cache(maxsize=1)
+@resting_collector()
 def load_compiler() -> None:
-    """Import the code generator and LLVM, and make what all executables share.
-
-    Called when the first function is decorated, so that the first call only traces and compiles.
-    """
+    """Import the code generator and LLVM, and make what all executables share."""
     from ..codegen import compile as _  # noqa: F401
     from ..ir import passes
 
@@ -98,6 +97,7 @@ def load_compiler() -> None:
     load_native_calls()
 
 
+@resting_collector()
 def _compile(
     key: str,
     graph: Graph,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from ..ir.collector import resting_collector
 from ..ir.graph import Graph
 from . import errors, pytree
 from .binding import BoundJitFunction, is_owner
@@ -59,10 +60,7 @@ class JitFunction:
         options = _complete(options)
         check_options(options)
         if options["backend"] == "native":
-            from ..runtime.compile import load_calls, load_compiler
-            from .remember import seems_known
-
-            (load_calls if seems_known(function) else load_compiler)()
+            _load_for(function)
         self._options = options
         self._signature = signature_of(function)
         self._static: StaticNames = static_names(
@@ -437,6 +435,20 @@ def _complete(options: dict[str, Any]) -> dict[str, Any]:
         if name not in defaults:
             raise TypeError(f"jit() got an unexpected keyword argument {name!r}")
     return {**defaults, **options}
+
+
+def _load_for(function: Callable[..., Any]) -> None:
+    """Import what the first call of a new function wants, so that it only traces and compiles; of
+    one that an earlier process compiled, what running that wants."""
+    from ..runtime.compile import load_calls, load_compiler
+    from .remember import seems_known
+
+    if seems_known(function):
+        load_calls()
+    else:
+        load_compiler()
+        with resting_collector():
+            from . import functions  # noqa: F401
 
 
 def _identity(value: Any) -> Any:
