@@ -375,3 +375,81 @@ def test_a_condition_that_changes_a_copy_of_a_large_carry() -> None:
         return jt.while_loop(test, body, (np.int64(0), x, 0.0))
 
     same(program, np.arange(100.0))
+
+
+# Loops whose trips can be counted before the first of them.
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_counted_loops_of_every_integer_up_and_down(dtype: str) -> None:
+    """Near both ends of the dtype: the distance between them may not fit its sign."""
+
+    def up(start, stop):
+        return jt.while_loop(
+            lambda s: s[0] < stop, lambda s: (s[0] + 1, s[1] * 3 + s[0]), (start, start)
+        )
+
+    def down(start, stop):
+        return jt.while_loop(
+            lambda s: stop < s[0], lambda s: (s[0] - 1, s[1] * 3 + s[0]), (start, start)
+        )
+
+    info = np.iinfo(dtype)
+    middle = int(info.max) // 2
+    for low in (int(info.min), middle, int(info.max) - 9):
+        for trips in (0, 1, 3, 4, 6, 9):
+            for f, a, b in ((up, low, low + trips), (down, low + trips, low)):
+                same(f, np.array(a, dtype)[()], np.array(b, dtype)[()])
+        same(up, np.array(low + 5, dtype)[()], np.array(low, dtype)[()])
+        same(down, np.array(low, dtype)[()], np.array(low + 5, dtype)[()])
+    if info.bits == 8:
+        same(up, np.array(info.min, dtype)[()], np.array(info.max, dtype)[()])
+        same(down, np.array(info.max, dtype)[()], np.array(info.min, dtype)[()])
+
+
+def test_loops_that_only_look_counted() -> None:
+    """The limit is a carry, or an element that the body writes; the step is 2; two things count."""
+
+    def moving(n):
+        return jt.while_loop(
+            lambda s: s[0] < s[1], lambda s: (s[0] + 1, s[1] - s[0] % 2), (np.int64(0), n)
+        )
+
+    def written(n):
+        def body(s):
+            i, x = s
+            x[3] = n - i
+            return i + 1, x
+
+        return jt.while_loop(lambda s: s[0] < s[1][3], body, (np.int64(0), jt.full(70, n)))
+
+    def by_two(n):
+        return jt.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 2, s[1] + s[0]), (n * 0, n))
+
+    def two(n):
+        def test(s):
+            return (s[0] < n) & (s[1] < 30)
+
+        return jt.while_loop(test, lambda s: (s[0] + 1, s[1] + s[0]), (n * 0, n))
+
+    def checked(n):
+        x = jt.asarray(np.arange(5))
+        return jt.while_loop(lambda s: s < x[np.minimum(n, s)], lambda s: s + 1, n * 0 - 3)
+
+    for f in (moving, written, by_two, two, checked):
+        for n in (0, 1, 2, 5, 8, 21):
+            same(f, np.int64(n))
+
+
+def test_a_counted_loop_of_many_chunks_can_be_ended_and_reaches_its_end() -> None:
+    def f(n):
+        return jt.fori_loop(0, n, lambda i, s: (s[0] + i, s[1] ^ i), (np.int64(0), np.int64(0)))
+
+    n = (1 << 21) + 3
+    total, parity = jt.jit(f)(np.int64(n))
+    assert total == n * (n - 1) // 2 and parity == np.bitwise_xor.reduce(np.arange(n))
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        jt.jit(f)(np.int64(2**60))
+    timer.join()

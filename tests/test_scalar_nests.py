@@ -161,13 +161,13 @@ def agree(f: Any) -> None:
         np.testing.assert_allclose(got[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(programs)
 def test_nests_agree_with_the_interpreter(block: list[Any]) -> None:
     agree(lambda s: run(block, s))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(programs)
 def test_gradients_of_nests_agree_with_the_interpreter(block: list[Any]) -> None:
     def total(floats: State, s: State) -> Any:

@@ -2,8 +2,8 @@
 
     void @name(ptr %ctx, i64, i64)      like a kernel's; it leaves at once where a check fails
 
-Short bodies are repeated, so that the jumps between trips cost little. Long loops look for signals: see
-`control`.
+Short bodies are repeated, so that the jumps between trips cost little; where the trips can be counted,
+nothing is tested between copies (`counted`). Long loops look for signals: see `control`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ..scalar_code import (
 from ..steps import ScalarCode
 from ..target import Target
 from .accesses import AccessEmitter
+from .counted import emit_counted, trips_of
 from .functions import FunctionTable
 from .instructions import SCALAR_TYPES, type_text
 from .text import Operand
@@ -150,48 +151,19 @@ class ScalarCodeEmitter(AccessEmitter):
 
     def _repeat(self, s: Repeat) -> None:
         """Copies of the body one after the other, as long as there are enough trips; then the rest."""
-        copies = _copies(s)
         values = [self.operand(e).text for e in s.start]
-        if s.counter is None:
-            self._while(s, copies, values)
+        trips = trips_of(self, s, values)
+        if trips is None:
+            self._while(s, values)
             return
-        whole = s.length - s.length % copies
-        if whole:
-            values = self._counted(s, values, 0, whole, copies)
-        if s.length - whole:
-            values = self._counted(s, values, whole, s.length, 1)
-        for carry, text in zip(s.carries, values, strict=True):
+        copies = _copies(_size(s.body))
+        every = _interval(self.step.work * copies) * copies
+        for carry, text in zip(
+            s.carries, emit_counted(self, s, values, trips, copies, every), strict=True
+        ):
             self.bind(carry, text, uniform=True)
 
-    def _counted(
-        self, s: Repeat, values: Sequence[str], start: int, stop: int, copies: int
-    ) -> list[str]:
-        """The trips start..stop, `copies` of them at each turn; gives the last values."""
-        assert s.counter is not None
-        head, inside, leave = (self.new_label(h) for h in ("for", "do", "end"))
-        before, i = self.block, f"%i{next(self.names)}"
-        names = [f"%a{next(self.names)}" for _ in values]
-        self.lines.append(f"  br label %{head}")
-        self.start_block(head)
-        phis = len(self.lines)
-        self.lines.append(f"  {i}c = icmp slt i64 {i}, {stop}")
-        self.lines.append(f"  br i1 {i}c, label %{inside}, label %{leave}")
-        self.start_block(inside)
-        every = _interval(self.step.work * copies)
-        if stop - start > every * copies:
-            self._poll_at(i, every * copies, copies)
-        now = names
-        for k in range(copies):
-            self.at[s.counter] = self.fresh(f"add nsw i64 {i}, {k}") if k else i
-            now = self._trip(s, now)
-        self.lines.append(f"  {i}n = add nsw i64 {i}, {copies}")
-        self.lines.append(f"  br label %{head}")
-        self._phis(phis, [i, *names], [I64, *(c.dtype for c in s.carries)], [
-            ([str(start), *values], before), ([f"{i}n", *now], self.block)])  # fmt: skip
-        self.start_block(leave)
-        return names
-
-    def _trip(self, s: Repeat, values: Sequence[str]) -> list[str]:
+    def trip(self, s: Repeat, values: Sequence[str]) -> list[str]:
         """One copy of the body; gives the new values."""
         with self.scope():
             for carry, text in zip(s.carries, values, strict=True):
@@ -199,8 +171,9 @@ class ScalarCodeEmitter(AccessEmitter):
             self._block(s.body)
             return [self.operand(e).text for e in s.new]
 
-    def _while(self, s: Repeat, copies: int, values: Sequence[str]) -> None:
+    def _while(self, s: Repeat, values: Sequence[str]) -> None:
         assert s.test is not None and s.condition is not None
+        copies = _copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
         head, leave = self.new_label("while"), self.new_label("done")
         before = self.block
         names = [f"%a{next(self.names)}" for _ in values]
@@ -229,20 +202,20 @@ class ScalarCodeEmitter(AccessEmitter):
         worked = self.block
         self.lines.append(f"  br i1 {over}, label %{due}, label %{on}{self._seldom()}")
         self.start_block(due)
-        self._poll()
+        self.poll()
         polled = self.block
         self.lines.append(f"  br label %{on}")
         self.start_block(on)
         again = self.fresh(f"phi i64 [ {fewer}, %{worked} ], [ {every}, %{polled} ]")
         self.lines.append(f"  br label %{head}")
-        self._phis(phis, [left, *names], [I64, *(c.dtype for c in s.carries)], [
+        self.phis(phis, [left, *names], [I64, *(c.dtype for c in s.carries)], [
             ([str(every), *values], before), ([again, *now], self.block)])  # fmt: skip
         self.start_block(leave)
         for k, carry in enumerate(s.carries):
             sources = ", ".join(f"[ {texts[k]}, %{label} ]" for texts, label in ends)
             self.bind(carry, self.fresh(f"phi {type_text(carry.dtype, 1)} {sources}"), uniform=True)
 
-    def _phis(
+    def phis(
         self,
         place: int,
         names: Sequence[str],
@@ -258,18 +231,7 @@ class ScalarCodeEmitter(AccessEmitter):
 
     # Signals.
 
-    def _poll_at(self, i: str, period: int, copies: int) -> None:
-        """Poll when the counter has passed another `period`, a power of two times the copies."""
-        phase = self.fresh(f"urem i64 {i}, {period}")
-        now = self.fresh(f"icmp eq i64 {phase}, {period - copies}")
-        due, on = self.new_label("due"), self.new_label("on")
-        self.lines.append(f"  br i1 {now}, label %{due}, label %{on}{self._seldom()}")
-        self.start_block(due)
-        self._poll()
-        self.lines.append(f"  br label %{on}")
-        self.start_block(on)
-
-    def _poll(self) -> None:
+    def poll(self) -> None:
         clock = "%poll_clock"
         if not self.polls:
             self.polls = True
@@ -285,9 +247,8 @@ def _interval(work: int) -> int:
     return 1 << max(POLLED_WORK // max(work, 1), 1).bit_length() - 1
 
 
-def _copies(s: Repeat) -> int:
-    """How often a body is repeated."""
-    size = _size(s.body) + len(s.new) + (_size(s.test) + 1 if s.test is not None else 0)
+def _copies(size: int) -> int:
+    """How often a body of this size is repeated."""
     copies = COPIES
     while copies > 1 and size * copies > REPEATED:
         copies //= 2

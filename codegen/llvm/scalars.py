@@ -71,6 +71,10 @@ class ScalarEmitter(TextEmitter):
         else:
             self._bound[what.attr if isinstance(what, Expr) else what] = operand
 
+    def has(self, expr: Expr) -> bool:
+        """Whether the value of `expr` has been emitted, or bound, in this scope or one around it."""
+        return expr in self._memo or (expr.op == "var" and expr.attr in self._bound)
+
     def emit_leaf(self, expr: Expr) -> Operand:
         """Emit a node that is not a primitive (`load`, `index`, ...); its operands are emitted."""
         raise TypeError(f"this emitter gives no value to {expr!r}")
