@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,3 +31,13 @@ def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     if request.param == "python":
         monkeypatch.setenv("JITNEY_NATIVE_CALLS", "0")
     return str(request.param)
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Sets the number of threads, for this test only."""
+    from jitney.runtime.pool import get_threads, set_threads
+
+    before = get_threads()
+    yield set_threads
+    set_threads(before)

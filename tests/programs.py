@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from jitney.codegen.compile import compile_graph
 from jitney.codegen.target import Target
@@ -294,3 +295,36 @@ def fits(pattern: Pattern, shape: tuple[int, ...]) -> bool:
 def sample(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng([seed, *shape])
     return np.asarray(rng.standard_normal(shape)).astype(dtype)
+
+
+def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
+    """The same values in other memory."""
+    if array.ndim == 0 or layout == "contiguous":
+        return np.asarray(array, order="C")
+    if layout == "transposed":
+        return np.asfortranarray(array)
+    step = -1 if layout == "reversed" else 2
+    room = np.zeros([2 * n for n in array.shape], array.dtype)
+    view = room[(slice(None, None, step),) * array.ndim][tuple(slice(n) for n in array.shape)]
+    view[...] = array
+    return view
+
+
+LAYOUTS = ["contiguous", "transposed", "reversed", "strided"]
+
+
+def check(graph: Graph, arrays: list[np.ndarray], exact: bool = False, target=None) -> None:
+    """Native results are the interpreter's; so are its errors."""
+    try:
+        want = expected(graph, arrays)
+    except (IndexError, AssertionError) as error:
+        with pytest.raises(type(error)):
+            compiled(graph, arrays, target).run(arrays)
+        return
+    got = compiled(graph, arrays, target).run(arrays)
+    if exact:
+        for g, w in zip(got, want, strict=True):
+            assert g.dtype == w.dtype
+            np.testing.assert_array_equal(g, w)
+    else:
+        same(got, want)

@@ -122,3 +122,7 @@ def check_raises(
         with pytest.raises(kinds, match=match) as mine:
             run(f, *_copy(args), backend=backend)
     return str(mine.value)
+
+
+def misses(f: Any) -> int:
+    return f.cache_info().misses

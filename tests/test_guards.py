@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import misses
 
 import jitney as jt
 from jitney.tracer.guards import freeze
@@ -20,10 +21,6 @@ from jitney.tracer.reads import find_reads
 pytestmark = pytest.mark.usefixtures("calls")
 
 X = np.arange(3.0)
-
-
-def misses(f: Any) -> int:
-    return f.cache_info().misses
 
 
 # Globals of this module that the tests change.

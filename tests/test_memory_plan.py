@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import build, loop, region
 from test_index import value
-from test_native_graphs import UPDATING
+from updates import UPDATING
 
 import jitney.codegen.compile  # noqa: F401  (registers the lowerings)
 from jitney.codegen.context import Context

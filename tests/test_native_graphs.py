@@ -13,60 +13,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native import avx2_target, has_avx2
 from programs import (
+    LAYOUTS,
     PATTERNS,
     SHAPES,
     build,
+    check,
     compiled,
     every_sum,
     expected,
     fits,
+    laid_out,
     loop,
     region,
     same,
     sample,
     softmax,
     sorted_columns,
-)  # fmt: skip
+)
 
-from jitney.ir.graph import Graph
 from jitney.ir.passes import optimise
 from jitney.ir.record import replace
-from jitney.ir.types import F64, I32, I64
+from jitney.ir.types import F64
 from jitney.runtime.engine import host_target
-from jitney.runtime.pool import get_threads, set_threads
-
-
-def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
-    """The same values in other memory."""
-    if array.ndim == 0 or layout == "contiguous":
-        return np.asarray(array, order="C")
-    if layout == "transposed":
-        return np.asfortranarray(array)
-    step = -1 if layout == "reversed" else 2
-    room = np.zeros([2 * n for n in array.shape], array.dtype)
-    view = room[(slice(None, None, step),) * array.ndim][tuple(slice(n) for n in array.shape)]
-    view[...] = array
-    return view
-
-
-LAYOUTS = ["contiguous", "transposed", "reversed", "strided"]
-
-
-def check(graph: Graph, arrays: list[np.ndarray], exact: bool = False, target=None) -> None:
-    """Native results are the interpreter's; so are its errors."""
-    try:
-        want = expected(graph, arrays)
-    except (IndexError, AssertionError) as error:
-        with pytest.raises(type(error)):
-            compiled(graph, arrays, target).run(arrays)
-        return
-    got = compiled(graph, arrays, target).run(arrays)
-    if exact:
-        for g, w in zip(got, want, strict=True):
-            assert g.dtype == w.dtype
-            np.testing.assert_array_equal(g, w)
-    else:
-        same(got, want)
 
 
 @settings(max_examples=40)
@@ -78,13 +46,6 @@ def test_random_graphs(case, data):
     layouts = [data.draw(st.sampled_from(LAYOUTS)) for _ in arrays]
     arrays = [laid_out(a, layout) for a, layout in zip(arrays, layouts, strict=True)]
     check(graph, arrays, exact=True)
-
-
-@pytest.fixture
-def threads():
-    before = get_threads()
-    yield set_threads
-    set_threads(before)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.__name__)
@@ -240,300 +201,6 @@ def test_large_sums_of_overlapping_windows():
 
 def plain_columns(b, x):
     return b.op("sum", x, axes=(0,))
-
-
-# Updates: in place where the old value is dead, and nowhere else.
-
-
-def put(b, x, u, at, step=1):
-    """x[at : at + step * len(u) : step] = u"""
-    return b.update_slice(x, u, start=(at,), step=(step,))
-
-
-def part(b, x, start, stop):
-    return b.slice(x, start=(start,), stop=(stop,), step=(1,))
-
-
-def ones(b, n, value=1.0):
-    return b.full((n,), value, F64)
-
-
-def total(b, x):
-    return b.broadcast(b.op("sum", x, axes=(0,)), shape=x.shape, dims=())
-
-
-def chain_of_updates(b, x):
-    y = b.exp(x)
-    for k in range(6):
-        y = put(b, y, part(b, b.neg(x), k, k + 2), 5 - k)
-    return y
-
-
-def old_value_read_later(b, x):
-    y = b.exp(x)
-    z = put(b, y, ones(b, 3), 2)
-    return b.add(z, y), put(b, z, ones(b, 2, 5.0), 0)
-
-
-def old_value_inlined_later(b, x):
-    """`half` has no memory of its own when y is updated: it must still see the old y."""
-    y = b.exp(x)
-    half = b.neg(part(b, y, 0, 4))
-    z = put(b, y, ones(b, 4), 1)
-    return put(b, z, half, 3)
-
-
-def update_reads_its_base(b, x):
-    y = b.exp(x)
-    y = put(b, y, b.flip(part(b, y, 0, 6), axes=(0,)), 2)
-    return put(b, y, part(b, y, 1, 5), 0)
-
-
-def update_with_itself(b, x):
-    y = b.exp(x)
-    return b.update_slice(
-        b.update_slice(y, y, start=(0,), step=(1,)), b.neg(y), start=(0,), step=(1,)
-    )
-
-
-def strided_update(b, x):
-    y = b.exp(x)
-    y = put(b, y, ones(b, 4), 0, step=2)
-    return put(b, y, part(b, x, 0, 3), 1, step=3)
-
-
-def two_outputs_from_one_base(b, x):
-    y = b.exp(x)
-    return put(b, y, ones(b, 2), 0), put(b, y, ones(b, 2), 4), y
-
-
-def same_output_twice(b, x):
-    y = put(b, b.exp(x), ones(b, 2), 0)
-    return y, y, x, x
-
-
-def scattered_twice(b, x):
-    index = b.const([3, 0, 3, -1, 3], I64)
-    y = b.scatter(b.exp(x), part(b, x, 0, 5), index, axes=(0,), mode="check", combine="set")
-    return b.scatter(y, part(b, y, 0, 5), index, axes=(0,), mode="check", combine="add")
-
-
-def in_a_loop(b, x):
-    def body(b, i, x):
-        moved = b.dynamic_slice(x, i, sizes=(3,))
-        return b.dynamic_update_slice(x, b.add(moved, ones(b, 3)), b.sub(b.const(5, I64), i))
-
-    return loop(b, 5, body, x)
-
-
-def swapped_carries(b, x):
-    return loop(b, 5, lambda b, i, x, y: (y, put(b, x, ones(b, 2), 1)), x, b.exp(x))
-
-
-def both_updated_and_swapped(b, x):
-    def body(b, i, x, y):
-        return put(b, put(b, y, part(b, x, 0, 2), 0), ones(b, 1), 3), put(b, x, part(b, y, 2, 4), 4)
-
-    return loop(b, 4, body, x, b.exp(x))
-
-
-def carry_given_twice(b, x):
-    def body(b, i, x, y):
-        z = put(b, x, b.add(part(b, y, 0, 2), ones(b, 2)), 4)
-        return z, z
-
-    return loop(b, 3, body, x, x)
-
-
-def old_carry_kept_too(b, x):
-    return loop(b, 4, lambda b, i, x, y: (put(b, x, part(b, y, 0, 3), 2), x), x, b.exp(x))
-
-
-def chain_through_another_output(b, x):
-    """The last update of the chain goes to another carry than the one in the middle."""
-
-    def body(b, i, x, y, z):
-        middle = put(b, z, part(b, x, 5, 6), 0)
-        last = put(b, middle, part(b, z, 5, 6), 0)
-        return last, last, middle
-
-    return loop(b, 3, body, x, b.exp(x), b.neg(x))
-
-
-def carry_read_after_its_update(b, x):
-    def body(b, i, x, s):
-        y = put(b, x, ones(b, 2, 3.0), 0)
-        return b.add(y, ones(b, 8)), b.add(s, total(b, x))
-
-    return loop(b, 3, body, x, b.exp(x))
-
-
-def constant_of_loop_updated(b, x):
-    def body(b, i, c, x):
-        c = put(b, c, b.add(part(b, c, 0, 1), ones(b, 1)), 0)
-        return b.add(x, total(b, put(b, c, ones(b, 1), 1)))
-
-    return loop(b, 3, body, x, consts=[b.exp(x)])
-
-
-def region_updates_its_carry(b, x):
-    types = [x.type]
-
-    def going(b, x):
-        index = b.const([0, 1], I64)
-        y = b.scatter(x, ones(b, 2), index, axes=(0,), mode="check", combine="add")
-        return b.lt(b.op("sum", y, axes=(0,)), b.const(40.0, F64))
-
-    body = region(lambda b, x: b.add(x, ones(b, 8)), *types)
-    return b.op("while", x, regions=(region(going, *types), body), consts=0)
-
-
-def branch_updates_what_is_read_later(b, x):
-    y = b.exp(x)
-    no = region(lambda b, y: put(b, put(b, y, ones(b, 1, 5.0), 0), ones(b, 1, 6.0), 1), y.type)
-    yes = region(lambda b, y: b.neg(y), y.type)
-    flag = b.convert(b.op("lt", b.op("sum", x, axes=(0,)), b.const(1e9, F64)), dtype=I32)
-    out = [b.op("cond", f, y, regions=(no, yes)) for f in (flag, b.sub(b.const(1, I32), flag))]
-    return (*out, y)
-
-
-def nested_control(b, x):
-    def inner(b, i, c, x):
-        return put(b, x, b.add(part(b, c, 0, 3), part(b, x, 1, 4)), 2)
-
-    def taken(b, i, c, x):
-        return loop(b, 3, lambda b, j, c, x: inner(b, j, c, x), x, consts=[c])
-
-    def body(b, i, c, x):
-        types = [i.type, c.type, x.type]
-        regions = (region(lambda b, i, c, x: c, *types), region(taken, *types))
-        flag = b.convert(b.op("bitwise_and", i, b.const(1, I64)), dtype=I32)
-        y = b.op("cond", flag, i, c, x, regions=regions)
-        return b.add(scaled_half(b, y), x)
-
-    return loop(b, 5, body, x, consts=[b.exp(x)])
-
-
-def scaled_half(b, x):
-    return b.mul(x, b.full_like(x, 0.5))
-
-
-UPDATING = [
-    chain_of_updates, old_value_read_later, old_value_inlined_later, update_reads_its_base,
-    update_with_itself, strided_update, two_outputs_from_one_base, same_output_twice,
-    scattered_twice, in_a_loop, swapped_carries, both_updated_and_swapped, carry_given_twice,
-    old_carry_kept_too, chain_through_another_output, carry_read_after_its_update,
-    constant_of_loop_updated, region_updates_its_carry, branch_updates_what_is_read_later,
-    nested_control,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("program", UPDATING, ids=lambda p: p.__name__)
-def test_update(program):
-    x = np.random.default_rng(3).standard_normal(8)
-    graph = build(program, x)
-    before = x.copy()
-    check(graph, [x])
-    check(optimise(graph), [x])
-    check(graph, [laid_out(x, "reversed")])
-    np.testing.assert_array_equal(x, before)
-
-
-@settings(max_examples=40)
-@given(st.data())
-def test_random_updates_in_loops(data):
-    """Bodies of updates, reads and swaps over three carries of one type, nested in conds."""
-    n, draw = 6, data.draw
-    slots = st.integers(0, 3)
-
-    def steps(b, i, values, depth):
-        values = list(values)
-        for _ in range(draw(st.integers(1, 5))):
-            x, y = values[draw(slots) % len(values)], values[draw(slots) % len(values)]
-            kind, at, k = (
-                draw(st.integers(0, 7)),
-                draw(st.integers(0, n - 1)),
-                draw(st.integers(1, n)),
-            )
-            k = min(k, n - at)
-            if kind <= 1:
-                new = put(b, x, part(b, y, n - k, n), at)
-            elif kind == 2:
-                new = put(b, x, b.neg(b.flip(part(b, y, 0, k), axes=(0,))), at)
-            elif kind == 3:
-                new = b.dynamic_update_slice(x, part(b, y, 0, k), b.add(i, b.const(at - 2, I64)))
-            elif kind == 4:
-                index = b.const([(at + 2 * j) % n for j in range(k)], I64)
-                how = draw(st.sampled_from(["set", "add", "max"]))
-                u = part(b, y, 0, k)
-                new = b.scatter(x, u, index, axes=(0,), mode="check", combine=how)
-            elif kind == 5:
-                new = scaled_half(b, b.add(x, b.flip(y, axes=(0,))))
-            elif kind == 6 and depth:
-                types = [i.type, *(v.type for v in values[:3])]
-                regions = [
-                    region(lambda b, i, *v: steps(b, i, v, depth - 1)[:2], *types) for _ in range(2)
-                ]
-                flag = b.convert(b.op("lt", i, b.const(1, I64)), dtype=I32)
-                new, other = b.op("cond", flag, i, *values[:3], regions=regions)
-                values.append(other)
-            else:
-                new = b.exp(b.op("minimum", x, b.full_like(x, 0.5)))
-            values.append(new)
-            if draw(st.booleans()):
-                values = values[-4:] if len(values) > 6 else values
-        return [values[-1 - draw(slots) % len(values)] for _ in range(3)]
-
-    def program(b, x, y, z):
-        trips = draw(st.integers(0, 4))
-        out = loop(b, trips, lambda b, i, *v: steps(b, i, v, 1), x, b.exp(y), z)
-        return steps(b, b.const(1, I64), out, 0)
-
-    rng = np.random.default_rng(draw(st.integers(0, 99)))
-    arrays = [rng.standard_normal(n) for _ in range(3)]
-    graph = build(program, *arrays)
-    if draw(st.booleans()):
-        graph = optimise(graph)
-    check(graph, arrays)
-
-
-@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
-def test_updates_of_empty_arrays(shape):
-    x = np.zeros(shape)
-
-    def program(b, x):
-        y = b.update_slice(b.exp(x), x, start=(0,) * len(shape), step=(1,) * len(shape))
-        start = [b.const(0, I64)] * len(shape)
-        z = b.dynamic_update_slice(y, x, *start)
-        return z, loop(
-            b, 2, lambda b, i, z: b.concat(z, z, axis=0) if shape[0] == 0 else b.neg(z), z
-        )
-
-    check(build(program, x), [x])
-
-
-@pytest.mark.parametrize("combine", ["set", "add", "multiply", "min", "max"])
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u8", "i8"])
-def test_scatter_of_rows(combine, dtype):
-    """Duplicate rows, in order; payloads along the last axis, the first axis, and both."""
-    rng = np.random.default_rng(8)
-    x = rng.integers(0, 5, (9, 37)).astype(dtype)
-    index = np.array([3, 3, -1, 0, 3, 8, 7, 3])
-    rows = rng.integers(1, 4, (8, 37)).astype(dtype)
-    columns = rng.integers(1, 4, (8, 9)).astype(dtype)
-
-    def program(b, x, rows, columns, index):
-        y = b.scatter(x, rows, index, axes=(0,), mode="check", combine=combine)
-        z = b.scatter(y, columns, index, axes=(1,), mode="clip", combine=combine)
-        w = b.scatter(
-            z, b.slice(rows, start=(0, 0), stop=(8, 1), step=(1, 1)),
-            b.reshape(index, shape=(8, 1)), b.reshape(index, shape=(8, 1)),
-            axes=(0, 1), mode="check", combine=combine,
-        )  # fmt: skip
-        return w, b.gather(z, index, axes=(0,), mode="check")
-
-    arrays = [x, rows, columns, index]
-    check(build(program, *arrays), arrays, exact=dtype[0] != "f")
 
 
 # Error sites.

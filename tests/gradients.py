@@ -1,0 +1,34 @@
+"""Arrays to differentiate at, and derivatives by differences: for test_grad*.py."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import jitney as jt
+
+Point = namedtuple("Point", "x y")
+
+
+def interpreted(f: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    return jt.jit(f, backend="interpreter", **options)
+
+
+def numerical_gradient(f: Callable[..., Any], x: np.ndarray, eps: float = 1e-6) -> np.ndarray:
+    x = np.asarray(x, np.float64)
+    result = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        high, low = x.copy(), x.copy()
+        high[index] += eps
+        low[index] -= eps
+        result[index] = (float(f(high)) - float(f(low))) / (2 * eps)
+    return result
+
+
+A = np.random.default_rng(0).normal(size=(3, 4))
+B = np.random.default_rng(1).normal(size=(4, 5))
+V = np.random.default_rng(2).normal(size=4)
+SPD = A @ A.T + np.eye(3)

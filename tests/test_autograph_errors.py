@@ -1,0 +1,287 @@
+"""What autograph refuses, how it says so, and what it leaves alone."""
+
+# The programs under test are written as users write them.
+
+from __future__ import annotations
+
+import functools
+import linecache
+import math
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+from autograph_support import X, auto, both, clipped, fails
+
+import jitney as jt
+
+# Errors
+
+
+def test_a_variable_of_one_path() -> None:
+    def f(x):
+        if x > 0:
+            y = x * 2
+        return y + 1  # here
+
+    fails(f, UnboundLocalError, "'y'", "only one of its branches", args=(1.0,))
+
+    def g(x, n):
+        for i in range(n):
+            last = x * i
+        return last  # here
+
+    fails(g, NameError, "'last'", "`for` loop", "no trip", args=(1.0, 3))
+
+    def h(x):
+        z = 1.0
+        if x > 0:
+            del z
+        return (lambda: z)()  # here
+
+    fails(h, NameError, "'z'", args=(1.0,))
+
+
+def test_a_loop_variable_that_changes_its_type() -> None:
+    def grows(x, n):
+        y = x
+        for _ in range(n):  # here
+            y = np.concatenate([y, x])
+        return y
+
+    fails(grows, jt.errors.CarryError, "'y'", "f64[5]", "f64[10]", "TensorArray", args=(X, 3))
+
+    def converts(x, n):
+        total = np.float32(0)
+        while n > 0:  # here
+            total = total + x
+            n -= 1
+        return total
+
+    fails(converts, TypeError, "'total'", "f32[]", "f64[]", "astype", args=(X[1:].sum(), 3))
+
+    def inside(x, n):
+        state = {"a": x, "b": 0}
+        for _ in range(n):  # here
+            state = {"a": state["a"][1:], "b": 0}
+        return state
+
+    fails(inside, TypeError, "state['a']", "f64[5]", "f64[4]", args=(X, 3))
+
+    def appends(x, n):
+        out = []
+        for i in range(n):  # here
+            out.append(x * i)
+        return out
+
+    fails(appends, TypeError, "'out'", "cannot grow", "TensorArray", args=(X, 3))
+
+    def text(x, n):
+        mode = "start"
+        for _ in range(n):  # here
+            x, mode = (x * 2, "go") if mode == "start" else (x, mode)
+        return x
+
+    fails(text, TypeError, "'mode'", "'start'", "'go'", args=(X, 3))
+
+
+def test_branches_that_differ() -> None:
+    def shapes(x):
+        if x[0] > 0:  # here
+            y = x
+        else:
+            y = x[1:]
+        return y
+
+    fails(shapes, TypeError, "'y'", "if: f64[5]", "else: f64[4]", args=(X,))
+
+    def structure(x):
+        y = x
+        if x[0] > 0:  # here
+            y = (x, x)
+        return y
+
+    fails(structure, TypeError, "'y'", "if: (*, *)", "else: *", args=(X,))
+
+    def returned(x):
+        if x[0] > 0:  # here
+            return x
+        return None
+
+    fails(returned, TypeError, "the returned value", "None", args=(X,))
+
+    def falls_off(x):
+        for v in x:
+            if v > 1:
+                return v  # here
+
+    fails(falls_off, TypeError, "None on others", args=(X,))
+
+    def appended(x):
+        out = [x]
+        if x[0] > 0:  # here
+            out.append(x)
+        return out
+
+    fails(appended, TypeError, "'out'", args=(X,))
+
+    def expression(x):
+        return x if x[0] > 0 else "none"  # here
+
+    fails(expression, TypeError, "conditional expression", "'none'", args=(X,))
+
+
+def test_what_is_not_transformed_says_so() -> None:
+    def generator(x):
+        def values():
+            if x > 0:  # here
+                yield x
+
+        return list(values())
+
+    fails(generator, TypeError, "a generator", args=(1.0,))
+
+    def comprehension(x):
+        return [v for v in range(3) if v < x]  # here
+
+    fails(comprehension, TypeError, "a comprehension", args=(1.0,))
+
+    def guarded(x):
+        try:
+            if x > 0:  # here
+                x = x + 1
+        finally:
+            x = x * 2
+        return x
+
+    fails(guarded, TypeError, "`try` block", args=(1.0,))
+
+    def as_list(n):
+        return list(range(n))  # here
+
+    fails(as_list, TypeError, "`for` statement", args=(3,))
+
+    def float_range(x):
+        for _ in range(x):  # here
+            x = x + 1
+        return x
+
+    fails(float_range, TypeError, "range() needs integers", args=(3.5,))
+
+    with pytest.raises(TypeError, match="async function"):
+        exec_async: dict[str, Any] = {}
+        exec("async def f(x): return x", exec_async)
+        jt.jit(exec_async["f"], autograph=True)
+
+
+def test_an_exception_under_a_traced_condition_tells_why() -> None:
+    @auto
+    def f(x):
+        if x < 0:
+            raise ValueError("negative")
+        return np.sqrt(x)
+
+    with pytest.raises(ValueError, match="negative") as info:
+        f(4.0)
+    assert any("both branches" in note and "assert" in note for note in info.value.__notes__)
+
+
+def test_source_that_cannot_be_found() -> None:
+    made: dict[str, Any] = {"np": np}
+    exec("def f(x):\n    return x if x > 0 else -x", made)
+    with pytest.raises(TypeError, match=r"(?s)cannot read f.*not available.*jt\.cond"):
+        auto(made["f"])(1.0)
+
+
+def test_notebook_cells() -> None:
+    name, text = "<ipython-input-7-abc>", "def f(x):\n    return x if x > 0 else -x\n"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    made: dict[str, Any] = {}
+    exec(compile(text, name, "exec"), made)
+    assert auto(made["f"])(-3.0) == 3.0
+
+
+def test_tracebacks_show_the_lines_of_the_user() -> None:
+    def f(x):
+        total = 0.0
+        for row in x:
+            if row[0] > 0:
+                while total < 1:
+                    total = total + 1 / len([])  # fails
+        return total
+
+    with pytest.raises(ZeroDivisionError) as info:
+        auto(f)(np.ones((3, 2)))
+    frames = [
+        s for s in traceback.extract_tb(info.value.__traceback__) if "test_autograph" in s.filename
+    ]
+    assert frames[-1].line.endswith("# fails") and {s.name for s in frames[1:]} == {"f"}
+    names = {
+        op.loc.line - f.__code__.co_firstlineno for op in auto(g_trace).trace(1.0).ops if op.loc
+    }
+    assert names
+
+
+def g_trace(x):
+    return x if x > 0 else -x
+
+
+def test_ops_carry_the_line_of_the_user() -> None:
+    def f(x):
+        if x > 0:
+            y = np.sin(x)
+        else:
+            y = np.cos(x)
+        return y
+
+    graph = auto(f).trace(1.0)
+    first = f.__code__.co_firstlineno
+    lines = {op.name: op.loc.line - first for g in (graph, *graph.ops[-1].regions) for op in g.ops}
+    assert lines["cond"] == 1 and lines["sin"] == 2 and lines["cos"] == 4
+    assert {op.loc.function.rpartition(".")[2] for op in graph.ops} == {"f"}
+
+
+def test_without_the_option_the_error_names_it() -> None:
+    with pytest.raises(TypeError, match=r"jit\(autograph=True\)"):
+        jt.jit(clipped, backend="interpreter")(1.0)
+
+
+def test_option_leaves_the_function_alone() -> None:
+    f = jt.jit(clipped, autograph=True)
+    assert f.__wrapped__ is clipped and f.__name__ == "clipped"
+    assert f(5.0) == 3.0 and f(5.0, high=9.0) == 5.0 and f(-1.0, 0.5) == 0.5
+    assert clipped(5.0) == 3.0
+    assert jt.jit(functools.partial(clipped, high=7.0), autograph=True)(9.0) == 7.0
+
+
+class Model:
+    def __init__(self) -> None:
+        self.limit = 2.0
+        self.weights = np.arange(3.0)
+
+    @auto
+    def __call__(self, x):
+        if x > self.limit:
+            return self.weights[0] + x
+        return self.weights.sum()
+
+
+def test_jitted_methods() -> None:
+    model = Model()
+    assert (model(5.0), model(1.0)) == (5.0, 3.0)
+    model.limit, model.weights = 0.5, np.ones(3)
+    assert (model(5.0), model(1.0), model(0.0)) == (6.0, 2.0, 3.0)
+
+
+def test_lambdas_on_one_line() -> None:
+    f, g = (lambda x: 1.0 if x > 0 else 2.0), (lambda x: 3.0 if x > 0 else 4.0)
+    assert (auto(f)(1.0), auto(f)(-1.0), auto(g)(1.0), auto(g)(-1.0)) == (1.0, 2.0, 3.0, 4.0)
+
+
+def test_library_code_is_left_alone() -> None:
+    def f(x):
+        largest = functools.reduce(lambda a, b: a if a > b else b, [x, 3.0])
+        return math.floor(2.5) + np.clip(x, 0, 1) + largest
+
+    both(f, (5.0,), (0.5,), native=False)
