@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
-from ..ir.types import BOOL, I32, I64
+from ..ir.types import I32, I64
 from .folds import FOLDS, fold
 from .functions import UNITS, call
 from .index import ZERO, Data, Index, Var, delinearise, linear, variables
@@ -374,7 +374,3 @@ def _scalar_loop(op: Op, consts: list[Expr], init: list[Expr]) -> list[Expr]:
         lambda *carry: scalar_graph(test, [*consts, *carry])[0],
         lambda *carry: scalar_graph(body, [*consts, *carry]),
     )
-
-
-def as_bool(expr: Expr) -> Expr:
-    return expr if expr.dtype == BOOL else compare("ne", expr, 0)

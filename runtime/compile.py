@@ -163,10 +163,6 @@ def clear_memory_cache() -> None:
     _executables.clear()
 
 
-def cached_executables() -> int:
-    return len(_executables)
-
-
 def graph_key(graph: Graph) -> str:
     """A hash of everything about `graph` that its code and its error messages depend on."""
     parts: list[str] = [graph.name]

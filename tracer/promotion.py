@@ -47,15 +47,6 @@ def unsupported_message(dtype: DType) -> str:
     return f"dtype {dtype} is not supported in compiled code yet; supported are {names}"
 
 
-def scalar_kind(x: Any) -> str:
-    """The weak kind of a Python scalar: "b", "i", "f" or "c". (NumPy scalars are not weak.)"""
-    if isinstance(x, bool):
-        return "b"
-    if isinstance(x, int):
-        return "i"
-    return "c" if isinstance(x, complex) else "f"
-
-
 def weak_dtype(weak: str) -> DType:
     """How a weak value is stored: bool, int64, float64 or complex128."""
     return _WEAK_DTYPES[weak]
@@ -163,11 +154,6 @@ def sum_dtype(dtype: DType) -> DType:
 def float_dtype(dtype: DType) -> DType:
     """The dtype of means and other averages: floats and complex stay, the others become float64."""
     return dtype if is_inexact(dtype) else F64
-
-
-def default_dtype(x: Any) -> DType:
-    """The dtype that np.asarray gives a Python or NumPy scalar."""
-    return canonical(np.asarray(x).dtype)
 
 
 def same_kind(source: DType, target: DType) -> bool:

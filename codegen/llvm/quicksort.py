@@ -9,6 +9,7 @@ zeros of floats, whose codes differ, are put back into their first order at the 
 
 from __future__ import annotations
 
+from .row_parts import Fields
 from .sorting_network import block_function
 
 SEGMENT = 1 << 15  # keys in a segment, about
@@ -230,18 +231,14 @@ equal:
 }}
 """
 
-# The context of the parallel parts: from, to, starts of segments, starts after this round, target.
-_CONTEXT = """entry:
-  %from = load ptr, ptr %ctx, align 8
-  %to_at = getelementptr ptr, ptr %ctx, i64 1
-  %to = load ptr, ptr %to_at, align 8
-  %starts_at = getelementptr ptr, ptr %ctx, i64 2
-  %starts = load ptr, ptr %starts_at, align 8
-  %cuts_at = getelementptr ptr, ptr %ctx, i64 3
-  %cuts = load ptr, ptr %cuts_at, align 8
-  %target_at = getelementptr ptr, ptr %ctx, i64 4
-  %target = load ptr, ptr %target_at, align 8
-  br label %head
+# Parts of a row: keys, where they go, where segments start, where they will after this round.
+_FIELDS = Fields("ptr from, ptr to, ptr starts, ptr cuts, ptr target")
+
+# Walk the segments lo..hi: the %m keys from %start on are at %x, and their place is %y.
+_EACH_SEGMENT = (
+    "entry:\n"
+    + _FIELDS.load()
+    + """  br label %head
 head:
   %s = phi i64 [ %lo, %entry ], [ %s_next, %next ]
   %more = icmp ult i64 %s, %hi
@@ -256,11 +253,12 @@ one:
   %x = getelementptr {E}, ptr %from, i64 %start
   %y = getelementptr {E}, ptr %to, i64 %start
 """
+)
 
 # Cut segments lo..hi in two.
 _CUT = (
     "define internal void @{name}_cut(ptr %ctx, i64 %lo, i64 %hi) nounwind {{\n"
-    + _CONTEXT
+    + _EACH_SEGMENT
     + """  %twice = mul i64 %s, 2
   %cut_at = getelementptr i64, ptr %cuts, i64 %twice
   store i64 %start, ptr %cut_at, align 8
@@ -289,7 +287,7 @@ out:
 # Sort segments lo..hi into the target.
 _SEGMENTS = (
     "define internal void @{name}_segments(ptr %ctx, i64 %lo, i64 %hi) nounwind {{\n"
-    + _CONTEXT
+    + _EACH_SEGMENT
     + """  %z = getelementptr {E}, ptr %target, i64 %start
   call void @{name}_quick(ptr %x, ptr %y, ptr %x, ptr %z, i64 %m, i64 {depth})
   br label %next
@@ -301,7 +299,8 @@ out:
 """
 )
 
-_ROW = """define internal void @{name}_row(ptr %keys, ptr %target, ptr %scratch, ptr %counts, i64 %n)
+_ROW = (
+    """define internal void @{name}_row(ptr %keys, ptr %target, ptr %scratch, ptr %counts, i64 %n)
     nounwind {{
 entry:
   %long = icmp uge i64 %n, {long}
@@ -310,15 +309,12 @@ short:
   call void @{name}_quick(ptr %keys, ptr %target, ptr %scratch, ptr %target, i64 %n, i64 {depth})
   br label %sorted
 prepare:
-  %ctx = alloca [5 x ptr], align 8
   %even = alloca [{slots} x i64], align 8
   %odd = alloca [{slots} x i64], align 8
-  %to_at = getelementptr ptr, ptr %ctx, i64 1
-  %starts_at = getelementptr ptr, ptr %ctx, i64 2
-  %cuts_at = getelementptr ptr, ptr %ctx, i64 3
-  %target_at = getelementptr ptr, ptr %ctx, i64 4
-  store ptr %target, ptr %target_at, align 8
-  store i64 0, ptr %even, align 8
+"""
+    + _FIELDS.allocate()
+    + _FIELDS.store(target="%target")
+    + """  store i64 0, ptr %even, align 8
   br label %round
 round:
   %count = phi i64 [ 1, %prepare ], [ %count_next, %round ]
@@ -329,11 +325,9 @@ round:
   %cuts = phi ptr [ %odd, %prepare ], [ %starts, %round ]
   %end_at = getelementptr i64, ptr %starts, i64 %count
   store i64 %n, ptr %end_at, align 8
-  store ptr %from, ptr %ctx, align 8
-  store ptr %to, ptr %to_at, align 8
-  store ptr %starts, ptr %starts_at, align 8
-  store ptr %cuts, ptr %cuts_at, align 8
-  call void @jitney_parallel_for(ptr @{name}_cut, ptr %ctx, i64 %count, i64 1)
+"""
+    + _FIELDS.store(**{"from": "%from"}, to="%to", starts="%starts", cuts="%cuts")
+    + """  call void @jitney_parallel_for(ptr @{name}_cut, ptr %ctx, i64 %count, i64 1)
   %count_next = mul i64 %count, 2
   %length = mul i64 %count_next, {segment}
   %coarse = icmp ult i64 %length, %n
@@ -343,15 +337,15 @@ round:
 cut:
   %last_at = getelementptr i64, ptr %cuts, i64 %count_next
   store i64 %n, ptr %last_at, align 8
-  store ptr %to, ptr %ctx, align 8
-  store ptr %to_next, ptr %to_at, align 8
-  store ptr %cuts, ptr %starts_at, align 8
-  call void @jitney_parallel_for(ptr @{name}_segments, ptr %ctx, i64 %count_next, i64 1)
+"""
+    + _FIELDS.store(**{"from": "%to"}, to="%to_next", starts="%cuts")
+    + """  call void @jitney_parallel_for(ptr @{name}_segments, ptr %ctx, i64 %count_next, i64 1)
   br label %sorted
 sorted:
   ret void
 }}
 """
+)
 
 _ROW_ZEROS = _ROW.replace(
     "  ret void", "  call void @{name}_restore(ptr %keys, ptr %target, i64 %n)\n  ret void"

@@ -9,6 +9,7 @@ everywhere are skipped: small numbers of a wide type take few passes.
 from __future__ import annotations
 
 from ..sort_blocks import BLOCK, DIGIT, MOST_BLOCKS
+from .row_parts import CUT_ROW, EACH_BLOCK, NEXT_BLOCK, Fields
 
 
 def radix_functions(name: str, element: str, key: str, load_key: str) -> tuple[str, ...]:
@@ -38,100 +39,70 @@ def radix_functions(name: str, element: str, key: str, load_key: str) -> tuple[s
     return tuple(text.format(**fields) for text in (_VARY, _COUNT, _PLACE, _MOVE, _ROW))
 
 
-# The context of the parallel parts: from, to, counts, n, length of a block, shift of the digit.
-_CONTEXT = """  %from_at = getelementptr i64, ptr %ctx, i64 0
-  %from = load ptr, ptr %from_at, align 8
-  %to_at = getelementptr i64, ptr %ctx, i64 1
-  %to = load ptr, ptr %to_at, align 8
-  %counts_at = getelementptr i64, ptr %ctx, i64 2
-  %counts = load ptr, ptr %counts_at, align 8
-  %n_at = getelementptr i64, ptr %ctx, i64 3
-  %n = load i64, ptr %n_at, align 8
-  %length_at = getelementptr i64, ptr %ctx, i64 4
-  %length = load i64, ptr %length_at, align 8
-  %shift_at = getelementptr i64, ptr %ctx, i64 5
-  %shift = load i64, ptr %shift_at, align 8
-"""
+# `length` is that of a block, `shift` that of the digit.
+_FIELDS = Fields("ptr from, ptr to, ptr counts, i64 n, i64 length, i64 shift")
 
-# Walk the blocks lo..hi; %start and %stop bound the elements of block %b.
-_BLOCKS = (
-    _CONTEXT
-    + """  br label %blocks
-blocks:
-  %b = phi i64 [ %lo, %entry ], [ %b_next, %next ]
-  %more = icmp slt i64 %b, %hi
-  br i1 %more, label %block, label %out
-block:
-  %start = mul i64 %b, %length
-  %end = add i64 %start, %length
-  %inside = icmp slt i64 %end, %n
-  %stop = select i1 %inside, i64 %end, i64 %n
-"""
-)
 
-_NEXT_BLOCK = """next:
-  %b_next = add i64 %b, 1
-  br label %blocks
-out:
-  ret void
-}}
-"""
+def _part(name: str, before: str, phis: str, body: str, then: str) -> str:
+    """A function over the blocks lo..hi of a row: `before` each block; `body` for element %i, whose key
+    is %word; `then` after the block. `phis` are more variables of the loop over elements."""
+    return (
+        f"define internal void @{{name}}_{name}(ptr %ctx, i64 %lo, i64 %hi) nounwind {{{{\nentry:\n"
+        + _FIELDS.load()
+        + EACH_BLOCK
+        + before
+        + "  br label %each\neach:\n  %i = phi i64 [ %start, %block ], [ %i_next, %look ]\n"
+        + phis
+        + "  %some = icmp slt i64 %i, %stop\n  br i1 %some, label %look, label %done\nlook:\n"
+        + "{load_key}  {widen}\n"
+        + body
+        + "  %i_next = add i64 %i, 1\n  br label %each\ndone:\n"
+        + then
+        + "  br label %next\n"
+        + NEXT_BLOCK
+    )
+
 
 # The bits that are set in any key of a block, and those that are set in all.
-_VARY = (
-    "define internal void @{name}_vary(ptr %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n"
-    + _BLOCKS
-    + """  br label %each
-each:
-  %i = phi i64 [ %start, %block ], [ %i_next, %look ]
-  %any = phi i64 [ 0, %block ], [ %any_next, %look ]
+_VARY = _part(
+    "vary",
+    before="",
+    phis="""  %any = phi i64 [ 0, %block ], [ %any_next, %look ]
   %all = phi i64 [ -1, %block ], [ %all_next, %look ]
-  %some = icmp slt i64 %i, %stop
-  br i1 %some, label %look, label %done
-look:
-{load_key}  {widen}
-  %any_next = or i64 %any, %word
+""",
+    body="""  %any_next = or i64 %any, %word
   %all_next = and i64 %all, %word
-  %i_next = add i64 %i, 1
-  br label %each
-done:
-  %twice = mul i64 %b, 2
+""",
+    then="""  %twice = mul i64 %b, 2
   %any_at = getelementptr i64, ptr %to, i64 %twice
   store i64 %any, ptr %any_at, align 8
   %all_at = getelementptr i64, ptr %any_at, i64 1
   store i64 %all, ptr %all_at, align 8
-  br label %next
-"""
-    + _NEXT_BLOCK
+""",
 )
 
+_DIGIT = """  %down = lshr i64 %word, %shift
+  %digit = and i64 %down, {mask}
+"""
+
 # How often each digit occurs in a block. Two tables take turns: neighbours are often equal.
-_COUNT = (
-    "define internal void @{name}_count(ptr %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n"
-    + _BLOCKS
-    + """  %first = mul i64 %b, {table}
+_COUNT = _part(
+    "count",
+    before="""  %first = mul i64 %b, {table}
   %even = getelementptr i32, ptr %counts, i64 %first
   %odd = getelementptr i32, ptr %even, i64 {count}
   call void @llvm.memset.p0.i64(ptr align 4 %even, i8 0, i64 {table_bytes}, i1 false)
-  br label %each
-each:
-  %i = phi i64 [ %start, %block ], [ %i_next, %look ]
-  %here = phi ptr [ %even, %block ], [ %there, %look ]
+""",
+    phis="""  %here = phi ptr [ %even, %block ], [ %there, %look ]
   %there = phi ptr [ %odd, %block ], [ %here, %look ]
-  %some = icmp slt i64 %i, %stop
-  br i1 %some, label %look, label %next
-look:
-{load_key}  {widen}
-  %down = lshr i64 %word, %shift
-  %digit = and i64 %down, {mask}
-  %place = getelementptr i32, ptr %here, i64 %digit
+""",
+    body=_DIGIT
+    + """  %place = getelementptr i32, ptr %here, i64 %digit
   %before = load i32, ptr %place, align 4
   %after = add i32 %before, 1
   store i32 %after, ptr %place, align 4
-  %i_next = add i64 %i, 1
-  br label %each
-"""
-    + _NEXT_BLOCK
+""",
+    then="",
 )
 
 # From counts to places: the first of digit 0 in block 0, in block 1, ... of digit 1 in block 0, ...
@@ -170,21 +141,15 @@ out:
 }}
 """
 
-_MOVE = (
-    "define internal void @{name}_move(ptr %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n"
-    + _BLOCKS
-    + """  %first = mul i64 %b, {table}
+# Each element to the next place of its digit.
+_MOVE = _part(
+    "move",
+    before="""  %first = mul i64 %b, {table}
   %places = getelementptr i32, ptr %counts, i64 %first
-  br label %each
-each:
-  %i = phi i64 [ %start, %block ], [ %i_next, %look ]
-  %some = icmp slt i64 %i, %stop
-  br i1 %some, label %look, label %next
-look:
-{load_key}  {widen}
-  %down = lshr i64 %word, %shift
-  %digit = and i64 %down, {mask}
-  %place = getelementptr i32, ptr %places, i64 %digit
+""",
+    phis="",
+    body=_DIGIT
+    + """  %place = getelementptr i32, ptr %places, i64 %digit
   %p = load i32, ptr %place, align 4
   %p_next = add i32 %p, 1
   store i32 %p_next, ptr %place, align 4
@@ -193,37 +158,22 @@ look:
   %x = load {E}, ptr %x_at, align {size}
   %y_at = getelementptr {E}, ptr %to, i64 %p_wide
   store {E} %x, ptr %y_at, align {size}
-  %i_next = add i64 %i, 1
-  br label %each
-"""
-    + _NEXT_BLOCK
+""",
+    then="",
 )
 
-_ROW = """define internal void @{name}_row(ptr %keys, ptr %target, ptr %scratch, ptr %counts, i64 %n)
-  nounwind {{
+_ROW = (
+    """define internal void @{name}_row(ptr %keys, ptr %target, ptr %scratch, ptr %counts, i64 %n)
+    nounwind {{
 entry:
-  %ctx = alloca [6 x i64], align 8
   %found = alloca [{words} x i64], align 8
-  %whole = udiv i64 %n, {block}
-  %few = icmp ult i64 %whole, {most}
-  %wanted = select i1 %few, i64 %whole, i64 {most}
-  %none = icmp eq i64 %wanted, 0
-  %blocks = select i1 %none, i64 1, i64 %wanted
-  %up = add i64 %n, %blocks
-  %up1 = sub i64 %up, 1
-  %length = udiv i64 %up1, %blocks
-  %to_at = getelementptr i64, ptr %ctx, i64 1
-  %counts_at = getelementptr i64, ptr %ctx, i64 2
-  %n_at = getelementptr i64, ptr %ctx, i64 3
-  %length_at = getelementptr i64, ptr %ctx, i64 4
-  %shift_at = getelementptr i64, ptr %ctx, i64 5
-  store ptr %keys, ptr %ctx, align 8
-  store ptr %found, ptr %to_at, align 8
-  store ptr %counts, ptr %counts_at, align 8
-  store i64 %n, ptr %n_at, align 8
-  store i64 %length, ptr %length_at, align 8
-  store i64 0, ptr %shift_at, align 8
-  call void @jitney_parallel_for(ptr @{name}_vary, ptr %ctx, i64 %blocks, i64 1)
+"""
+    + _FIELDS.allocate()
+    + CUT_ROW
+    + _FIELDS.store(
+        **{"from": "%keys"}, to="%found", counts="%counts", n="%n", length="%length", shift="0"
+    )
+    + """  call void @jitney_parallel_for(ptr @{name}_vary, ptr %ctx, i64 %blocks, i64 1)
   br label %gather
 gather:
   %b = phi i64 [ 0, %entry ], [ %b_next, %gather ]
@@ -266,10 +216,9 @@ pass:
   %needed = icmp ne i64 %digit, 0
   br i1 %needed, label %work, label %passed
 work:
-  store ptr %from, ptr %ctx, align 8
-  store ptr %to, ptr %to_at, align 8
-  store i64 %shift, ptr %shift_at, align 8
-  call void @jitney_parallel_for(ptr @{name}_count, ptr %ctx, i64 %blocks, i64 1)
+"""
+    + _FIELDS.store(**{"from": "%from"}, to="%to", shift="%shift")
+    + """  call void @jitney_parallel_for(ptr @{name}_count, ptr %ctx, i64 %blocks, i64 1)
   call void @{name}_place(ptr %counts, i64 %blocks)
   call void @jitney_parallel_for(ptr @{name}_move, ptr %ctx, i64 %blocks, i64 1)
   br label %passed
@@ -291,3 +240,4 @@ out:
   ret void
 }}
 """
+)

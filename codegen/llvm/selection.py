@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from ..sort_blocks import BLOCK, MOST_BLOCKS
+from .row_parts import CUT_ROW, EACH_BLOCK, NEXT_BLOCK, Fields
 
 SAMPLE = 4096
 
@@ -72,46 +73,30 @@ def _bound(element: str, name: str, rank: int, otherwise: str) -> str:
     if rank < 0:
         return f"  %{name} = add {element} 0, {otherwise}\n"
     return (
-        f"  %{name}_at = getelementptr {element}, ptr %scratch, i64 {rank}\n"
-        f"  %{name} = load {element}, ptr %{name}_at, align {int(element[1:]) // 8}\n"
+        f"  %{name}_rank = getelementptr {element}, ptr %scratch, i64 {rank}\n"
+        f"  %{name} = load {element}, ptr %{name}_rank, align {int(element[1:]) // 8}\n"
     )
 
 
+_FIELDS = Fields("ptr keys, ptr to, i64 n, i64 length, {E} low, {E} high, ptr counts")
+
 # Blocks lo..hi of the row: count what is below the bounds, collect what is between them.
-_SCAN = """define internal void @{name}_scan(ptr %ctx, i64 %first, i64 %last) nounwind {{
+_SCAN = (
+    """define internal void @{name}_scan(ptr %ctx, i64 %lo, i64 %hi) nounwind {{
 entry:
-  %keys = load ptr, ptr %ctx, align 8
-  %to_at = getelementptr i64, ptr %ctx, i64 1
-  %to = load ptr, ptr %to_at, align 8
-  %n_at = getelementptr i64, ptr %ctx, i64 2
-  %n = load i64, ptr %n_at, align 8
-  %length_at = getelementptr i64, ptr %ctx, i64 3
-  %length = load i64, ptr %length_at, align 8
-  %low_at = getelementptr i64, ptr %ctx, i64 4
-  %low = load {E}, ptr %low_at, align 8
-  %high_at = getelementptr i64, ptr %ctx, i64 5
-  %high = load {E}, ptr %high_at, align 8
-  %found_at = getelementptr i64, ptr %ctx, i64 6
-  %counts = load ptr, ptr %found_at, align 8
-  %low1 = insertelement {V} poison, {E} %low, i64 0
+"""
+    + _FIELDS.load()
+    + """  %low1 = insertelement {V} poison, {E} %low, i64 0
   %lows = shufflevector {V} %low1, {V} poison, <{W} x i32> zeroinitializer
   %high1 = insertelement {V} poison, {E} %high, i64 0
   %highs = shufflevector {V} %high1, {V} poison, <{W} x i32> zeroinitializer
-  br label %blocks
-blocks:
-  %b = phi i64 [ %first, %entry ], [ %b_next, %done ]
-  %more = icmp slt i64 %b, %last
-  br i1 %more, label %block, label %out
-block:
-  %start = mul i64 %b, %length
-  %end = add i64 %start, %length
-  %inside = icmp slt i64 %end, %n
-  %stop = select i1 %inside, i64 %end, i64 %n
-  br label %each
+"""
+    + EACH_BLOCK
+    + """  br label %each
 each:
-  %i = phi i64 [ %start, %block ], [ %i_next, %next ]
-  %below = phi i64 [ 0, %block ], [ %below_next, %next ]
-  %place = phi i64 [ %start, %block ], [ %place_next, %next ]
+  %i = phi i64 [ %start, %block ], [ %i_next, %collected ]
+  %below = phi i64 [ 0, %block ], [ %below_next, %collected ]
+  %place = phi i64 [ %start, %block ], [ %place_next, %collected ]
   %i_next = add i64 %i, {W}
   %whole = icmp sle i64 %i_next, %stop
   %some = icmp slt i64 %i, %stop
@@ -140,7 +125,7 @@ bits:
   %word = phi i{W} [ %here, %look ], [ %word_next, %bit ]
   %place_next = phi i64 [ %place, %look ], [ %place_after, %bit ]
   %any = icmp ne i{W} %word, 0
-  br i1 %any, label %bit, label %next
+  br i1 %any, label %bit, label %collected
 bit:
   %lane = call i{W} @llvm.cttz.i{W}(i{W} %word, i1 true)
   %lane_wide = zext i{W} %lane to i64
@@ -153,7 +138,7 @@ bit:
   %word_less = sub i{W} %word, 1
   %word_next = and i{W} %word, %word_less
   br label %bits
-next:
+collected:
   br label %each
 done:
   %twice = mul i64 %b, 2
@@ -162,19 +147,19 @@ done:
   %got_at = getelementptr i64, ptr %below_at, i64 1
   %got = sub i64 %place, %start
   store i64 %got, ptr %got_at, align 8
-  %b_next = add i64 %b, 1
-  br label %blocks
-out:
-  ret void
-}}
+  br label %next
 """
+    + NEXT_BLOCK
+)
 
-_WINDOW = """define internal void @{name}_row(ptr %keys, ptr %target, ptr %scratch, ptr %counts, i64 %n)
-  nounwind {{
+_WINDOW = (
+    """define internal void @{name}_row(ptr %keys, ptr %target, ptr %scratch, ptr %counts, i64 %n)
+    nounwind {{
 entry:
-  %ctx = alloca [7 x i64], align 8
   %found = alloca [{words} x i64], align 8
-  br label %sample
+"""
+    + _FIELDS.allocate()
+    + """  br label %sample
 sample:
   %s = phi i64 [ 0, %entry ], [ %s_next, %sample ]
   %base = mul i64 %s, {stride}
@@ -183,8 +168,8 @@ sample:
   %from = add i64 %base, %offset
   %from_at = getelementptr {E}, ptr %keys, i64 %from
   %x = load {E}, ptr %from_at, align {size}
-  %to_at = getelementptr {E}, ptr %target, i64 %s
-  store {E} %x, ptr %to_at, align {size}
+  %sample_at = getelementptr {E}, ptr %target, i64 %s
+  store {E} %x, ptr %sample_at, align {size}
   %s_next = add i64 %s, 1
   %s_more = icmp slt i64 %s_next, {sample}
   br i1 %s_more, label %sample, label %sampled
@@ -195,28 +180,18 @@ sampled:
   %low_bound = select i1 %low_is_zero, {E} {low_moved}, {E} %low
   %high_is_zero = icmp eq {E} %high, {high_zero}
   %high_bound = select i1 %high_is_zero, {E} {high_moved}, {E} %high
-  %blocks0 = udiv i64 %n, {block}
-  %few = icmp ult i64 %blocks0, {most}
-  %blocks1 = select i1 %few, i64 %blocks0, i64 {most}
-  %none = icmp eq i64 %blocks1, 0
-  %blocks = select i1 %none, i64 1, i64 %blocks1
-  %up = add i64 %n, %blocks
-  %up1 = sub i64 %up, 1
-  %length = udiv i64 %up1, %blocks
-  store ptr %keys, ptr %ctx, align 8
-  %c1 = getelementptr i64, ptr %ctx, i64 1
-  store ptr %target, ptr %c1, align 8
-  %c2 = getelementptr i64, ptr %ctx, i64 2
-  store i64 %n, ptr %c2, align 8
-  %c3 = getelementptr i64, ptr %ctx, i64 3
-  store i64 %length, ptr %c3, align 8
-  %c4 = getelementptr i64, ptr %ctx, i64 4
-  store {E} %low_bound, ptr %c4, align 8
-  %c5 = getelementptr i64, ptr %ctx, i64 5
-  store {E} %high_bound, ptr %c5, align 8
-  %c6 = getelementptr i64, ptr %ctx, i64 6
-  store ptr %found, ptr %c6, align 8
-  call void @jitney_parallel_for(ptr @{name}_scan, ptr %ctx, i64 %blocks, i64 1)
+"""
+    + CUT_ROW
+    + _FIELDS.store(
+        keys="%keys",
+        to="%target",
+        n="%n",
+        length="%length",
+        low="%low_bound",
+        high="%high_bound",
+        counts="%found",
+    )
+    + """  call void @jitney_parallel_for(ptr @{name}_scan, ptr %ctx, i64 %blocks, i64 1)
   br label %gather
 gather:
   %b = phi i64 [ 0, %sampled ], [ %b_next, %gather ]
@@ -256,3 +231,4 @@ all:
   ret void
 }}
 """
+)

@@ -14,6 +14,7 @@ from ..steps import Sort
 from ..target import Target
 from .quicksort import quicksort_declarations, quicksort_functions
 from .radix import radix_functions
+from .row_parts import Fields
 from .selection import window_functions
 from .sorting_network import registers_for
 
@@ -251,16 +252,14 @@ out:
 }}
 """
 
-_ROWS = """define internal void @{name}_{fixed}_rows(ptr %ctx, i64 %lo, i64 %hi) nounwind {{
+_ROW_FIELDS = Fields("ptr keys, ptr target, ptr scratch, ptr counts")
+
+_ROWS = (
+    """define internal void @{name}_{fixed}_rows(ptr %ctx, i64 %lo, i64 %hi) nounwind {{
 entry:
-  %keys = load ptr, ptr %ctx, align 8
-  %target_at = getelementptr ptr, ptr %ctx, i64 1
-  %target = load ptr, ptr %target_at, align 8
-  %scratch_at = getelementptr ptr, ptr %ctx, i64 2
-  %scratch = load ptr, ptr %scratch_at, align 8
-  %counts_at = getelementptr ptr, ptr %ctx, i64 3
-  %counts = load ptr, ptr %counts_at, align 8
-  br label %head
+"""
+    + _ROW_FIELDS.load()
+    + """  br label %head
 head:
   %r = phi i64 [ %lo, %entry ], [ %r_next, %row ]
   %more = icmp slt i64 %r, %hi
@@ -283,15 +282,11 @@ out:
 define internal void @{name}_{fixed}(ptr %keys, ptr %target, ptr %scratch, ptr %counts, i64 %rows)
     nounwind {{
 entry:
-  %ctx = alloca [4 x ptr], align 8
-  store ptr %keys, ptr %ctx, align 8
-  %target_at = getelementptr ptr, ptr %ctx, i64 1
-  store ptr %target, ptr %target_at, align 8
-  %scratch_at = getelementptr ptr, ptr %ctx, i64 2
-  store ptr %scratch, ptr %scratch_at, align 8
-  %counts_at = getelementptr ptr, ptr %ctx, i64 3
-  store ptr %counts, ptr %counts_at, align 8
-  call void @jitney_parallel_for(ptr @{name}_{fixed}_rows, ptr %ctx, i64 %rows, i64 {grain})
+"""
+    + _ROW_FIELDS.allocate()
+    + _ROW_FIELDS.store(keys="%keys", target="%target", scratch="%scratch", counts="%counts")
+    + """  call void @jitney_parallel_for(ptr @{name}_{fixed}_rows, ptr %ctx, i64 %rows, i64 {grain})
   ret void
 }}
 """
+)

@@ -36,10 +36,6 @@ class Format:
         return (2 * self.bias + 1) << self.fraction_bits
 
     @property
-    def fraction_mask(self) -> int:
-        return (1 << self.fraction_bits) - 1
-
-    @property
     def sign_mask(self) -> int:
         return 1 << (8 * self.dtype.itemsize - 1)
 

@@ -14,7 +14,7 @@ from ...ir.types import BOOL, is_complex
 from .. import errors
 from ..core import Tracer, as_value, concrete, weak_kind, wrap
 from ..errors import complain
-from ..promotion import DType, Kind, canonical, kind_of, result_dtype, same_kind
+from ..promotion import DType, Kind, canonical, kind_of, result_dtype
 from ..source import user_line
 from ..trace import EagerBuilder, require_trace
 from .table import refuse_complex
@@ -255,10 +255,6 @@ def store(out: Any, result: Tracer, casting: str = "same_kind", where: Any = Tru
 def finish(result: Tracer, out: Any = None, casting: str = "unsafe") -> Tracer:
     """The result itself, or `out` after it was assigned to it."""
     return result if out is None else store(out, result, casting)
-
-
-def can_store(source: DType, target: DType) -> bool:
-    return same_kind(source, target)
 
 
 def fold(combine: Callable[[Any, Any], Any], items: Sequence[Any]) -> Any:
