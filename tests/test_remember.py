@@ -230,6 +230,12 @@ CHANGES = {
         "k = 1",
         "k = 8",
     ),
+    "an_ordered_dict_of_a_class": (
+        "class A:\n    k = collections.OrderedDict(a=1)\n"
+        "f = jt.jit(lambda x: x + A.k['a'])\nresult = f(x)",
+        "a=1",
+        "a=8",
+    ),
     "argument_class": (
         "@jt.register_pytree\n@dataclass\nclass L:\n    w: np.ndarray\n"
         "    def g(self): return self.w * 2\nf = jt.jit(lambda l: l.g())\nresult = f(L(x))",

@@ -21,6 +21,7 @@ of the walk, so that lines can be told with the names of today.
 from __future__ import annotations
 
 import enum
+import inspect
 from collections import deque
 from collections.abc import Iterable
 from types import (
@@ -76,6 +77,7 @@ _CLASS_NOISE = frozenset(
     "__dataclass_params__ __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ "
     "__parameters__ __orig_bases__ __match_args__ __annotate_func__ __annotations_cache__".split()
 )
+_FIELD = type(inspect.FullArgSpec.args)  # of a named tuple
 _NAMEDTUPLE_OWN = frozenset(
     "__new__ _make _replace __replace__ __repr__ _asdict __getnewargs__".split()
 )
@@ -314,8 +316,8 @@ class Fingerprint:
                 continue
             if isinstance(member, (MemberDescriptorType, GetSetDescriptorType)):
                 self.put("slot")
-            elif type(member).__module__ in ("collections", "_collections"):
-                self.put("field")  # of a named tuple
+            elif type(member) is _FIELD:
+                self.put("field")
             elif isinstance(member, enum.Enum) and type(member) is cls:
                 self.value(member._value_)
             else:

@@ -6,7 +6,7 @@ import functools
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from types import CellType, GenericAlias, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ForwardRef
 
 from .known import Unkeyable
 
@@ -91,6 +91,10 @@ def _generic(key: Fingerprint, value: Any) -> None:
     key.value(value.__origin__)
 
 
+def _forward(key: Fingerprint, value: ForwardRef) -> None:
+    key.put("forward", value.__forward_arg__)
+
+
 WALKS: dict[type, Callable[[Fingerprint, Any], None]] = {
     list: sequence,
     tuple: sequence,
@@ -109,4 +113,5 @@ WALKS: dict[type, Callable[[Fingerprint, Any], None]] = {
     staticmethod: _wrapper,
     property: _property,
     GenericAlias: _generic,
+    ForwardRef: _forward,
 }
