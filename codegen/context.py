@@ -13,6 +13,8 @@ from .fusion import fuse
 from .kernel import Array
 from .module import CallbackSite, CopySite, ErrorSite
 from .rowblocks import row_blocks
+from .steps import Carry, Program, TimeTiles
+from .time_tiles import time_tiles
 
 
 class Context:
@@ -35,6 +37,10 @@ class Context:
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
         """The steps of a program that is made of `items`, stages and steps; `keep` is read outside."""
         return row_blocks(fuse(items, keep), self.target, keep)
+
+    def tiles(self, carries: Sequence[Carry], body: Program, length: int) -> TimeTiles | None:
+        """How a loop of `length` trips makes several of them at a time, if it should."""
+        return time_tiles(carries, body, length, self.target)
 
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
         """A new error site, whose message shows `values`; returns its number, counted from 1."""

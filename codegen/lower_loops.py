@@ -60,17 +60,18 @@ def _scan(low: Lowering, op: Op) -> None:
     stay = [*_staying(region, count, now), *(None for _ in ys)]
     body, ends = lower(region, [*consts, *now, *slices], targets, low.context, stay, now)
     low.items += _invariants(body, [*now, *slices, *targets])
-    low.items.append(
-        Scan(
-            _carries(low, init, now, fresh, ends[:carries], results[:carries]),
-            [m for m in xs if m],
-            [m for m in ys if m],
-            op.attrs["length"],
-            op.attrs["reverse"],
-            body,
-            op.loc,
-        )
+    step = Scan(
+        _carries(low, init, now, fresh, ends[:carries], results[:carries]),
+        [m for m in xs if m],
+        [m for m in ys if m],
+        op.attrs["length"],
+        op.attrs["reverse"],
+        body,
+        op.loc,
     )
+    if not (step.xs or step.ys):
+        step.tiles = low.context.tiles(step.carries, body, step.length)
+    low.items.append(step)
     bind(low, op, results)
 
 

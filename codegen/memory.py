@@ -53,6 +53,8 @@ def _number(program: Program, time: int, lives: Lives, log: list[Array]) -> int:
             for array in log[before:]:
                 if lives[array][0] <= start:
                     lives[array][1] = time
+                elif isinstance(step, Scan) and step.tiles is not None:
+                    lives[array] = [start, time]  # trips are made out of order
         time += 1
     return time
 

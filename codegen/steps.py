@@ -165,9 +165,46 @@ class Moving:
     slice: Array
 
 
+class TilePart(NamedTuple):
+    """A kernel of a loop's body: it writes `rows` rows from `first` on; `each` of its range is a row.
+
+    `plan` is a schedule that goes by rows.
+    """
+
+    step: Kernel
+    plan: Any
+    first: int
+    rows: int
+    each: int
+    level: int
+
+
+@record(frozen=False, eq=False)
+class TimeTiles:
+    """How a loop makes `trips` trips at a time on each of `units` blocks of rows (see `time_tiles`).
+
+    A part reads rows at most `reach` away from those that it writes, so that a trip does `shrink` rows
+    fewer at each side of a block than the trip before. `margin` rows more are left to the edges between
+    blocks. Threads take `grain` blocks at a time.
+    """
+
+    parts: list[TilePart]
+    first: int
+    rows: int
+    units: int
+    trips: int
+    reach: int
+    shrink: int
+    margin: int
+    grain: int
+
+
 @record(frozen=False, eq=False)
 class Scan:
-    """`for i in range(length): body`, from the last i to the first if `reverse`."""
+    """`for i in range(length): body`, from the last i to the first if `reverse`.
+
+    With `tiles` the body's kernels run tile by tile, so that its temporaries live as long as the loop.
+    """
 
     carries: list[Carry]
     xs: list[Moving]
@@ -176,6 +213,7 @@ class Scan:
     reverse: bool
     body: Program
     loc: SourceLine | None = None
+    tiles: TimeTiles | None = None
 
 
 @record(frozen=False, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ...ir.graph import Op
@@ -13,6 +13,7 @@ from ..kernel import Array, Kernel
 from ..lower import Lowering
 from ..lower_contraction import dot_as_reduction
 from ..lower_convolution import conv_as_reduction
+from ..steps import Carry, Program
 
 
 class UnsupportedOpError(NotImplementedError):
@@ -46,6 +47,9 @@ class DeviceContext(Context):
             if isinstance(step, Kernel):
                 _give_memory(step)
         return steps
+
+    def tiles(self, carries: Sequence[Carry], body: Program, length: int) -> None:
+        """A grid of threads makes one trip at a time."""
 
 
 def _give_memory(kernel: Kernel) -> None:

@@ -25,6 +25,7 @@ from ..steps import (
     steps_within,
 )
 from ..target import Target
+from .time_tiles import tiled_trips
 
 if TYPE_CHECKING:
     from .entry import EntryEmitter
@@ -89,6 +90,14 @@ def scan(e: EntryEmitter, step: Scan) -> None:
         _slot(e, part.slice)
     bases = [e.pointer(part.whole) for part in moving]
     work = _work(step.body)
+    if step.tiles is not None:
+        with counted(e, -(-step.length // step.tiles.trips)) as i:
+            if step.length * work > POLLED_WORK:
+                poll(e, work * step.tiles.trips)
+            trips = tiled_trips(e, step, e.op(f"mul i64 {i}, {step.tiles.trips}"))
+            _swap(e, step.carries, e.op(f"trunc i64 {trips} to i1"))
+        _finish(e, step.carries, homes)
+        return
     with counted(e, step.length) as i:
         if step.length * work > POLLED_WORK:
             poll(e, work)
@@ -258,12 +267,18 @@ def _start(e: EntryEmitter, carries: Sequence[Carry]) -> list[str]:
     return homes
 
 
-def _swap(e: EntryEmitter, carries: Sequence[Carry]) -> None:
+def _swap(e: EntryEmitter, carries: Sequence[Carry], where: str = "true") -> None:
+    """Let the buffers of each carry trade places, if `where`."""
     for carry in carries:
         if carry.spare is not None:
             now, following = e.slots[carry.now], e.slots[carry.next]
             old = e.op(f"load ptr, ptr {now}, align 8")
             new = e.op(f"load ptr, ptr {following}, align 8")
+            if where != "true":
+                old, new = (
+                    e.op(f"select i1 {where}, ptr {a}, ptr {b}")
+                    for a, b in ((old, new), (new, old))
+                )
             e.line(f"store ptr {new}, ptr {now}, align 8")
             e.line(f"store ptr {old}, ptr {following}, align 8")
 

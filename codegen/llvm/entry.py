@@ -222,7 +222,9 @@ class EntryEmitter:
         `plan`, if there is one, is the schedule that it shall have.
         """
         own = signature(step)
-        key = own.key if plan is None else (own.key, plan.width, plan.split_last)
+        key = own.key
+        if plan is not None:
+            key = own.key, plan.width, plan.split_last, plan.grain % plan.width == 0
         known = self.kernels.get(key)
         if known is None:
             known = self.kernels[key] = self._emit(step, own, plan)

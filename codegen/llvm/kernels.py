@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..index import Index, Var
-from ..kernel import Array, Kernel
+from ..kernel import Array, Kernel, Stage
 from ..scalar import Expr
 from ..schedule import Schedule
 from ..signature import Signature
@@ -22,6 +22,7 @@ from .streams import TileEmitter
 from .text import Operand
 from .transposes import SquareEmitter, row_of
 
+LINE = 64  # bytes of a cache line
 TURNS = 1 << 14  # of a loop inside of a kernel between two looks for signals
 
 
@@ -180,6 +181,14 @@ class KernelEmitter(NestEmitter):
     def _lanes(self, _: Values) -> Values:
         self._row()
         return []
+
+    def line_start(self, stage: Stage, var: Var) -> str:
+        self.at[var] = "0"
+        base, flat = self.place(stage.array, stage.index)
+        dtype = stage.array.dtype
+        at = self._address(dtype, base, self.index_text(flat.substitute(self.env)))
+        past = self.value_of(f"and i64 {self.value_of(f'ptrtoint ptr {at} to i64')}, {LINE - 1}")
+        return self._minus("0", self.value_of(f"udiv i64 {past}, {dtype.itemsize}"))
 
     def _load(self, expr: Expr) -> Operand:
         tile = self.turned.get(expr)

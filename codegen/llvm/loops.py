@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ...ir.types import I32
 from ..index import Var
+from ..kernel import Stage
 from ..schedule import Schedule
 from .indices import IndexEmitter, iota
 from .text import Operand
@@ -105,6 +106,15 @@ class LoopEmitter(IndexEmitter):
         whole = n % width == 0 and (static or (lo != "0" and self.plan.grain % width == 0))
         if width == 1:
             out = self._loop(lo, hi, 1, values, lambda i, v: self._at(var, i, "", v, body))
+        elif self.plan.aligned is not None and static and self.idempotent and not values:
+            start = self.line_start(self.plan.aligned, var)
+            out = self._loop(
+                start,
+                hi,
+                width,
+                values,
+                lambda i, v: self._at(var, self.inside(i, n - width), "", v, body),
+            )
         elif whole:
             out = self._loop(lo, hi, width, values, lambda i, v: self._at(var, i, "", v, body))
         elif not values and self.idempotent and n >= width and (static or lo == "%lo"):
@@ -121,8 +131,18 @@ class LoopEmitter(IndexEmitter):
         self.lane = outside
         return out
 
-    def _minus(self, text: str, k: int) -> str:
+    def _minus(self, text: str, k: int | str) -> str:
         return self.value_of(f"sub {self.index_type} {text}, {k}")
+
+    def inside(self, i: str, last: int) -> str:
+        """`i` where it is in 0..last, else the end that is nearer."""
+        ty = self.index_type
+        above = self.value_of(f"icmp sgt {ty} {i}, 0")
+        return self.least(self.value_of(f"select i1 {above}, {ty} {i}, {ty} 0"), str(last))
+
+    def line_start(self, stage: Stage, var: Var) -> str:
+        """The last position of `var` up to 0 at which a stage's store begins a cache line."""
+        raise TypeError("only an emitter of kernels knows where arrays are")
 
     def least(self, a: str, b: str) -> str:
         below = self.value_of(f"icmp slt {self.index_type} {a}, {b}")
