@@ -11,8 +11,9 @@
     @record(frozen=False, eq=False)                # and equal to itself only
 
 A process that compiles makes more than a hundred such classes before its first result, and
-`dataclasses` takes a millisecond for one, nearly all of it in Python's compiler. Here the compiler
-runs once per number of fields: an `__init__` is that code under other names. That fields of frozen
+`dataclasses` takes a millisecond for one, nearly all of it in Python's compiler. Here an `__init__` is
+made for the first instance, and the compiler runs once per number of fields: it is that code under
+other names. That fields of frozen
 records are not assigned to is left to the type checker.
 """
 
@@ -77,7 +78,7 @@ def replace(old: T, /, **changes: Any) -> T:
 def _build(cls: Any, eq: bool, frozen: bool) -> Any:
     found = cls.__record_fields__ = _collect(cls)
     methods: dict[str, Any] = {
-        "__init__": _init(cls, found),
+        "__init__": _init_at_first_use(cls, found),
         "__repr__": _repr,
         "__replace__": replace,
         "__match_args__": tuple(name for name, field in found.items() if not field.kw_only),
@@ -109,6 +110,16 @@ def _collect(cls: Any) -> dict[str, _Field]:
             setattr(cls, name, given.default)
         found[name] = given
     return found
+
+
+def _init_at_first_use(cls: Any, found: dict[str, _Field]) -> Callable[..., None]:
+    """Many classes of a process have no instances."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        cls.__init__ = _init(cls, found)
+        cls.__init__(self, *args, **kwargs)
+
+    return __init__
 
 
 def _init(cls: Any, found: dict[str, _Field]) -> FunctionType:

@@ -80,8 +80,6 @@ def executable_key(
 
 def load_calls() -> None:
     """Make what all executables share: enough for one that comes from disk."""
-    from . import pool  # noqa: F401  (for the first call)
-
     load_native_calls()
 
 

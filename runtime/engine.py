@@ -24,9 +24,8 @@ from typing import Any
 
 from ..codegen.target import Target
 from .host import host_target as host_target
-from .image import Library, LoadError, load_image
+from .image import Image, Library, LoadError, load_image
 from .layout import free_threaded
-from .linker import Image, Unlinkable, link_elf
 
 # Around every use of llvmlite, and whatever else loads native code. fork() waits for it: a child
 # that was forked while another thread holds it would wait for ever.
@@ -132,11 +131,7 @@ class Engine:
 
     def assemble(self, text: str, quick: bool = False, coroutines: bool = False) -> Image | bytes:
         """Machine code for a module: an image, or an object file that only LLVM can link."""
-        obj = self.emit_object(text, quick, coroutines)
-        try:
-            return link_elf(obj)
-        except Unlinkable:
-            return obj
+        return _linked(self.emit_object(text, quick, coroutines))
 
     def load(
         self, text: str, exports: Iterable[str], imports: Mapping[str, int] | None = None
@@ -152,10 +147,7 @@ class Engine:
         `imports` gives addresses of symbols that the object refers to; others (libc, libm) are
         found in the process by name. A symbol that is nowhere is a NativeError.
         """
-        try:
-            return load_code(link_elf(obj), exports, imports)
-        except Unlinkable:
-            return load_code(obj, exports, imports)
+        return load_code(_linked(obj), exports, imports)
 
     def link_with_llvm(
         self, obj: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
@@ -178,6 +170,16 @@ class Engine:
             except RuntimeError as error:
                 raise NativeError(f"cannot link native code: {str(error).strip()}") from None
         return Library(tracker, {symbol: tracker[symbol] for symbol in exports}, len(obj))
+
+
+def _linked(obj: bytes) -> Image | bytes:
+    """The image of an object file; the file itself where only LLVM can link it."""
+    from .linker import Unlinkable, link_elf
+
+    try:
+        return link_elf(obj)
+    except Unlinkable:
+        return obj
 
 
 def load_code(

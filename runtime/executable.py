@@ -35,7 +35,6 @@ from .host import host_target
 from .image import Library
 from .program import ANY_STRIDE, Owned, Program, native_dtype, overlaps, required_strides
 from .records import Code
-from .recycling import recycler
 
 Array = np.ndarray[Any, Any]
 
@@ -226,7 +225,11 @@ class _Failed:
 
 def _handler(nbytes: int) -> Any:
     """The memory handler for so many bytes; None for NumPy's own."""
-    return recycler().handler if nbytes >= memory.POOLED_BYTES else None
+    if nbytes < memory.POOLED_BYTES:
+        return None
+    from .recycling import recycler
+
+    return recycler().handler
 
 
 def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:

@@ -16,9 +16,8 @@ from functools import lru_cache
 
 from ..codegen.target import Target
 from .disk import disk_cache
-from .image import LoadError, load_image
+from .image import PAGE, Image, LoadError, load_image
 from .installation import digest, installation
-from .linker import PAGE, Image
 
 # void cpuid(u32 leaf, u32 subleaf, u32 registers[4])
 _CPUID = bytes.fromhex(

@@ -18,7 +18,32 @@ from typing import Any
 
 import numpy as np
 
-from .linker import PAGE, Image
+from ..ir.record import record
+
+PAGE = 4096
+
+
+@record
+class Image:
+    """Linked code, still to be given addresses. Offsets count from the image's first byte.
+
+    code, data       what the regions begin with; the rest of each is zero
+    code_size        whole pages: the data region begins there
+    data_size        the size of the data region, zeros included
+    exports          offsets of the symbols that the object defines for others
+    imports          names of the symbols that others must define
+    own              (offsets of words, offsets that they point to)
+    outer            (offset of a word, index in `imports`, addend)
+    """
+
+    code: bytes
+    data: bytes
+    code_size: int
+    data_size: int
+    exports: dict[str, int]
+    imports: tuple[str, ...]
+    own: tuple[tuple[int, int], ...] = ()
+    outer: tuple[tuple[int, int, int], ...] = ()
 
 
 class LoadError(Exception):

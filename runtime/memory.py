@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from .recycling import recycler
-
 ALIGNMENT = 64
 _KEEP_LIMIT = 64 << 20  # a thread keeps a scratch block up to this size between calls
 _PAGE = 4096
@@ -63,6 +61,8 @@ def give_scratch(block: Scratch) -> None:
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An uninitialised C-contiguous array that owns its memory; recycled memory if it is big."""
     if math.prod(shape) * dtype.itemsize >= POOLED_BYTES:
+        from .recycling import recycler
+
         pool = recycler()
         if pool.enabled:
             return pool.empty(shape, dtype)

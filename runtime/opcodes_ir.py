@@ -11,10 +11,10 @@ from .program import HEADER, Op
 MISS = 1  # what the interpreter returns if a guard does not hold; null: an exception is set
 
 Handler = Callable[["Interpreter"], None]
-HANDLERS: dict[Op, Handler] = {}
+HANDLERS: dict[int, Handler] = {}
 
 
-def opcode(op: Op) -> Callable[[Handler], Handler]:
+def opcode(op: int) -> Callable[[Handler], Handler]:
     """Registers what writes the code of an opcode. It ends with `go`, `miss` or `error`."""
 
     def register(handler: Handler) -> Handler:
@@ -52,10 +52,11 @@ class Interpreter(Function):
         self._write_leaving()
 
     def _write_opcodes(self) -> None:
-        starts = {op: self.block(op.name.lower()) for op in Op}
+        numbers = {name: op for name, op in vars(Op).items() if name.isupper()}
+        starts = {op: self.block(name.lower()) for name, op in numbers.items()}
         self.at(self._next)
         wrong = self.block("wrong")
-        self.switch(self.load("i64", self.pc), wrong, {int(op): b for op, b in starts.items()})
+        self.switch(self.load("i64", self.pc), wrong, starts)
         self.at(wrong)
         self.unreachable()
         for op, block in starts.items():

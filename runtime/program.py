@@ -21,7 +21,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import IntEnum, auto
 from typing import Any
 
 import numpy as np
@@ -36,58 +35,58 @@ HEADER = ("frame words", "first owned word", "owned words", "scratch word", "hit
 HITS = HEADER.index("hits")
 
 
-class Op(IntEnum):
+class Op:
     """The opcodes, with their operands (src, dst, block, value: words of the frame)."""
 
     # Guards
     ARGUMENTS = 0  # count: positional arguments only, into the first words
-    KEYWORDS = auto()  # positional, keywords: as above, with so many keywords besides
-    KEYWORD = auto()  # dst, positional, searched, guess, name: at the guess, or among the first
-    ARRAY = auto()  # src, block, descr, ndim, flags, dims...
-    STRIDED_ARRAY = auto()  # src, block, descr, ndim, flags, dims..., strides...
-    FLOAT = auto()  # src, block, value: a Python float
-    INT = auto()
-    BOOL = auto()
-    COMPLEX = auto()
-    GENERIC = auto()  # src, block, value, type: a NumPy scalar
-    IS = auto()  # src, object
-    IS_STRING = auto()  # src, object
-    IS_INT = auto()  # src, integer
-    IS_FLOAT = auto()  # src, bits
-    SAME = auto()  # src, src: one object
-    TYPE = auto()  # src, type: exactly
-    TUPLE = auto()  # src, type, n, dst: the items into n words
-    LIST = auto()  # src, n, dst
-    DICT = auto()  # src, n, dst, keys...
-    GLOBAL = auto()  # owned, dict, key
-    CELL = auto()  # owned, cell
-    ATTRIBUTE = auto()  # owned, src, name
-    ASK = auto()  # owned, callable, n, src: call it with n words; raising counts as a mismatch
-    CODE = auto()  # src, code object: a function with this code
-    APART = auto()  # n, dst, (block, low, high, written)...: none has a byte of one that is written
+    KEYWORDS = 1  # positional, keywords: as above, with so many keywords besides
+    KEYWORD = 2  # dst, positional, searched, guess, name: at the guess, or among the first
+    ARRAY = 3  # src, block, descr, ndim, flags, dims...
+    STRIDED_ARRAY = 4  # src, block, descr, ndim, flags, dims..., strides...
+    FLOAT = 5  # src, block, value: a Python float
+    INT = 6
+    BOOL = 7
+    COMPLEX = 8
+    GENERIC = 9  # src, block, value, type: a NumPy scalar
+    IS = 10  # src, object
+    IS_STRING = 11  # src, object
+    IS_INT = 12  # src, integer
+    IS_FLOAT = 13  # src, bits
+    SAME = 14  # src, src: one object
+    TYPE = 15  # src, type: exactly
+    TUPLE = 16  # src, type, n, dst: the items into n words
+    LIST = 17  # src, n, dst
+    DICT = 18  # src, n, dst, keys...
+    GLOBAL = 19  # owned, dict, key
+    CELL = 20  # owned, cell
+    ATTRIBUTE = 21  # owned, src, name
+    ASK = 22  # owned, callable, n, src: call it with n words; raising counts as a mismatch
+    CODE = 23  # src, code object: a function with this code
+    APART = 24  # n, dst, (block, low, high, written)...: none has a byte of one that is written
     # Work
-    HOLD = auto()  # owned, src: keep a reference while others may run
-    SCRATCH = auto()  # block, dst, bytes, memory handler
-    PLACE = auto()  # block, value: a result goes into the frame
-    ALLOCATE = auto()  # owned, block, descr, ndim, dims...
-    RECYCLE = auto()  # owned, block, memory handler, descr, ndim, dims...
-    RUN = auto()  # entry, block, status, release the GIL?, what to call with an error's status
-    COPY = auto()  # array, array: the elements of the second into the first
+    HOLD = 25  # owned, src: keep a reference while others may run
+    SCRATCH = 26  # block, dst, bytes, memory handler
+    PLACE = 27  # block, value: a result goes into the frame
+    ALLOCATE = 28  # owned, block, descr, ndim, dims...
+    RECYCLE = 29  # owned, block, memory handler, descr, ndim, dims...
+    RUN = 30  # entry, block, status, release the GIL?, what to call with an error's status
+    COPY = 31  # array, array: the elements of the second into the first
     # Results
-    FLOAT_RESULT = auto()  # owned, value
-    INT_RESULT = auto()
-    BOOL_RESULT = auto()
-    COMPLEX_RESULT = auto()
-    GENERIC_RESULT = auto()  # owned, value, descr
-    ALIAS = auto()  # owned, src
-    CONSTANT = auto()  # owned, object
-    MAKE_TUPLE = auto()  # owned, n, owned...
-    MAKE_LIST = auto()  # owned, n, owned...
-    MAKE_DICT = auto()  # owned, template, n, (key, owned)...
-    CALL = auto()  # owned, callable, n, src
-    RETURN = auto()  # owned
+    FLOAT_RESULT = 32  # owned, value
+    INT_RESULT = 33
+    BOOL_RESULT = 34
+    COMPLEX_RESULT = 35
+    GENERIC_RESULT = 36  # owned, value, descr
+    ALIAS = 37  # owned, src
+    CONSTANT = 38  # owned, object
+    MAKE_TUPLE = 39  # owned, n, owned...
+    MAKE_LIST = 40  # owned, n, owned...
+    MAKE_DICT = 41  # owned, template, n, (key, owned)...
+    CALL = 42  # owned, callable, n, src
+    RETURN = 43  # owned
     # Methods
-    FORWARD = auto()  # owned, owned, dict: call what the dict has for the first argument's id
+    FORWARD = 44  # owned, owned, dict: call what the dict has for the first argument's id
 
 
 _PYTHON_NUMBERS = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL, complex: Op.COMPLEX}
@@ -143,7 +142,7 @@ class Program:
         self._n_owned += 1
         return Owned(self._n_owned - 1)
 
-    def emit(self, op: Op, *operands: Word) -> None:
+    def emit(self, op: int, *operands: Word) -> None:
         self._code += (op, *operands)
         self.runs_python |= op in _RUNS_PYTHON
 

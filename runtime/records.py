@@ -7,14 +7,13 @@ LLVM nor the code generator.
 from __future__ import annotations
 
 import pickle
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 from ..codegen.module import NativeModule
 from ..ir.graph import SourceLine
 from ..ir.record import fields, replace
-from .linker import Image
+from .image import Image
 
 Code = Image | bytes  # see `Engine.assemble`
 
@@ -28,6 +27,8 @@ class StoredModule(NativeModule):
 
     @property
     def text(self) -> str:  # type: ignore[override]
+        import zlib
+
         return zlib.decompress(self.__dict__["_packed"]).decode()
 
 
@@ -48,6 +49,8 @@ def dump_executable(module: NativeModule, code: Code) -> bytes | None:
     if isinstance(module, StoredModule):
         packed = module.__dict__["_packed"]
     else:
+        import zlib
+
         packed = zlib.compress(module.text.encode(), 1)
     state = {name: getattr(module, name) for name in fields(module) if name != "text"}
     state["notes"] = {}

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from jitney.runtime.engine import NativeError, host_engine, load_code
-from jitney.runtime.image import load_image, loaded_libraries, symbol_address
-from jitney.runtime.linker import PAGE, Image, Unlinkable, link_elf
+from jitney.runtime.image import PAGE, Image, load_image, loaded_libraries, symbol_address
+from jitney.runtime.linker import Unlinkable, link_elf
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",
