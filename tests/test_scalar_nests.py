@@ -56,7 +56,7 @@ STEPS = [
     lambda s, j, k: {"w": jt.at(s["w"])[place(s, j)].add(number(s, k))},
     lambda s, j, k: {"w": jt.at(s["w"])[2:4].set(s["v"][:2])},
     lambda s, j, k: {"q": (s["q"][::-1] + s["n"]) % 7},
-    lambda s, j, k: {"v": np.cumsum(s["v"]) * 0.3, "b": calm(s["v"].sum())},
+    lambda s, j, k: {"v": np.tanh(np.cumsum(s["v"])) * 0.7, "b": calm(s["v"].sum())},
     lambda s, j, k: {"v": np.concatenate([s["w"][j : j + 2], s["m"][0, :1]])},
     lambda s, j, k: {"a": np.where(number(s, j) > number(s, k), s["a"] * 0.5, s["b"])},
 ]

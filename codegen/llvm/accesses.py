@@ -18,7 +18,7 @@ from ..scalar import DType, Expr
 from .checks import CheckEmitter
 from .functions import FunctionTable
 from .instructions import SCALAR_TYPES, suffix, type_text
-from .text import Operand
+from .text import Operand, TextEmitter
 
 
 class AccessEmitter(CheckEmitter):
@@ -45,10 +45,16 @@ class AccessEmitter(CheckEmitter):
     def call(self, function: Function, operands: Sequence[Operand]) -> Operand:
         if function not in self.called:
             return super().call(function, operands)
+        return self.call_named(function, operands, self)
+
+    def call_named(
+        self, function: Function, operands: Sequence[Operand], wide: TextEmitter
+    ) -> Operand:
+        """Call a function of the module at the width of `wide`, which emits what stands here."""
         uniform = all(x.uniform for x in operands)
-        lanes = 1 if uniform else self.width
+        lanes = 1 if uniform else wide.width
         given = [
-            f"{type_text(p.dtype, lanes)} {x.text if uniform else self.spread(x, p.dtype)}"
+            f"{type_text(p.dtype, lanes)} {x.text if uniform else wide.spread(x, p.dtype)}"
             for p, x in zip(function.params, operands, strict=True)
         ]
         name = self.functions.name(function, lanes)

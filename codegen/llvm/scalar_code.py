@@ -32,6 +32,7 @@ from .accesses import AccessEmitter
 from .counted import emit_counted, trips_of
 from .functions import FunctionTable
 from .instructions import SCALAR_TYPES, type_text
+from .packing import emit_packed
 from .text import Operand
 
 REPEATED = 40  # expressions in a body and its copies together
@@ -85,6 +86,7 @@ class ScalarCodeEmitter(AccessEmitter):
     def _statement(self, s: Statement) -> None:
         match s:
             case Let():
+                emit_packed(self, s.values)
                 self.emit_many(s.values)
             case Write():
                 value = self.operand(s.value)

@@ -1,0 +1,80 @@
+"""Equal operations on several numbers of scalar code as one operation on a vector.
+
+    before:  three scalar `tanh`, nine scalar divisions
+    after:   one `tanh` of four lanes, four divisions of two lanes and a scalar one
+
+Putting numbers into lanes and taking them out again costs about as much as an addition. So only what
+takes much longer is packed: functions, and divisions and roots, of which a CPU does as many at a time as
+a short register holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..functions import Function
+from ..scalar import Expr
+from .instructions import INSTRUCTIONS, SCALAR_TYPES, type_text
+from .text import Operand
+
+if TYPE_CHECKING:
+    from .scalar_code import ScalarCodeEmitter
+
+SHORT_BITS = 128  # a division of a longer register takes as much longer
+
+
+def emit_packed(e: ScalarCodeEmitter, values: Sequence[Expr]) -> None:
+    """Emit those of `values` that can be packed; the others are left to be emitted one by one."""
+    groups: dict[Any, dict[Expr, None]] = {}
+    for value in values:
+        if value.op == "call" or (value.op in ("div", "sqrt") and value.dtype.kind == "f"):
+            groups.setdefault((value.op, value.dtype, value.attr), {})[value] = None
+    for (op, dtype, _), members in groups.items():
+        if len(members) == 1:
+            continue
+        for value in members:
+            for a in value.args:
+                e.operand(a)
+        group = [value for value in members if not e.has(value)]
+        bits = e.target.vector_bits if op == "call" else SHORT_BITS
+        most = bits // (8 * dtype.itemsize)
+        for k in range(0, len(group), most):
+            part = group[k : k + most]
+            if len(part) > 1:
+                _emit(e, part, 1 << (len(part) - 1).bit_length())
+
+
+def _emit(e: ScalarCodeEmitter, values: list[Expr], lanes: int) -> None:
+    """Emit equal operations as one of `lanes` lanes; there may be more lanes than operations."""
+    first = values[0]
+    operands = [
+        _gathered(e, column, lanes) for column in zip(*(v.args for v in values), strict=True)
+    ]
+    wide = e.narrower(lanes)
+    if first.op == "call":
+        function: Function = first.attr
+        if function in e.called:
+            result = e.call_named(function, operands, wide)
+        else:
+            result = wide.call(function, operands)
+        e.block = wide.block
+        text = wide.spread(result, first.dtype)
+    else:
+        texts = [wide.spread(x, first.dtype) for x in operands]
+        text = INSTRUCTIONS[first.op](wide, first, lanes, *texts)
+    ty = type_text(first.dtype, lanes)
+    for k, value in enumerate(values):
+        e.bind(value, e.value_of(f"extractelement {ty} {text}, i64 {k}"), uniform=True)
+
+
+def _gathered(e: ScalarCodeEmitter, numbers: Sequence[Expr], lanes: int) -> Operand:
+    """Numbers side by side in a vector; the last lanes repeat the first number."""
+    texts = [e.operand(x).text for x in numbers]
+    if len(set(texts)) == 1:
+        return Operand(texts[0], True)
+    dtype = numbers[0].dtype
+    ty, vector = type_text(dtype, lanes), "poison"
+    for k, text in enumerate([*texts, *texts[:1] * (lanes - len(texts))]):
+        vector = e.value_of(f"insertelement {ty} {vector}, {SCALAR_TYPES[dtype]} {text}, i64 {k}")
+    return Operand(vector, False)
