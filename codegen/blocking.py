@@ -4,7 +4,8 @@
         for each run of `depth` along k
             for each panel of B (a tile's width): for each tile of rows: one micro-kernel
 
-The rows of A in a block times one run of k stay in the second-level cache while B's panels pass by.
+The rows of A in a block times one run of k stay in the second-level cache while B's panels pass by:
+copied, where they are many, for rows that are a power of two apart keep each other out of the caches.
 What is decided here depends on the shapes and the target alone, so the sums are always the same ones
 in the same order, however many threads there are.
 """
@@ -18,12 +19,16 @@ from .scalar import DType
 from .steps import Matmul
 from .target import Target
 
-BLOCK_BYTES = 1 << 18  # of A in one block and one run of k, and of C in a block
+BLOCK_BYTES = 360 << 10  # of A in one block and one run of k
+SMALL_BYTES = 1 << 18  # of B that stays in the second-level cache, and then of C in one block
 LEAST_ROWS = 48  # but not fewer: each block has all of B pass by
+COPIED_BYTES = 1 << 15  # of it, from which it is worth copying
+COPIED_PANELS = 8  # that pass by, for the copy to pay
 RUN_BYTES = 1 << 12  # of the longest run along k
 SHALLOW = 32  # the same where B's rows lie far apart: few streams at a time
 LOAD_BYTES = 40  # bytes of B that a core gets from its second-level cache per cycle
-UNIT_FLOPS = 12e6  # the least that is worth a unit of its own: a tenth of a millisecond
+UNIT_FLOPS = 2e6  # the least that is worth a unit of its own: some microseconds
+UNIT_ROWS = 32  # the least that a unit should have of a product that is cut for threads alone
 MANY = 8  # units that are enough for the threads, if the caches do not want more
 FLOPS_PER_NS = 100.0
 SHARED_NS = 10_000.0  # the least that a thread should get
@@ -39,6 +44,7 @@ class Blocking:
     depth: int
     block: int  # rows of a unit
     group: int  # panels of a unit
+    copied: bool  # A's part of a unit is copied, run by run, so that it lies close together
 
     @property
     def panel(self) -> int:
@@ -105,8 +111,11 @@ def _block(dtype: DType, batch: int, m: int, n: int, k: int) -> int:
     """Rows of a unit: few enough for the cache, and for several threads where there is work."""
     if batch > 1 and m * n * k * 2.0 < MANY * UNIT_FLOPS:
         return m
-    most = max(BLOCK_BYTES // (min(k * dtype.itemsize, RUN_BYTES)), 8)
-    count = max(-(-m // most), int(min(2.0 * m * n * k / UNIT_FLOPS, MANY, m // 8)), 1)
+    size = dtype.itemsize
+    most = max(BLOCK_BYTES // min(k * size, RUN_BYTES), 8)
+    if k * n * size <= SMALL_BYTES:  # B stays near: then it is C that should be walked once
+        most = min(most, max(SMALL_BYTES // (n * size), LEAST_ROWS))
+    count = max(-(-m // most), int(min(2.0 * m * n * k / UNIT_FLOPS, MANY, m // UNIT_ROWS)), 1)
     if count > 1:  # an even number of even parts: threads come in pairs
         count += count % 2
     return -(-m // count)
@@ -117,7 +126,7 @@ def tile_cycles(target: Target, rows: int, vectors: int) -> float:
     or the loads of a row of B. Every load gets in the way a little."""
     traffic = vectors * target.vector_bits / 8 / LOAD_BYTES
     loads = rows + vectors
-    return max(rows * vectors / 2, 4.0, traffic, loads / 2) + 0.06 * loads
+    return max(rows * vectors / 2, 4.0, traffic, loads / 2) + 0.05 * rows + 0.12 * vectors
 
 
 def blocking(step: Matmul, target: Target) -> Blocking:
@@ -135,4 +144,6 @@ def blocking(step: Matmul, target: Target) -> Blocking:
     if step.batch == 1 and block == m:
         parts = int(min(2.0 * m * n * k / UNIT_FLOPS, MANY, count))
         group = -(-count // max(parts, 1))
-    return Blocking(rows, vectors, lanes, depth, block, group)
+    nbytes = min(block, m) * min(depth, k) * dtype.itemsize
+    copied = step.panel > 0 and group >= COPIED_PANELS and nbytes >= COPIED_BYTES
+    return Blocking(rows, vectors, lanes, depth, block, group, copied)

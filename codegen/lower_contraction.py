@@ -29,6 +29,7 @@ from .steps import Matmul
 SMALL_MATMUL = 1 << 12  # multiply-adds up to which a contraction is a plain reduction
 FEW_ROWS = 14  # rows of A for which packing B does not pay
 NEAR_BYTES = 1 << 16  # what B may span to be read as it lies
+CACHE_BYTES, WAYS = 1 << 12, 4  # of the nearest cache: one way, and how many a panel of B may take
 FAR_BYTES = 1 << 18  # what a row of A may be spread over to be read as it lies
 MANY_COLUMNS = 64  # of B, for which a spread row of A is read over and over
 MANY_ELEMENTS = 1 << 16  # of the larger operand, from which a long sum goes by chunks
@@ -103,12 +104,12 @@ def _matmul(
     size = array.dtype.itemsize
     if a is None or 1 not in (a.outer, a.inner) or _scattered(a, k * size, n):
         a = _packed_rows(low, left)
-    near = b is not None and (m <= FEW_ROWS or k * abs(b.inner) * size <= NEAR_BYTES)
-    panel = 0
-    if b is None or b.outer != 1 or not near:
-        _, vectors = tile_for(low.context.target, array.dtype, batch, m, n, k)
-        panel = vectors * low.context.target.lanes(size)
+    _, vectors = tile_for(low.context.target, array.dtype, batch, m, n, k)
+    panel = vectors * low.context.target.lanes(size)
+    if b is None or b.outer != 1 or not (m <= FEW_ROWS or _near(k, abs(b.inner) * size, panel * size)):
         b = _packed_panels(low, right, panel)
+    else:
+        panel = 0
     low.items.append(
         Matmul(
             a.array,
@@ -126,6 +127,15 @@ def _matmul(
             op.loc,
         )
     )
+
+
+def _near(rows: int, pitch: int, width: int) -> bool:
+    """Whether `rows` pieces of `width` bytes, `pitch` bytes apart, stay in the nearest cache together.
+
+    Pieces that are a multiple of a way apart compete for the same places in it.
+    """
+    places = min(CACHE_BYTES // math.gcd(pitch, CACHE_BYTES) * width, CACHE_BYTES)
+    return rows * pitch <= NEAR_BYTES and rows * width <= WAYS * places
 
 
 def _scattered(a: View, nbytes: int, n: int) -> bool:

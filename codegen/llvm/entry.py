@@ -267,7 +267,8 @@ class EntryEmitter:
         key = cut, step.c.dtype, *(getattr(step, name) for name in fields(step) if name not in own)
         name = self.products.get(key)
         if name is None:
-            text, tiles = gemm(step, cut, self.target)
+            text, tiles, declarations = gemm(step, cut, self.target)
+            self.declarations |= declarations
             for tile in tiles:
                 self.helpers[tile.text] = None
                 self.declarations |= tile.declarations

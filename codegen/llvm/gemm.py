@@ -10,19 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from ..blocking import Blocking, panels
 from ..steps import Matmul
 from ..target import Target
 from .text import TextEmitter
 from .tiles import Function, element, tile_function
+from .whole import Whole
 
+LINE = 64  # bytes of a cache line
 FAR_BYTES = 1 << 18  # a packed B of this size may not be in the nearer caches: it is fetched ahead
 
 
-def gemm(step: Matmul, cut: Blocking, target: Target) -> tuple[str, list[Function]]:
-    """The function's text from its parameter list on, and the micro-kernels that it calls."""
+def gemm(step: Matmul, cut: Blocking, target: Target) -> tuple[str, list[Function], set[str]]:
+    """The function's text from its parameter list on, the micro-kernels, and declarations."""
     return _Gemm(step, cut, target).function()
+
+
+class _Run(NamedTuple):
+    """A unit's rows `first` to `last` and one run along k: where its part of A begins, B, C's first row."""
+
+    rows: str
+    b: str
+    c: str
+    first: str
+    last: str
+    k: str
+    depth: str
+    add: str
 
 
 class _Gemm:
@@ -31,133 +47,109 @@ class _Gemm:
         self.cut = cut
         self.target = target
         self.dtype = step.c.dtype
-        self.e = TextEmitter(target, [], 1)
+        self.size = self.dtype.itemsize
+        self.e = Whole(target, [], 1)
         self.tiles: dict[str, Function] = {}
         _, row, column = step.a_strides
         self.adjacent = column != 1 and row == 1
         assert column == 1 or row == 1 or step.k == 1, "A has neither rows nor columns side by side"
         self.a_step = column if self.adjacent else row
+        if cut.copied:
+            # An odd number of cache lines: neighbours do not compete for the same places in caches.
+            length = cut.block if self.adjacent else cut.depth
+            self.a_step = (-(-length * self.size // LINE) | 1) * LINE // self.size
         self.panels = panels(step.n, cut.panel)
         whole, rest = divmod(step.n, cut.panel)
         self.whole = whole
         self.vectors_left = -(-rest // cut.lanes)
         self.lanes_left = rest % cut.lanes
 
-    def function(self) -> tuple[str, list[Function]]:
+    def function(self) -> tuple[str, list[Function], set[str]]:
         e, step, cut = self.e, self.step, self.cut
         self.a, self.b, self.c = (self._argument(i) for i in range(3))
+        head = []
+        if cut.copied:
+            nbytes = self.a_step * (cut.depth if self.adjacent else cut.block) * self.size
+            head = [f"  %rows = alloca [{nbytes} x i8], align {LINE}"]
+            e.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         with loop(e, "%lo", "%hi", 1) as u:
-            group, rest = self._split(u, cut.groups(step))
-            block, batch = self._split(rest, cut.blocks(step))
-            a = self._moved(self.a, batch, step.a_strides[0])
-            b = self._moved(self.b, batch, step.b_strides[0])
-            c = self._moved(self.c, batch, step.m * step.n)
+            rest, group = e.split(u, cut.groups(step))
+            batch, block = e.split(rest, cut.blocks(step))
+            batch = "0" if step.batch == 1 else batch
+            a = self._moved(self.a, (batch, step.a_strides[0]))
+            b = self._moved(self.b, (batch, step.b_strides[0]))
+            c = self._moved(self.c, (batch, step.m * step.n))
             self._unit(a, b, c, block, group)
-        head = "(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {\nentry:\n"
-        text = head + "\n".join(e.lines) + "\n  ret void\n}\n"
-        return text, list(self.tiles.values())
+        lines = [*head, *e.lines]
+        text = "(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {\nentry:\n" + "\n".join(lines)
+        return text + "\n  ret void\n}\n", list(self.tiles.values()), set(e.declarations)
 
     def _argument(self, position: int) -> str:
         at = self.e.value_of(f"getelementptr ptr, ptr %ctx, i64 {position}")
         return self.e.value_of(f"load ptr, ptr {at}, align 8")
 
-    def _split(self, u: str, n: int) -> tuple[str, str]:
-        """u % n, u // n"""
-        if n == 1:
-            return "0", u
-        e = self.e
-        return e.value_of(f"urem i64 {u}, {n}"), e.value_of(f"udiv i64 {u}, {n}")
-
-    def _moved(self, base: str, i: str, step: int) -> str:
-        if i == "0" or step == 0 or self.step.batch == 1:
-            return base
-        return element(self.e, self.dtype, base, self.e.value_of(f"mul i64 {i}, {step}"))
-
-    def _times(self, i: str, n: int) -> str:
-        return str(int(i) * n) if i.isdigit() else self.e.value_of(f"mul i64 {i}, {n}")
-
-    def _least(self, i: str, limit: int) -> str:
-        if i.isdigit():
-            return str(min(int(i), limit))
-        below = self.e.value_of(f"icmp slt i64 {i}, {limit}")
-        return self.e.value_of(f"select i1 {below}, i64 {i}, i64 {limit}")
+    def _moved(self, base: str, *by: tuple[str, int]) -> str:
+        """The address `base` moved by steps: pairs of how many and how long, in elements."""
+        return element(self.e, self.dtype, base, *(self.e.times(i, n) for i, n in by))
 
     def _unit(self, a: str, b: str, c: str, block: str, group: str) -> None:
         """One block of rows times one group of panels."""
         e, step, cut = self.e, self.step, self.cut
-        first = self._times(block, cut.block)
-        last = self._least(self._plus(first, cut.block), step.m)
-        begin = self._times(group, cut.group)
-        end = self._least(self._plus(begin, cut.group), self.panels)
+        first = e.times(block, cut.block)
+        last = e.least(e.plus(first, cut.block), step.m)
+        begin = e.times(group, cut.group)
+        end = e.least(e.plus(begin, cut.group), self.panels)
+        c = self._moved(c, (first, step.n))
         with steps(e, "0", str(step.k), cut.depth) as k:
-            depth = self._least(self._minus(step.k, k), cut.depth)
+            depth = e.least(e.minus(str(step.k), k), cut.depth)
             add = "false" if k == "0" else e.value_of(f"icmp ne i64 {k}, 0")
-            a_at = element(e, self.dtype, a, self._times(k, step.a_strides[2]))
+            rows = self._moved(a, (k, step.a_strides[2]), (first, step.a_strides[1]))
+            if cut.copied:
+                rows = self._copy(rows, e.minus(last, first), depth)
+            run = _Run(rows, b, c, first, last, k, depth, add)
             if self.whole:
-                stop = self._least(end, self.whole)
+                stop = e.least(end, self.whole)
                 with loop(e, begin, stop, 1) as p:
-                    self._panel(a_at, b, c, p, k, depth, add, first, last, cut.vectors, 0)
+                    self._panel(run, p, cut.vectors, 0)
             if self.vectors_left:
                 with self._only_if(f"icmp eq i64 {end}, {self.panels}", end == str(self.panels)):
-                    self._panel(
-                        a_at,
-                        b,
-                        c,
-                        str(self.whole),
-                        k,
-                        depth,
-                        add,
-                        first,
-                        last,
-                        self.vectors_left,
-                        self.lanes_left,
-                    )
+                    self._panel(run, str(self.whole), self.vectors_left, self.lanes_left)
 
-    def _plus(self, i: str, n: int) -> str:
-        return str(int(i) + n) if i.isdigit() else self.e.value_of(f"add i64 {i}, {n}")
+    def _copy(self, rows: str, count: str, depth: str) -> str:
+        """The block's part of A close together; pieces are side by side as they are in memory."""
+        e, step = self.e, self.step
+        pieces, length, stride = count, depth, step.a_strides[1]
+        if self.adjacent:
+            pieces, length, stride = depth, count, step.a_strides[2]
+        nbytes = e.times(length, self.size)
+        with loop(e, "0", pieces, 1) as i:
+            source, to = self._moved(rows, (i, stride)), self._moved("%rows", (i, self.a_step))
+            e.lines.append(
+                f"  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {nbytes}, i1 false)"
+            )
+        return "%rows"
 
-    def _minus(self, n: int, i: str) -> str:
-        return str(n - int(i)) if i.isdigit() else self.e.value_of(f"sub i64 {n}, {i}")
-
-    def _panel(
-        self,
-        a: str,
-        b: str,
-        c: str,
-        p: str,
-        k: str,
-        depth: str,
-        add: str,
-        first: str,
-        last: str,
-        vectors: int,
-        lanes: int,
-    ) -> None:
+    def _panel(self, run: _Run, p: str, vectors: int, lanes: int) -> None:
         """The block's rows times one panel."""
         e, step, cut = self.e, self.step, self.cut
-        size = self.dtype.itemsize
-        ahead = step.panel > 0 and step.k * step.n * size >= FAR_BYTES
+        b_step = cut.panel if step.panel else step.b_strides[1]
         if step.panel:
-            row = e.value_of(f"add i64 {self._times(p, step.k)}, {k}")
-            b_at = element(e, self.dtype, b, self._times(row, cut.panel))
-            b_step = cut.panel
+            row = e.plus(e.times(p, step.k), run.k)
+            b_at = self._moved(run.b, (row, cut.panel))
         else:
-            b_step = step.b_strides[1]
-            offsets = self._times(k, b_step), self._times(p, cut.panel)
-            b_at = element(e, self.dtype, b, *offsets)
-        c_at = element(e, self.dtype, c, self._times(p, cut.panel))
+            b_at = self._moved(run.b, (run.k, b_step), (p, cut.panel))
+        c_at = self._moved(run.c, (p, cut.panel))
 
+        far = step.panel > 0 and step.k * step.n * self.size >= FAR_BYTES
         tiles = -(-min(cut.block, step.m) // cut.rows)
-        share = -(-cut.panel * size // tiles)  # of the next panel's rows, brought in by each tile
-        following = element(e, self.dtype, b_at, str(step.k * cut.panel)) if ahead else "null"
+        share = -(-cut.panel * self.size // tiles)  # of the next panel's rows, brought in by each tile
+        following = element(e, self.dtype, b_at, str(step.k * cut.panel)) if far else "null"
 
         def tile(rows: int, i: str) -> None:
             fetch = following
-            if ahead:
-                number = e.value_of(f"sub i64 {i}, {first}")
-                number = e.value_of(f"udiv i64 {number}, {cut.rows}")
-                offset = e.value_of(f"mul i64 {number}, {depth}")
-                offset = e.value_of(f"mul i64 {offset}, {share}")
+            if far:
+                number, _ = e.split(i, cut.rows)
+                offset = e.times(e.times(number, run.depth), share)
                 fetch = e.value_of(f"getelementptr i8, ptr {following}, i64 {offset}")
             function = tile_function(
                 self.target,
@@ -166,32 +158,32 @@ class _Gemm:
                 vectors,
                 adjacent=self.adjacent,
                 masked=lanes > 0,
-                ahead=ahead,
+                panel=cut.panel if far else 0,
+                a_step=self.a_step if cut.copied else 0,
             )
             self.tiles[function.name] = function
-            left = element(e, self.dtype, a, self._times(i, step.a_strides[1]))
-            out = element(e, self.dtype, c_at, self._times(i, step.n))
+            a_row = 1 if self.adjacent else self.a_step if cut.copied else step.a_strides[1]
+            left, out = self._moved(run.rows, (i, a_row)), self._moved(c_at, (i, step.n))
             e.lines.append(
                 f"  call void @{function.name}(ptr {left}, i64 {self.a_step}, ptr {b_at}, "
-                f"i64 {b_step}, ptr {out}, i64 {step.n}, i64 {depth}, i1 {add}, i32 {lanes}, "
+                f"i64 {b_step}, ptr {out}, i64 {step.n}, i64 {run.depth}, i1 {run.add}, i32 {lanes}, "
                 f"ptr {fetch}, i64 {share})"
             )
 
         whole, rest = self._row_tiles(cut.block)
         final_whole, final_rest = self._row_tiles(step.m - (cut.blocks(step) - 1) * cut.block)
         alike = whole == final_whole
-        stop = self._plus(first, whole)
-        is_final = f"icmp eq i64 {last}, {step.m}"
+        stop = str(whole)
+        is_final = f"icmp eq i64 {run.last}, {step.m}"
         if not alike:
-            final_stop = self._plus(first, final_whole)
-            stop = e.value_of(f"select i1 {e.value_of(is_final)}, i64 {final_stop}, i64 {stop}")
-        with loop(e, first, stop, cut.rows) as i:
+            stop = e.value_of(f"select i1 {e.value_of(is_final)}, i64 {final_whole}, i64 {whole}")
+        with loop(e, "0", stop, cut.rows) as i:
             tile(cut.rows, i)
         if alike and rest == final_rest:
             if rest:
                 tile(rest, stop)
             return
-        for count, test in ((rest, f"icmp ne i64 {last}, {step.m}"), (final_rest, is_final)):
+        for count, test in ((rest, f"icmp ne i64 {run.last}, {step.m}"), (final_rest, is_final)):
             if count:
                 with self._only_if(test, False):
                     tile(count, stop)

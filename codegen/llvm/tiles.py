@@ -27,6 +27,8 @@ from ..target import Target
 from .instructions import SCALAR_TYPES, intrinsic, type_text
 from .text import Operand, TextEmitter
 
+ROWS_AHEAD = 8  # of a panel of B: what the nearest cache is asked for before it is used
+
 Tile = list[list[str]]  # per row, per vector: the name of a value
 
 
@@ -37,6 +39,15 @@ class Sum(NamedTuple):
     trips: str
     a: str
     b: str
+
+
+class Fetch(NamedTuple):
+    """Memory to ask for while a sum runs: from `pointer` on, `step` bytes further with each trip of the
+    innermost loop, into the cache of that `level`."""
+
+    pointer: str
+    step: str
+    level: int
 
 
 class Function(NamedTuple):
@@ -80,14 +91,14 @@ def sum_tile(
     fused: bool,
     mask: str = "",
     start: Tile | None = None,
-    ahead: Sequence[tuple[str, str]] = (),
+    ahead: Sequence[Fetch] = (),
 ) -> Tile:
     """Emit a tile's sum; returns its values. `e.width` is the lanes of one vector.
 
     rows:   a pointer to each row's first element of A
     b:      a pointer to the first row of B; `mask` says which lanes of its last vector exist
     start:  the values to add to; zeros if there are none
-    ahead:  what is wanted next, as (pointer, bytes per trip of the innermost loop): fetched meanwhile
+    ahead:  what is wanted next, and fetched meanwhile
     """
     lanes = e.width
     ty = type_text(dtype, lanes)
@@ -137,14 +148,19 @@ def sum_tile(
     return walk(0, "0", "0", tile)
 
 
-def _fetch(e: TextEmitter, ahead: Sequence[tuple[str, str]], i: str) -> None:
-    """Ask for the lines that trip `i` is to bring into the second-level cache."""
-    for pointer, step in ahead:
-        at = e.value_of(
-            f"getelementptr i8, ptr {pointer}, i64 {e.value_of(f'mul i64 {i}, {step}')}"
-        )
-        e.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        e.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
+def _fetch(e: TextEmitter, ahead: Sequence[Fetch], i: str) -> None:
+    """Ask for the lines that trip `i` is to bring nearer."""
+    for pointer, step, level in ahead:
+        offset = e.value_of(f"mul i64 {i}, {step}")
+        prefetch(e, e.value_of(f"getelementptr i8, ptr {pointer}, i64 {offset}"), level)
+
+
+def prefetch(e: TextEmitter, pointer: str, level: int, *, write: bool = False) -> None:
+    """Ask for one line of memory, to be in the cache of that level (1 is the nearest)."""
+    e.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    e.lines.append(
+        f"  call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, i32 {4 - level}, i32 1)"
+    )
 
 
 def _products(
@@ -219,7 +235,8 @@ def tile_function(
     *,
     adjacent: bool = False,
     masked: bool = False,
-    ahead: bool = False,
+    panel: int = 0,
+    a_step: int = 0,
 ) -> Function:
     """A micro-kernel for matrices, as an LLVM function:
 
@@ -229,22 +246,35 @@ def tile_function(
     C[i, j] (+)= sum over k < depth of A(i, k) * B(k, j); `add` says whether to add. Steps are in
     elements: those of B and C lead from row to row. Rows of A are `a_step` apart and a row's
     elements side by side, or, if `adjacent`, a column's elements are side by side and columns
-    `a_step` apart. If `masked`, only `last` lanes of the last vector exist, in B and in C. If
-    `ahead`, `next_step` bytes from `next` on are fetched at each k.
+    `a_step` apart. If `masked`, only `last` lanes of the last vector exist, in B and in C. If B lies
+    in panels of `panel` columns (0: it does not) that are farther than the nearest cache, its rows are fetched some
+    trips ahead, C at the start, and `next_step` bytes from `next` on at each k. An `a_step` known
+    here, a constant for all calls, needs no arithmetic on addresses.
     """
     lanes = target.lanes(dtype.itemsize)
-    kind = ("t" if adjacent else "") + ("m" if masked else "") + ("f" if ahead else "")
+    kind = ("t" if adjacent else "") + ("m" if masked else "") + (f"p{panel}" if panel else "")
+    kind += f"s{a_step}" if a_step else ""
     element_name = f"{dtype.kind}{dtype.itemsize * 8}"
     name = f"tile_{element_name}_{rows}x{vectors}{'_' + kind if kind else ''}"
     e = TextEmitter(target, [], lanes)
     mask = lane_mask(e, "%last") if masked else ""
-    step = "1" if adjacent else "%a_step"
+    across = str(a_step) if a_step else "%a_step"
+    step = "1" if adjacent else across
     a_rows = _rows(e, dtype, "%a", step, rows)
-    loop = Sum("%depth", "%a_step" if adjacent else "1", "%b_step")
+    loop = Sum("%depth", across if adjacent else "1", str(panel) if panel else "%b_step")
     fused = has_fma(target)
-    next_ = [("%next", "%next_step")] if ahead else []
-    tile = sum_tile(e, dtype, a_rows, "%b", vectors, [loop], fused=fused, mask=mask, ahead=next_)
     c_rows = _rows(e, dtype, "%c", "%c_step", rows)
+    ahead: list[Fetch] = []
+    if panel:
+        vector = range(0, vectors * lanes, lanes)
+        for row in c_rows:
+            for v in vector:
+                prefetch(e, element(e, dtype, row, str(v)), 1, write=True)
+        ahead.append(Fetch("%next", "%next_step", 2))
+        for v in vector:
+            soon = element(e, dtype, "%b", str(ROWS_AHEAD * panel + v))
+            ahead.append(Fetch(soon, str(panel * dtype.itemsize), 1))
+    tile = sum_tile(e, dtype, a_rows, "%b", vectors, [loop], fused=fused, mask=mask, ahead=ahead)
     e.lines.append("  br i1 %add, label %more, label %new")
     for label, add in (("more", True), ("new", False)):
         e.start_block(label)
