@@ -106,7 +106,11 @@ def _matmul(
         a = _packed_rows(low, left)
     _, vectors = tile_for(low.context.target, array.dtype, batch, m, n, k)
     panel = vectors * low.context.target.lanes(size)
-    if b is None or b.outer != 1 or not (m <= FEW_ROWS or _near(k, abs(b.inner) * size, panel * size)):
+    if (
+        b is None
+        or b.outer != 1
+        or not (m <= FEW_ROWS or _near(k, abs(b.inner) * size, panel * size))
+    ):
         b = _packed_panels(low, right, panel)
     else:
         panel = 0

@@ -19,8 +19,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..ir.record import field, record
+from ..ir.types import BOOL
 from .fusion import vector_mode
-from .index import Index, Var, linear, of_var
+from .index import Index, Var, linear, of_var, variables
 from .kernel import Access, Kernel, Nest, Stage
 from .scalar import Expr
 from .survey import Survey, invariants, loads, survey
@@ -294,9 +295,13 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
             access: Access = expr.attr
             sizes.append(access.array.dtype.itemsize)
             flat = linear(access.index, access.array.strides).substitute(plan.outer.env)
-            if expr.args or access.array in kernel.local or not flat.is_affine_in(last):
+            if access.array in kernel.local or not flat.is_affine_in(last):
                 continue
-            along = [v for v in others if flat.coeff(v) == 1 and flat.is_affine_in(v)]
+            along = [
+                v
+                for v in others
+                if flat.coeff(v) == 1 and flat.is_affine_in(v) and _guarded_apart(expr, v, plan)
+            ]
             if abs(flat.coeff(last)) > 1 and along:
                 found.setdefault(along[-1], []).append(expr)
     side = min(target.lanes(max(sizes)), 16)
@@ -312,6 +317,20 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
     plan.cross_tile = plan.tile = SQUARES
     while plan.tile > 32 and plan.range < 16:
         plan.cross_tile = plan.tile = plan.tile // 2
+
+
+def _guarded_apart(load: Expr, var: Var, plan: Schedule) -> bool:
+    """Whether the guard of a load, if there is one, is the same all along a loop, and easily known."""
+    if load.args and load.dtype == BOOL:  # kept as bytes in squares, masked as bits
+        return False
+    seen = list(load.args)
+    for node in seen:
+        if node.op in ("load", "loop", "var"):
+            return False
+        if node.op == "index" and var in variables(node.attr.substitute(plan.outer.env)):
+            return False
+        seen += node.args
+    return True
 
 
 def _share(kernel: Kernel, plan: Schedule) -> None:

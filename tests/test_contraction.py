@@ -111,6 +111,19 @@ def test_large_products(m, k, n):
     check(lambda a, b: a.T @ b.T, np.ascontiguousarray(a.T), np.ascontiguousarray(b.T))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
+@pytest.mark.parametrize(("m", "k", "n"), [(200, 1100, 400), (130, 513, 385)])
+def test_blocks_that_are_copied(m, k, n, dtype):
+    """Several runs along k, blocks and tiles with rests, rows of A and of B in either order."""
+    a, b = numbers((m, k), dtype), numbers((k, n), dtype)
+    check(np.matmul, a, b)
+    check(lambda a, b: a.T @ b, np.ascontiguousarray(a.T), b)
+    check(lambda a, b: a @ b.T, a[::-1], np.ascontiguousarray(b.T))
+    text = jt.jit(np.matmul).lower(a, b).llvm()
+    # what the caches hold is counted in bytes
+    assert "%rows = alloca" in text or dtype == "u1", "the block of A is not copied"
+
+
 def softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)

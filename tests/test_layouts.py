@@ -37,6 +37,16 @@ def test_squares(dtype):
             check(lambda x, y: x.T * y - y[::-1], x, y)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_squares_over_an_edge(dtype):
+    """Vectors that lie beyond the edge of what is padded are not read."""
+    for shape in ((64, 64), (100, 37), (17, 33)):
+        x = numbers(shape, dtype)
+        for around in (((0, 20), (0, 0)), ((0, 0), (3, 9)), ((1, 2), (17, 0))):
+            check(lambda x, around=around: np.pad(x, around).T, x)
+            check(lambda x, around=around: np.pad(x[::-1], around).T, x)
+
+
 @given(
     perm=st.permutations(range(4)),
     shape=st.tuples(*[st.sampled_from([1, 3, 8, 17, 20])] * 4),

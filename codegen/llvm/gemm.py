@@ -29,7 +29,7 @@ def gemm(step: Matmul, cut: Blocking, target: Target) -> tuple[str, list[Functio
 
 
 class _Run(NamedTuple):
-    """A unit's rows `first` to `last` and one run along k: where its part of A begins, B, C's first row."""
+    """A unit's rows, `first` to `last`, and one run along k: where its parts of A and C begin; B."""
 
     rows: str
     b: str
@@ -142,7 +142,9 @@ class _Gemm:
 
         far = step.panel > 0 and step.k * step.n * self.size >= FAR_BYTES
         tiles = -(-min(cut.block, step.m) // cut.rows)
-        share = -(-cut.panel * self.size // tiles)  # of the next panel's rows, brought in by each tile
+        share = -(
+            -cut.panel * self.size // tiles
+        )  # of the next panel's rows, brought in by each tile
         following = element(e, self.dtype, b_at, str(step.k * cut.panel)) if far else "null"
 
         def tile(rows: int, i: str) -> None:

@@ -247,9 +247,9 @@ def tile_function(
     elements: those of B and C lead from row to row. Rows of A are `a_step` apart and a row's
     elements side by side, or, if `adjacent`, a column's elements are side by side and columns
     `a_step` apart. If `masked`, only `last` lanes of the last vector exist, in B and in C. If B lies
-    in panels of `panel` columns (0: it does not) that are farther than the nearest cache, its rows are fetched some
-    trips ahead, C at the start, and `next_step` bytes from `next` on at each k. An `a_step` known
-    here, a constant for all calls, needs no arithmetic on addresses.
+    in panels of `panel` columns (0: it does not) that are farther than the nearest cache, its rows
+    are fetched some trips ahead, C at the start, and `next_step` bytes from `next` on at each k. An
+    `a_step` known here, a constant for all calls, needs no arithmetic on addresses.
     """
     lanes = target.lanes(dtype.itemsize)
     kind = ("t" if adjacent else "") + ("m" if masked else "") + (f"p{panel}" if panel else "")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...ir.types import BOOL
 from ..index import Index, Var
 from ..kernel import Access
-from ..scalar import DType
+from ..scalar import DType, Expr
 from .instructions import SCALAR_TYPES
 from .loops import Values
 
@@ -53,14 +53,15 @@ class SquareEmitter:
 
     def _square(self, first: str) -> None:
         e = self.e
-        places: dict[tuple[object, Index], str] = {}
+        places: dict[tuple[object, Index, Expr | None], str] = {}
         for expr in e.plan.turned:
             access: Access = expr.attr
             base, flat = e.place(access.array, access.index)
             flat = flat.substitute(e.env)
-            key = (access.array, flat)
+            guard = expr.args[0] if expr.args else None
+            key = (access.array, flat, guard)
             if key not in places:
-                places[key] = self._turn(access.array.dtype, base, flat)
+                places[key] = self._turn(access.array.dtype, base, flat, guard)
             e.turned[expr] = places[key]
         e.lane = self.last
 
@@ -73,8 +74,11 @@ class SquareEmitter:
         e._loop("0", str(self.side), 1, [], at_row)
         e.lane = None
 
-    def _turn(self, dtype: DType, base: str, flat: Index) -> str:
-        """Turn over the square at this place; returns where its rows are put."""
+    def _turn(self, dtype: DType, base: str, flat: Index, guard: Expr | None) -> str:
+        """Turn over the square at this place; returns where its rows are put.
+
+        A `guard` says which of the vectors that are loaded exist.
+        """
         e, side = self.e, self.side
         element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
         start = e.index_text(flat)
@@ -83,12 +87,26 @@ class SquareEmitter:
         for k in range(side):
             offset = e.value_of(f"add i64 {start}, {k * stride}") if k else start
             at = e.value_of(f"getelementptr {element}, ptr {base}, i64 {offset}")
-            rows.append(e.fresh(f"load <{side} x {element}>, ptr {at}, align {dtype.itemsize}"))
+            ty, align = f"<{side} x {element}>", dtype.itemsize
+            if guard is None:
+                rows.append(e.fresh(f"load {ty}, ptr {at}, align {align}"))
+            else:
+                rows.append(e.load(dtype, at, side, mask=self._guarded(guard, k)))
         tile = e.stack(side * side * dtype.itemsize)
         for k, row in enumerate(turned(e, rows, element)):
             at = e.value_of(f"getelementptr {element}, ptr {tile}, i64 {k * side}")
             e.lines.append(f"  store <{side} x {element}> {row}, ptr {at}, align {dtype.itemsize}")
         return tile
+
+    def _guarded(self, guard: Expr, k: int) -> str:
+        """Whether vector k of the square exists, as a mask."""
+        e = self.e
+        first = e.at[self.last]
+        with e.scope():
+            e.at[self.last] = e.value_of(f"add i64 {first}, {k}")
+            mask = e.spread(e.operand(guard), BOOL)
+        e.at[self.last] = first
+        return mask
 
 
 def turned(e: KernelEmitter, rows: list[str], element: str) -> list[str]:
