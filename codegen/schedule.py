@@ -46,6 +46,8 @@ class Loops:
 
 @record(frozen=False)
 class Schedule:
+    """How the loops of a kernel run: `mode` says which of them is vectorised, `width` lanes wide."""
+
     mode: str
     width: int
     outer: Loops

@@ -27,6 +27,11 @@ _PLAIN = attrgetter(*[name for name in fields(Stage) if name not in _SPECIAL])
 
 
 class Signature(NamedTuple):
+    """Kernels with equal keys are the same code; what differs is the memory, `arrays` in one order.
+
+    `origins` are the elements that the pointers to arrays point at.
+    """
+
     key: Hashable
     arrays: list[Array]
     origins: dict[Array, int]

@@ -36,6 +36,8 @@ class UnsafeCacheWarning(UserWarning):
 
 
 class Entry(NamedTuple):
+    """A file of the cache."""
+
     used: float  # when it was last read or written
     nbytes: int
     path: str

@@ -115,6 +115,8 @@ def _distinct(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class _Linker:
+    """Gives sections places, and settles what can be settled before the image has an address."""
+
     def __init__(self, obj: _Object) -> None:
         self.obj = obj
         self.place = np.full(len(obj.sections), -1, np.int64)  # of each section in the image
@@ -182,6 +184,7 @@ class _Linker:
         return self._finish(code, data, start, stubs, start + slots)
 
     def _finish(self, code: _Region, data: _Region, start: int, stubs: int, slots: int) -> Image:
+        """The image, where sections have their places; `start` is that of the data region."""
         obj = self.obj
         content = np.zeros(start + data.size, np.uint8)
         for base, region in ((0, code), (start, data)):
@@ -189,17 +192,56 @@ class _Linker:
                 at = base + offset
                 content[at : at + len(part)] = np.frombuffer(part, np.uint8)
         section = np.minimum(obj.symbols["section"], len(obj.sections) - 1)
-        address = self.place[section] + obj.symbols["value"].astype(np.int64)
-        defined = (obj.symbols["section"] != _UNDEFINED) & (self.place[section] >= 0)
-        slot_of = np.full(len(address), -1, np.int64)
-        slot_of[self.slotted] = slots + 8 * np.arange(len(self.slotted))
-        stub_of = np.full(len(address), -1, np.int64)
-        stub_of[self.jumped] = stubs + _JUMP_SIZE * np.arange(len(self.jumped))
+        self.address = self.place[section] + obj.symbols["value"].astype(np.int64)
+        self.defined = (obj.symbols["section"] != _UNDEFINED) & (self.place[section] >= 0)
+        self.slot_of = np.full(len(self.address), -1, np.int64)
+        self.slot_of[self.slotted] = slots + 8 * np.arange(len(self.slotted))
+        self.stub_of = np.full(len(self.address), -1, np.int64)
+        self.stub_of[self.jumped] = stubs + _JUMP_SIZE * np.arange(len(self.jumped))
+        self._write_stubs(content)
+        self._write_distances(content)
+        own, outer = self._pointers()
+        whole = content.tobytes()
+        return Image(
+            code=whole[: code.size],
+            data=whole[start : start + data.filled],
+            code_size=start,
+            data_size=data.size,
+            exports={
+                obj.symbol_names[i]: int(self.address[i])
+                for i in np.flatnonzero(self.defined & (obj.symbols["info"] >> 4 != 0))
+            },
+            imports=tuple(obj.symbol_names[i] for i in self.imported),
+            own=tuple(own),
+            outer=tuple(outer),
+        )
+
+    def _write_stubs(self, content: np.ndarray[Any, Any]) -> None:
+        """One jump through its slot for each imported function that is called directly."""
         for symbol in self.jumped:
-            at = int(stub_of[symbol])
-            jump = _JUMP + struct.pack("<i", int(slot_of[symbol]) - at - len(_JUMP) - 4)
+            at = int(self.stub_of[symbol])
+            jump = _JUMP + struct.pack("<i", int(self.slot_of[symbol]) - at - len(_JUMP) - 4)
             content[at : at + len(jump)] = np.frombuffer(jump, np.uint8)
 
+    def _write_distances(self, content: np.ndarray[Any, Any]) -> None:
+        """Relocations that are relative to where they stand: settled here once and for all."""
+        for target, table in self.relocations:
+            where = self.place[target] + table["where"].astype(np.int64)
+            symbol, kind = table["symbol"], table["type"]
+            defined = self.defined[symbol]
+            if (~defined & np.isin(kind, (_PC32, _PC64))).any():
+                raise Unlinkable("a reference to a section that was left out")
+            aim = np.where(
+                np.isin(kind, _GOTPCREL),
+                self.slot_of[symbol],
+                np.where((kind == _PLT32) & ~defined, self.stub_of[symbol], self.address[symbol]),
+            )
+            value = aim + table["addend"] - where
+            _patch(content, where, value, (kind != _ABS64) & (kind != _PC64), 4)
+            _patch(content, where, value, kind == _PC64, 8)
+
+    def _pointers(self) -> tuple[list[tuple[int, int]], list[tuple[int, int, int]]]:
+        """Words that hold addresses, which the loader fills in: `own` and `outer` of the image."""
         number = {int(symbol): k for k, symbol in enumerate(self.imported)}
         own: list[tuple[int, int]] = []
         outer: list[tuple[int, int, int]] = []
@@ -207,47 +249,22 @@ class _Linker:
         def point(where: int, symbol: int, addend: int) -> None:
             if symbol in number:
                 outer.append((where, number[symbol], addend))
-            elif defined[symbol]:
-                own.append((where, int(address[symbol]) + addend))
+            elif self.defined[symbol]:
+                own.append((where, int(self.address[symbol]) + addend))
             else:
-                raise Unlinkable(f"a pointer to {obj.symbol_names[symbol]}, which was left out")
+                raise Unlinkable(
+                    f"a pointer to {self.obj.symbol_names[symbol]}, which was left out"
+                )
 
         for symbol in self.slotted:
-            point(int(slot_of[symbol]), int(symbol), 0)
+            point(int(self.slot_of[symbol]), int(symbol), 0)
         for target, table in self.relocations:
             where = self.place[target] + table["where"].astype(np.int64)
-            symbol = table["symbol"]
             for k in np.flatnonzero(table["type"] == _ABS64):
-                point(int(where[k]), int(symbol[k]), int(table["addend"][k]))
-            kind = table["type"]
-            aim = np.where(
-                np.isin(kind, _GOTPCREL),
-                slot_of[symbol],
-                np.where((kind == _PLT32) & ~defined[symbol], stub_of[symbol], address[symbol]),
-            )
-            relative = kind != _ABS64
-            if (~defined[symbol] & np.isin(kind, (_PC32, _PC64))).any():
-                raise Unlinkable("a reference to a section that was left out")
-            value = aim + table["addend"] - where
-            _patch(content, where, value, relative & (kind != _PC64), 4)
-            _patch(content, where, value, kind == _PC64, 8)
+                point(int(where[k]), int(table["symbol"][k]), int(table["addend"][k]))
         if any(where % 8 for where, *_ in (*own, *outer)):
             raise Unlinkable("a pointer that is not aligned")
-        exports = {
-            obj.symbol_names[i]: int(address[i])
-            for i in np.flatnonzero(defined & (obj.symbols["info"] >> 4 != 0))
-        }
-        whole = content.tobytes()
-        return Image(
-            code=whole[: code.size],
-            data=whole[start : start + data.filled],
-            code_size=start,
-            data_size=data.size,
-            exports=exports,
-            imports=tuple(obj.symbol_names[i] for i in self.imported),
-            own=tuple(own),
-            outer=tuple(outer),
-        )
+        return own, outer
 
 
 def _patch(content: Any, where: Any, value: Any, chosen: Any, width: int) -> None:

@@ -48,6 +48,8 @@ class _Handler(ctypes.Structure):
 
 @record
 class RecyclerStats:
+    """What a recycler holds and has done."""
+
     kept: int  # bytes that wait for an array
     reused: int  # arrays made from kept blocks
     mapped: int  # blocks asked of the system

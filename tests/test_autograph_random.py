@@ -166,14 +166,14 @@ def bounded(x):
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int) -> None:
     f, text = written(seed)
+    backend = "native" if seed % 10 == 0 else "interpreter"
+    compiled = jt.jit(f, autograph=True, backend=backend)
     try:
         with np.errstate(all="ignore"):
             for a, x in ((3, 0.5), (8, -1.5), (1, 3.0)):
                 v = np.array([0.1, -0.7, 2.0, 0.3])
                 mine, its = v.copy(), v.copy()
                 want = f(a, x, mine)
-                backend = "native" if seed % 10 == 0 else "interpreter"
-                compiled = jt.jit(f, autograph=True, backend=backend)
                 got = compiled(a, x, its)
                 agree(got, want, rtol=1e-9)
                 agree(its, mine, rtol=1e-9)

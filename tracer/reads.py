@@ -119,6 +119,8 @@ def is_user_module(name: Any) -> bool:
 
 
 class _Finder:
+    """A walk over functions, and what they call, that collects what their code reads."""
+
     def __init__(self) -> None:
         self.reads = Reads()
         self._seen: set[tuple[Any, ...]] = set()

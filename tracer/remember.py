@@ -84,6 +84,8 @@ class Recalled:
 
 @record
 class _Record:
+    """What is stored for a key: the trace, and how its source files were called then."""
+
     recalled: Recalled
     files: tuple[str, ...]
 

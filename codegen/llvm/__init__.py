@@ -1,7 +1,16 @@
-"""LLVM IR as text.
+"""LLVM IR as text, for CPUs.
 
-`instructions` spells each scalar primitive as LLVM instructions, for one value or for a vector of
-them; `text` names values and numbers equal ones; `scalars` walks expressions and emits them; the kernel
-emitter puts loops and memory around.
+    entry           the one function that calls the kernels;  calls: many calls as a table
+      control       the program's branches and loops;  tapes;  units: row blocks
+    kernels         a kernel as a function;  nests: its loops around stages;  loops
+      reductions    accumulators;  streams, row_groups, transposes: other orders of the same loops
+    scalars         expressions;  lanes: loops per lane;  accesses: loads and stores;  indices;  checks
+      instructions  each scalar primitive;  text: names, numbering of equal lines;  whole
+      functions     what is called instead of being written out
+    scalar_code     loops over few numbers;  counted: those whose trips are known
+    tiles           micro-kernels;  gemm, convolution, long_convolution: the loops around them
+    attention       and attention_grad
+    sorting         rows of keys;  quicksort, sorting_network, radix, selection: its ways;  row_parts
+
 Nothing here imports llvmlite: the text is all there is, and the runtime compiles it.
 """

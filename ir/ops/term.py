@@ -15,6 +15,8 @@ from ..opdef import OPS
 
 
 class Term:
+    """A value of the graph that `b` builds, with operators that append elementwise ops."""
+
     __slots__ = ("b", "value")
 
     def __init__(self, b: Builder, value: Value) -> None:
