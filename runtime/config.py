@@ -28,6 +28,8 @@ class Config:
     memory_cache_size  bytes of compiled functions in memory at most          JITNEY_MEMORY_CACHE_MB
     threads            threads of large kernels, the caller included          JITNEY_NUM_THREADS
     native_calls       functions jitted from now on are called natively       JITNEY_NATIVE_CALLS
+    cuda               "on": GPUs are used; "emulate": one is emulated on
+                       the CPU, for tests; "off": there are none              JITNEY_CUDA
     """
 
     __slots__ = ("_set",)
@@ -75,6 +77,13 @@ class Config:
         if chosen is None:
             return os.environ.get("JITNEY_NATIVE_CALLS", "").strip().lower() not in _OFF
         return bool(chosen)
+
+    @property
+    def cuda(self) -> str:
+        chosen = self._set.get("cuda")
+        if chosen is None:
+            return _cuda("JITNEY_CUDA", os.environ.get("JITNEY_CUDA", "").strip().lower() or "on")
+        return str(chosen)
 
     def __setattr__(self, name: str, value: Any) -> None:
         check = _CHECKS.get(name)
@@ -130,6 +139,12 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
+def _cuda(name: str, value: Any) -> str:
+    if value not in ("on", "emulate", "off"):
+        raise ValueError(f"{name} is 'on', 'emulate' or 'off', not {value!r}")
+    return str(value)
+
+
 def _path(name: str, value: Any) -> str:
     return os.path.abspath(os.path.expanduser(os.fspath(value)))
 
@@ -148,6 +163,7 @@ _CHECKS: dict[str, Any] = {
     "cache_size": _size,
     "memory_cache_size": _size,
     "native_calls": _flag,
+    "cuda": _cuda,
     "threads": None.__class__,  # the pool checks it
 }
 

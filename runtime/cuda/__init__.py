@@ -2,7 +2,11 @@
 
     assemble      LLVM text -> PTX, refused in time if LLVM or a device could not take it
     ptxas         NVIDIA's assembler where it is installed, and what it says of kernels
-    emulator/     the same LLVM text run on this CPU, thread by thread
+    library       libcuda's functions;  driver: devices, and what one does with a device
+    memory        buffers that free themselves in stream order;  transfers: arrays in and out
+    execute       a DeviceProgram on a stream;  launcher: its launches as one native call
+    emulator/     the LLVM text of kernels run on this CPU, thread by thread
+    emulated_driver   functions for `library` without a GPU
 
 Needs llvmlite and nothing of NVIDIA's but the driver, and that only to run on a GPU.
 """

@@ -1,0 +1,256 @@
+"""All launches of a program in one native call: an emitted interpreter of tables.
+
+    table = Table(...)                              # of launches, copies and fills, as words
+    run = launcher(library)
+    code = run(table.address, bases, stream)        # the driver's error code, 0 for none
+
+A launch from Python costs several times what the driver needs for it. So what a program asks of the
+driver is a table, made once; a call goes through it in machine code, putting addresses into arguments:
+`bases` is an array of addresses (inputs, outputs, scratch, slots of loops), and a place in a table is
+the number of a base and an offset. The code is the same for all programs; what it calls is given to it,
+so the emulated driver gets the same calls.
+
+Where machine code cannot be made or called, `python_launcher` does the same with ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..function_ir import NULL, Function, Value, module_ir
+from ..support import load_support
+from .library import Library
+
+END, LAUNCH, COPY, FILL = range(4)
+# Words of a launch: its head, then a triple for each address among the arguments, then the arguments.
+_HEAD = 8
+_MAX_ARGUMENTS = 4096  # bytes that a kernel may have
+DRIVER_FUNCTIONS = (
+    "cuLaunchKernel",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemsetD8Async",
+    "cuMemsetD16Async",
+    "cuMemsetD32Async",
+)
+
+Place = tuple[int, int]  # number of a base, offset in bytes
+
+
+class Table:
+    """Commands for the driver, in order."""
+
+    def __init__(self) -> None:
+        self._words: list[int] = []
+        self.commands = 0
+
+    def launch(
+        self,
+        function: int,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared_bytes: int,
+        arguments: Sequence[Place | bytes],
+    ) -> None:
+        """A kernel; an argument is a place, or the bytes of a value."""
+        packed, patches = pack_arguments(arguments)
+        if len(packed) > _MAX_ARGUMENTS:
+            raise ValueError(
+                f"{len(packed)} bytes of arguments; a kernel can have {_MAX_ARGUMENTS}"
+            )
+        words = list(
+            struct.unpack(f"<{-(-len(packed) // 8)}q", packed + b"\0" * (-len(packed) % 8))
+        )
+        gx, gy, gz = grid
+        bx, by, bz = block
+        size = _HEAD + 3 * len(patches) + len(words)
+        self._add(
+            LAUNCH, size, function, gx | gy << 32, gz | bx << 32, by | bz << 32,
+            shared_bytes | len(packed) << 32, len(patches),
+            *(word for patch in patches for word in patch), *words,
+        )  # fmt: skip
+
+    def copy(self, target: Place, source: Place, nbytes: int) -> None:
+        if nbytes:
+            self._add(COPY, 7, *target, *source, nbytes)
+
+    def fill(self, target: Place, count: int, width: int, value: int) -> None:
+        if count:
+            self._add(FILL, 7, *target, width, value, count)
+
+    def _add(self, *words: int) -> None:
+        self._words += words
+        self.commands += 1
+
+    def finish(self) -> np.ndarray[Any, Any]:
+        """The table as an array of words."""
+        return np.array([*self._words, END], np.int64)
+
+
+def pack_arguments(
+    arguments: Sequence[Place | bytes],
+) -> tuple[bytes, list[tuple[int, int, int]]]:
+    """Naturally aligned bytes, and (offset, base, addend) of each address among them."""
+    packed = b""
+    patches = []
+    for argument in arguments:
+        data = argument if isinstance(argument, bytes) else b"\0" * 8
+        packed += b"\0" * (-len(packed) % len(data))
+        if not isinstance(argument, bytes):
+            patches.append((len(packed), *argument))
+        packed += data
+    return packed, patches
+
+
+Launcher = Callable[[int, int, int], int]
+
+
+def launcher(library: Library) -> Launcher:
+    """`run(address of a table, address of the bases, stream)`, giving an error code."""
+    addresses = [library.address(name) for name in DRIVER_FUNCTIONS]
+    functions = (ctypes.c_int64 * len(addresses))(*addresses)
+    native = _native()
+
+    def run(table: int, bases: int, stream: int) -> int:
+        return native(table, bases, stream, ctypes.addressof(functions))
+
+    return run
+
+
+@lru_cache(maxsize=1)
+def _native() -> Callable[[int, int, int, int], int]:
+    library = load_support("cuda launcher", lambda: module_ir([interpreter()], ()), ["cuda_run"])
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 4)
+    function = kind(library.keep().address("cuda_run"))
+    return lambda *arguments: int(function(*arguments))
+
+
+def interpreter() -> Function:
+    """`i32 cuda_run(table, bases, stream, functions)`."""
+    f = Function("i32", "cuda_run", table="ptr", bases="ptr", stream="ptr", functions="ptr")
+    table, bases, stream, functions = f.args
+    room = f.alloca("i8", _MAX_ARGUMENTS + 64)
+    size_word, extra = f.alloca("i64"), f.alloca("i64", 5)
+    f.callees["llvm.memcpy.p0.p0.i64"] = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+    loop = f.block("loop", here="ptr")
+    launch, copy, fill, end = (f.block(name) for name in ("launch", "copy", "fill", "end"))
+    failed = f.block("failed", code="i32")
+    f.jump(loop, table)
+    (here,) = f.at(loop)
+    next_command = f.offset(here, f.load("i64", here, 8), "i64")
+    f.switch(f.load("i64", here), end, {LAUNCH: launch, COPY: copy, FILL: fill})
+    f.at(end)
+    f.ret(Value("i32", "0"))
+    (code,) = f.at(failed)
+    f.ret(code)
+
+    def half(word: int, high: bool) -> Value:
+        return f.load("i32", here, 8 * word + 4 * high)
+
+    def function(number: int) -> Value:
+        return f.load("ptr", functions, 8 * number)
+
+    def place(word: int) -> Value:
+        base = f.load("i64", bases, f.load("i64", here, 8 * word), "i64")
+        return f.add(base, f.load("i64", here, 8 * word + 8))
+
+    def go_on(code: Value) -> None:
+        good, bad = f.block("good"), f.block("bad")
+        f.branch(f.same(code, 0), good, bad)
+        f.at(bad)
+        f.jump(failed, code)
+        f.at(good)
+        f.jump(loop, next_command)
+
+    f.at(launch)
+    patches = f.load("i64", here, 56)
+    triples = f.offset(here, 8 * _HEAD)
+    source = f.offset(triples, f.op("i64", f"mul i64 {patches.text}, 3"), "i64")
+    nbytes = f.convert("zext", half(6, True), "i64")
+    operands = f"ptr {room.text}, ptr {source.text}, i64 {nbytes.text}, i1 false"
+    f._line(f"call void @llvm.memcpy.p0.p0.i64({operands})")
+    with f.each(patches) as k:
+        triple = f.offset(triples, f.op("i64", f"mul i64 {k.text}, 3"), "i64")
+        base = f.load("i64", bases, f.load("i64", triple, 8), "i64")
+        f.store(f.add(base, f.load("i64", triple, 16)), room, f.load("i64", triple))
+    f.store(nbytes, size_word)
+    packed = (Value("i64", "1"), room, Value("i64", "2"), size_word, Value("i64", "0"))
+    for n, value in enumerate(packed):
+        f.store(value, extra, 8 * n)
+    sizes = [
+        half(3, False),
+        half(3, True),
+        half(4, False),
+        half(4, True),
+        half(5, False),
+        half(5, True),
+    ]
+    kernel = f.load("ptr", here, 16)
+    go_on(
+        f.call("i32", function(0), kernel, *sizes, half(6, False), stream, NULL, extra)
+    )  # fmt: skip
+    f.at(copy)
+    go_on(f.call("i32", function(1), place(2), place(4), f.load("i64", here, 48), stream))
+    f.at(fill)
+    width, value, count = (f.load("i64", here, 8 * word) for word in (4, 5, 6))
+    target = place(2)
+    widths = {1: f.block("bytes"), 2: f.block("halves"), 4: f.block("words")}
+    f.switch(width, end, widths)
+    for number, (size, block) in enumerate(widths.items()):
+        f.at(block)
+        type = f"i{8 * size}"
+        pattern = f.convert("trunc", value, type)
+        if size < 4:  # as C passes it
+            pattern = f.convert("zext", pattern, "i32")
+        go_on(f.call("i32", function(2 + number), target, pattern, count, stream))
+    return f
+
+
+def python_launcher(library: Library) -> Launcher:
+    """The same by ctypes, command by command."""
+    launch, copy, *fills = (library.functions[name] for name in DRIVER_FUNCTIONS)
+
+    def run(table: int, bases: int, stream: int) -> int:
+        words = ctypes.cast(table, ctypes.POINTER(ctypes.c_int64))
+        places = ctypes.cast(bases, ctypes.POINTER(ctypes.c_int64))
+        here = 0
+        while words[here] != END:
+            kind, size = words[here], words[here + 1]
+            if kind == LAUNCH:
+                code = launch(*_launch_arguments(words, here, places, stream))
+            elif kind == COPY:
+                target, source = (places[words[here + k]] + words[here + k + 1] for k in (2, 4))
+                code = copy(target, source, words[here + 6], stream)
+            else:
+                width, value, count = words[here + 4 : here + 7]
+                target = places[words[here + 2]] + words[here + 3]
+                code = fills[width.bit_length() - 1](target, value, count, stream)
+            if code:
+                return int(code)
+            here += size
+        return 0
+
+    return run
+
+
+def _launch_arguments(words: Any, here: int, places: Any, stream: int) -> tuple[Any, ...]:
+    halves = [half for w in words[here + 3 : here + 7] for half in (w & 0xFFFFFFFF, w >> 32)]
+    gx, gy, gz, bx, by, bz, shared, nbytes = halves
+    first = here + _HEAD
+    patches = words[here + 7]
+    data = words[first + 3 * patches : here + words[here + 1]]
+    packed = bytearray(struct.pack(f"<{len(data)}q", *data))
+    for k in range(patches):
+        offset, base, addend = words[first + 3 * k : first + 3 * k + 3]
+        struct.pack_into("<q", packed, offset, places[base] + addend)
+    buffer = ctypes.create_string_buffer(bytes(packed), max(len(packed), 1))
+    size = ctypes.c_size_t(nbytes)
+    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
+    # The array of pointers keeps what it points to only while these names live: pass all of them.
+    extra._held = (buffer, size)  # type: ignore[attr-defined]
+    return words[here + 2], gx, gy, gz, bx, by, bz, shared, stream, None, extra
