@@ -19,9 +19,10 @@ from ..target import Target
 from ..tiled import Convolution
 from .gemm import loop, steps
 from .text import TextEmitter
-from .tiles import Sum, element, has_fma, lane_mask, store_tile, sum_tile
+from .tiles import ROWS_AHEAD, Sum, element, has_fma, lane_mask, store_tile, sum_tile
 from .whole import Whole, known
 
+FAR_BYTES = 1 << 14  # a panel of w of this size does not stay in the nearest cache
 Define = Callable[[str, str], str]  # a function's text without its name, a hint -> its name
 
 
@@ -379,8 +380,16 @@ class _Convolution:
         ]
         depth = str(cut.channels) if self.blocks == 1 else "%depth"
         loops.append(Sum(depth, "1", str(cut.panel)))
+        far = self.panel_size * self.size >= FAR_BYTES
         tile = sum_tile(
-            e, self.dtype, a_rows, "%b", vectors, merged(loops), fused=has_fma(self.target)
+            e,
+            self.dtype,
+            a_rows,
+            "%b",
+            vectors,
+            merged(loops),
+            fused=has_fma(self.target),
+            soon=ROWS_AHEAD * cut.panel if far else 0,
         )
         last = features % cut.lanes
         mask = lane_mask(e, str(last)) if last else ""

@@ -92,6 +92,7 @@ def sum_tile(
     mask: str = "",
     start: Tile | None = None,
     ahead: Sequence[Fetch] = (),
+    soon: int = 0,
 ) -> Tile:
     """Emit a tile's sum; returns its values. `e.width` is the lanes of one vector.
 
@@ -99,6 +100,7 @@ def sum_tile(
     b:      a pointer to the first row of B; `mask` says which lanes of its last vector exist
     start:  the values to add to; zeros if there are none
     ahead:  what is wanted next, and fetched meanwhile
+    soon:   how many elements before it is used a row of B is fetched into the nearest cache (0: never)
     """
     lanes = e.width
     ty = type_text(dtype, lanes)
@@ -107,7 +109,7 @@ def sum_tile(
 
     def walk(level: int, a_at: str, b_at: str, tile: Tile) -> Tile:
         if level == len(loops):
-            return _products(e, dtype, rows, a_at, b, b_at, vectors, mask, tile, fused)
+            return _products(e, dtype, rows, a_at, b, b_at, vectors, mask, tile, fused, soon)
         trips, a_step, b_step = loops[level]
         if trips == "1":
             return walk(level + 1, a_at, b_at, tile)
@@ -174,10 +176,14 @@ def _products(
     mask: str,
     tile: Tile,
     fused: bool,
+    soon: int,
 ) -> Tile:
     """One k: a row of B, times an element of each row of A."""
     lanes = e.width
     b_row = element(e, dtype, b, b_at)
+    if soon:
+        for v in range(vectors):
+            prefetch(e, element(e, dtype, b_row, str(soon + v * lanes)), 1)
     right = [
         e.load(
             dtype,
@@ -266,15 +272,22 @@ def tile_function(
     c_rows = _rows(e, dtype, "%c", "%c_step", rows)
     ahead: list[Fetch] = []
     if panel:
-        vector = range(0, vectors * lanes, lanes)
         for row in c_rows:
-            for v in vector:
-                prefetch(e, element(e, dtype, row, str(v)), 1, write=True)
+            for v in range(vectors):
+                prefetch(e, element(e, dtype, row, str(v * lanes)), 1, write=True)
         ahead.append(Fetch("%next", "%next_step", 2))
-        for v in vector:
-            soon = element(e, dtype, "%b", str(ROWS_AHEAD * panel + v))
-            ahead.append(Fetch(soon, str(panel * dtype.itemsize), 1))
-    tile = sum_tile(e, dtype, a_rows, "%b", vectors, [loop], fused=fused, mask=mask, ahead=ahead)
+    tile = sum_tile(
+        e,
+        dtype,
+        a_rows,
+        "%b",
+        vectors,
+        [loop],
+        fused=fused,
+        mask=mask,
+        ahead=ahead,
+        soon=ROWS_AHEAD * panel,
+    )
     e.lines.append("  br i1 %add, label %more, label %new")
     for label, add in (("more", True), ("new", False)):
         e.start_block(label)
