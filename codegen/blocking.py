@@ -20,7 +20,8 @@ from .steps import Matmul
 from .target import Target
 
 BLOCK_BYTES = 360 << 10  # of A in one block and one run of k
-SMALL_BYTES = 1 << 18  # of B that stays in the second-level cache, and then of C in one block
+NEAR_BYTES = 1 << 20  # of B that is soon there again for the next block
+RESULT_BYTES = 1 << 18  # of C in one block then
 LEAST_ROWS = 48  # but not fewer: each block has all of B pass by
 COPIED_BYTES = 1 << 15  # of it, from which it is worth copying
 COPIED_PANELS = 8  # that pass by, for the copy to pay
@@ -113,8 +114,8 @@ def _block(dtype: DType, batch: int, m: int, n: int, k: int) -> int:
         return m
     size = dtype.itemsize
     most = max(BLOCK_BYTES // min(k * size, RUN_BYTES), 8)
-    if k * n * size <= SMALL_BYTES:  # B stays near: then it is C that should be walked once
-        most = min(most, max(SMALL_BYTES // (n * size), LEAST_ROWS))
+    if k * n * size <= NEAR_BYTES:  # then it is C that should still be near for who reads it
+        most = min(most, max(RESULT_BYTES // (n * size), LEAST_ROWS))
     count = max(-(-m // most), int(min(2.0 * m * n * k / UNIT_FLOPS, MANY, m // UNIT_ROWS)), 1)
     if count > 1:  # an even number of even parts: threads come in pairs
         count += count % 2
