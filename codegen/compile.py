@@ -13,17 +13,6 @@ from collections.abc import Callable, Sequence
 from ..ir.graph import Graph
 from ..ir.record import record
 from ..ir.types import TensorType, Type, is_complex, real_dtype
-from . import (  # noqa: F401  (imported for the lowerings that they register)
-    lower_attention,
-    lower_contraction,
-    lower_control,
-    lower_convolution,
-    lower_loops,
-    lower_reductions,
-    lower_sorting,
-    lower_updates,
-    lower_windows,
-)
 from .context import Context
 from .giving import place, settle
 from .index import contiguous_strides

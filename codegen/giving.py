@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from ..ir.graph import Graph, Value
 from .kernel import Array
-from .lower_loops import keeps_memory
 from .module import Given
 
 
@@ -28,6 +27,10 @@ class Places(NamedTuple):
 def place(graph: Graph, inputs: Sequence[Array | None], given: Sequence[Given]) -> Places:
     """Find an output for each input that was given."""
     places = Places([None] * len(graph.outputs), {}, [])
+    if not given:
+        return places
+    from .lower_loops import keeps_memory
+
     returned, uses = set(graph.outputs), Counter(graph.outputs)
     for gift in given:
         param, array = graph.params[gift.input], inputs[gift.input]

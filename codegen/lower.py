@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from ..ir.graph import Graph, Op, Value
@@ -106,7 +107,7 @@ class Lowering:
                     self.check_indices(op, op.operands[0], op.operands[1:])
                 self._pointwise(op)
             else:
-                rule = self.context.rules.get(op.name) or LOWERINGS[op.name]
+                rule = self.context.rules.get(op.name) or rule_of(op.name)
                 rule(self, op)
 
     def finish(self) -> list[Array | None]:
@@ -353,7 +354,28 @@ def indices(dims: Sequence[Var]) -> tuple[Index, ...]:
 
 
 Rule = Callable[[Lowering, Op], None]
-LOWERINGS: dict[str, Rule] = {}  # ops that are not pointwise; see `lower_*`
+LOWERINGS: dict[str, Rule] = {}  # ops that are not pointwise; filled by the modules below
+MODULES = {
+    "lower_attention": ("attention", "attention_grad"),
+    "lower_contraction": ("dot",),
+    "lower_control": (
+        *("cond", "assert", "create_token", "pure_callback", "io_callback"),
+        *("tape_new", "tape_push", "tape_pop"),
+    ),
+    "lower_convolution": ("conv",),
+    "lower_loops": ("while", "scan"),
+    "lower_reductions": (
+        *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"),
+        *("cumsum", "cumprod", "cummax", "cummin"),
+    ),
+    "lower_sorting": ("sort", "argsort"),
+    "lower_updates": ("concat", "update_slice", "dynamic_update_slice", "scatter"),
+    "lower_windows": (
+        *("window_sum", "window_prod", "window_max", "window_min"),
+        *("window_argmax", "window_argmin", "window_pick", "window_put"),
+    ),
+}
+HOMES = {name: module for module, names in MODULES.items() for name in names}
 
 
 def lowering(*names: str) -> Callable[[Rule], Rule]:
@@ -364,6 +386,13 @@ def lowering(*names: str) -> Callable[[Rule], Rule]:
         return rule
 
     return register
+
+
+def rule_of(name: str) -> Rule:
+    """The lowering of an op, from a module that is imported when a program has such an op."""
+    if name not in LOWERINGS:
+        import_module(f".{HOMES[name]}", __package__)
+    return LOWERINGS[name]
 
 
 def memory_type(value: Value) -> TensorType | None:

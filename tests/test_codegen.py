@@ -108,3 +108,14 @@ def test_clipping_clamps_constant_indices(index):
     array = np.array([5, 6, 7], np.int16)
     (got,) = compiled(graph).run([array])
     np.testing.assert_array_equal(got, evaluate(graph, [array])[0])
+
+
+def test_lowerings_are_where_they_are_looked_for():
+    from importlib import import_module
+
+    from jitney.codegen import lower
+
+    for module, names in lower.MODULES.items():
+        rules = vars(import_module(f"jitney.codegen.{module}")).values()
+        assert all(lower.LOWERINGS[name] in rules for name in names)
+    assert set(lower.HOMES) == set(lower.LOWERINGS)

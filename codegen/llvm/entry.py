@@ -36,15 +36,10 @@ from ..steps import (
 )
 from ..target import Target
 from ..tiled import Attention, AttentionGrad, Convolution, LongConvolution
-from . import control, sorting, tapes, units
-from .attention import attention
-from .attention_grad import attention_grad
+from . import control, tapes, units
 from .calls import Call, Pointers, emit_calls
-from .convolution import convolution
 from .functions import FunctionTable
-from .gemm import gemm
 from .kernels import KernelEmitter
-from .long_convolution import long_convolution
 from .scalar_code import ScalarCodeEmitter
 
 CONTEXT_WORDS_AT_LEAST = 4
@@ -208,7 +203,7 @@ class EntryEmitter:
         self.line(f"ret i32 {site}")
         self.start(good)
 
-    # Steps.
+    # Steps. What emits those that few programs have is imported when one has them.
 
     def kernel(self, step: Kernel) -> None:
         done, pointers = self._kernel(step, None)
@@ -257,6 +252,7 @@ class EntryEmitter:
         return Done(name, plan, emitter.checks, emitter.polls)
 
     def matmul(self, step: Matmul) -> None:
+
         cut = blocking(step, self.target)
         name, pointers = self._matmul(step, cut)
         self.calls.append(Call(name, pointers, cut.units(step), cut.grain(step), False))
@@ -267,6 +263,8 @@ class EntryEmitter:
         key = cut, step.c.dtype, *(getattr(step, name) for name in fields(step) if name not in own)
         name = self.products.get(key)
         if name is None:
+            from .gemm import gemm
+
             text, tiles, declarations = gemm(step, cut, self.target)
             self.declarations |= declarations
             for tile in tiles:
@@ -311,8 +309,12 @@ class EntryEmitter:
     def convolution(self, step: Convolution | LongConvolution) -> None:
         common = (self.target, self.definitions, self.function)
         if isinstance(step, Convolution):
+            from .convolution import convolution
+
             text, declarations = convolution(step, *common)
         else:
+            from .long_convolution import long_convolution
+
             text, declarations = long_convolution(step, *common)
         self.declarations |= declarations
         step.name = self.function(text, "conv")
@@ -321,8 +323,12 @@ class EntryEmitter:
 
     def attention(self, step: Attention | AttentionGrad) -> None:
         if isinstance(step, Attention):
+            from .attention import attention
+
             text, tiles, declarations = attention(step, self.target, self.function)
         else:
+            from .attention_grad import attention_grad
+
             text, tiles, declarations = attention_grad(step, self.target, self.function)
         for tile in tiles:
             self.helpers[tile.text] = None
@@ -337,7 +343,9 @@ class EntryEmitter:
         return self.functions.setdefault(text, f"{hint}_{len(self.functions)}")
 
     def sort(self, step: Sort) -> None:
-        function = sorting.sort_function(step, self.target)
+        from .sorting import sort_function
+
+        function = sort_function(step, self.target)
         self.helpers.update(dict.fromkeys(function.texts))
         self.declarations |= function.declarations
         self.imports.add(Target.PARALLEL_FOR)
