@@ -15,11 +15,11 @@ Two modes:
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..ir.record import field, record
 from ..ir.types import BOOL
+from .cache_lines import align, fetch_ahead
 from .fusion import vector_mode
 from .index import Index, Var, linear, of_var, variables
 from .kernel import Access, Kernel, Nest, Stage
@@ -63,6 +63,7 @@ class Schedule:
     tile: int = 0  # "outer" mode, 0 or: nests are walked row by row, for this many lanes' columns
     rows: int = 1  # and so many rows at a time; "inner" mode: so many outer points at a time
     aligned: Stage | None = None  # rows are walked so that its stores do not straddle cache lines
+    ahead: list[Access] = field(default_factory=list)  # what the last nest fetches of the next row
     flops: int = 0
     nanoseconds: float = 0.0  # what it takes, roughly
     surveys: dict[Stage, Survey] = field(default_factory=dict)
@@ -103,7 +104,8 @@ def schedule(kernel: Kernel, target: Target) -> Schedule:
     _stream(kernel, result, target)
     _turn(kernel, result, target)
     _group(kernel, result, target)
-    _align(kernel, result)
+    align(kernel, result)
+    fetch_ahead(kernel, result)
     _share(kernel, result)
     return result
 
@@ -362,26 +364,6 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
     unit = plan.width if lanes else plan.rows if plan.mode == "inner" else 1
     grain = -(-length // chunks)
     plan.grain = -(-grain // unit) * unit
-
-
-def _align(kernel: Kernel, plan: Schedule) -> None:
-    """Let the vectors of a stencil's rows begin where cache lines do: of a row of `y[1:-1]`, and of
-    what it reads beside that, nearly all vectors would lie on two lines (1.3 times slower)."""
-    if plan.mode != "outer" or plan.cross is not None or plan.tile or len(plan.outer.vars) < 2:
-        return
-    if plan.outer.vars[-1].extent < 2 * plan.width or plan.width == 1:
-        return
-    reads = Counter(a.array for s in kernel.stages for a in s.reads)
-    if any(n > 1 for a, n in reads.items() if a not in kernel.local):
-        stored = (s for s in kernel.stages if s.array not in kernel.local)
-        plan.aligned = next((s for s in stored if _is_row(s, plan)), None)
-
-
-def _is_row(stage: Stage, plan: Schedule) -> bool:
-    """Whether neighbouring lanes of what a stage stores are neighbours in memory."""
-    flat = linear(stage.index, stage.array.strides).substitute(plan.outer.env)
-    last = plan.outer.vars[-1]
-    return stage.array.dtype.itemsize >= 4 and flat.is_affine_in(last) and flat.coeff(last) == 1
 
 
 def bytes_moved(kernel: Kernel) -> tuple[int, int]:

@@ -80,3 +80,16 @@ def test_several_outer_axes():
     x = np.random.default_rng(0).standard_normal((7, 37, 3, 500))[:, 1:, ::2]
     got = jt.jit(lambda x: x.sum(axis=3).transpose(1, 0, 2))(x)
     np.testing.assert_allclose(got, x.sum(axis=3).transpose(1, 0, 2), atol=1e-11)
+
+
+def test_the_last_nest_of_a_row_fetches_the_next_row():
+    def softmax(x):
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    x = np.random.default_rng(0).normal(size=(300, 1003)).astype("f4")
+    f = jt.jit(softmax)
+    assert "prefetch" in f.lower(x).llvm()
+    assert "prefetch" not in f.lower(x[:16]).llvm()
+    for part in (x, x[::-1], x[:, ::-1], x.T.copy().T):
+        np.testing.assert_allclose(f(part), softmax(part), rtol=2e-5)

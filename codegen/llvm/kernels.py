@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..index import Index, Var
-from ..kernel import Array, Kernel, Stage
+from ..kernel import Access, Array, Kernel, Nest, Stage
 from ..scalar import Expr
 from ..schedule import Schedule
 from ..signature import Signature
@@ -19,10 +19,9 @@ from .loops import Values
 from .nests import NestEmitter
 from .row_groups import RowGroupEmitter
 from .streams import TileEmitter
-from .text import Operand
+from .text import LINE, Operand
 from .transposes import SquareEmitter, row_of
 
-LINE = 64  # bytes of a cache line
 TURNS = 1 << 14  # of a loop inside of a kernel between two looks for signals
 
 
@@ -189,6 +188,25 @@ class KernelEmitter(NestEmitter):
         at = self._address(dtype, base, self.index_text(flat.substitute(self.env)))
         past = self.value_of(f"and i64 {self.value_of(f'ptrtoint ptr {at} to i64')}, {LINE - 1}")
         return self._minus("0", self.value_of(f"udiv i64 {past}, {dtype.itemsize}"))
+
+    def fetch_ahead(self, nest: Nest) -> None:
+        if nest is self.kernel.nests[-1]:
+            for access in self.plan.ahead:
+                self._fetch(access)
+
+    def _fetch(self, access: Access) -> None:
+        """Ask for what the first nest reads of the next row, at this place of the loop."""
+        row = self.plan.outer.vars[-1]
+        here = self.at[row]
+        self.at[row] = self.value_of(f"add {self.index_type} {here}, 1")
+        base, flat = self.place(access.array, access.index)
+        dtype = access.array.dtype
+        first = self._address(dtype, base, self.index_text(flat.substitute(self.env)))
+        self.at[row] = here
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for line in range(0, self.width * dtype.itemsize, LINE):
+            at = self.value_of(f"getelementptr i8, ptr {first}, i64 {line}") if line else first
+            self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
     def _load(self, expr: Expr) -> Operand:
         tile = self.turned.get(expr)

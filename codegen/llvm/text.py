@@ -15,6 +15,8 @@ from ...ir.types import BOOL
 from ..scalar import DType
 from .instructions import SCALAR_TYPES, type_text
 
+LINE = 64  # bytes of a cache line
+
 
 class TargetLike(Protocol):
     """What scalar code needs to know about the machine."""
