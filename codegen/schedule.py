@@ -262,9 +262,13 @@ def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
 
 
 def _group(kernel: Kernel, plan: Schedule, target: Target) -> None:
-    """Walk a few rows of a light reduction together, as the registers allow (`llvm.row_groups`)."""
+    """Walk a few rows of a light reduction or scan together, as the registers allow
+    (`llvm.row_groups`)."""
     nest, *rest = kernel.nests
-    if plan.mode != "inner" or plan.width == 1 or not nest.extents or any(n.extents for n in rest):
+    scans = all(s.action == "scan" for s in nest.stages)
+    if plan.mode != "inner" or not nest.extents or any(n.extents for n in rest):
+        return
+    if plan.width == 1 and not scans:
         return
     points = math.prod(kernel.extents)
     itemsize = max(s.array.dtype.itemsize for s in nest.stages)
@@ -274,14 +278,30 @@ def _group(kernel: Kernel, plan: Schedule, target: Target) -> None:
         return
     accumulators = -(-plan.width // target.lanes(itemsize)) * len(nest.stages)
     registers = 32 if target.vector_bits == 512 else 16
-    plan.rows = 4
+    plan.rows = 2 if scans and _pages_apart(nest, plan) else 4
     while plan.rows > 1 and (2 * plan.rows * accumulators > registers or points < 4 * plan.rows):
         plan.rows //= 2
 
 
+def _pages_apart(nest: Nest, plan: Schedule) -> bool:
+    """Whether rows are a multiple of a page apart: the L1 cache holds few places of that kind."""
+    row = plan.outer.vars[-1]
+    touched = [(a.array, a.index) for s in nest.stages for a in s.reads]
+    touched += [(s.array, s.index) for s in nest.stages]
+    steps = (
+        linear(index, array.strides).substitute(plan.outer.env).coeff(row) * array.dtype.itemsize
+        for array, index in touched
+    )
+    return any(step and step % PAGE_BYTES == 0 for step in steps)
+
+
 def _is_light(stage: Stage, found: Survey, nest: Nest) -> bool:
     """Whether a stage folds a few operations per element, with nothing to compute once per row."""
-    if stage.action != "reduce" or stage.chunks is not None or stage.op.startswith("arg"):
+    if (
+        stage.action not in ("reduce", "scan")
+        or stage.chunks is not None
+        or stage.op.startswith("arg")
+    ):
         return False
     plain = not (found.loops or found.checks or found.calls) and found.size <= 6
     return plain and not invariants(stage, set(stage.dims[nest.outer :]))

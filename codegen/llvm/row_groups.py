@@ -1,4 +1,4 @@
-"""Light reductions over rows, a few rows at a time.
+"""Light reductions and scans over rows, a few rows at a time.
 
     for rows, a few at a time:
         for columns, a vector at a time:
@@ -6,9 +6,10 @@
         what follows on a row, for one row after the other
     for the rows that are left: each by itself
 
-Several streams of memory are in flight, and what the rows share (the vector of a product) is loaded
-once. A row's accumulators are what they are when it is walked alone, so that its result does not
-depend on the rows beside it: not on where threads cut. `schedule` decides where this pays.
+Several streams of memory are in flight, what the rows share (the vector of a product) is loaded once,
+and running sums, of which each waits for the one before, wait together. A row's accumulators are what
+they are when it is walked alone, so that its result does not depend on the rows beside it: not on where
+threads cut. `schedule` decides where this pays.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class RowGroupEmitter:
         before = dict(e.registers)
         (nest, loops), *rest = zip(e.kernel.nests, e.plan.inner, strict=True)
         e.env.update(loops.env)
-        folds = [f for s in nest.stages if (f := e._reduction(s, nest, True)) is not None]
+        folds = [f for s in nest.stages if (f := e._reduction(s, nest, e.width > 1)) is not None]
         starts = [c for _ in self.places for f in folds for c in f.initial()]
         count = len(starts) // len(self.places)
 
@@ -58,7 +59,10 @@ class RowGroupEmitter:
                 at = k * count
                 with e.scope(), e.inner_registers():
                     for fold in folds:
-                        new += fold.combine(values[at : at + fold.count])
+                        now = fold.combine(values[at : at + fold.count])
+                        if fold.stage.action == "scan":
+                            e.keep_running(fold.stage, now)
+                        new += now
                         at += fold.count
             return new
 
@@ -68,7 +72,8 @@ class RowGroupEmitter:
             at = k * count
             with e.scope():
                 for fold in folds:
-                    e.keep(fold.stage, fold.finish(ends[at : at + fold.count]))
+                    if fold.stage.action != "scan":
+                        e.keep(fold.stage, fold.finish(ends[at : at + fold.count]))
                     at += fold.count
                 for later, inner in rest:
                     e._nest(later, inner)
