@@ -8,7 +8,8 @@
       scalar        expressions at one point;  math/: elementwise ops in them;  functions: calls
     kernel          the loop IR: arrays, stages, kernels;  steps: what stands beside kernels;  tiled
     scalar_code     loops over few numbers;  scalar_builder, scalar_rules, elements: how they are made
-    fusion          stages that share loops become kernels;  rowblocks: steps that go block by block
+    fusion          stages that share loops become kernels
+    rowblocks       steps that go block by block of rows;  time_tiles: trips of a loop that do
     giving          inputs that may be overwritten;  memory: places for temporaries
     blocking        how products are cut;  conv_plan: convolutions;  sort_blocks: long rows
     schedule        how the loops of a kernel run;  survey: what it looks at

@@ -3,17 +3,21 @@
     compile       graph -> Executable, through the caches
     executable    Executable: `run(arrays)`, errors of native code as Python exceptions
     callable      objects whose call is native code;  program: what that code does, as data
-    call_ir       the emitted function that runs programs, its opcodes in *_opcodes
+    call_ir       the emitted function that runs programs;  opcodes_ir, *_opcodes: its opcodes
+      arrays_ir   arrays and scratch for them;  ranges_ir: which share memory;  call_fields
     function_ir   writing LLVM functions from Python
     engine        LLVM: text -> machine code
     linker        object file -> image, which any process can load;  image: loading it
     cache         executables in memory;  disk: the next process's;  records: executables as bytes
     support       code that all programs share;  host: the CPU;  installation: what is installed
     config        the settings
-    memory        scratch and output arrays;  recycling: the pool that big outputs come from
-    pool          the thread pool behind `jitney_parallel_for`
+    memory        scratch and output arrays
+    recycling     the pool that big outputs come from, with recycling_ir
+    pool          the thread pool behind `jitney_parallel_for`, with pool_ir
+    callbacks     native code that calls Python
     layout        where NumPy keeps an array's fields
     info          what `python -m jitney info` prints
+    cuda/         NVIDIA GPUs
 
 Nothing here knows how kernels are written (`codegen`) or what a user's function is (`tracer`).
 Importing this package imports none of the modules, and llvmlite only with the first compilation.

@@ -7,7 +7,8 @@
     scalars         expressions;  lanes: loops per lane;  accesses: loads and stores;  indices;  checks
       instructions  each scalar primitive;  text: names, numbering of equal lines;  whole
       functions     what is called instead of being written out
-    scalar_code     loops over few numbers;  counted: those whose trips are known
+    scalar_code     loops over few numbers;  counted: those whose trips are known;  packing
+    time_tiles      some trips of a loop on a block of rows
     tiles           micro-kernels;  gemm, convolution, long_convolution: the loops around them
     attention       and attention_grad
     sorting         rows of keys;  quicksort, sorting_network, radix, selection: its ways;  row_parts
