@@ -22,6 +22,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .ir.text import parse_graph as parse_graph
     from .runtime.config import config as config
+    from .runtime.cuda.array import DeviceArray as DeviceArray
+    from .runtime.devices import Device as Device
     from .runtime.pool import threads as threads
     from .tracer import errors as errors
     from .tracer import tree as tree
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from .tracer.control import while_loop as while_loop
     from .tracer.custom import custom_jvp as custom_jvp
     from .tracer.custom import custom_vjp as custom_vjp
+    from .tracer.devices import device as device
+    from .tracer.devices import device_put as device_put
+    from .tracer.devices import devices as devices
     from .tracer.jacobians import hessian as hessian
     from .tracer.jacobians import jacfwd as jacfwd
     from .tracer.jacobians import jacrev as jacrev
@@ -64,6 +69,8 @@ if TYPE_CHECKING:
     from .tracer.vmap import vmap as vmap
 
 _HOMES = {
+    "Device": "runtime.devices",
+    "DeviceArray": "runtime.cuda.array",
     "ShapeDtype": "tracer.shapes",
     "TensorArray": "tracer.tensor_array",
     "associative_scan": "tracer.associative",
@@ -77,6 +84,9 @@ _HOMES = {
     "custom_jvp": "tracer.custom",
     "custom_vjp": "tracer.custom",
     "debug_print": "tracer.callbacks",
+    "device": "tracer.devices",
+    "device_put": "tracer.devices",
+    "devices": "tracer.devices",
     "foldl": "tracer.scans",
     "foldr": "tracer.scans",
     "fori_loop": "tracer.control",

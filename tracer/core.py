@@ -24,6 +24,7 @@ import numpy as np
 from ..ir.build import Builder
 from ..ir.graph import Value
 from ..ir.types import BOOL, C128, F64, I64, TOKEN, TensorType, is_supported
+from ..runtime.cuda.array import DeviceArray
 from . import errors
 from .accept import check_array, refuse
 from .errors import complain
@@ -315,8 +316,8 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
             value = storage.value if x._view is None else x.value
         else:
             value = _from_enclosing(x, trace)
-    elif isinstance(x, np.ndarray):
-        value = trace.capture(check_array(x))
+    elif isinstance(x, (np.ndarray, DeviceArray)):
+        value = trace.capture(check_array(np.asarray(x)))
     elif isinstance(x, (bool, int, float, complex)):
         return _at(trace, lambda b: b.const(x, _scalar_dtype(x) if dtype is None else dtype))
     elif isinstance(x, np.generic) and is_supported(x.dtype):

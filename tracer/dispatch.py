@@ -16,9 +16,12 @@ import numpy as np
 
 from ..ir.record import record
 from ..ir.types import I64, TensorType, is_supported
+from ..runtime.cuda.array import DeviceArray
+from ..runtime.devices import CPU, Device
 from . import errors, pytree
 from .accept import check_array, refuse
 from .core import WEAK_DTYPES, Tracer, refuse_leaked
+from .devices import CHOSEN, device_of, foreign_index, is_foreign, put
 from .errors import complain
 from .exact import Exact
 from .outside import array_spec
@@ -26,6 +29,7 @@ from .shapes import ShapeDtype
 from .tracing import Same, Spec, Static
 
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
+_ORDINARY = frozenset({np.ndarray, *_WEAK})
 
 
 class StaticLeaf:
@@ -147,6 +151,7 @@ class Call:
         signature: inspect.Signature | None,
         *,
         has_owner: bool = False,
+        device: Device | None = None,
     ) -> None:
         args, kwargs = arrange(args, kwargs, static, signature, has_owner)
         self.args, self.kwargs = tuple(args), kwargs
@@ -155,7 +160,20 @@ class Call:
         self.leaves, self.tree = pytree.flatten((self.args, kwargs))
         self.structure = pytree.as_written((self.args, kwargs))[1]
         self.names: list[str] = []
+        # Where the call has to run; None: wherever what the function reads is, or by default.
+        self.device = self._place(device)
         self.specs = self._specs()
+
+    def _place(self, device: Device | None) -> Device | None:
+        """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
+        if device != CPU and not any(type(leaf) not in _ORDINARY for leaf in self.leaves):
+            return device
+        for i, leaf in enumerate(self.leaves):
+            if device == CPU and isinstance(leaf, DeviceArray):
+                self.leaves[i] = np.asarray(leaf)
+            elif type(leaf) not in _ORDINARY and is_foreign(leaf):
+                self.leaves[i] = put(leaf, device or Device("cuda", foreign_index(leaf)))
+        return device or device_of(self.leaves)
 
     def _specs(self) -> list[Spec | Static | Same]:
         specs: list[Spec | Static | Same] = []
@@ -174,6 +192,8 @@ class Call:
             return Spec(TensorType((), WEAK_DTYPES[kind]), kind, True)
         if cls is StaticLeaf:
             return Static(leaf.value)
+        if cls is DeviceArray:
+            return array_spec(leaf)
         if cls is ShapeDtype:
             return Spec(TensorType(leaf.shape, leaf.dtype))
         if isinstance(leaf, np.generic) and is_supported(leaf.dtype):
@@ -261,7 +281,7 @@ class Call:
     def key(self) -> Hashable:
         """What calls must share to run the same code."""
         specs = tuple(Exact(s.value) if isinstance(s, Static) else s for s in self.specs)
-        return (self.structure, specs)
+        return (self.structure, specs, self.device, CHOSEN.get())
 
     def alias(self) -> None:
         """Leaves that are one and the same array become one traced array."""
@@ -277,7 +297,9 @@ class Call:
         named: list[Spec | Static | Same] = []
         for leaf, spec, name in zip(self.leaves, self.specs, self.leaf_names(), strict=True):
             if isinstance(spec, Spec):
-                writeable = not isinstance(leaf, np.ndarray) or leaf.flags.writeable
+                writeable = spec.writeable
+                if isinstance(leaf, np.ndarray):
+                    writeable = leaf.flags.writeable
                 spec = Spec(
                     spec.type, spec.weak, spec.scalar, writeable, spec.strides, _identifier(name)
                 )
@@ -334,9 +356,9 @@ def _identifier(name: str) -> str:
 
 
 def to_array(leaf: Any) -> np.ndarray[Any, Any]:
-    """A traced leaf as the ndarray that compiled code takes."""
-    if isinstance(leaf, np.ndarray):
-        return leaf
+    """A traced leaf as the ndarray that compiled code takes; a DeviceArray stays what it is."""
+    if isinstance(leaf, (np.ndarray, DeviceArray)):
+        return leaf  # type: ignore[return-value]
     if type(leaf) is int:
         return np.array(leaf, I64)
     return np.array(leaf)

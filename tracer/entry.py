@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 class Runnable(Protocol):
     """Compiled code: an Executable of the runtime, or the interpreter."""
 
-    def run(self, arrays: Sequence[Array]) -> list[Array]: ...
+    def run(self, arrays: Sequence[Any]) -> list[Any]: ...
 
 
 class Interpreted:
@@ -74,6 +74,8 @@ class Entry:
     `check()` gives the hidden arrays if everything that the trace assumed about the outside still
     holds, and None otherwise.
     """
+
+    on_device = False
 
     def __init__(
         self,

@@ -14,10 +14,13 @@ import numpy as np
 
 from ..ir.collector import resting_collector
 from ..ir.graph import Graph
+from ..runtime.cuda.array import DeviceArray
+from ..runtime.devices import Device, parse_device
 from . import errors, pytree
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, reason
 from .cache_info import CacheInfo, cache_info
+from .devices import CHOSEN
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .lowered import Lowered, explain
@@ -25,7 +28,7 @@ from .options import check_function, check_options
 from .outside import Outside
 from .programs import ATTEMPTS, install_programs, learn
 from .reads import Path
-from .specialise import lower, make_entry, trace_call
+from .specialise import lower, make_entry, ptx, trace_call
 from .trace import CURRENT
 
 if TYPE_CHECKING:
@@ -75,6 +78,8 @@ class JitFunction:
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
         self._bound: dict[int, tuple[Any, JitFunction]] = {}
         self._simple = not self._static.any
+        device = options["device"]
+        self._device = None if device is None else parse_device(device)
         self._misses = 0
         self._native = hasattr(self, "_chain")
         self._programs: list[NativeProgram] = []  # what the native call tries
@@ -83,13 +88,15 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and self._simple and CURRENT.get() is None:
-            key: list[Any] = []
+            key: list[Any] = [CHOSEN.get()]
             for arg in args:
                 kind = type(arg)
                 if kind is np.ndarray:
                     key += (arg.dtype, arg.shape, arg.strides)
                 elif kind in _SCALARS:
                     key.append(kind)
+                elif kind is DeviceArray:
+                    key += (arg.device, arg.dtype, arg.shape)
                 else:
                     break
             else:
@@ -117,13 +124,15 @@ class JitFunction:
     def _call_tree(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """As `__call__`, for containers and keywords."""
         leaves, structure = pytree.as_written((args, kwargs))
-        key: list[Any] = [structure]
+        key: list[Any] = [CHOSEN.get(), structure]
         for leaf in leaves:
             kind = type(leaf)
             if kind is np.ndarray:
                 key += (leaf.dtype, leaf.shape, leaf.strides)
             elif kind in _SCALARS:
                 key.append(kind)
+            elif kind is DeviceArray:
+                key += (leaf.device, leaf.dtype, leaf.shape)
             else:
                 return self._call(args, kwargs, None)
         fast = tuple(key)
@@ -210,7 +219,14 @@ class JitFunction:
         return None if self._owner is None else Path("object", self._owner, "self")
 
     def _analyse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
-        return Call(args, kwargs, self._static, self._signature, has_owner=self._owner is not None)
+        return Call(
+            args,
+            kwargs,
+            self._static,
+            self._signature,
+            has_owner=self._owner is not None,
+            device=self._device,
+        )
 
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
         """Where the leaves of a call stand among those of `(args, kwargs)` as written; None: there."""
@@ -242,7 +258,7 @@ class JitFunction:
             install_programs(self)
         bucket.add(entry)
         entry.owner = weakref.ref(self)
-        if self._options["backend"] == "native":
+        if self._options["backend"] == "native" and not entry.on_device:
             from ..runtime.cache import budget
 
             budget.add(entry)
@@ -265,6 +281,15 @@ class JitFunction:
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Which ops became which kernel, with bytes and flops, as a table."""
         return explain(self.lower(*args, **kwargs))
+
+    def ptx(self, *args: Any, arch: str = "sm_90", **kwargs: Any) -> str:
+        """The kernels of a call with these arguments for an NVIDIA architecture ("sm_75" to "sm_120"),
+        as PTX. Needs no GPU.
+
+        >>> jit(lambda x: x + 1).ptx(np.ones(8)).count(".entry")
+        1
+        """
+        return ptx(self, self._analyse(args, kwargs), arch)
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""
@@ -357,7 +382,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     autograph: bool = False,
     check: bool = False,
     fastmath: bool = False,
-    device: str = "cpu",
+    device: str | Device | None = None,
     backend: str = "native",
     save: str | int | None = None,
     inplace: str | None = None,
@@ -387,7 +412,8 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     fastmath
         Allow results that differ from NumPy's by more than rounding.
     device
-        "cpu".
+        "cpu", "cuda" or "cuda:0": where to run; arguments that are elsewhere are brought there, and
+        results stay there. None: where the arrays are, or what `with jt.device(...)` chose, or the CPU.
     backend
         "native", or "interpreter": run the traced graph op by op with NumPy, for debugging.
     save

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.types import BOOL, is_complex, is_inexact
+from ..runtime.cuda.array import DeviceArray
 from . import errors
 from .core import Tracer, as_value, method, weak_kind, wrap
 from .errors import complain
@@ -63,16 +64,21 @@ _SYMBOLS = {
 }
 
 
-def _foreign(x: Any) -> bool:
+def foreign(x: Any) -> bool:
     """Whether an operator should leave `x` to the other operand's own methods."""
     return not isinstance(
-        x, (Tracer, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
+        x, (Tracer, np.ndarray, DeviceArray, np.generic, bool, int, float, complex, list, tuple)
     )
+
+
+def as_tracer(x: DeviceArray) -> Tracer:
+    """A DeviceArray that meets a tracer: its elements, which do not change, are part of the trace."""
+    return wrap(as_value(x))
 
 
 def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
     """`x op y`; one of them is a tracer."""
-    if _foreign(x) or _foreign(y):
+    if foreign(x) or foreign(y):
         return NotImplemented
     if weak_kind(x) is not None and weak_kind(y) is not None:
         return _python(ufunc, x, y)
@@ -214,12 +220,12 @@ def _invert(x: Tracer) -> Any:
 
 @method("__matmul__")
 def _matmul(x: Tracer, y: Any) -> Any:
-    return NotImplemented if _foreign(y) else FUNCTIONS["matmul"].trace((x, y), {})
+    return NotImplemented if foreign(y) else FUNCTIONS["matmul"].trace((x, y), {})
 
 
 @method("__rmatmul__")
 def _rmatmul(x: Tracer, y: Any) -> Any:
-    return NotImplemented if _foreign(y) else FUNCTIONS["matmul"].trace((y, x), {})
+    return NotImplemented if foreign(y) else FUNCTIONS["matmul"].trace((y, x), {})
 
 
 @method("__imatmul__")
@@ -257,11 +263,11 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, how: str, *inputs: Any, **option
         if entry is None or how != "__call__":
             unsupported(ufunc, name if how == "__call__" else f"{name}.{how}")
         return entry.trace(inputs, options)
-    return _ufunc_method(ufunc, how).trace(inputs, options)
+    return ufunc_method(ufunc, how).trace(inputs, options)
 
 
 @cache
-def _ufunc_method(ufunc: np.ufunc, how: str) -> ArrayFunction:
+def ufunc_method(ufunc: np.ufunc, how: str) -> ArrayFunction:
     label = ufunc.__name__ if how == "__call__" else f"{ufunc.__name__}.{how}"
     return ArrayFunction(label, partial(ufuncs.method, ufunc, how), ufunc, ufunc)
 

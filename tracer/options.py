@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from ..runtime.devices import CPU, parse_device
 from . import errors
 from .errors import complain
 
@@ -15,8 +16,9 @@ def check_options(options: dict[str, Any]) -> None:
     """Raise ValueError for a value that an option of `jit` does not have."""
     device, backend = options["device"], options["backend"]
     save, inplace = options["save"], options["inplace"]
-    if device != "cpu":
-        raise ValueError(f"device={device!r}: this version compiles for 'cpu'")
+    chosen = None if device is None else parse_device(device)
+    if chosen not in (None, CPU) and backend == "interpreter":
+        raise ValueError(f"backend='interpreter' runs on the CPU, not on {chosen}")
     if backend not in _BACKENDS:
         raise ValueError(f"backend={backend!r}: choose 'native' or 'interpreter'")
     if save not in (None, "min_cut") and not (type(save) is int and save >= 0):

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..ir.record import record
 from ..ir.types import TensorType, is_supported
+from ..runtime.cuda.array import DeviceArray
 from . import errors, pytree
 from .core import Tracer
 from .errors import complain
@@ -183,7 +184,7 @@ def refuse_random(name: str) -> None:
 
 
 def _hidden(path: Path, value: Any) -> Hidden | None:
-    if not isinstance(value, np.ndarray) and type(value) not in _CONTAINERS:
+    if not isinstance(value, (np.ndarray, DeviceArray)) and type(value) not in _CONTAINERS:
         return None
     if not all(
         _is_copyable(Path(path.kind, path.root, path.name, path.attrs[:i]).read())
@@ -213,12 +214,16 @@ def _is_copyable(value: Any) -> bool:
 
 
 def _is_traceable(leaf: Any) -> bool:
-    return type(leaf) is np.ndarray and is_supported(leaf.dtype)
+    return type(leaf) is DeviceArray or (type(leaf) is np.ndarray and is_supported(leaf.dtype))
 
 
-def array_spec(array: np.ndarray[Any, Any], name: str = "") -> Spec:
-    """The Spec of an ndarray; its layout class is None for C order, else strides in elements."""
+def array_spec(array: Any, name: str = "") -> Spec:
+    """The Spec of an ndarray or a DeviceArray; its layout class is None for C order, else strides
+    in elements."""
     strides = None
+    if type(array) is DeviceArray:
+        type_ = TensorType(array.shape, array.dtype)
+        return Spec(type_, None, False, False, None, name, device=array.device)
     if not array.flags.c_contiguous:
         size = array.itemsize
         if all(s % size == 0 for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
@@ -231,11 +236,14 @@ def array_spec(array: np.ndarray[Any, Any], name: str = "") -> Spec:
 def _array_checks(source: Source, name: str, spec: Spec) -> list[str]:
     dtype = source.name(spec.type.dtype)
     shape = source.name(spec.type.shape)
+    kind = DeviceArray if spec.device else np.ndarray
     lines = [
-        f"        if {name}.__class__ is not {source.name(np.ndarray)} or {name}.shape != {shape} "
+        f"        if {name}.__class__ is not {source.name(kind)} or {name}.shape != {shape} "
         f"or {name}.dtype != {dtype}: return None"
     ]
-    if spec.strides is None:
+    if spec.device:
+        lines.append(f"        if {name}.device != {source.name(spec.device)}: return None")
+    elif spec.strides is None:
         lines.append(f"        if not {name}.flags.c_contiguous: return None")
     else:
         same = source.name(_same_layout)
@@ -244,7 +252,8 @@ def _array_checks(source: Source, name: str, spec: Spec) -> list[str]:
 
 
 def _same_layout(array: Any, spec: Spec) -> bool:
-    return array_spec(array).strides == spec.strides
+    found = array_spec(array)
+    return (found.strides, found.device) == (spec.strides, spec.device)
 
 
 def _flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:

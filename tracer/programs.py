@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .entry import Entry
-from .trace import ACTIVE, CURRENT
+from .trace import ACTIVE, HELD
 
 if TYPE_CHECKING:
     from ..runtime.callable import NativeProgram
@@ -52,7 +52,7 @@ def install_programs(function: JitFunction) -> None:
     wanted = {id(program) for entry in entries for program in entry.programs}
     function._programs = [p for p in function._programs if id(p) in wanted]
     programs = [*function._programs, *_methods(function)]
-    install(function, programs, Gate(CURRENT, ACTIVE))
+    install(function, programs, Gate(HELD, ACTIVE))
 
 
 def _methods(function: JitFunction) -> list[NativeProgram]:

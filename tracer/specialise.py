@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.graph import Graph
+from ..runtime.devices import CPU, Device
 from . import errors, pytree
 from .application import marking
+from .devices import CHOSEN, client, device_of
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
@@ -25,25 +27,25 @@ if TYPE_CHECKING:
 
 
 def trace_call(
-    function: JitFunction, call: Call, outside: Outside | None = None
+    function: JitFunction, call: Call, outside: Outside | None = None, *, views: bool = True
 ) -> tuple[Traced, Outside]:
     """Trace with tracers in place of closed-over arrays. Where Python needs their values
     (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
     outside = outside or function._outside()
     try:
-        return _trace_with(function, call, outside), outside
+        return _trace_with(function, call, outside, views), outside
     except errors.JitneyError:
         if not outside.hidden:
             raise
         outside = function._outside(substitute=False)
         try:
-            return _trace_with(function, call, outside), outside
+            return _trace_with(function, call, outside, views), outside
         except errors.JitneyError:
             pass
         raise
 
 
-def _trace_with(function: JitFunction, call: Call, outside: Outside) -> Traced:
+def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool) -> Traced:
     stand_ins = outside.values()
     leaves = [*call.named_specs(), *outside.specs]
     tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
@@ -69,6 +71,7 @@ def _trace_with(function: JitFunction, call: Call, outside: Outside) -> Traced:
             tree,
             name=function.__name__,
             values_only=False,
+            views=views,
             refuse_as=function._function,
         )
     finally:
@@ -83,6 +86,9 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     """Recall the trace and the code from disk, or make them."""
     start = time.perf_counter()
     outside = function._outside()
+    device = call.device or device_of(outside.arrays()) or CHOSEN.get() or CPU
+    if device != CPU:
+        return _device_entry(function, call, outside, device, reason)
     memory = Memory(function._raw, function._owner_path(), call, function._options)
     found = memory.recall(outside, function._outside)
     if found is not None:
@@ -105,6 +111,24 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     return Entry(call, traced, outside, executable, reason, seconds, donated)
 
 
+def _device_entry(
+    function: JitFunction, call: Call, outside: Outside, device: Device, reason: str
+) -> Entry:
+    """Trace, and compile for a GPU."""
+    from .device_entry import DeviceEntry
+
+    start = time.perf_counter()
+    traced, outside = trace_call(function, call, outside, views=False)
+    if function._options["check"]:
+        compare(traced, trace_call(function, call)[0])
+    seconds = {"trace": time.perf_counter() - start}
+    start = time.perf_counter()
+    graph, _ = _plan(function, traced.graph)
+    program = client(device).compile(graph, function._options["fastmath"])
+    seconds["compile"] = time.perf_counter() - start
+    return DeviceEntry(call, traced, outside, program, reason, seconds)
+
+
 def _compile_graph(function: JitFunction, traced: Traced, call: Call, outside: Outside) -> Runnable:
     graph, _ = _plan(function, traced.graph)
     if function._options["backend"] == "interpreter":
@@ -125,6 +149,21 @@ def lower(function: JitFunction, call: Call) -> Lowered:
     graph, plan = _plan(function, traced.graph)
     executable = compile(graph, options, _strides(traced, call, outside))
     return Lowered(traced.graph, executable, plan)
+
+
+def ptx(function: JitFunction, call: Call, arch: str) -> str:
+    """The PTX of a call for an architecture."""
+    from ..codegen.cuda.target import CudaTarget
+    from ..runtime.cuda.assemble import architecture_number, assemble, ptx_for
+    from ..runtime.cuda.client import device_program
+
+    with function._lock:
+        traced, _ = trace_call(function, call, views=False)
+    graph, _ = _plan(function, traced.graph)
+    version = ptx_for(arch)
+    return assemble(
+        device_program(graph, CudaTarget(architecture_number(arch), version)).ir, arch, version
+    )
 
 
 def _given(function: JitFunction, traced: Traced, call: Call) -> tuple[Given, ...]:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 CURRENT: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
-ACTIVE = ctypes.c_int64(0)  # traces going on in the process; native calls read it
+HELD: ContextVar[bool | None] = ContextVar("jitney_held", default=None)
+ACTIVE = ctypes.c_int64(0)  # contexts of the process where `HELD` is set; native calls read it
 _active_lock = threading.Lock()
 
 
@@ -157,20 +158,31 @@ class Trace:
 
 
 @contextmanager
-def tracing(trace: Trace) -> Iterator[Trace]:
-    """Make `trace` the current one. At the end it is done: its tracers are dead."""
+def native_calls_held() -> Iterator[None]:
+    """Inside, calls of jitted functions come to Python, which knows what is special here."""
     with _active_lock:
         ACTIVE.value += 1
     try:
+        reset = HELD.set(True)
+        try:
+            yield
+        finally:
+            HELD.reset(reset)
+    finally:
+        with _active_lock:
+            ACTIVE.value -= 1
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Make `trace` the current one. At the end it is done: its tracers are dead."""
+    with native_calls_held():
         reset = CURRENT.set(trace)
         try:
             yield trace
         finally:
             CURRENT.reset(reset)
             trace.done = True
-    finally:
-        with _active_lock:
-            ACTIVE.value -= 1
 
 
 def require_trace() -> Trace:

@@ -19,6 +19,7 @@ from ..ir.graph import Graph, Op, Value
 from ..ir.opdef import OPS
 from ..ir.record import field, record, replace
 from ..ir.types import I64, TensorType, type_of
+from ..runtime.devices import Device
 from . import errors, pytree
 from .accept import refuse
 from .core import Tracer, as_value, parameter, weak_kind
@@ -61,6 +62,7 @@ class Spec:
     strides: tuple[int, ...] | None = None
     name: str = ""
     active: bool = False
+    device: Device | None = None  # where a DeviceArray is
 
 
 @record
@@ -154,6 +156,7 @@ def trace_function(
     concrete: Sequence[Array] | None = None,
     name: str | None = None,
     values_only: bool = True,
+    views: bool = True,
     refuse_as: Callable[..., Any] | None = None,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
@@ -161,8 +164,8 @@ def trace_function(
     `tree` unflattens the leaves to `(args, kwargs)`; `specs` tells what each leaf is. An eager
     trace needs `concrete`, the values of the traced leaves. With `values_only` every leaf of the
     result becomes an output of the graph; without it (as jit wants) arguments that are returned as
-    they came, and results that are no arrays, do not. `refuse_as` is the function that error
-    messages name.
+    they came, and results that are no arrays, do not; nor, with `views`, do views of arguments
+    that NumPy can make. `refuse_as` is the function that error messages name.
     """
     name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what)
@@ -180,7 +183,7 @@ def trace_function(
             raise
         _refuse_lazy(out, refuse_as or function, what)
         out_leaves, out_tree = pytree.flatten(out)
-        outputs = _Outputs(trace, values_only)
+        outputs = _Outputs(trace, values_only, views)
         results = [outputs.add(leaf) for leaf in out_leaves]
         mutated = _mutated(leaves)
         trace.graph.outputs = outputs.values + [tracer._storage.value for tracer in mutated]
@@ -247,8 +250,9 @@ def _refuse_lazy(out: Any, function: Callable[..., Any], what: str) -> None:
 class _Outputs:
     """Collects the leaves of a result as outputs of the graph; equal tracers share one output."""
 
-    def __init__(self, trace: Trace, values_only: bool) -> None:
+    def __init__(self, trace: Trace, values_only: bool, views: bool) -> None:
         self.trace = trace
+        self.views = views
         self.values_only = values_only
         self.values: list[Value] = []
         self._known: dict[int, Result] = {}
@@ -265,7 +269,7 @@ class _Outputs:
         if isinstance(leaf, Tracer):
             if not self.values_only and leaf._storage.trace is self.trace:
                 result = _argument_itself(leaf)
-                if result is not None:
+                if result is not None and (self.views or not result.views):
                     return result
             return self._output(as_value(leaf), leaf.weak, leaf.scalar)
         if self.values_only:

@@ -38,6 +38,7 @@ from .application import (
     present,
 )
 from .core import Tracer, as_value, emit, weak_kind
+from .devices import holds_device_arrays
 from .differentiable import (
     Function,
     check_callable,
@@ -411,12 +412,24 @@ def _present_gradients(
 
 
 def named(what: str, fun: Function) -> Callable[[Function], Function]:
-    """Like functools.wraps, with the transformation in the name."""
+    """Like functools.wraps, with the transformation in the name. What is called with DeviceArrays
+    outside of tracing is compiled, and runs where they are."""
 
     def decorate(wrapper: Function) -> Function:
-        wrapper = functools.wraps(fun, updated=())(wrapper)
-        wrapper.__name__ = f"{what}({function_name(fun)})"
-        wrapper.__qualname__ = wrapper.__name__
-        return wrapper
+        compiled: list[Function] = []
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if current_trace() is None and holds_device_arrays((args, kwargs)):
+                if not compiled:
+                    from .jit import jit
+
+                    compiled.append(jit(wrapper))
+                return compiled[0](*args, **kwargs)
+            return wrapper(*args, **kwargs)
+
+        call = functools.wraps(fun, updated=())(call)
+        call.__name__ = f"{what}({function_name(fun)})"
+        call.__qualname__ = call.__name__
+        return call
 
     return decorate

@@ -185,13 +185,28 @@ class Run:
         self.outputs = outputs
         self._executable = executable
         self._status = status
+        self._words: list[int] | None = None  # of the status block, when they are known
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether the program checks anything."""
+        return self._status is not None or self._words is not None
+
+    def succeeded(self) -> bool:
+        """Whether it is known by now that no check has failed."""
+        if self._status is not None and self._status.done():
+            self._settle()
+        return self._status is None and not (self._words and self._words[_FAILURE_WORD])
 
     def wait(self) -> None:
-        """Wait until the checks of the run are known. Raises the exception of one that failed."""
+        """Wait until the checks of the run are known. Raises what one has found, each time."""
+        self._settle()
+        if self._words is not None:
+            self._executable.complain(self._words)
+
+    def _settle(self) -> None:
         if self._status is not None:
-            words = self._status.wait().tolist()
-            self._status = None
-            self._executable.complain(words)
+            self._words, self._status = self._status.wait().tolist(), None
 
 
 class _Work:

@@ -26,6 +26,7 @@ from ...ir.graph import Graph
 from ...ir.opdef import GraphError
 from ...ir.record import record
 from ...ir.types import is_complex
+from ...runtime.cuda.array import DeviceArray
 from .. import errors
 from ..core import Tracer, concrete, refuse_leaked
 from ..errors import JitneyError, complain
@@ -75,6 +76,10 @@ class ArrayFunction:
                 return self.trace(args, kwargs)
         elif holds_tracer(args) or holds_tracer(kwargs.values()):
             return self.trace(args, kwargs)
+        elif holds_device_array(args) or holds_device_array(kwargs.values()):
+            from ..device_functions import run_entry
+
+            return run_entry(self, args, kwargs)
         return self.reference(*args, **kwargs)
 
 
@@ -144,6 +149,14 @@ def holds_tracer(values: Iterable[Any]) -> bool:
     )
 
 
+def holds_device_array(values: Iterable[Any]) -> bool:
+    """Whether a DeviceArray is among the values, or in lists and tuples of them."""
+    return any(
+        isinstance(v, DeviceArray) or (isinstance(v, (list, tuple)) and holds_device_array(v))
+        for v in values
+    )
+
+
 def tracers_among(values: Iterable[Any]) -> Iterable[Tracer]:
     """The tracers among the values, and in lists and tuples of them."""
     for v in values:
@@ -156,7 +169,7 @@ def tracers_among(values: Iterable[Any]) -> Iterable[Tracer]:
 def holds_array(values: Iterable[Any]) -> bool:
     """Whether a tracer or an ndarray is among the values, or in lists and tuples of them."""
     return any(
-        isinstance(v, (Tracer, np.ndarray))
+        isinstance(v, (Tracer, np.ndarray, DeviceArray))
         or getattr(type(v), "_jitney_lazy", False)
         or (isinstance(v, (list, tuple)) and holds_array(v))
         for v in values

@@ -1,0 +1,258 @@
+"""What the tracer sees of a GPU: arrays put there and fetched, graphs compiled and run.
+
+    client = client_of(Device("cuda", 0))
+    x = client.put(np.arange(3.0))                 # a DeviceArray
+    program = client.compile(graph)
+    (y,) = program.run([x])                        # returns before y is there
+    np.asarray(y)                                  # waits
+
+A client has one stream, on which everything follows everything. What a program's checks find (an
+index out of bounds) is known when it has run: it is raised by whoever waits for an array that
+depends on it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...codegen.cuda.compile import compile_device
+from ...codegen.cuda.program import DeviceProgram
+from ...codegen.cuda.target import CudaTarget
+from ...codegen.module import KernelReport
+from ...ir.graph import Graph
+from ...ir.types import TensorType
+from ..cache import SharedCode
+from ..compile import graph_key
+from ..devices import Device
+from ..disk import disk_cache
+from ..installation import digest, installation
+from .array import DeviceArray
+from .assemble import architecture_number, ptx_for
+from .dlpack import CUDA, take
+from .driver import Context, DeviceInfo
+from .driver import devices as driver_devices
+from .execute import DeviceExecutable, Run
+from .library import DeviceError
+from .memory import Pool, context_pool
+from .transfers import download, upload
+
+Array = np.ndarray[Any, Any]
+ALIGNMENT = 16  # what programs may rely on; foreign arrays that lie worse are copied
+
+
+class Memory:
+    """The elements of an array: a buffer of ours or of somebody else, and what has to be waited for."""
+
+    __slots__ = ("_owner", "_runs", "address", "nbytes")
+
+    def __init__(self, address: int, nbytes: int, owner: Any, runs: Sequence[Run] = ()) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self._owner = owner
+        self._runs = tuple(runs)
+
+    def check(self) -> None:
+        """Raise what a run that the elements depend on has complained of. Waits for such runs."""
+        for run in self._runs:
+            run.wait()
+        self._runs = ()
+
+    def pending(self) -> list[Run]:
+        """The runs of which is not known yet whether they went well."""
+        return [run for run in self._runs if not run.succeeded()]
+
+
+class Program:
+    """A compiled graph on a device."""
+
+    def __init__(self, client: Client, executable: DeviceExecutable) -> None:
+        self.client = client
+        self.executable = executable
+
+    def run(self, arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
+        """Begin a run. Shapes, dtypes and the device of the arrays are those of the graph."""
+        memories = [array.buffer for array in arrays]
+        run = self.executable.run([m.address for m in memories], self.client.stream)
+        pending = {id(r): r for memory in memories for r in memory.pending()}
+        runs = [*pending.values(), *([run] if run.may_fail else [])]
+        kinds = self.executable.program.outputs
+        return [
+            DeviceArray(
+                self.client, Memory(buffer.address, buffer.nbytes, buffer, runs), k.shape, k.dtype
+            )
+            for buffer, k in zip(run.outputs, kinds, strict=True)
+        ]
+
+    @property
+    def kernels(self) -> list[KernelReport]:
+        return self.executable.program.reports
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.executable.program.ir)
+
+
+class Client:
+    """One device of this process."""
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.info = info
+        self.device = Device("cuda", info.ordinal)
+        self.emulated = info.emulated
+        self.context: Context = info.context()
+        self.pool: Pool = context_pool(self.context)
+        self.stream = self.context.create_stream()
+        version = 78 if info.emulated else ptx_for(info.arch, info.driver)
+        self.target = CudaTarget(architecture_number(info.arch), version, info.sms)
+        self._executables: SharedCode[DeviceExecutable] = SharedCode()
+
+    # Arrays
+
+    def put(self, array: Array) -> DeviceArray:
+        """A copy of an array of any layout. The array may change when this returns."""
+        label = f"{array.dtype.name}{list(array.shape)}"
+        buffer = upload(self.pool, array, self.stream, label)
+        memory = Memory(buffer.address, buffer.nbytes, buffer)
+        return DeviceArray(self, memory, array.shape, array.dtype)
+
+    def fetch(self, memory: Memory, array: Array) -> None:
+        """Fill a C-contiguous array with the elements."""
+        memory.check()
+        download(self.context, memory.address, array, self.stream)
+
+    def wait(self, memory: Memory) -> None:
+        memory.check()
+        self.context.synchronize(self.stream)
+
+    def adopt(self, array: Any) -> DeviceArray:
+        """Another library's array in this device's memory, by `__cuda_array_interface__` or DLPack.
+
+        Its memory is used as it is; if it is badly aligned, a copy is. Our stream waits for what its
+        owner's stream does until now. DeviceError if it is not on this device, or not C-contiguous.
+        """
+        interface = getattr(array, "__cuda_array_interface__", None)
+        if interface is not None:
+            shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+            address, steps = interface["data"][0] or 0, interface.get("strides")
+            if interface.get("stream") is not None:
+                self._wait_for(interface["stream"])
+            owner: Any = array
+        else:
+            kind, index = array.__dlpack_device__()
+            if (kind, index) != (CUDA, self.device.index):
+                raise DeviceError(f"the array is not on {self.device}: copy it there first")
+            taken = take(array.__dlpack__(stream=self.stream))
+            shape, dtype, address, owner = taken.shape, taken.dtype, taken.pointer, taken.owner
+            strides = taken.strides
+            steps = None if strides is None else tuple(s * dtype.itemsize for s in strides)
+        found = DeviceArray(self, Memory(address, 0, owner), shape, dtype)
+        found.buffer.nbytes = found.nbytes
+        if found.nbytes and steps is not None and tuple(steps) != found.strides:
+            raise DeviceError(
+                f"the array of strides {tuple(steps)} is not C-contiguous: make it so first, with "
+                "its own library's contiguous() or ascontiguousarray()"
+            )
+        if found.nbytes and address % ALIGNMENT:
+            buffer = self.pool.allocate(found.nbytes, self.stream, "an aligned copy")
+            self.context.copy(buffer.address, address, found.nbytes, self.stream)
+            found.buffer = Memory(buffer.address, buffer.nbytes, (buffer, owner))
+        return found
+
+    @property
+    def stream_number(self) -> int:
+        """Our stream, as `__cuda_array_interface__` says it."""
+        return self.stream
+
+    def _wait_for(self, stream: int) -> None:
+        """Our work from now on comes after what is on another stream now (1 and 2: CUDA's own)."""
+        self._order(stream, self.stream)
+
+    def let_wait(self, stream: int) -> None:
+        """What is put on another stream from now on comes after our work so far."""
+        self._order(self.stream, stream)
+
+    def _order(self, first: int, then: int) -> None:
+        event = self.context.create_event()
+        self.context.record_event(event, first)
+        self.context.wait_event(then, event)
+        self.context.destroy_event(event)
+
+    # Programs
+
+    def compile(self, graph: Graph, fastmath: bool = False) -> Program:
+        """A program for the graph, whose inputs are C-contiguous; kept here and on disk."""
+        key = digest(
+            "device program", installation(), self.target.key(), graph_key(graph), repr(fastmath)
+        )
+        executable = self._executables.get_or_make(
+            key, lambda: DeviceExecutable(self._program(key, graph), self.context)
+        )
+        return Program(self, executable)
+
+    def _program(self, key: str, graph: Graph) -> DeviceProgram:
+        cache = disk_cache()
+        data = cache.get(key)
+        if data is not None:
+            try:
+                found = pickle.loads(data)
+            except Exception:  # whatever a pickle of another making may raise
+                cache.discard(key)
+            else:
+                if isinstance(found, DeviceProgram):
+                    return found
+        program = device_program(graph, self.target)
+        if not program.callbacks:  # they are of this process
+            cache.put(key, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
+        return program
+
+
+def device_program(graph: Graph, target: CudaTarget) -> DeviceProgram:
+    """Optimised and compiled for a GPU that need not be here. Inputs are C-contiguous."""
+    from ...ir.passes import optimise, split_complex
+
+    signature = graph.input_types, graph.output_types
+    types = [t for t in graph.input_types if isinstance(t, TensorType)]
+    graph = optimise(split_complex(graph))
+    alignment = [ALIGNMENT] * len(types)
+    return compile_device(graph, target, None, alignment, signature)
+
+
+_clients: dict[tuple[int, int], Client] = {}
+_making = threading.Lock()
+
+
+def cuda_devices() -> list[Device]:
+    """The GPUs of this machine; none if there is no driver."""
+    try:
+        return [Device("cuda", info.ordinal) for info in driver_devices()]
+    except DeviceError:
+        return []
+
+
+def client_of(device: Device) -> Client:
+    """The one client of a device. DeviceError, with the reason, if there is no such device."""
+    found = driver_devices()
+    if not 0 <= device.index < len(found):
+        names = ", ".join(f"cuda:{info.ordinal}" for info in found)
+        raise DeviceError(f"there is no {device}; this machine has {names}")
+    info = found[device.index]
+    key = (id(info.library), info.ordinal)
+    with _making:
+        if key not in _clients:
+            _clients[key] = Client(info)
+        return _clients[key]
+
+
+def _after_fork() -> None:
+    global _making
+    _making = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,143 @@
+"""DLPack, both ways: arrays handed to other libraries, and theirs taken, without a copy.
+
+The structures are those of the DLPack specification (dmlc.github.io/dlpack, version 0: capsules named
+"dltensor", which every consumer takes).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+CPU, CUDA = 1, 2  # DLDeviceType
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_KINDS = {code: kind for kind, code in _CODES.items()}
+
+
+class _Device(ctypes.Structure):
+    _fields_ = (("type", ctypes.c_int32), ("id", ctypes.c_int32))
+
+
+class _DataType(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Managed(ctypes.Structure):
+    pass
+
+
+_DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Managed))
+_CAPSULE_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Managed._fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
+
+_python = ctypes.pythonapi
+_new = _python.PyCapsule_New
+_new.restype, _new.argtypes = (
+    ctypes.py_object,
+    (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
+)
+_valid = _python.PyCapsule_IsValid
+_valid.restype, _valid.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
+_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", _python)
+)
+_pointer = _python.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+_pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", _python)
+)
+_rename = _python.PyCapsule_SetName
+_rename.restype, _rename.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
+
+_TAKEN = b"used_dltensor"
+_lent: dict[int, tuple[Any, ...]] = {}  # by address: what a consumer's capsule keeps alive
+
+
+@_DELETER
+def _give_back(managed: Any) -> None:
+    _lent.pop(ctypes.addressof(managed.contents), None)
+
+
+@_CAPSULE_DELETER
+def _drop(capsule: int) -> None:
+    """The capsule was never taken."""
+    if _valid_at(capsule, b"dltensor"):
+        _lent.pop(_pointer_at(capsule, b"dltensor"), None)
+
+
+def lend(
+    pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: tuple[int, int], owner: Any
+) -> Any:
+    """A capsule for a C-contiguous array; `owner` is kept alive as long as somebody has it."""
+    dims = (ctypes.c_int64 * len(shape))(*shape)
+    managed = _Managed()
+    kind = _DataType(_CODES[dtype.kind], 8 * dtype.itemsize, 1)
+    managed.tensor = _Tensor(pointer, _Device(*device), len(shape), kind, dims, None, 0)
+    managed.deleter = _give_back
+    address = ctypes.addressof(managed)
+    _lent[address] = (managed, dims, owner)
+    return _new(address, b"dltensor", ctypes.cast(_drop, ctypes.c_void_p))
+
+
+class Borrowed:
+    """Somebody else's memory, given back when nobody here refers to it any more."""
+
+    def __init__(self, managed: Any) -> None:
+        self._managed = managed
+
+    def __del__(self) -> None:
+        if self._managed.contents.deleter:
+            self._managed.contents.deleter(self._managed)
+
+
+class Taken(NamedTuple):
+    """A foreign array: `strides` in elements, None for C order; `owner` keeps its memory."""
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    dtype: np.dtype[Any]
+    device: tuple[int, int]
+    owner: Any
+
+
+def take(capsule: Any) -> Taken:
+    """What a "dltensor" capsule describes. The capsule is used up.
+
+    Raises BufferError for an element type that NumPy does not have.
+    """
+    if not _valid(capsule, b"dltensor"):
+        raise ValueError("the capsule is no DLPack capsule, or was used already")
+    managed = ctypes.cast(_pointer(capsule, b"dltensor"), ctypes.POINTER(_Managed))
+    tensor = managed.contents.tensor
+    kind, lanes = _KINDS.get(tensor.dtype.code), tensor.dtype.lanes
+    try:
+        dtype = np.dtype(f"{kind}{max(tensor.dtype.bits // 8, 1)}")
+    except TypeError:
+        kind = None
+    if kind is None or lanes != 1:
+        raise BufferError(f"no NumPy dtype for DLPack's {tuple(_codes(tensor.dtype))}")
+    _rename(capsule, _TAKEN)
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
+    pointer = (tensor.data or 0) + tensor.byte_offset
+    device = (tensor.device.type, tensor.device.id)
+    return Taken(pointer, shape, strides, dtype, device, Borrowed(managed))
+
+
+def _codes(dtype: _DataType) -> tuple[int, int, int]:
+    return dtype.code, dtype.bits, dtype.lanes
