@@ -22,11 +22,12 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
+from ..ir.collector import resting_collector
 from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL
 from .config import config
 from .layout import array_api, free_threaded, ndarray_layout
 from .program import HITS, Program
-from .support import load_support
+from .support import load_code_generator, load_support
 
 T = TypeVar("T")
 
@@ -123,6 +124,7 @@ def native_calls() -> bool:
 
 
 @cache
+@resting_collector()
 def _vectorcall(base_size: int) -> int:
     """The address of the vectorcall for subtypes of a type whose objects have that size."""
     layout = ndarray_layout()
@@ -137,7 +139,8 @@ def _vectorcall(base_size: int) -> int:
     imports = {name: table[index] for name, index in _NUMPY.items()}
     imports |= {name: id(value) for name, value in OBJECTS.items()}
     name = f"call {base_size} {layout}"
-    library = load_support(name, text, ["jitney_vectorcall"], imports)
+    # Where this is compiled, so will be the function that somebody wants to call.
+    library = load_support(name, text, ["jitney_vectorcall"], imports, load_code_generator)
     return library.keep().address("jitney_vectorcall")
 
 

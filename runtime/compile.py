@@ -30,6 +30,7 @@ from .executable import Executable
 from .host import host_target
 from .installation import digest, installation
 from .records import dump_executable, load_executable, rename_files
+from .support import load_code_generator
 
 Strides = Sequence[tuple[int, ...]]
 
@@ -87,10 +88,7 @@ def load_calls() -> None:
 @resting_collector()
 def load_compiler() -> None:
     """Import the code generator and LLVM, and make what all executables share."""
-    from ..codegen import compile as _  # noqa: F401
-    from ..ir import passes
-
-    passes.prepare()
+    load_code_generator()
     engine_for(host_target())
     load_native_calls()
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
@@ -30,8 +31,13 @@ def load_support(
     text: Callable[[], str],
     exports: Iterable[str],
     imports: Mapping[str, int] | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Library:
-    """Load the code that `name` stands for; `text` writes its LLVM when there is none yet."""
+    """Load the code that `name` stands for; `text` writes its LLVM when there is none yet.
+
+    `meanwhile` is run while LLVM compiles that, if it must. Then the caller must not hold
+    `engine.lock`, which another thread takes.
+    """
     exports = list(exports)
     cache = disk_cache()
     key = digest("support", installation(), host_target().key(), name)
@@ -47,11 +53,48 @@ def load_support(
             if known == draft:  # the process that left it was killed
                 atexit.register(_finish, cache, key, draft, text)
             return library
-    code = host_engine().assemble(text(), quick=True)
+    code = _draft(text(), meanwhile)
     library = load_code(code, exports, imports)
     cache.put(draft, dump_code(code))
     atexit.register(_finish, cache, key, draft, text)
     return library
+
+
+def load_code_generator() -> None:
+    """Import what turns graphs into LLVM text, and make its tables."""
+    from ..codegen import compile as _  # noqa: F401
+    from ..ir import passes
+
+    passes.prepare()
+
+
+def _draft(llvm: str, meanwhile: Callable[[], object] | None) -> Code:
+    """Machine code in haste. LLVM runs without the GIL, so `meanwhile` costs next to nothing."""
+    engine = host_engine()
+    if meanwhile is None:
+        return engine.assemble(llvm, quick=True)
+    made: list[Code] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            made.append(engine.assemble(llvm, quick=True))
+        except BaseException as error:
+            failed.append(error)
+
+    # Not a daemon: the process must not end while LLVM is at work.
+    worker = threading.Thread(target=work, name="jitney-support", daemon=False)
+    try:
+        worker.start()
+    except RuntimeError:  # no more threads here, or Python is about to end
+        return engine.assemble(llvm, quick=True)
+    try:
+        meanwhile()
+    finally:
+        worker.join()
+    if failed:
+        raise failed[0]
+    return made[0]
 
 
 def _finish(cache: DiskCache, key: str, draft: str, text: Callable[[], str]) -> None:

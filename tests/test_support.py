@@ -4,6 +4,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -85,6 +86,42 @@ def test_quick_code_does_the_same(cache):
         library = engine.load_code(host.assemble(text, quick=quick), ["twice"])
         twice = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library.address("twice"))
         assert twice(21) == 42
+
+
+def test_the_caller_goes_on_while_llvm_compiles(monkeypatch):
+    waiting = threading.Event()
+    assemble = engine.Engine.assemble
+
+    def slowly(self, text, quick):
+        assert waiting.wait(10)
+        return assemble(self, text, quick)
+
+    monkeypatch.setattr(engine.Engine, "assemble", slowly)
+    code = support._draft(ANSWER, waiting.set)
+    assert engine.load_code(code, ["answer"]).address("answer")
+
+
+def test_what_fails_on_the_other_thread_is_raised_here():
+    with pytest.raises(engine.NativeError):
+        support._draft("define i64 @answer() { ret }\n", lambda: None)
+
+
+def test_what_fails_meanwhile_is_raised_when_the_other_thread_is_done():
+    def fail():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        support._draft(ANSWER, fail)
+    assert not [t for t in threading.enumerate() if t.name == "jitney-support"]
+
+
+def test_without_another_thread_it_is_compiled_here(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    code = support._draft(ANSWER, lambda: None)
+    assert engine.load_code(code, ["answer"]).address("answer")
 
 
 PROGRAM = """
