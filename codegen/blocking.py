@@ -75,13 +75,8 @@ def panels(n: int, panel: int) -> int:
 
 def tile_shapes(target: Target) -> list[tuple[int, int]]:
     """The (rows, vectors) of tiles that the registers hold, with a row of B and an element of A."""
-    registers = vector_registers(target)
+    registers = target.registers
     return [(min((registers - v - 1) // v, 14), v) for v in range(1, 5)]
-
-
-def vector_registers(target: Target) -> int:
-    """How many vector registers the machine has."""
-    return 32 if target.vector_bits == 512 or "x86" not in target.triple else 16
 
 
 def tile_for(target: Target, dtype: DType, batch: int, m: int, n: int, k: int) -> tuple[int, int]:

@@ -33,6 +33,7 @@ STREAM_BYTES = 1 << 18  # what a nest reads when it is walked in the order of me
 SQUARES = 128  # the side of a tile of squares, less where there would be few tiles
 TILE_BYTES = 1 << 14  # accumulators that are sure to stay in the L1 cache
 PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
+LIGHT = 12  # operations per point up to which accumulators have the registers to themselves
 CHUNK_NS = 8_000.0  # the least that one chunk of a shared kernel should take
 
 
@@ -198,6 +199,10 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     unroll = _in_flight(nodes) if not loops else 4 if loops <= 40 else 1
     if any(s.op.startswith("arg") for s in kernel.stages):
         unroll = min(unroll, 2)
+    folds = max(sum(s.action == "reduce" for s in nest.stages) for nest in kernel.nests)
+    if nodes > LIGHT:  # what is between the accumulators wants registers too
+        while unroll > 1 and 3 * folds * unroll > target.registers:
+            unroll //= 2
     width = lanes * unroll
     if plan.mode == "outer":
         trips = [(plan.outer.vars[-1].extent, nodes + 1)]
@@ -277,9 +282,10 @@ def _group(kernel: Kernel, plan: Schedule, target: Target) -> None:
     if not all(_is_light(s, plan.surveys[s], nest) for s in nest.stages):
         return
     accumulators = -(-plan.width // target.lanes(itemsize)) * len(nest.stages)
-    registers = 32 if target.vector_bits == 512 else 16
     plan.rows = 2 if scans and _pages_apart(nest, plan) else 4
-    while plan.rows > 1 and (2 * plan.rows * accumulators > registers or points < 4 * plan.rows):
+    while plan.rows > 1 and (
+        2 * plan.rows * accumulators > target.registers or points < 4 * plan.rows
+    ):
         plan.rows //= 2
 
 

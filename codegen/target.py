@@ -43,6 +43,11 @@ class Target:
         """How many elements of `itemsize` bytes one vector register holds."""
         return self.vector_bits // (8 * itemsize)
 
+    @property
+    def registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if self.vector_bits == 512 or "x86" not in self.triple else 16
+
     def has(self, feature: str) -> bool:
         """Whether LLVM's `feature` (`avx512f`, `fma`, ...) is switched on."""
         return f"+{feature}" in self.features.split(",")

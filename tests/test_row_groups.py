@@ -7,6 +7,7 @@ import pytest
 
 import jitney as jt
 from jitney.runtime import pool
+from jitney.runtime.host import host_target
 
 RESULTS = {
     "sum": lambda x, v: x.sum(axis=1, dtype=x.dtype),
@@ -96,3 +97,18 @@ def test_the_last_nest_of_a_row_fetches_the_next_row():
     assert "prefetch" not in f.lower(x[:16]).llvm()
     for part in (x, x[::-1], x[:, ::-1], x.T.copy().T):
         np.testing.assert_allclose(f(part), softmax(part), rtol=2e-5)
+
+
+def test_several_sums_of_much_work_leave_registers_to_the_work():
+    def forces(x, mass):
+        d = x[None] - x[:, None]
+        squares = (d * d).sum(axis=2) + 1e-2
+        return (d * (mass / (squares * np.sqrt(squares)))[..., None]).sum(axis=1)
+
+    random = np.random.default_rng(0)
+    x, mass = random.normal(size=(300, 3)).astype("f4"), random.random(300).astype("f4")
+    f = jt.jit(forces)
+    lanes = 2 * host_target().lanes(4)
+    notes = [k.note for k in f.lower(x, mass).executable.module.kernels]
+    assert any(f"{lanes} lanes over the inner loop" in note for note in notes), notes
+    np.testing.assert_allclose(f(x, mass), forces(x, mass), rtol=1e-3, atol=1e-3)
