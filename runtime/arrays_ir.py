@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from .function_ir import NULL, Block, Function, Value
-from .layout import NdarrayLayout
+from .function_ir import NULL, Function, Value
+from .handlers import TRACE_DOMAIN, Handler
+from .layout import ALIGNED, C_CONTIGUOUS, OWNDATA, WRITEABLE, NdarrayLayout
 
 SCRATCH_SLOTS = 4  # blocks that wait for the next call
 _KEEP_LIMIT = 64 << 20  # larger blocks are given back at once
 _PAGE = 4096
+_CARRAY = C_CONTIGUOUS | ALIGNED | WRITEABLE
 
 
 def new_array(f: Function, descr: Value, ndim: Value, dims: Value) -> Value:
@@ -19,24 +19,56 @@ def new_array(f: Function, descr: Value, ndim: Value, dims: Value) -> Value:
     return f.call("ptr", "PyArray_NewFromDescr", kind, descr, ndim, dims, NULL, NULL, flags, NULL)
 
 
-def with_handler(f: Function, handler: Value, error: Block, allocate: Callable[[], Value]) -> Value:
-    """`allocate()` while NumPy's memory handler is `handler`."""
-    previous = f.call("ptr", "PyDataMem_SetHandler", handler)
-    f.require(f.unlike(previous, NULL), error)
-    array = allocate()
-    ours = f.call("ptr", "PyDataMem_SetHandler", previous)
-    f.call("void", "Py_DecRef", previous)
-    f.require(f.unlike(ours, NULL), error)
-    f.call("void", "Py_DecRef", ours)
-    return array
+def own_array(layout: NdarrayLayout) -> Function:
+    """`ptr own_array(descr, ndim, dims, nbytes, capsule, handler)`: as `new_array`, of at least one
+    byte, with memory of NumPy's handler in `capsule`, whose functions are at `handler`.
+
+    As NumPy does it, but that it looks up the handler for each array.
+    """
+    f = Function(
+        *("ptr", "own_array"),
+        internal=True,
+        descr="ptr",
+        ndim="i32",
+        dims="ptr",
+        nbytes="i64",
+        capsule="ptr",
+        handler="ptr",
+    )
+    descr, ndim, dims, nbytes, capsule, handler = f.args
+    domain = Value("i32", str(TRACE_DOMAIN))
+    none, failed = f.block("none"), f.block("failed")
+    context, malloc = (
+        f.load("ptr", handler, getattr(Handler, n).offset) for n in ("ctx", "malloc")
+    )
+    data = f.call("ptr", malloc, context, nbytes)
+    f.require(f.unlike(data, NULL), none)
+    f.call("i32", "PyTraceMalloc_Track", domain, f.convert("ptrtoint", data, "i64"), nbytes)
+    f.call("void", "Py_IncRef", descr)
+    kind, flags = Value("ptr", "@ndarray_type"), Value("i32", str(_CARRAY))
+    array = f.call("ptr", "PyArray_NewFromDescr", kind, descr, ndim, dims, NULL, data, flags, NULL)
+    f.require(f.unlike(array, NULL), failed)
+    f.store(f.either(f.load("i32", array, layout.flags), OWNDATA), array, layout.flags)
+    f.call("void", "Py_IncRef", capsule)
+    f.store(capsule, array, layout.handler)
+    f.ret(array)
+    f.at(none)
+    f.call("ptr", "PyErr_NoMemory")
+    f.ret(NULL)
+    f.at(failed)
+    f.call("i32", "PyTraceMalloc_Untrack", domain, f.convert("ptrtoint", data, "i64"))
+    free = f.load("ptr", handler, Handler.free.offset)
+    f.call("void", free, context, data, nbytes)
+    f.ret(NULL)
+    return f
 
 
 def take_scratch(layout: NdarrayLayout) -> Function:
-    """`ptr take_scratch(nbytes, handler)`: an array of bytes with 64 to spare, or null."""
-    f = Function("ptr", "take_scratch", internal=True, nbytes="i64", handler="ptr")
-    nbytes, handler = f.args
+    """`ptr take_scratch(nbytes, capsule, handler)`: an array of bytes with 64 to spare, or null."""
+    arguments = {"nbytes": "i64", "capsule": "ptr", "handler": "ptr"}
+    f = Function("ptr", "take_scratch", internal=True, **arguments)
+    nbytes, capsule, handler = f.args
     dims = f.alloca("i64")
-    failed = f.block("failed")
     needed = f.add(nbytes, 64)
     with f.each(SCRATCH_SLOTS) as i:
         kept = f.load("ptr", _SLOTS, i, "i64")
@@ -50,16 +82,15 @@ def take_scratch(layout: NdarrayLayout) -> Function:
             f.at(f.block("unused"))
         f.jump(next)
         f.at(next)
-    f.store(f.both(f.add(needed, _PAGE - 1), -_PAGE), dims)
+    whole = f.both(f.add(needed, _PAGE - 1), -_PAGE)
+    f.store(whole, dims)
     plain, recycled = f.block("plain"), f.block("recycled")
     one = Value("i32", "1")
-    f.branch(f.same(handler, NULL), plain, recycled)
+    f.branch(f.same(capsule, NULL), plain, recycled)
     f.at(plain)
     f.ret(new_array(f, _BYTE, one, dims))
     f.at(recycled)
-    f.ret(with_handler(f, handler, failed, lambda: new_array(f, _BYTE, one, dims)))
-    f.at(failed)
-    f.ret(NULL)
+    f.ret(f.call("ptr", "own_array", _BYTE, one, dims, whole, capsule, handler))
     return f
 
 

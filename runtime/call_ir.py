@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from ..codegen.module import STATUS_WORDS
 from . import guard_opcodes, work_opcodes  # noqa: F401  # they register the opcodes
-from .arrays_ir import SCRATCH_SLOTS, give_scratch, take_scratch
+from .arrays_ir import SCRATCH_SLOTS, give_scratch, own_array, take_scratch
 from .call_fields import CHAIN_HEAD, CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, OBJECTS
 from .function_ir import NULL, Function, Value, module_ir
 from .layout import NdarrayLayout
@@ -26,6 +26,7 @@ from .ranges_ir import sort_pairs
 def call_ir(layout: NdarrayLayout, base_size: int) -> str:
     """The LLVM text. The fields follow `base_size` bytes."""
     functions = [
+        own_array(layout),
         take_scratch(layout),
         give_scratch(layout),
         sort_pairs(),

@@ -36,7 +36,7 @@ _NUMPY = {  # places in NumPy's API table
     "PyArray_Scalar": 60,
     "PyArray_ScalarAsCtype": 62,
     "PyArray_NewFromDescr": 94,
-    "PyDataMem_SetHandler": 304,
+    "PyDataMem_GetHandler": 305,
 }
 _HAVE_VECTORCALL = 1 << 11  # Py_TPFLAGS_HAVE_VECTORCALL
 _METHOD_DESCRIPTOR = 1 << 17  # Py_TPFLAGS_METHOD_DESCRIPTOR

@@ -21,6 +21,8 @@ from ..ir.record import record
 C_CONTIGUOUS = 0x1  # NPY_ARRAY_C_CONTIGUOUS, and so on
 ALIGNED = 0x100
 WRITEABLE = 0x400
+OWNDATA = 0x4
+_GET_HANDLER = 305  # PyDataMem_GetHandler in NumPy's API table, since 1.22
 
 
 @record
@@ -34,6 +36,7 @@ class NdarrayLayout:
     strides: int
     descr: int
     flags: int
+    handler: int
 
 
 def free_threaded() -> bool:
@@ -52,6 +55,11 @@ def array_api() -> Any:
     return ctypes.cast(get_pointer(_ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
 
 
+def current_handler() -> Any:
+    """The memory handler (NEP 49), a capsule, that new arrays have in this context."""
+    return ctypes.PYFUNCTYPE(ctypes.py_object)(array_api()[_GET_HANDLER])()
+
+
 def _agrees(layout: NdarrayLayout, array: np.ndarray[Any, Any]) -> bool:
     def word(offset: int, ctype: Any = ctypes.c_ssize_t) -> int:
         value: int = ctype.from_address(id(array) + offset).value
@@ -66,6 +74,7 @@ def _agrees(layout: NdarrayLayout, array: np.ndarray[Any, Any]) -> bool:
         and word(layout.data) == array.ctypes.data
         and word(layout.descr) == id(array.dtype)
         and word(layout.flags, ctypes.c_int) & 0xFFFF == array.flags.num
+        and word(layout.handler) == (id(current_handler()) if array.flags.owndata else 0)
         and (array.ndim == 0 or words(layout.dims) == array.shape)
         and (array.ndim == 0 or words(layout.strides) == array.strides)
     )
@@ -88,6 +97,7 @@ def ndarray_layout() -> NdarrayLayout | None:
         strides=head + 24,
         descr=head + 40,
         flags=head + 48,
+        handler=head + 72,
     )
     cube = np.arange(5 * 7 * 11, dtype=np.float32).reshape(5, 7, 11)
     frozen = np.ones(3, np.int16)

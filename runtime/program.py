@@ -28,7 +28,8 @@ import numpy as np
 from ..codegen.index import contiguous_strides
 from ..codegen.module import STATUS_WORDS
 from ..ir.types import DTYPE_NAMES, TensorType, dtype_name
-from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
+from .handlers import CAPSULE_NAME, functions_of
+from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, current_handler
 
 ANY_STRIDE = -(1 << 63)  # this axis has at most one element, its stride says nothing
 HEADER = ("frame words", "first owned word", "owned words", "scratch word", "hits")
@@ -66,27 +67,28 @@ class Op:
     APART = 24  # n, dst, (block, low, high, written)...: none has a byte of one that is written
     # Work
     HOLD = 25  # owned, src: keep a reference while others may run
-    SCRATCH = 26  # block, dst, bytes, memory handler
+    SCRATCH = 26  # block, dst, bytes, memory handler or 0, its functions
     PLACE = 27  # block, value: a result goes into the frame
-    ALLOCATE = 28  # owned, block, descr, ndim, dims...
-    RECYCLE = 29  # owned, block, memory handler, descr, ndim, dims...
-    RUN = 30  # entry, block, status, release the GIL?, what to call with an error's status
-    COPY = 31  # array, array: the elements of the second into the first
+    MEMORY = 28  # owned, dst, memory handler or 0: the current; one, its functions; their name
+    EMPTY = 29  # owned, block, descr, ndim, dims...: an array without elements
+    ALLOCATE = 30  # owned, block, handler, its functions, bytes, descr, ndim, dims...
+    RUN = 31  # entry, block, status, release the GIL?, what to call with an error's status
+    COPY = 32  # array, array: the elements of the second into the first
     # Results
-    FLOAT_RESULT = 32  # owned, value
-    INT_RESULT = 33
-    BOOL_RESULT = 34
-    COMPLEX_RESULT = 35
-    GENERIC_RESULT = 36  # owned, value, descr
-    ALIAS = 37  # owned, src
-    CONSTANT = 38  # owned, object
-    MAKE_TUPLE = 39  # owned, n, owned...
-    MAKE_LIST = 40  # owned, n, owned...
-    MAKE_DICT = 41  # owned, template, n, (key, owned)...
-    CALL = 42  # owned, callable, n, src
-    RETURN = 43  # owned
+    FLOAT_RESULT = 33  # owned, value
+    INT_RESULT = 34
+    BOOL_RESULT = 35
+    COMPLEX_RESULT = 36
+    GENERIC_RESULT = 37  # owned, value, descr
+    ALIAS = 38  # owned, src
+    CONSTANT = 39  # owned, object
+    MAKE_TUPLE = 40  # owned, n, owned...
+    MAKE_LIST = 41  # owned, n, owned...
+    MAKE_DICT = 42  # owned, template, n, (key, owned)...
+    CALL = 43  # owned, callable, n, src
+    RETURN = 44  # owned
     # Methods
-    FORWARD = 44  # owned, owned, dict: call what the dict has for the first argument's id
+    FORWARD = 45  # owned, owned, dict: call what the dict has for the first argument's id
 
 
 _PYTHON_NUMBERS = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL, complex: Op.COMPLEX}
@@ -102,7 +104,7 @@ _SCALAR_WORDS = 2  # complex128 is the largest
 # Where Python code may run: objects' own code, other threads, the garbage collector's finalizers.
 _RUNS_PYTHON = frozenset(
     {
-        *(Op.ATTRIBUTE, Op.ASK, Op.FORWARD, Op.CALL, Op.COPY, Op.RECYCLE, Op.SCRATCH),
+        *(Op.ATTRIBUTE, Op.ASK, Op.FORWARD, Op.CALL, Op.COPY),
         *(Op.MAKE_TUPLE, Op.MAKE_LIST, Op.MAKE_DICT),
     }
 )
@@ -129,6 +131,7 @@ class Program:
         self._n_frame = 0
         self._n_owned = 0
         self._scratch = 0
+        self._handlers: dict[int, tuple[Owned, int]] = {}
 
     # The frame
 
@@ -287,22 +290,35 @@ class Program:
         return self.reserve(n)
 
     def allocate(self, block: Word, type: TensorType, handler: Any = None) -> Owned:
-        """A fresh array; its memory from NumPy's handler `handler` if there is one."""
+        """A fresh array; its memory from NumPy's handler `handler`, by default the current one."""
+        layout = (self.ref(native_dtype(type.dtype)), type.rank, *type.shape)
+        if not type.nbytes:
+            dst = self.own()
+            self.emit(Op.EMPTY, dst, block, *layout)
+            return dst
+        memory = self._memory(handler)
         dst = self.own()
-        descr = self.ref(native_dtype(type.dtype))
-        if handler is None:
-            self.emit(Op.ALLOCATE, dst, block, descr, type.rank, *type.shape)
-        else:
-            operands = (self.ref(handler), descr, type.rank, *type.shape)
-            self.emit(Op.RECYCLE, dst, block, *operands)
+        self.emit(Op.ALLOCATE, dst, block, *memory, type.nbytes, *layout)
         return dst
+
+    def _memory(self, handler: Any) -> tuple[Owned, int]:
+        """Words with a memory handler and where its functions are."""
+        found = self._handlers.get(id(handler))
+        if found is None:
+            found = self._handlers[id(handler)] = self.own(), self.reserve()
+            known = current_handler() if handler is None else handler
+            wanted = 0 if handler is None else self.ref(handler)
+            functions = functions_of(known)
+            name = ctypes.addressof(CAPSULE_NAME)
+            self.emit(Op.MEMORY, *found, wanted, self.ref(known), functions, name)
+        return found
 
     def scratch(self, block: Word, nbytes: int, handler: Any = None) -> None:
         """64-byte aligned memory until the end of the call."""
         assert not self._scratch
         self._scratch = self.reserve()  # not word 0: the block is before it
-        memory = 0 if handler is None else self.ref(handler)
-        self.emit(Op.SCRATCH, block, self._scratch, nbytes, memory)
+        memory = (0, 0) if handler is None else (self.ref(handler), functions_of(handler))
+        self.emit(Op.SCRATCH, block, self._scratch, nbytes, *memory)
 
     def hold(self, src: Word) -> None:
         """Keep an object alive to the end of the call."""

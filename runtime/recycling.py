@@ -8,7 +8,8 @@ array dies, its block is kept and handed to the next array of about that size. B
 A block is preceded by a header with its true size, so nothing depends on the size that NumPy
 reports when it frees. The kept blocks stand in a table of 64 entries under a spin lock;
 the oldest leave when their total passes the limit. The handler is in force only while `empty`
-allocates, so no array of the user's comes from here.
+allocates (native calls ask it themselves, `arrays_ir.own_array`), so no array of the user's comes
+from here.
 
     JITNEY_RECYCLE_MB=n    keep at most n MiB (default: 1/8 of the memory, at most 1024; 0: never)
 """
@@ -23,6 +24,7 @@ import numpy as np
 
 from ..ir.record import record
 from .engine import lock
+from .handlers import CAPSULE_NAME, Handler
 from .layout import array_api, ndarray_layout
 from .pool_ir import supported
 from .recycling_ir import recycling_ir
@@ -30,20 +32,6 @@ from .support import load_support
 
 _NAME = b"jitney"
 _SET_HANDLER = 304  # PyDataMem_SetHandler in NumPy's API table, since 1.22
-
-
-class _Handler(ctypes.Structure):
-    """PyDataMem_Handler."""
-
-    _fields_ = [
-        ("name", ctypes.c_char * 127),
-        ("version", ctypes.c_uint8),
-        ("ctx", ctypes.c_void_p),
-        ("malloc", ctypes.c_void_p),
-        ("calloc", ctypes.c_void_p),
-        ("realloc", ctypes.c_void_p),
-        ("free", ctypes.c_void_p),
-    ]
 
 
 @record
@@ -86,13 +74,12 @@ class Recycler:
         # Arrays may outlive everything else of ours.
         library = load_support("recycling", recycling_ir, exports).keep()
         addresses = {name: library.address(f"recycling_{name}") for name in functions}
-        self._handler = _Handler(name=_NAME, version=1, **addresses)
-        self._capsule_name = ctypes.create_string_buffer(b"mem_handler")  # the capsule points here
+        self._handler = Handler(name=_NAME, version=1, **addresses)
         new_capsule = ctypes.PYFUNCTYPE(
             ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
         )(("PyCapsule_New", ctypes.pythonapi))
         self._capsule = new_capsule(
-            ctypes.addressof(self._handler), ctypes.addressof(self._capsule_name), None
+            ctypes.addressof(self._handler), ctypes.addressof(CAPSULE_NAME), None
         )
         self._set_handler: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(
             array_api()[_SET_HANDLER]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..codegen.module import PYTHON_ERROR, STATUS_WORDS
-from .arrays_ir import new_array, with_handler
+from .arrays_ir import new_array
 from .function_ir import NULL, Value
 from .opcodes_ir import Interpreter, opcode
 from .program import HITS, Op
@@ -21,11 +21,11 @@ def _hold(f: Interpreter) -> None:
 
 @opcode(Op.SCRATCH)
 def _scratch(f: Interpreter) -> None:
-    array = f.call("ptr", "take_scratch", f.word(3), f.pointer(4))
+    array = f.call("ptr", "take_scratch", f.word(3), f.pointer(4), f.pointer(5))
     f.put_new(2, array)
     start = f.add(f.convert("ptrtoint", f.data_of(array), "i64"), 63)
     f.put(1, f.both(start, -64))
-    f.go(5)
+    f.go(6)
 
 
 @opcode(Op.PLACE)
@@ -34,27 +34,46 @@ def _place(f: Interpreter) -> None:
     f.go(3)
 
 
-def _operand_array(f: Interpreter, first: int) -> Value:
-    """A fresh array; operands from `first`: descr, ndim, dims."""
-    ndim = f.convert("trunc", f.word(first + 1), "i32")
-    return new_array(f, f.pointer(first), ndim, f.offset(f.pc, 8 * (first + 2)))
+@opcode(Op.MEMORY)
+def _memory(f: Interpreter) -> None:
+    current, given, found = f.block("current"), f.block("given"), f.block("found", capsule="ptr")
+    f.branch(f.same(f.pointer(3), NULL), current, given)
+    f.at(current)
+    f.jump(found, f.call("ptr", "PyDataMem_GetHandler"))
+    f.at(given)
+    f.call("void", "Py_IncRef", f.pointer(3))
+    f.jump(found, f.pointer(3))
+    (capsule,) = f.at(found)
+    f.put_new(1, capsule)
+    known, other, done = f.block("known"), f.block("other"), f.block("done", handler="ptr")
+    f.branch(f.same(capsule, f.pointer(4)), known, other)
+    f.at(known)
+    f.jump(done, f.pointer(5))
+    f.at(other)
+    handler = f.call("ptr", "PyCapsule_GetPointer", capsule, f.pointer(6))
+    f.require(f.unlike(handler, NULL), f.error)
+    f.jump(done, handler)
+    (handler,) = f.at(done)
+    f.put(2, handler)
+    f.go(7)
 
 
-@opcode(Op.ALLOCATE)
-def _allocate(f: Interpreter) -> None:
-    array = _operand_array(f, 3)
+@opcode(Op.EMPTY)
+def _empty(f: Interpreter) -> None:
+    ndim = f.convert("trunc", f.word(4), "i32")
+    array = new_array(f, f.pointer(3), ndim, f.offset(f.pc, 8 * 5))
     f.put_new(1, array)
     f.put(2, f.data_of(array))
     f.go(5, f.word(4))
 
 
-@opcode(Op.RECYCLE)
-def _recycle(f: Interpreter) -> None:
-    handler = f.pointer(3)
-    array = with_handler(f, handler, f.error, lambda: _operand_array(f, 4))
+@opcode(Op.ALLOCATE)
+def _allocate(f: Interpreter) -> None:
+    ndim, dims = f.convert("trunc", f.word(7), "i32"), f.offset(f.pc, 8 * 8)
+    array = f.call("ptr", "own_array", f.pointer(6), ndim, dims, f.word(5), f.get(3), f.get(4))
     f.put_new(1, array)
     f.put(2, f.data_of(array))
-    f.go(6, f.word(5))
+    f.go(8, f.word(7))
 
 
 @opcode(Op.RUN)

@@ -41,6 +41,66 @@ def test_big_results_are_recycled_and_scratch_is_kept_apart() -> None:
         assert handler_of(warm(f, big)) == "jitney" and handler_of(np.empty(300_000)) != "jitney"
 
 
+def test_results_have_the_memory_handler_of_their_context() -> None:
+    handler_of = importlib.import_module("numpy._core.multiarray").get_handler_name
+    f = jt.jit(lambda x: (x + 1, x * 2, x[:0] * 2.0))
+    warm(f, X)
+    usual = handler_of()
+    for result in f(X):
+        assert handler_of(result) == usual and result.flags.owndata and result.base is None
+    if recycler().enabled:
+        set_handler = recycler()._set_handler
+        previous = set_handler(recycler().handler)
+        try:
+            results = f(X)
+        finally:
+            set_handler(previous)
+        assert [handler_of(result) for result in results] == ["jitney"] * 3
+        same(results, (X + 1, X * 2, X[:0]))
+        results[0].resize(50)
+        same(results[0][6:], np.zeros(44))
+        assert handler_of(warm(f, X)[0]) == usual
+
+
+def test_results_can_be_resized_and_reshaped_in_place() -> None:
+    f = jt.jit(lambda x: {f"{k}": x + k for k in range(9)})
+    warm(f, X)
+    for _ in range(200):
+        results = f(X)
+        results["1"].resize(40, refcheck=False)
+        results["2"].shape = (2, 3)
+        results["3"].resize(0, refcheck=False)
+        results["4"].dtype = np.int8
+        same(results["5"], X + 5)
+        del results
+
+
+def test_memory_of_results_is_traced() -> None:
+    f = jt.jit(lambda x: [x + k for k in range(8)])
+    x = np.zeros(4000)
+    warm(f, x)
+    domain = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+    tracemalloc.start()
+    try:
+        results = f(x)
+        taken = tracemalloc.take_snapshot().filter_traces([domain])
+        assert sum(trace.size for trace in taken.traces) == 8 * x.nbytes
+        del results
+        left = tracemalloc.take_snapshot().filter_traces([domain])
+        assert sum(trace.size for trace in left.traces) == 0
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_memory(calls: str) -> None:
+    f = jt.jit(lambda x: (x + 1, np.broadcast_to(x, (1 << 45, 6)) + 1))
+    counts = sys.getrefcount(X)
+    for _ in range(3):
+        with pytest.raises(MemoryError):
+            f(X)
+    assert sys.getrefcount(X) == counts
+
+
 def test_scratch_of_calls_within_calls(calls: str) -> None:
     box: list[Any] = []
 
@@ -87,7 +147,7 @@ def test_unknown_layouts_and_builds_without_a_gil(monkeypatch: pytest.MonkeyPatc
 def test_the_probe_notices_another_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     layout = ndarray_layout()
     assert layout is not None
-    for name in ("data", "ndim", "dims", "strides", "descr", "flags", "ob_type"):
+    for name in ("data", "ndim", "dims", "strides", "descr", "flags", "ob_type", "handler"):
         moved = replace(layout, **{name: getattr(layout, name) ^ 8})
         assert not _agrees(moved, np.zeros((3, 4), order="F")), name
 
