@@ -122,7 +122,8 @@ def tile_cycles(target: Target, rows: int, vectors: int) -> float:
     or the loads of a row of B. Every load gets in the way a little."""
     traffic = vectors * target.vector_bits / 8 / LOAD_BYTES
     loads = rows + vectors
-    return max(rows * vectors / 2, 4.0, traffic, loads / 2) + 0.05 * rows + 0.12 * vectors
+    wide = vectors * target.vector_bits / 512
+    return max(rows * vectors / 2, 4.0, traffic, loads / 2) + 0.05 * rows + 0.12 * wide
 
 
 def blocking(step: Matmul, target: Target) -> Blocking:

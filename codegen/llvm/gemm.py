@@ -16,10 +16,9 @@ from ..blocking import Blocking, panels
 from ..steps import Matmul
 from ..target import Target
 from .text import TextEmitter
-from .tiles import Function, element, tile_function
+from .tiles import LINE, Function, element, tile_function
 from .whole import Whole
 
-LINE = 64  # bytes of a cache line
 FAR_BYTES = 1 << 18  # a packed B of this size may not be in the nearer caches: it is fetched ahead
 
 

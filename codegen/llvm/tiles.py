@@ -27,6 +27,7 @@ from ..target import Target
 from .instructions import SCALAR_TYPES, intrinsic, type_text
 from .text import Operand, TextEmitter
 
+LINE = 64  # bytes of a cache line
 ROWS_AHEAD = 8  # of a panel of B: what the nearest cache is asked for before it is used
 
 Tile = list[list[str]]  # per row, per vector: the name of a value
@@ -100,12 +101,15 @@ def sum_tile(
     b:      a pointer to the first row of B; `mask` says which lanes of its last vector exist
     start:  the values to add to; zeros if there are none
     ahead:  what is wanted next, and fetched meanwhile
-    soon:   how many elements before it is used a row of B is fetched into the nearest cache (0: never)
+    soon:   how many elements before it is used a row of B is fetched into the nearest cache (0: never),
+            if the loads leave room for that: a machine with half as many registers has none to spare
     """
     lanes = e.width
     ty = type_text(dtype, lanes)
     zeros = [["zeroinitializer"] * vectors for _ in rows]
     tile = start or zeros
+    loads = len(rows) + vectors + len(_lines(dtype, vectors * lanes)) + len(ahead)
+    soon = soon if 4 * loads <= 3 * len(rows) * vectors else 0  # of two in each cycle
 
     def walk(level: int, a_at: str, b_at: str, tile: Tile) -> Tile:
         if level == len(loops):
@@ -165,6 +169,11 @@ def prefetch(e: TextEmitter, pointer: str, level: int, *, write: bool = False) -
     )
 
 
+def _lines(dtype: DType, count: int) -> range:
+    """Where the cache lines of so many elements side by side begin."""
+    return range(0, count, LINE // dtype.itemsize)
+
+
 def _products(
     e: TextEmitter,
     dtype: DType,
@@ -182,8 +191,8 @@ def _products(
     lanes = e.width
     b_row = element(e, dtype, b, b_at)
     if soon:
-        for v in range(vectors):
-            prefetch(e, element(e, dtype, b_row, str(soon + v * lanes)), 1)
+        for first in _lines(dtype, vectors * lanes):
+            prefetch(e, element(e, dtype, b_row, str(soon + first)), 1)
     right = [
         e.load(
             dtype,
@@ -273,8 +282,8 @@ def tile_function(
     ahead: list[Fetch] = []
     if panel:
         for row in c_rows:
-            for v in range(vectors):
-                prefetch(e, element(e, dtype, row, str(v * lanes)), 1, write=True)
+            for first in _lines(dtype, vectors * lanes):
+                prefetch(e, element(e, dtype, row, str(first)), 1, write=True)
         ahead.append(Fetch("%next", "%next_step", 2))
     tile = sum_tile(
         e,
