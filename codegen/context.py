@@ -24,6 +24,9 @@ class Context:
     `lower.LOWERINGS`.
     """
 
+    chunk: ClassVar[int] = (
+        1 << 14
+    )  # elements that one partial result of a reduction covers, at the least
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {}
 
     def __init__(self, target: Any) -> None:

@@ -25,7 +25,6 @@ from .survey import survey
 
 FOLDS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 U8 = np.dtype(np.uint8)
-CHUNK = 1 << 14  # elements that one partial result covers, at the least
 MOST = 1 << 14  # partial results per result
 SCAN_CHUNK = 1 << 13  # elements that a thread scans at a time
 SHORT = 8  # a loop too short to be vectorised if there is a longer one
@@ -164,7 +163,7 @@ def _cut(low: Lowering, op: Op, kept: list[int], axes: list[int]) -> Cut:
     loops, env = _walk(low, op, at_rows, axes)
     extents = [v.extent for v in loops]
     rest = [math.prod(extents[k + 1 :]) for k in range(len(loops))]
-    chunk = max(CHUNK // max(math.prod(v.extent for v in rows), 1) // 64 * 64, 64)
+    chunk = max(low.context.chunk // max(math.prod(v.extent for v in rows), 1) // 64 * 64, 64)
     while math.prod(extents) > MOST * chunk:
         chunk *= 2
     at = next(k for k, n in enumerate(rest) if n <= chunk)  # the loop that chunks are cut from
@@ -193,7 +192,7 @@ def search_by_chunks(low: Lowering, op: Op, kept: list[int], axis: int, array: A
     """argmax and argmin by chunks: the best of each and its place, then the first best chunk."""
     source = op.operands[0]
     total = source.shape[axis]
-    length = max(CHUNK, -(-total // MOST))
+    length = max(low.context.chunk, -(-total // MOST))
     rows = [Var(f"i{d}", source.shape[d]) for d in kept]
     c, r = Var("c", -(-total // length)), Var("r", length)
     at = dict(zip(kept, map(of_var, rows), strict=True)) | {axis: of_var(c) * length + of_var(r)}

@@ -11,7 +11,7 @@ from .folds import FOLDS, IDENTITIES
 from .index import Index, Var, linear, of_var
 from .kernel import Access, Array, Stage
 from .lower import MAX_INLINE, Lowering, indices, lowering, variables
-from .lower_chunks import CHUNK, reduce_by_chunks, reduce_to, scan_by_chunks, search_by_chunks
+from .lower_chunks import reduce_by_chunks, reduce_to, scan_by_chunks, search_by_chunks
 from .scalar import const
 
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
@@ -30,9 +30,9 @@ def _reduction(low: Lowering, op: Op) -> None:
         _reduce_aligned(low, op)
 
 
-def _many(elements: int) -> bool:
+def _many(low: Lowering, elements: int) -> bool:
     """Enough for several chunks: elements of one result, or of all that a vector covers."""
-    return elements >= 4 * CHUNK
+    return elements >= 4 * low.context.chunk
 
 
 def _is_short(low: Lowering, op: Op) -> bool:
@@ -111,7 +111,7 @@ def _reduce_aligned(low: Lowering, op: Op) -> None:
         dims = variables(op.result.shape)
         identity = const(IDENTITIES[op.name], op.result.dtype)
         low.emit(low.point(), Stage(array, dims, identity, ops=[op.name], loc=op.loc))
-    elif rows * 8 < n and _many(n if last in axes else n * rows):
+    elif rows * 8 < n and _many(low, n if last in axes else n * rows):
         if op.name.startswith("arg"):
             search_by_chunks(low, op, kept, axes[0], array)
         else:

@@ -18,6 +18,8 @@ from . import program as device
 from .emitter import GLOBAL, ThreadEmitter
 from .points import PointEmitter
 from .program import Entry, Launch, Ref
+from .rows import RowEmitter
+from .scalar_code import ScalarThreadEmitter
 from .schedule import Schedule, schedule
 from .target import CudaTarget
 
@@ -94,7 +96,7 @@ class ProgramBuilder:
         known = self.texts.get(text)
         if known is None:
             name = f"{hint}_{len(self.texts)}"
-            known = self.texts[text] = name, text.replace("@NAME(", f"@{name}(", 1)
+            known = self.texts[text] = name, text.replace("@NAME", f"@{name}")
             self.kernels[name] = entry
         return known[0]
 
@@ -113,7 +115,8 @@ class ProgramBuilder:
         ops = [op for s in step.stages for op in reversed(s.ops)]
         if known is None:
             plan = schedule(step, own, alignments, self.target)
-            e = PointEmitter(step, own, plan, self.target, self.definitions, alignments)
+            form = PointEmitter if plan.row is None else RowEmitter
+            e = form(step, own, plan, self.target, self.definitions, alignments)
             e.body()
             name = self.emitted(e, symbol(ops), plan.threads, list(alignments.values()))
             known = self.known[key] = name, plan, e.reports
@@ -128,8 +131,7 @@ class ProgramBuilder:
     def _report(self, kernel: Kernel, plan: Schedule, name: str, ops: tuple[str, ...]) -> None:
         read, written = bytes_moved(kernel)
         locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
-        self.reports.setdefault(
-            name,
+        self._note(
             KernelReport(
                 name=name,
                 ops=ops,
@@ -138,10 +140,21 @@ class ProgramBuilder:
                 bytes_written=written,
                 flops=plan.flops,
                 parallel=True,
-                note=str(plan),
+                note=plan.note,
                 locs=tuple(locs),
-            ),
+            )
         )
+
+    def _note(self, report: KernelReport) -> None:
+        self.reports.setdefault(report.name, report)
+
+    def scalar_code(self, step: lowered.ScalarCode) -> list[device.Step]:
+        e = ScalarThreadEmitter(step, self.target, self.definitions)
+        e.body()
+        step.name = self.emitted(e, symbol(step.ops), 1, [self.alignment(a) for a in e.arrays])
+        self._note(KernelReport(step.name, tuple(step.ops), note="scalar code"))
+        arguments = [*map(self.ref, e.arrays), *([Ref("status")] if e.reports else [])]
+        return [Launch(step.name, (1, 1, 1), tuple(arguments))]
 
     def copy(self, step: lowered.Copy) -> list[device.Step]:
         return self._copy(step.target, step.source)
@@ -228,6 +241,7 @@ EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     lowered.Branch: ProgramBuilder.branch,
     lowered.Loop: ProgramBuilder.loop,
     lowered.Scan: ProgramBuilder.scan,
+    lowered.ScalarCode: ProgramBuilder.scalar_code,
 }
 
 __all__ = ["GLOBAL", "PLACED", "ProgramBuilder"]

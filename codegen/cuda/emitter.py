@@ -50,21 +50,25 @@ class ThreadEmitter(NestEmitter):
         self.origins = origins
         self.pointers = {a: f"{GLOBAL}%p{k}" for k, a in enumerate(self.arrays)}
         self.written: set[Array] = set()  # in this kernel
+        self.passed: frozenset[Array] = frozenset()  # between threads
+        self.globals: list[str] = []  # shared memory: `@NAME.shared0 = ...`
         self.reports = False  # tells afterwards whether the status block is wanted
 
     # The function around the code.
 
     def definition(self, name: str, threads: int, alignments: Sequence[int]) -> str:
         """The whole kernel. `alignments`: what each array's pointer is a multiple of, in bytes."""
-        params = [
-            f"ptr {GLOBAL}noalias {'' if a in self.written else 'readonly '}align {n} %p{k}"
-            for k, (a, n) in enumerate(zip(self.arrays, alignments, strict=True))
-        ]
+        params = []
+        for k, (array, n) in enumerate(zip(self.arrays, alignments, strict=True)):
+            known = "noalias " if array not in self.passed else ""  # other threads write there
+            known += "readonly " if array not in self.written else ""
+            params.append(f"ptr {GLOBAL}{known}align {n} %p{k}")
         if self.reports:
             params.append(f"ptr {GLOBAL}align 8 %status")
         body = "\n".join(self.lines)
+        shared = "".join(f"{line}\n" for line in self.globals)
         return (
-            f"define ptx_kernel void @{name}({', '.join(params)}) nounwind "
+            f"{shared}define ptx_kernel void @{name}({', '.join(params)}) nounwind "
             f'"nvvm.reqntid"="{threads}" {{\nentry:\n{body}\n  ret void\n}}\n'
         )
 

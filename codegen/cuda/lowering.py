@@ -14,6 +14,8 @@ from ..lower import Lowering
 from ..lower_contraction import dot_as_reduction
 from ..lower_convolution import conv_as_reduction
 from ..steps import Carry, Program
+from .schedule import row_of
+from .target import CudaTarget
 
 
 class UnsupportedOpError(NotImplementedError):
@@ -32,6 +34,7 @@ def _unsupported(low: Lowering, op: Op) -> None:
 class DeviceContext(Context):
     """Stages become kernels for threads; products and convolutions are sums."""
 
+    chunk: ClassVar[int] = 1 << 12
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
         "dot": dot_as_reduction,
         "conv": conv_as_reduction,
@@ -45,15 +48,19 @@ class DeviceContext(Context):
         steps = fuse(items, keep)
         for step in steps:
             if isinstance(step, Kernel):
-                _give_memory(step)
+                _give_memory(step, self.target)
         return steps
 
     def tiles(self, carries: Sequence[Carry], body: Program, length: int) -> None:
         """A grid of threads makes one trip at a time."""
 
 
-def _give_memory(kernel: Kernel) -> None:
-    """Values of a row that a later nest reads again lie in memory: a thread has no room for them."""
+def _give_memory(kernel: Kernel, target: CudaTarget) -> None:
+    """Values of a row that a later nest reads again lie in memory, if threads have no room for them."""
+    row = row_of(kernel, target)
+    if row is not None:
+        kernel.local -= row.passed
+        return
     outer = len(kernel.extents)
     home = {s.array: nest for nest in kernel.nests for s in nest.stages}
     for nest in kernel.nests:

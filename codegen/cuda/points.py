@@ -1,58 +1,22 @@
 """Kernels whose outer points are shared out among threads: the form that every kernel can take.
 
-    thread q: points lanes * q .. lanes * q + lanes - 1 of the last outer loop
-
-What is done for the several points of a thread is the same scalar code once per point. Neighbours in
-memory are loaded together before the first of them, and stored together after the last.
+thread q: points lanes * q .. lanes * q + lanes - 1 of the last outer loop, and their inner loops
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from ...ir.types import BOOL
-from ..index import Data, Index, Var, variables
-from ..kernel import Array, Kernel, Nest
-from ..llvm.instructions import SCALAR_TYPES
+from ..index import Var
+from ..kernel import Nest
 from ..llvm.loops import Values
-from ..llvm.text import Operand
-from ..scalar import DType
 from ..schedule import Loops
-from ..signature import Signature
-from .emitter import ThreadEmitter
-from .schedule import Schedule, is_wide
-from .target import CudaTarget
+from .lanes import LaneEmitter
 
 
-class PointEmitter(ThreadEmitter):
-    """Emits one kernel. `lanes` points at a time, of which `lane` is the one at hand."""
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        own: Signature,
-        plan: Schedule,
-        target: CudaTarget,
-        definitions: MutableMapping[str, str],
-        alignments: Mapping[Array, int],
-    ) -> None:
-        super().__init__(target, plan.index_type, own.arrays, own.origins, definitions)
-        self.kernel, self.layout = kernel, plan
-        self.plan: Any = plan
-        self.written = {s.array for s in kernel.stages}
-        self.lanes = 1
-        self.along = plan.outer.vars[-1]
-        self.first = ""  # where the first of the lanes stands
-        self.number = 0  # of the lane at hand
-        self.points: list[dict[Array, Operand]] = [self.registers]  # each lane's values
-        self.stored: dict[tuple[str, Index], list[str]] = {}  # not yet: lanes that go together
-        self.home = {self.pointers[a]: (a, alignments[a]) for a in own.arrays}
-        for found in plan.surveys.values():
-            for loop, positions in found.results.items():
-                self.read_results.setdefault(loop, set()).update(positions)
+class PointEmitter(LaneEmitter):
+    """Emits one kernel."""
 
     def body(self) -> None:
         """The body of the kernel: this thread's points, if it has any."""
@@ -100,25 +64,6 @@ class PointEmitter(ThreadEmitter):
         self._row()
         self.lanes, self.points = 1, [self.registers]
         self._forget()
-
-    def _each(self) -> Iterator[int]:
-        """Stand at one lane after the other."""
-        if self.lanes == 1:
-            yield 0
-            return
-        for k in range(self.lanes):
-            self.number, self.registers = k, self.points[k]
-            self.at[self.along] = self._position(k)
-            self._forget()
-            yield k
-        self._forget()
-
-    def _position(self, k: int) -> str:
-        return self.value_of(f"add {self.index_type} {self.first}, {k}") if k else self.first
-
-    def _forget(self) -> None:
-        """Expressions have other values at the next point. Instructions that are equal stay known."""
-        self._memo, self._memo_log = {}, []
 
     # Nests, for all lanes at once.
 
@@ -174,67 +119,3 @@ class PointEmitter(ThreadEmitter):
                 if stage.action != "scan":
                     self.keep(stage, fold.finish(ends[position : position + fold.count]))
                 position += fold.count
-
-    # Memory: what lanes have side by side goes together.
-
-    def _wide(self, base: str, flat: Index) -> bool:
-        known = self.home.get(base)
-        if self.lanes == 1 or known is None:
-            return False
-        if any(isinstance(a, Data) and self._follows(a) for a in flat.terms):
-            return False
-        array, alignment = known
-        return is_wide(flat, self.along, self.lanes, array, alignment)
-
-    def _follows(self, atom: Data) -> bool:
-        """Whether an index that the program computed may differ between lanes."""
-        return any(
-            self.along in variables(self.env[v]) if v in self.env else v is self.along
-            for v in atom.vars
-        )
-
-    def _read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
-        flat = flat.substitute(self.env)
-        if guard is not None or not self._wide(base, flat):
-            return super()._read(dtype, base, flat, guard)
-        pointer, memory, align = self._group(dtype, base, flat)
-        vector = self.value_of(f"load {memory}, ptr {pointer}, align {align}")
-        text = self.value_of(f"extractelement {memory} {vector}, i32 {self.number}")
-        if dtype == BOOL:
-            text = self.value_of(f"icmp ne i8 {text}, 0")
-        return Operand(text, True)
-
-    def _write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
-        flat = flat.substitute(self.env)
-        if not self._wide(base, flat):
-            super()._write(dtype, base, flat, value)
-            return
-        text = value.text
-        if dtype == BOOL:
-            text = self.value_of(f"zext i1 {text} to i8")
-        group = self.stored.setdefault((base, flat), [])
-        group.append(text)
-
-    def _flush(self) -> None:
-        """Store what lanes have kept back."""
-        for (base, flat), texts in self.stored.items():
-            assert len(texts) == self.lanes, "every lane stores, once"
-            dtype = self.home[base][0].dtype
-            pointer, memory, align = self._group(dtype, base, flat)
-            element = memory.split(" x ")[1][:-1]
-            vector = "poison"
-            for k, text in enumerate(texts):
-                vector = self.value_of(
-                    f"insertelement {memory} {vector}, {element} {text}, i32 {k}"
-                )
-            self.lines.append(f"  store {memory} {vector}, ptr {pointer}, align {align}")
-        self.stored = {}
-
-    def _group(self, dtype: DType, base: str, flat: Index) -> tuple[str, str, int]:
-        """Where the first lane's element is, the LLVM type of all lanes' in memory, the alignment."""
-        here, self.at[self.along] = self.at[self.along], self.first
-        pointer = self._address(dtype, base, self.index_text(flat))
-        self.at[self.along] = here
-        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-        align = math.gcd(self.lanes * dtype.itemsize, 16)
-        return pointer, f"<{self.lanes} x {element}>", align

@@ -1,8 +1,11 @@
 """Schedules: how the loops of a kernel are laid over the threads of a GPU.
 
 "points": every outer point belongs to one thread, which runs the inner loops by itself. Neighbouring
-threads take neighbouring points of the last outer loop; with `lanes` > 1 a thread takes as many
-neighbours as one access of 128 bits holds, where most accesses are such.
+threads take neighbouring points of the last outer loop.
+"rows": every outer point belongs to a team of threads, which share the inner loops (see `rows`).
+
+With `lanes` > 1 a thread takes as many neighbours at a time as one access of 128 bits holds, where most
+accesses are such.
 
 The kernel itself is not changed: a schedule gives new loop variables and maps the kernel's to them.
 """
@@ -12,9 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from ...ir.record import field, record
-from ..index import Index, Var, linear, variables
-from ..kernel import Array, Kernel, Stage
+from ...ir.record import record
+from ..index import Index, Var, linear, of_var, variables
+from ..kernel import Array, Kernel, Nest, Stage
 from ..schedule import Loops, collapse, inner_loops, mode_of, renamed
 from ..signature import Signature
 from ..survey import Survey, loads, survey
@@ -23,12 +26,28 @@ from .target import CudaTarget
 
 ACCESS = 16  # bytes that a thread moves at a time, at the most
 LONG = 400  # nodes of all lanes together, up to which a thread takes several points
-THREADS = 256
+THREADS = 256  # in a block
+ROW_THREADS = 128  # in a block of several teams
+MOST_THREADS = 1024
+HELD_BYTES = 64  # of a row that a thread has in registers, for each array
+UNROLLED = 2000  # operations of a thread on its part of a row, up to which they are written out
+
+
+@record
+class Row:
+    """How a row kernel is run: `team` threads for a row. `unrolled`: each element has a place in the
+    program, so that `held` arrays stay in the registers of the threads that made their elements.
+    `passed` arrays go from nest to nest through memory.
+    """
+
+    team: int
+    unrolled: bool
+    held: frozenset[Array]
+    passed: frozenset[Array]
 
 
 @record(frozen=False, eq=False)
 class Schedule:
-    form: str
     mode: str
     outer: Loops
     inner: list[Loops]
@@ -38,7 +57,16 @@ class Schedule:
     threads: int = THREADS
     blocks: int = 1
     flops: int = 0
-    flat: dict[Array, list[Index]] = field(default_factory=dict)
+    row: Row | None = None
+
+    @property
+    def note(self) -> str:
+        """The schedule in a few words."""
+        if self.row is None:
+            each = f"{self.lanes} points" if self.lanes > 1 else "one point"
+            return f"{self.blocks} blocks of {self.threads} threads, {each} each"
+        held = "in registers" if self.row.unrolled else "in loops"
+        return f"{self.blocks} blocks, {self.row.team} threads for a row, {held}"
 
     @property
     def units(self) -> int:
@@ -57,17 +85,70 @@ def schedule(
     env = {v: i.substitute(loops.env) for v, i in outer_env.items()}
     outer = Loops(loops.vars or (Var("one", 1),), env)
     inner = [inner_loops(nest, len(kernel.extents), surveys) for nest in kernel.nests]
-    plan = Schedule("points", mode_of(kernel), outer, inner, surveys, _index_type(kernel, surveys))
-    plan.lanes = _lanes(kernel, own, plan, alignments)
-    units = plan.units
-    while plan.threads > target.WARP and units < plan.threads * target.sms:
-        plan.threads //= 2
-    plan.blocks = -(-units // plan.threads)
+    index_type = _index_type(kernel, surveys)
+    plan = Schedule(mode_of(kernel), outer, inner, surveys, index_type, row=row_of(kernel, target))
     points = math.prod(kernel.extents)
+    if plan.row is None:
+        plan.lanes = _lanes(kernel, own, plan, alignments)
+        units = plan.units
+        while plan.threads > target.WARP and units < plan.threads * target.sms:
+            plan.threads //= 2
+        plan.blocks = -(-units // plan.threads)
+    else:
+        plan.lanes = _row_lanes(kernel, own, plan, alignments)
+        team = plan.row.team
+        plan.threads = max(team, min(ROW_THREADS, _power_of_two(points) * team))
+        plan.blocks = -(-points // (plan.threads // team))
     for nest in kernel.nests:
         n = points * math.prod(nest.extents)
         plan.flops += n * sum(surveys[s].size for s in nest.stages)
     return plan
+
+
+def row_of(kernel: Kernel, target: CudaTarget) -> Row | None:
+    """How the rows of a kernel are shared among threads; None: a thread does all of an outer point."""
+    stages = kernel.stages
+    if (
+        kernel.ordered
+        or mode_of(kernel) == "outer"
+        or any(s.action not in ("store", "reduce") for s in stages)
+    ):
+        return None
+    n, rows = max(math.prod(nest.extents) for nest in kernel.nests), math.prod(kernel.extents)
+    itemsize = max(s.array.dtype.itemsize for s in stages)
+    most = max(HELD_BYTES // itemsize, 1)  # elements in a thread
+    team = min(_power_of_two(-(-n // 4)), target.WARP)
+    while team < MOST_THREADS and n > most * team:
+        team *= 2
+    while team < MOST_THREADS and n > 8 * team and rows * team < target.sms * THREADS:
+        team *= 2
+    work = sum(len(nest.stages) + sum(s.cost for s in nest.stages) for nest in kernel.nests)
+    unrolled = n <= most * team and -(-n // team) * work <= UNROLLED
+    home = {s.array: nest for nest in kernel.nests for s in nest.stages}
+    again: dict[Array, bool] = {}  # arrays that a later nest reads, whether at its own points only
+    for nest in kernel.nests:
+        for stage in nest.stages:
+            own = tuple(of_var(v) for v in stage.dims)
+            for access in stage.reads:
+                made = home.get(access.array)
+                if made is None or made is nest or math.prod(made.extents) == 1:
+                    continue
+                if access.array.shape == kernel.extents and not _stores(made, access.array):
+                    continue
+                here = access.index == own and made.extents == nest.extents
+                again[access.array] = here and again.get(access.array, True)
+    held = frozenset(a for a, here in again.items() if here and unrolled)
+    return Row(team, unrolled, held, frozenset(again.keys() - held))
+
+
+def _stores(nest: Nest, array: Array) -> bool:
+    """Whether the nest writes the array element by element."""
+    return any(s.array is array and s.action == "store" for s in nest.stages)
+
+
+def _power_of_two(n: int) -> int:
+    """The least that is not smaller."""
+    return 1 << max(n - 1, 0).bit_length()
 
 
 def _index_type(kernel: Kernel, surveys: Mapping[Stage, Survey]) -> str:
@@ -85,39 +166,70 @@ def _lanes(kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[A
         return 1
     if any(s.action not in ("store", "reduce") for s in kernel.stages):
         return 1
-    flats = list(_flats(kernel, own, plan))
-    sizes = [array.dtype.itemsize for array, flat in flats if flat.coeff(last)]
+    flats = [
+        (array, flat, last)
+        for nest, loops in zip(kernel.nests, plan.inner, strict=True)
+        for array, flat in _flats(kernel, own, nest, {**plan.outer.env, **loops.env})
+    ]
     nodes = sum(v.size + 1 for v in plan.surveys.values())
-    lanes = ACCESS // max(sizes, default=ACCESS)
+    lanes = ACCESS
     while lanes > 1:
-        score = 0
-        for array, flat in flats:
-            if flat.coeff(last) == 1 and flat.is_affine_in(last):
-                score += 1 if is_wide(flat, last, lanes, array, alignments[array]) else -1
         enough = plan.units >= lanes * THREADS
-        if (
-            score > 0
-            and enough
-            and lanes * nodes <= LONG
-            and (rows == 1 or not last.extent % lanes)
-        ):
+        even = rows == 1 or not last.extent % lanes
+        if even and enough and lanes * nodes <= LONG and _gains(flats, lanes, alignments):
             break
         lanes //= 2
     return lanes
 
 
-def _flats(kernel: Kernel, own: Signature, plan: Schedule) -> Iterator[tuple[Array, Index]]:
-    """Every access of arrays in memory, as offset from where the array's pointer points."""
+def _row_lanes(
+    kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[Array, int]
+) -> int:
+    """How many neighbours along the last loop of each nest a thread takes."""
+    flats: list[tuple[Array, Index, Var]] = []
+    lanes = ACCESS
+    assert plan.row is not None
     for nest, loops in zip(kernel.nests, plan.inner, strict=True):
-        env = {**plan.outer.env, **loops.env}
-        for stage in nest.stages:
-            accesses = [
-                (load.attr.array, load.attr.index) for load in loads(stage.value) if not load.args
-            ]
-            for array, index in (*accesses, (stage.array, stage.index)):
-                if array not in kernel.local:
-                    flat = linear(index, array.strides, -own.origins[array])
-                    yield array, flat.substitute(env)
+        if not loops.vars:
+            continue
+        last = loops.vars[-1]
+        chunks = nest.stages[0].chunks
+        lanes = math.gcd(lanes, last.extent, *((chunks.total, chunks.length) if chunks else ()))
+        while lanes > 1 and math.prod(nest.extents) < lanes * plan.row.team:
+            lanes //= 2  # every thread has something to do
+        found = _flats(kernel, own, nest, {**plan.outer.env, **loops.env})
+        flats += [(array, flat, last) for array, flat in found]
+    if any(v.loops for v in plan.surveys.values()):
+        return 1
+    while lanes > 1 and not _gains(flats, lanes, alignments):
+        lanes //= 2
+    return lanes
+
+
+def _gains(
+    flats: list[tuple[Array, Index, Var]], lanes: int, alignments: Mapping[Array, int]
+) -> bool:
+    """Whether most accesses to neighbours are made of aligned groups of `lanes`, none too large."""
+    score = 0
+    for array, flat, along in flats:
+        if flat.coeff(along) == 1 and flat.is_affine_in(along):
+            if lanes * array.dtype.itemsize > ACCESS:
+                return False
+            score += 1 if is_wide(flat, along, lanes, array, alignments[array]) else -1
+    return score > 0
+
+
+def _flats(
+    kernel: Kernel, own: Signature, nest: Nest, env: Mapping[Var, Index]
+) -> Iterator[tuple[Array, Index]]:
+    """Every access of arrays in memory, as offset from where the array's pointer points."""
+    for stage in nest.stages:
+        accesses = [load.attr for load in loads(stage.value) if not load.args]
+        places = [(access.array, access.index) for access in accesses]
+        for array, index in (*places, (stage.array, stage.index)):
+            if array not in kernel.local:
+                flat = linear(index, array.strides, -own.origins[array])
+                yield array, flat.substitute(env)
 
 
 def is_wide(flat: Index, along: Var, lanes: int, array: Array, alignment: int) -> bool:

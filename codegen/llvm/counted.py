@@ -22,7 +22,7 @@ from ..scalar_code import Let, Repeat, nodes
 from .instructions import INSTRUCTIONS, SCALAR_TYPES
 
 if TYPE_CHECKING:
-    from .scalar_code import ScalarCodeEmitter
+    from .scalar_code import StatementEmitter
 
 
 @record
@@ -37,7 +37,7 @@ class Trips:
     step: int = 1
 
 
-def trips_of(e: ScalarCodeEmitter, s: Repeat, values: Sequence[str]) -> Trips | None:
+def trips_of(e: StatementEmitter, s: Repeat, values: Sequence[str]) -> Trips | None:
     """The trips that a loop is going to make; None if only its condition tells."""
     if s.counter is not None:
         return Trips(s.length)
@@ -55,7 +55,7 @@ def trips_of(e: ScalarCodeEmitter, s: Repeat, values: Sequence[str]) -> Trips | 
     return None
 
 
-def _only_tests(e: ScalarCodeEmitter, s: Repeat) -> bool:
+def _only_tests(e: StatementEmitter, s: Repeat) -> bool:
     """Whether a loop's test does nothing but compute its condition."""
     assert s.test is not None
     return all(isinstance(x, Let) for x in s.test.statements) and all(
@@ -73,7 +73,7 @@ def _is_next(new: Expr, counter: Expr, step: int) -> bool:
     return other.op == "const" and other.attr == step
 
 
-def _is_invariant(e: ScalarCodeEmitter, limit: Expr, s: Repeat) -> bool:
+def _is_invariant(e: StatementEmitter, limit: Expr, s: Repeat) -> bool:
     """Whether a value is the same in each trip, and can be computed before the first."""
     pending = [limit]
     while pending:
@@ -88,7 +88,7 @@ def _is_invariant(e: ScalarCodeEmitter, limit: Expr, s: Repeat) -> bool:
     return True
 
 
-def _distance(e: ScalarCodeEmitter, start: str, limit: Expr, up: bool) -> str | int:
+def _distance(e: StatementEmitter, start: str, limit: Expr, up: bool) -> str | int:
     """Steps from `start` to `limit`; 0 if the limit has been reached."""
     stop, ty = e.operand(limit).text, SCALAR_TYPES[limit.dtype]
     low, high = (start, stop) if up else (stop, start)
@@ -103,7 +103,7 @@ def _distance(e: ScalarCodeEmitter, start: str, limit: Expr, up: bool) -> str | 
 
 
 def emit_counted(
-    e: ScalarCodeEmitter, s: Repeat, values: Sequence[str], trips: Trips, copies: int, every: int
+    e: StatementEmitter, s: Repeat, values: Sequence[str], trips: Trips, copies: int, every: int
 ) -> list[str]:
     """Emit the loop: its last values. It looks for signals about each `every` trips."""
     loop = _Counted(e, s, trips)
@@ -124,7 +124,7 @@ def emit_counted(
 class _Counted:
     """The loop while it is emitted: `now` are the texts of the carries, and first that of the trip."""
 
-    def __init__(self, e: ScalarCodeEmitter, s: Repeat, trips: Trips) -> None:
+    def __init__(self, e: StatementEmitter, s: Repeat, trips: Trips) -> None:
         self.e, self.s = e, s
         self.counts = trips.position or 0
         self.step = trips.step

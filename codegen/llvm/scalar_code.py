@@ -40,42 +40,11 @@ COPIES = 4  # of a short body, at the most
 POLLED_WORK = 1 << 20  # scalar operations between two looks at the clock
 
 
-class ScalarCodeEmitter(AccessEmitter):
-    """Emits one step. `polls` tells afterwards whether it looks for signals."""
+class StatementEmitter(AccessEmitter):
+    """Emits statements, with positions as i64. `poll` is what long loops do once in a while."""
 
-    def __init__(
-        self,
-        step: ScalarCode,
-        target: Target,
-        definitions: dict[str, str],
-        functions: FunctionTable,
-    ) -> None:
-        super().__init__(target, [], 1, definitions=definitions)
-        self.step = step
-        self.lane: Var | None = None
-        self.mask = ""
-        self.env: dict[Var, Index] = {}
-        self.at: dict[Var, str] = {}
-        self.registers: dict[Array, Operand] = {}
-        self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}
-        self.pointers: dict[Array, str] = {}
-        self.idempotent = False
-        self.functions = functions
-        self.called = functions.called(calls(step.body))
-        self.polls = False
-        self.head: list[str] = []
-        self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
-
-    def function(self) -> str:
-        """The function's text, from the parameter list on: equal steps have equal texts."""
-        for position, name in enumerate([*(f"%p{k}" for k in range(len(self.arrays))), "%status"]):
-            self.head.append(f"  {name}a = getelementptr ptr, ptr %ctx, i64 {position}")
-            self.head.append(f"  {name} = load ptr, ptr {name}a, align 8")
-        self.pointers = {array: f"%p{k}" for k, array in enumerate(self.arrays)}
-        self.origins = dict.fromkeys(self.arrays, 0)
-        self._block(self.step.body)
-        body = "\n".join([*self.head, *self.lines, "  ret void"])
-        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n{body}\n}}\n"
+    step: ScalarCode
+    head: list[str]
 
     # Statements.
 
@@ -231,7 +200,46 @@ class ScalarCodeEmitter(AccessEmitter):
             for k, (name, dtype) in enumerate(zip(names, dtypes, strict=True))
         ]
 
-    # Signals.
+    def poll(self) -> None:
+        raise NotImplementedError
+
+
+class ScalarCodeEmitter(StatementEmitter):
+    """Emits one step. `polls` tells afterwards whether it looks for signals."""
+
+    def __init__(
+        self,
+        step: ScalarCode,
+        target: Target,
+        definitions: dict[str, str],
+        functions: FunctionTable,
+    ) -> None:
+        super().__init__(target, [], 1, definitions=definitions)
+        self.step = step
+        self.lane: Var | None = None
+        self.mask = ""
+        self.env: dict[Var, Index] = {}
+        self.at: dict[Var, str] = {}
+        self.registers: dict[Array, Operand] = {}
+        self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}
+        self.pointers: dict[Array, str] = {}
+        self.idempotent = False
+        self.functions = functions
+        self.called = functions.called(calls(step.body))
+        self.polls = False
+        self.head: list[str] = []
+        self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
+
+    def function(self) -> str:
+        """The function's text, from the parameter list on: equal steps have equal texts."""
+        for position, name in enumerate([*(f"%p{k}" for k in range(len(self.arrays))), "%status"]):
+            self.head.append(f"  {name}a = getelementptr ptr, ptr %ctx, i64 {position}")
+            self.head.append(f"  {name} = load ptr, ptr {name}a, align 8")
+        self.pointers = {array: f"%p{k}" for k, array in enumerate(self.arrays)}
+        self.origins = dict.fromkeys(self.arrays, 0)
+        self._block(self.step.body)
+        body = "\n".join([*self.head, *self.lines, "  ret void"])
+        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n{body}\n}}\n"
 
     def poll(self) -> None:
         clock = "%poll_clock"

@@ -1,0 +1,149 @@
+"""Several neighbouring points of one thread: the same scalar code once per point.
+
+Neighbours in memory are loaded together before the first of them, and stored together after the last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+from ...ir.types import BOOL
+from ..index import Data, Index, variables
+from ..kernel import Array, Kernel
+from ..llvm.instructions import SCALAR_TYPES
+from ..llvm.text import Operand
+from ..scalar import DType
+from ..signature import Signature
+from .emitter import ThreadEmitter
+from .schedule import Schedule, is_wide
+from .target import CudaTarget
+
+
+class LaneEmitter(ThreadEmitter):
+    """Emits one kernel, for `lanes` points at a time, of which number `number` is the one at hand."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        own: Signature,
+        plan: Schedule,
+        target: CudaTarget,
+        definitions: MutableMapping[str, str],
+        alignments: Mapping[Array, int],
+    ) -> None:
+        super().__init__(target, plan.index_type, own.arrays, own.origins, definitions)
+        self.kernel, self.layout = kernel, plan
+        self.plan: Any = plan
+        self.written = {s.array for s in kernel.stages}
+        self.lanes = 1
+        self.along = plan.outer.vars[-1]
+        self.first = ""  # where the first of the lanes stands
+        self.number = 0  # of the lane at hand
+        self.points: list[dict[Array, Operand]] = [self.registers]  # each lane's values
+        self.stored: dict[tuple[str, Index], list[str]] = {}  # not yet: lanes that go together
+        self.single: list[tuple[DType, str, str]] = []  # not yet: value and place
+        self.holds_back = False  # whether stores wait for `_flush`
+        self.known_loads = False  # whether equal loads give equal values
+        self.passed = plan.row.passed if plan.row is not None else frozenset()
+        self.home = {self.pointers[a]: (a, alignments[a]) for a in own.arrays}
+        for found in plan.surveys.values():
+            for loop, positions in found.results.items():
+                self.read_results.setdefault(loop, set()).update(positions)
+
+    def _each(self) -> Iterator[int]:
+        """Stand at one lane after the other."""
+        if self.lanes == 1:
+            yield 0
+            return
+        for k in range(self.lanes):
+            self.number, self.registers = k, self.points[k]
+            self.at[self.along] = self._position(k)
+            self._forget()
+            yield k
+        self._forget()
+
+    def _position(self, k: int) -> str:
+        return self.value_of(f"add {self.index_type} {self.first}, {k}") if k else self.first
+
+    def _forget(self) -> None:
+        """Expressions have other values at the next point. Instructions that are equal stay known."""
+        self._memo, self._memo_log = {}, []
+
+    # Memory: what lanes have side by side goes together.
+
+    def _wide(self, base: str, flat: Index) -> bool:
+        known = self.home.get(base)
+        if self.lanes == 1 or known is None:
+            return False
+        if any(isinstance(a, Data) and self._follows(a) for a in flat.terms):
+            return False
+        array, alignment = known
+        return is_wide(flat, self.along, self.lanes, array, alignment)
+
+    def _follows(self, atom: Data) -> bool:
+        """Whether an index that the program computed may differ between lanes."""
+        return any(
+            self.along in variables(self.env[v]) if v in self.env else v is self.along
+            for v in atom.vars
+        )
+
+    def _read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
+        flat = flat.substitute(self.env)
+        if guard is not None or not self._wide(base, flat):
+            known = self.home.get(base)
+            self.known_loads = known is not None and known[0] not in self.written
+            value = super()._read(dtype, base, flat, guard)
+            self.known_loads = False
+            return value
+        pointer, memory, align = self._group(dtype, base, flat)
+        vector = self.value_of(f"load {memory}, ptr {pointer}, align {align}")
+        text = self.value_of(f"extractelement {memory} {vector}, i32 {self.number}")
+        if dtype == BOOL:
+            text = self.value_of(f"icmp ne i8 {text}, 0")
+        return Operand(text, True)
+
+    def fresh(self, instruction: str) -> str:
+        if self.known_loads and instruction.startswith("load "):
+            return self.value_of(instruction)  # nobody writes there
+        return super().fresh(instruction)
+
+    def _write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
+        flat = flat.substitute(self.env)
+        if self._wide(base, flat):
+            text = value.text
+            if dtype == BOOL:
+                text = self.value_of(f"zext i1 {text} to i8")
+            self.stored.setdefault((base, flat), []).append(text)
+        elif self.holds_back:
+            place = self._address(dtype, base, self.index_text(flat))
+            self.single.append((dtype, value.text, place))
+        else:
+            super()._write(dtype, base, flat, value)
+
+    def _flush(self) -> None:
+        """Store what has been kept back."""
+        for (base, flat), texts in self.stored.items():
+            assert len(texts) == self.lanes, "every lane stores, once"
+            dtype = self.home[base][0].dtype
+            pointer, memory, align = self._group(dtype, base, flat)
+            element = memory.split(" x ")[1][:-1]
+            vector = "poison"
+            for k, text in enumerate(texts):
+                vector = self.value_of(
+                    f"insertelement {memory} {vector}, {element} {text}, i32 {k}"
+                )
+            self.lines.append(f"  store {memory} {vector}, ptr {pointer}, align {align}")
+        for dtype, text, place in self.single:
+            self.store(dtype, text, place, 1)
+        self.stored, self.single = {}, []
+
+    def _group(self, dtype: DType, base: str, flat: Index) -> tuple[str, str, int]:
+        """Where the first lane's element is, the LLVM type of all lanes' in memory, the alignment."""
+        here, self.at[self.along] = self.at[self.along], self.first
+        pointer = self._address(dtype, base, self.index_text(flat))
+        self.at[self.along] = here
+        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+        align = math.gcd(self.lanes * dtype.itemsize, 16)
+        return pointer, f"<{self.lanes} x {element}>", align

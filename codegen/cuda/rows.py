@@ -1,0 +1,253 @@
+"""Row kernels: a team of threads for each row, the nests of which follow one another.
+
+    for each nest:  thread t of the team: units t, t + team, t + 2 * team, ... of the row,
+                    a unit being the neighbours that one access of 128 bits holds
+                    folds: each thread for itself, then the team together
+
+If a thread has few elements of a row, all is written out: what a later nest wants again of an element
+is still in the registers of the thread that it belongs to. Otherwise nests are loops, and what passes
+from one to the other goes through memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..index import Var
+from ..kernel import Array, Nest, Stage
+from ..llvm.loops import Carried, Values
+from ..llvm.reductions import ArgFold, Reduction
+from ..llvm.text import Operand
+from ..schedule import Loops
+from .teams import TeamEmitter
+
+
+class RowEmitter(TeamEmitter):
+    """Emits one kernel under a schedule of the form "rows"."""
+
+    def body(self) -> None:
+        plan = self.layout
+        assert plan.row is not None
+        self.held, self.unrolled = plan.row.held, plan.row.unrolled
+        self.team, self.holds_back = plan.row.team, True
+        self.whole: dict[Array, Operand] = {}  # values of the row
+        self.parts: dict[tuple[int, ...], list[dict[Array, Operand]]] = {}  # of its elements
+        self.env.update(plan.outer.env)
+        rows, teams = math.prod(self.kernel.extents), plan.threads // self.team
+        thread, row = self.thread(), self.block_number()
+        here = ""  # whether the team has a row of its own; if not, it repeats the last one
+        if teams > 1:
+            self.member = self.value_of(f"and i32 {thread}, {self.team - 1}")
+            number = self.value_of(f"lshr i32 {thread}, {self.team.bit_length() - 1}")
+            ty = self.index_type
+            first = self.value_of(f"mul {ty} {row}, {teams}")
+            row = self.value_of(f"add {ty} {first}, {self.widened(number)}")
+            if rows % teams:
+                here = self.value_of(f"icmp slt {ty} {row}, {rows}")
+                row = self.least(row, str(rows - 1))
+        else:
+            self.member = thread
+        self.here = here
+        self.stand_at(plan.outer.vars, row)
+        self.registers = self.whole
+        fresh: set[Array] = set()  # written by this team, not yet known to be seen by all of it
+        for nest, loops in zip(self.kernel.nests, plan.inner, strict=True):
+            if any(
+                a.array in fresh and a.array in plan.row.passed
+                for s in nest.stages
+                for a in s.reads
+            ):
+                self.meet()
+                fresh.clear()
+            self._nest(nest, loops)
+            fresh |= {s.array for s in nest.stages}
+
+    # Nests.
+
+    def _nest(self, nest: Nest, loops: Loops) -> None:
+        self.env.update(loops.env)
+        if not loops.vars:
+            for stage in nest.stages:
+                fold = self._reduction(stage, nest, False)
+                if fold is None:
+                    self._store_stage(stage)
+                else:
+                    self.keep(stage, fold.finish(fold.combine(fold.initial())))
+            self._store_whole()
+            return
+        self._hoist(nest)
+        folds = [self._reduction(s, nest, False) for s in nest.stages]
+        ends = self._elements(nest, loops, folds)
+        self.registers = self.whole
+        position = 0
+        for stage, fold in zip(nest.stages, folds, strict=True):
+            if fold is not None:
+                self.keep(stage, self.folded(fold, ends[position : position + fold.count]))
+                position += fold.count
+        self._store_whole()
+
+    def _store_whole(self) -> None:
+        """Values of the row are stored by the first of the team."""
+        if self.single or self.stored:
+            first = self.value_of(f"icmp eq i32 {self.member}, 0")
+            if self.here:
+                first = self.value_of(f"and i1 {first}, {self.here}")
+            with self.only_if(first):
+                self._flush()
+
+    def _elements(self, nest: Nest, loops: Loops, folds: list[Reduction | None]) -> Values:
+        """Every element of the row, each in the thread that it belongs to."""
+        plan = self.layout
+        *others, last = loops.vars
+        lanes = plan.lanes
+        units = math.prod(v.extent for v in loops.vars) // lanes
+        extents = (*others, Var("unit", last.extent // lanes))
+        left = self._ragged(nest)
+        passes, whole = -(-units // self.team), units // self.team
+        if left:
+            whole = 0
+        parts = self.parts.setdefault(nest.extents, [{} for _ in range(passes * lanes)])
+        values = self._starts(folds, extents, last)
+        if self.unrolled:
+            for k in range(passes):
+                points = parts[k * lanes : (k + 1) * lanes]
+                at = self.value_of(f"add i32 {self.member}, {k * self.team}")
+                values = self._pass(
+                    nest, folds, extents, last, at, k >= whole, points, values, units
+                )
+            return values
+
+        def step(position: str, carried: Values, partial: bool = False) -> Values:
+            at = self.value_of(f"add i32 {self._narrow(position)}, {self.member}")
+            points: list[dict[Array, Operand]] = [{} for _ in range(lanes)]
+            return self._pass(nest, folds, extents, last, at, partial, points, carried, units)
+
+        stop = whole * self.team
+        if whole:
+            values = self._loop("0", str(stop), self.team, values, step)
+        if left:
+            end = str(passes * self.team)
+            return self._loop("0", end, self.team, values, lambda p, v: step(p, v, True))
+        return step(str(stop), values, True) if whole < passes else values
+
+    def _narrow(self, position: str) -> str:
+        if self.index_type == "i32" or position[0] != "%":
+            return position
+        return self.value_of(f"trunc i64 {position} to i32")
+
+    def _starts(self, folds: list[Reduction | None], loops: tuple[Var, ...], last: Var) -> Values:
+        """What accumulators start from. The place of a best element is that of the thread's first."""
+        starts: Values = []
+        for fold in folds:
+            if fold is None:
+                continue
+            initial = fold.initial()
+            if isinstance(fold, ArgFold):
+                first = self.value_of(f"mul i32 {self.member}, {self.layout.lanes}")
+                if initial[1].type == "i64":
+                    first = self.value_of(f"zext i32 {first} to i64")
+                initial[1] = initial[1]._replace(text=first)
+            starts += initial
+        return starts
+
+    def _pass(
+        self,
+        nest: Nest,
+        folds: list[Reduction | None],
+        loops: tuple[Var, ...],
+        last: Var,
+        unit: str,
+        partial: bool,
+        points: list[dict[Array, Operand]],
+        values: Values,
+        units: int,
+    ) -> Values:
+        """One unit of each thread. In a partial pass those beyond the end repeat the last one."""
+        valid = ""
+        if partial:
+            valid = self.value_of(f"icmp slt i32 {unit}, {units}")
+            below = self.value_of(f"select i1 {valid}, i32 {unit}, i32 {units - 1}")
+            unit = below
+        self.stand_at(loops, self.widened(unit))
+        self.along, self.lanes = last, self.layout.lanes
+        ty = self.index_type
+        first = self.at[loops[-1]]
+        self.first = self.value_of(f"mul {ty} {first}, {self.lanes}") if self.lanes > 1 else first
+        self.at[last] = self.first
+        valid = self._inside(nest, valid)
+        self.points = points
+        for point in points:
+            point.update(self.whole)
+        values = list(values)
+        for _ in self._each():
+            position = 0
+            for stage, fold in zip(nest.stages, folds, strict=True):
+                if fold is None:
+                    self._store_stage(stage)
+                    continue
+                old = values[position : position + fold.count]
+                new = fold.combine(old)
+                if valid:
+                    new = [self._chosen(valid, a, b) for a, b in zip(new, old, strict=True)]
+                values[position : position + fold.count] = new
+                position += fold.count
+        guard = valid
+        if self.here:
+            guard = self.value_of(f"and i1 {valid}, {self.here}") if valid else self.here
+        if self.stored or self.single:
+            if guard:
+                with self.only_if(guard):
+                    self._flush()
+            else:
+                self._flush()
+        for point in points:
+            for array in [a for a in point if a not in self.held]:
+                del point[array]
+        self.lanes = 1
+        self._forget()
+        return values
+
+    def _chosen(self, condition: str, new: Carried, old: Carried) -> Carried:
+        text = self.value_of(f"select i1 {condition}, {new.type} {new.text}, {old.type} {old.text}")
+        return new._replace(text=text)
+
+    def _each(self) -> Iterator[int]:
+        if self.lanes > 1:
+            yield from super()._each()
+            return
+        self.number, self.registers = 0, self.points[0]
+        self._forget()
+        yield 0
+        self._forget()
+
+    # The last chunk of a reduction that was cut may be shorter than the others.
+
+    def _ragged(self, nest: Nest) -> Stage | None:
+        stage = nest.stages[0]
+        return stage if stage.chunks is not None else None
+
+    def _inside(self, nest: Nest, valid: str) -> str:
+        """Whether this thread's unit lies in the chunk; one that does not repeats the chunk's last."""
+        stage = self._ragged(nest)
+        if stage is None or stage.chunks is None:
+            return valid
+        chunks = stage.chunks
+        var = next(iter(self.env[stage.dims[stage.kept]].terms))
+        assert isinstance(var, Var), "the loop that is cut is a loop of its own"
+        ty = self.index_type
+        start = self.index_text(self.env[stage.dims[chunks.axis]] * chunks.length)
+        left = self.value_of(f"sub {ty} {chunks.total}, {start}")
+        here = self.value_of(f"icmp slt {ty} {self.at[var]}, {left}")
+        if var is self.along:
+            rest = self.value_of(f"sub {ty} {left}, {self.lanes}")
+            self.first = self.at[var] = self.least(self.at[var], rest)
+        else:
+            rest = self.value_of(f"sub {ty} {left}, 1")
+            self.at[var] = self.least(self.at[var], rest)
+        return self.value_of(f"and i1 {valid}, {here}") if valid else here
+
+    @contextmanager
+    def inner_registers(self) -> Iterator[None]:
+        yield

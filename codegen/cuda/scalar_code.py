@@ -1,0 +1,47 @@
+"""Scalar code as a kernel of one thread: a loop over few numbers without a launch for each trip."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+
+from ...ir.types import I64
+from ..llvm.instructions import SCALAR_TYPES
+from ..llvm.scalar_code import StatementEmitter
+from ..scalar import DType
+from ..steps import ScalarCode
+from .emitter import ThreadEmitter
+from .target import CudaTarget
+
+
+class ScalarThreadEmitter(StatementEmitter, ThreadEmitter):
+    """Emits one step. A failed check ends it."""
+
+    def __init__(
+        self, step: ScalarCode, target: CudaTarget, definitions: MutableMapping[str, str]
+    ) -> None:
+        arrays = list(dict.fromkeys([*step.reads, *step.writes]))
+        super().__init__(target, "i64", arrays, dict.fromkeys(arrays, 0), definitions)
+        self.step = step
+        self.written = set(step.writes)
+
+    def body(self) -> None:
+        self._block(self.step.body)
+
+    def poll(self) -> None:
+        """Nobody interrupts a kernel."""
+
+    def _leave_if(self, bad: str, words: Sequence[str], site: str) -> None:
+        yes, no = self.new_label("bad"), self.new_label("good")
+        self.lines.append(f"  br i1 {bad}, label %{yes}, label %{no}{self._seldom()}")
+        self.start_block(yes)
+        with self.scope():
+            self.note(int(site), words)
+        self.lines.append("  ret void")
+        self.start_block(no)
+
+    def _report(
+        self, bad: str, index: str, lanes: int, size: int, site: int, dtype: DType = I64
+    ) -> None:
+        if dtype != I64:
+            index = self.value_of(f"sext {SCALAR_TYPES[dtype]} {index} to i64")
+        self._leave_if(bad, (index, str(size)), str(site))
