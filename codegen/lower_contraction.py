@@ -72,7 +72,7 @@ def _dot(low: Lowering, op: Op) -> None:
     if min(m, n) == 1 or k < 2 or batch * m * n * k <= SMALL_MATMUL:
         dot_as_reduction(low, op)
         return
-    seen = _view(low, left), _view(low, right)
+    seen = view_of(low, left), view_of(low, right)
     if m <= FEW_ROWS and batch == 1 and _lies_transposed(seen[1]):
         # Few rows times the transpose of a matrix: the matrix is walked as it lies, as the left side.
         shape = op.result.shape
@@ -103,7 +103,7 @@ def _matmul(
     m, n = left.size(left.outer), right.size(right.outer)
     size = array.dtype.itemsize
     if a is None or 1 not in (a.outer, a.inner) or _scattered(a, k * size, n):
-        a = _packed_rows(low, left)
+        a = packed_rows(low, left)
     _, vectors = tile_for(low.context.target, array.dtype, batch, m, n, k)
     panel = vectors * low.context.target.lanes(size)
     if (
@@ -147,7 +147,7 @@ def _scattered(a: View, nbytes: int, n: int) -> bool:
     return a.inner != 1 and nbytes * abs(a.inner) >= FAR_BYTES and n >= MANY_COLUMNS
 
 
-def _packed_rows(low: Lowering, side: Operand) -> View:
+def packed_rows(low: Lowering, side: Operand) -> View:
     """A copy of an operand in C order."""
     value = side.value
     order = [*side.batch, *side.outer, *side.inner]
@@ -199,7 +199,7 @@ def _lies_transposed(view: View | None) -> bool:
     return view is not None and view.inner == 1 and view.outer != 1
 
 
-def _view(low: Lowering, side: Operand) -> View | None:
+def view_of(low: Lowering, side: Operand) -> View | None:
     """Where an operand lies, if each group of its dims can be walked as one."""
     found = strided_view(low, side.value)
     if found is None:

@@ -10,13 +10,14 @@ from ...ir.types import BOOL
 from .. import steps as lowered
 from ..kernel import Array, Kernel
 from ..llvm.entry import symbol
-from ..llvm.instructions import SCALAR_TYPES
 from ..module import KernelReport
 from ..schedule import bytes_moved
 from ..signature import signature
 from . import program as device
-from .emitter import GLOBAL, ThreadEmitter
+from .emitter import ThreadEmitter
 from .points import PointEmitter
+from .products import THREADS as PRODUCT_THREADS
+from .products import ProductEmitter, tile_for
 from .program import Entry, Launch, Ref
 from .rows import RowEmitter
 from .scalar_code import ScalarThreadEmitter
@@ -24,7 +25,6 @@ from .schedule import Schedule, schedule
 from .target import CudaTarget
 
 ALIGNED = 16  # bytes that matter to an access
-PLACED = 64  # what places in the arena are a multiple of (`memory.ALIGN`)
 
 
 class ProgramBuilder:
@@ -148,6 +148,29 @@ class ProgramBuilder:
     def _note(self, report: KernelReport) -> None:
         self.reports.setdefault(report.name, report)
 
+    def matmul(self, step: lowered.Matmul) -> list[device.Step]:
+        tile = tile_for(step, self.target)
+        e = ProductEmitter(step, tile, self.target, self.definitions)
+        e.body()
+        step.name = self.emitted(
+            e, "product", PRODUCT_THREADS, [self.alignment(a) for a in e.arrays]
+        )
+        size = step.c.dtype.itemsize
+        self._note(
+            KernelReport(
+                name=step.name,
+                ops=("dot",),
+                extents=(step.batch, step.m, step.n, step.k),
+                bytes_read=size * step.batch * (step.m + step.n) * step.k,
+                bytes_written=step.c.nbytes,
+                flops=2 * step.batch * step.m * step.n * step.k,
+                parallel=True,
+                note=f"tiles of {tile.m} x {tile.n}, {tile.rows} x {tile.columns} for a thread",
+                locs=(step.loc,) if step.loc is not None else (),
+            )
+        )
+        return [Launch(step.name, (tile.blocks(step), 1, 1), tuple(map(self.ref, e.arrays)))]
+
     def scalar_code(self, step: lowered.ScalarCode) -> list[device.Step]:
         e = ScalarThreadEmitter(step, self.target, self.definitions)
         e.body()
@@ -228,11 +251,6 @@ class ProgramBuilder:
         return before, tuple(trading)
 
 
-def element_type(array: Array) -> str:
-    """The LLVM type of an element in memory."""
-    return "i8" if array.dtype == BOOL else SCALAR_TYPES[array.dtype]
-
-
 EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     Kernel: ProgramBuilder.kernel,
     lowered.Copy: ProgramBuilder.copy,
@@ -241,7 +259,6 @@ EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     lowered.Branch: ProgramBuilder.branch,
     lowered.Loop: ProgramBuilder.loop,
     lowered.Scan: ProgramBuilder.scan,
+    lowered.Matmul: ProgramBuilder.matmul,
     lowered.ScalarCode: ProgramBuilder.scalar_code,
 }
-
-__all__ = ["GLOBAL", "PLACED", "ProgramBuilder"]

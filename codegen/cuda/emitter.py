@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
 
-from ...ir.types import I32, I64
+from ...ir.types import BOOL, I64
 from ..functions import Function
 from ..index import Index, Var
 from ..kernel import Array
@@ -113,11 +113,25 @@ class ThreadEmitter(NestEmitter):
 
     def _address(self, dtype: DType, base: str, offset: str) -> str:
         space, name = base.rsplit(" ", 1)
-        element = "i8" if dtype.kind == "b" else SCALAR_TYPES[dtype]
+        element = memory_type(dtype)
         place = self.value_of(
             f"getelementptr {element}, ptr {space} {name}, {self.index_type} {offset}"
         )
         return f"{space} {place}"
+
+    def shared(self, dtype: DType, count: int) -> str:
+        """New shared memory of the block for so many elements."""
+        element = memory_type(dtype)
+        name = f"@NAME.shared{len(self.globals)}"
+        body = f"internal addrspace(3) global [{count} x {element}] undef, align 16"
+        self.globals.append(f"{name} = {body}")
+        return f"{SHARED}{name}"
+
+    def in_shared(self, dtype: DType, base: str, at: str) -> str:
+        """The place of an element in shared memory; `at` is an i32."""
+        element = memory_type(dtype)
+        name = base.rsplit(" ", 1)[1]
+        return SHARED + self.value_of(f"getelementptr {element}, ptr {SHARED}{name}, i32 {at}")
 
     def _data_text(self, expr: Expr) -> str:
         text = self.operand(expr).text
@@ -172,9 +186,11 @@ class _Guard:
         self.e.start_block(self.after)
 
 
+def memory_type(dtype: DType) -> str:
+    """The LLVM type of an element in memory."""
+    return "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+
+
 def fits_32_bits(extents: Iterable[int]) -> bool:
     """Whether everything that is counted, with some room for the last block, fits an int32."""
     return all(n < 2**31 - 2**16 for n in extents)
-
-
-__all__ = ["GLOBAL", "I32", "SHARED", "ThreadEmitter", "fits_32_bits"]

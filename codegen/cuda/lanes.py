@@ -12,11 +12,10 @@ from typing import Any
 from ...ir.types import BOOL
 from ..index import Data, Index, variables
 from ..kernel import Array, Kernel
-from ..llvm.instructions import SCALAR_TYPES
 from ..llvm.text import Operand
 from ..scalar import DType
 from ..signature import Signature
-from .emitter import ThreadEmitter
+from .emitter import ThreadEmitter, memory_type
 from .schedule import Schedule, is_wide
 from .target import CudaTarget
 
@@ -144,6 +143,6 @@ class LaneEmitter(ThreadEmitter):
         here, self.at[self.along] = self.at[self.along], self.first
         pointer = self._address(dtype, base, self.index_text(flat))
         self.at[self.along] = here
-        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+        element = memory_type(dtype)
         align = math.gcd(self.lanes * dtype.itemsize, 16)
         return pointer, f"<{self.lanes} x {element}>", align

@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ...ir.graph import Op
+from ...ir.types import BOOL
 from ..context import Context
 from ..fusion import fuse
 from ..kernel import Array, Kernel
 from ..lower import Lowering
-from ..lower_contraction import dot_as_reduction
+from ..lower_contraction import SMALL_MATMUL, Operand, dot_as_reduction, packed_rows, view_of
 from ..lower_convolution import conv_as_reduction
-from ..steps import Carry, Program
+from ..steps import Carry, Matmul, Program
 from .schedule import row_of
 from .target import CudaTarget
 
@@ -31,12 +32,44 @@ def _unsupported(low: Lowering, op: Op) -> None:
     raise UnsupportedOpError(op)
 
 
+def _product(low: Lowering, op: Op) -> None:
+    """A product of matrices, or the reduction that it is if it is small or has a vector."""
+    a, b = op.operands
+    (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
+    am = tuple(d for d in range(len(a.shape)) if d not in ac and d not in ab)
+    bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
+    left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
+    batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
+    if min(m, n) == 1 or k < 2 or batch * m * n * k <= SMALL_MATMUL or op.result.dtype == BOOL:
+        dot_as_reduction(low, op)
+        return
+    x, y = (view_of(low, side) or packed_rows(low, side) for side in (left, right))
+    array = low.array_for(op.result)
+    low.items.append(
+        Matmul(
+            x.array,
+            y.array,
+            array,
+            batch,
+            m,
+            n,
+            k,
+            (x.batch, x.outer, x.inner),
+            (y.batch, y.inner, y.outer),
+            x.offset,
+            y.offset,
+            loc=op.loc,
+        )
+    )
+    low.arrays[op.result] = array
+
+
 class DeviceContext(Context):
-    """Stages become kernels for threads; products and convolutions are sums."""
+    """Stages become kernels for threads; operands of products are read as they lie."""
 
     chunk: ClassVar[int] = 1 << 12
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
-        "dot": dot_as_reduction,
+        "dot": _product,
         "conv": conv_as_reduction,
         **dict.fromkeys(
             ("sort", "argsort", "attention", "attention_grad", "tape_new", "tape_push", "tape_pop"),

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.types import BOOL
-from ..llvm.instructions import SCALAR_TYPES
 from ..llvm.loops import Carried
 from ..llvm.reductions import Reduction, apply
 from ..llvm.text import Operand
 from ..scalar import DType
-from .emitter import SHARED
 from .lanes import LaneEmitter
 
 WARP = 32
@@ -95,17 +93,3 @@ class TeamEmitter(LaneEmitter):
             for place, dtype in zip(places, fold.dtypes, strict=True)
         ]
         return self._fold_lanes(fold, found, warps)
-
-    def shared(self, dtype: DType, count: int) -> str:
-        """New shared memory of the block for so many elements."""
-        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-        name = f"@NAME.shared{len(self.globals)}"
-        body = f"internal addrspace(3) global [{count} x {element}] undef, align 16"
-        self.globals.append(f"{name} = {body}")
-        return f"{SHARED}{name}"
-
-    def in_shared(self, dtype: DType, base: str, at: str) -> str:
-        """The place of an element in shared memory; `at` is an i32."""
-        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-        name = base.rsplit(" ", 1)[1]
-        return SHARED + self.value_of(f"getelementptr {element}, ptr {SHARED}{name}, i32 {at}")
