@@ -55,7 +55,7 @@ class StatementEmitter(AccessEmitter):
     def _statement(self, s: Statement) -> None:
         match s:
             case Let():
-                emit_packed(self, s.values)
+                self.together(s.values)
                 self.emit_many(s.values)
             case Write():
                 value = self.operand(s.value)
@@ -200,6 +200,9 @@ class StatementEmitter(AccessEmitter):
             for k, (name, dtype) in enumerate(zip(names, dtypes, strict=True))
         ]
 
+    def together(self, values: Sequence[Expr]) -> None:
+        """Emit those of the values that are better computed together than one by one."""
+
     def poll(self) -> None:
         raise NotImplementedError
 
@@ -240,6 +243,9 @@ class ScalarCodeEmitter(StatementEmitter):
         self._block(self.step.body)
         body = "\n".join([*self.head, *self.lines, "  ret void"])
         return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n{body}\n}}\n"
+
+    def together(self, values: Sequence[Expr]) -> None:
+        emit_packed(self, values)
 
     def poll(self) -> None:
         clock = "%poll_clock"
