@@ -1,8 +1,11 @@
 """Programs on a device: hand-written kernels and steps, run by the emulated driver."""
 
+import ctypes
 import gc
+import os
 import pickle
 import struct
+import subprocess
 import threading
 
 import numpy as np
@@ -27,12 +30,14 @@ from jitney.codegen.cuda.program import (
 from jitney.codegen.module import CallbackSite, ErrorSite
 from jitney.ir.graph import SourceLine
 from jitney.ir.types import TensorType
+from jitney.runtime.cuda.conditions import SETTERS, NodeParameters
 from jitney.runtime.cuda.driver import Context, describe
 from jitney.runtime.cuda.emulated_driver import EmulatedLibrary
 from jitney.runtime.cuda.execute import DeviceExecutable
 from jitney.runtime.cuda.launcher import Table, launcher, pack_arguments, python_launcher
 from jitney.runtime.cuda.library import DeviceError
 from jitney.runtime.cuda.memory import OutOfMemoryError, context_pool
+from jitney.runtime.cuda.ptxas import find_ptxas
 from jitney.runtime.cuda.transfers import download, upload
 
 P = "ptr addrspace(1)"
@@ -136,8 +141,10 @@ def arena(offset):
 class Device:
     """An executable with its inputs and outputs as arrays."""
 
-    def __init__(self, made: DeviceProgram, memory=8 << 20, **options) -> None:
+    def __init__(self, made: DeviceProgram, memory=8 << 20, decides="device", **options) -> None:
         self.library = EmulatedLibrary(memory)
+        if decides == "host":
+            del self.library.functions["cuGraphAddNode_v2"]
         self.context = Context(describe(self.library)[0])
         self.pool = context_pool(self.context)
         self.stream = self.context.create_stream()
@@ -159,6 +166,7 @@ class Device:
         return results
 
 
+ERROR = ErrorSite("index", "index {} is bad", SourceLine("model.py", 7, "f"), values=("i64",))
 CHAIN = program(
     [
         axpy(2.0, inp(0), inp(1), arena(0)),
@@ -221,16 +229,22 @@ def test_a_failure_while_a_graph_is_captured_leaves_the_stream_usable():
     assert (device(x, y)[0] == np.arange(N)).all()
 
 
+WHO_DECIDES = pytest.mark.parametrize("decides", ["device", "host"])
+
+
+@WHO_DECIDES
 @pytest.mark.parametrize("index", [-5, 0, 1, 2, 9])
-def test_a_branch_is_chosen_on_the_device(index):
+def test_a_branch_is_chosen(index, decides):
     ways = tuple((Fill(out(0), 2 * N, 4, k), axpy(1.0, inp(1), inp(1), arena(0))) for k in range(3))
     made = program(
         [If(inp(0), ways)], [array((1,), np.dtype(np.int32), 4), array()], [array(dtype=I64)],
         arena_bytes=64,
     )  # fmt: skip
-    device = Device(made)
-    (result,) = device(np.array([index], np.int32), np.ones(N))
-    assert (result.view(np.int32) == min(max(index, 0), 2)).all()
+    device = Device(made, decides=decides)
+    for _ in range(2):
+        (result,) = device(np.array([index], np.int32), np.ones(N))
+        assert (result.view(np.int32) == min(max(index, 0), 2)).all()
+    assert bool(device.executable._graphs) == (decides == "device")
 
 
 def countdown(limit: int, errors=()) -> DeviceProgram:
@@ -256,11 +270,102 @@ def countdown(limit: int, errors=()) -> DeviceProgram:
     )
 
 
+@WHO_DECIDES
 @pytest.mark.parametrize("start", [10, 9, 6, 3, 0])
-def test_a_loop_until_a_condition(start):
+def test_a_loop_until_a_condition(start, decides):
     """Odd and even numbers of trips: what was carried ends where it began."""
-    n, x = Device(countdown(10))(np.array(start), np.arange(N, dtype=F64))
-    assert n == max(start, 10) and (x == np.arange(N) * 2.0 ** (10 - start)).all()
+    device = Device(countdown(10), decides=decides)
+    for _ in range(2):
+        n, x = device(np.array(start), np.arange(N, dtype=F64))
+        assert n == max(start, 10) and (x == np.arange(N) * 2.0 ** (10 - start)).all()
+    assert bool(device.executable._graphs) == (decides == "device")
+
+
+def test_a_loop_on_the_device_waits_for_nothing():
+    device = Device(countdown(1000))
+    inputs = [upload(device.pool, a, device.stream) for a in (np.array(0), np.zeros(N))]
+    waits = []
+    device.context.synchronize = lambda stream: waits.append(stream)
+    run = device.executable.run([b.address for b in inputs], device.stream)
+    assert not waits and device.library.launches == 0  # nothing has begun
+    del device.context.synchronize
+    n = np.empty((), I64)
+    download(device.context, run.outputs[0].address, n, device.stream)
+    assert n == 1000 and device.library.launches == 3001
+
+
+@WHO_DECIDES
+def test_decisions_inside_of_decisions(decides):
+    """while n < 4: n += 1; x = x * 2 (n odd) or x + the sum of three rows; then a loop of no trips."""
+    n, m, x, z = (Ref("slot", k) for k in range(4))
+    row, c, d = (Ref("slot", k) for k in (4, 5, 6))
+    rows = Scan(
+        3,
+        False,
+        (axpy(1.0, row, c, d),),
+        (Carry(5, 6, z, arena(512), 8 * N),),
+        (Slice(4, inp(2), 8 * N),),
+    )
+    inner = While(
+        (Launch("below", ONE, (m, Scalar("i64", 0), arena(8))),),
+        arena(8),
+        (Fill(z, 2 * N, 4, 0),),
+        (),
+    )
+    body = (
+        Launch("next", ONE, (n, m)),
+        axpy(1.0, Ref("constant", 0), x, z),
+        Copy(arena(16), m, 4),
+        If(arena(16), ((), (axpy(1.0, x, x, z),), (rows,), (axpy(1.0, x, x, z), inner), (rows,))),
+    )
+    loop = While(
+        (Launch("below", ONE, (n, Scalar("i64", 4), arena(0))),),
+        arena(0),
+        body,
+        (Carry(0, 1, out(0), arena(256), 8), Carry(2, 3, out(1), arena(768), 8 * N)),
+    )
+    made = program(
+        [Copy(out(0), inp(0), 8), Copy(out(1), inp(1), 8 * N), loop],
+        [array((), I64), array(), array((3, N))],
+        [array((), I64), array()],
+        arena_bytes=1024,
+        slots=7,
+        constants=[np.zeros(N)],
+        errors=[ERROR],
+    )
+    device = Device(made, decides=decides)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        x, more = rng.standard_normal(N), rng.standard_normal((3, N))
+        n, got = device(np.array(0), x, more)
+        for k in range(1, 5):
+            for row in more if k % 2 == 0 else [x]:
+                x = row + x
+        assert n == 4 and (got == x).all()
+    assert bool(device.executable._graphs) == (decides == "device")
+
+
+def test_a_driver_that_refuses_conditional_nodes():
+    device = Device(countdown(10))
+
+    def refuse(*given):
+        raise DeviceError("cuGraphAddNode_v2: not supported", 801)
+
+    device.library.cuGraphAddNode_v2 = refuse
+    with pytest.warns(RuntimeWarning, match="loops wait for the host.*not supported"):
+        n, _ = device(np.array(3), np.ones(N))
+    assert n == 10
+    assert device(np.array(4), np.ones(N))[0] == 10
+
+
+def test_the_kernels_that_set_conditions_are_assembled():
+    if find_ptxas() is None:
+        pytest.skip("no ptxas is installed")
+    command = [find_ptxas(), "-c", "-arch=sm_80", "-", "-o", os.devnull]
+    done = subprocess.run(command, input=SETTERS, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ctypes.sizeof(NodeParameters) == 256  # CUgraphNodeParams
+    assert NodeParameters.handle.offset == 16 and NodeParameters.reserved2.offset == 248
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -295,11 +400,6 @@ def test_a_scan(length, reverse):
     assert bool(device.executable._graphs) == (length > 0)
 
 
-ERROR = ErrorSite(
-    "index", "index {} is bad", SourceLine("model.py", 7, "f"), values=("i64",)
-)  # fmt: skip
-
-
 def test_an_error_of_a_kernel_is_raised_when_the_run_is_waited_for():
     made = program(
         [Launch("fail", ONE, (Ref("status"), inp(0, 8), inp(0)))],
@@ -315,8 +415,9 @@ def test_an_error_of_a_kernel_is_raised_when_the_run_is_waited_for():
     assert Device(made)(np.array([42, 0])) == []
 
 
-def test_a_loop_ends_after_an_error():
-    device = Device(countdown(10**9, [ERROR]))
+@WHO_DECIDES
+def test_a_loop_ends_after_an_error(decides):
+    device = Device(countdown(10**9, [ERROR]), decides=decides)
     with pytest.raises(IndexError, match="index 5 is bad"):
         device(np.array(5), np.ones(N))
 

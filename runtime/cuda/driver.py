@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Mapping
 from functools import lru_cache
@@ -365,7 +366,7 @@ class Context:
     def _release(self, name: str, handle: int) -> None:
         """Destroy something, also from `__del__` when the interpreter ends: never raises."""
         try:
-            if os.getpid() == self._process:
+            if os.getpid() == self._process and not sys.is_finalizing():
                 self.activate()
                 self.cuda.functions[name](handle)
         except Exception:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import struct
 import threading
 import time
 from bisect import bisect_right, insort
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .conditions import SETTERS, NodeParameters
 from .emulator.machine import FORWARDS, EmulatedModule, EmulationError, Order
 from .library import (
     INVALID_VALUE,
@@ -96,15 +98,51 @@ class Memory:
             )
 
 
+class Kernel(NamedTuple):
+    module: EmulatedModule
+    name: str
+
+
+class Condition:
+    """What decides about a conditional node."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+class Setters(NamedTuple):
+    """The module of kernels that set conditions: the driver's own, for what they do is not in LLVM."""
+
+    names: tuple[str, ...] = ("jitney_set_while", "jitney_set_branch")
+
+
+class SettingKernel(NamedTuple):
+    name: str
+
+
+class Executable(list[Operation]):
+    """A graph that was instantiated."""
+
+
+class Graph(list[Operation]):
+    """What was captured. `loose`: a node that what comes next does not depend on."""
+
+    loose: int = 0
+    bodies: Any = None
+
+
 class Stream:
     """What was asked for and has not happened yet; while it is captured, what the graph will do."""
 
     def __init__(self) -> None:
         self.queue: deque[Operation] = deque()
-        self.captured: list[Operation] | None = None
+        self.captured: Graph | None = None
+        self.graph = 0  # its handle
 
     def submit(self, operation: Operation) -> None:
         if self.captured is not None:
+            if self.captured.loose:
+                raise Refused(INVALID_VALUE, "what follows a conditional node does not wait for it")
             self.captured.append(operation)
         else:
             self.queue.append(operation)
@@ -117,19 +155,6 @@ class Stream:
             raise Refused(900, "a stream that is captured is waited for")
         while self.queue:
             self.step()
-
-
-class Kernel(NamedTuple):
-    module: EmulatedModule
-    name: str
-
-
-class Executable(list[Operation]):
-    """A graph that was instantiated."""
-
-
-class Graph(list[Operation]):
-    """What was captured."""
 
 
 class Event:
@@ -264,15 +289,23 @@ class EmulatedLibrary(Library):
     def _cuModuleLoadDataEx(
         self, module: int, image: int, count: int, options: int, values: int
     ) -> None:
-        self._new(EmulatedModule(ctypes.string_at(image).decode()), module)
+        text = ctypes.string_at(image).decode()
+        if text == SETTERS:
+            self._new(Setters(), module)
+        else:
+            self._new(EmulatedModule(text), module)
 
     def _cuModuleUnload(self, module: int) -> None:
         self._cuCtxSynchronize()
-        self._remove(module, EmulatedModule)
+        if not isinstance(self._objects.get(module), Setters):
+            self._remove(module, EmulatedModule)
 
     def _cuModuleGetFunction(self, function: int, module: int, name: int) -> None:
-        loaded = self._get(module, EmulatedModule)
         kernel = ctypes.string_at(name).decode()
+        if isinstance(self._objects.get(module), Setters):
+            self._new(SettingKernel(kernel), function)
+            return
+        loaded = self._get(module, EmulatedModule)
         if kernel not in loaded.kernels:
             raise Refused(500, f"the module has no kernel {kernel}")
         self._new(Kernel(loaded, kernel), function)
@@ -292,6 +325,10 @@ class EmulatedLibrary(Library):
         self, function: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int,
         shared: int, stream: int, parameters: int, extra: int,
     ) -> None:  # fmt: skip
+        setter = self._objects.get(function)
+        if isinstance(setter, SettingKernel):
+            self._set_condition(setter.name, _packed(parameters, extra), stream)
+            return
         loaded, kernel = self._get(function, Kernel)
         if not (0 < gx < 2**31 and 0 < gy < 2**16 and 0 < gz < 2**16):
             raise Refused(INVALID_VALUE, f"a grid of {gx, gy, gz} blocks")
@@ -315,6 +352,26 @@ class EmulatedLibrary(Library):
             )
 
         self._stream(stream).submit(run)
+
+    def _set_condition(self, kernel: str, arguments: bytes, stream: int) -> None:
+        """What the kernels of `conditions.SETTERS` do."""
+
+        def run_while() -> None:
+            handle, flag, failure = struct.unpack("<QQQ", arguments)
+            self.memory.check(flag, 1)
+            holds = bool(ctypes.c_uint8.from_address(flag).value)
+            if failure:
+                self.memory.check(failure, 8)
+                holds = holds and not ctypes.c_int64.from_address(failure).value
+            self._get(handle, Condition).value = int(holds)
+
+        def run_branch() -> None:
+            handle, index, last, way = struct.unpack("<QQii", arguments)
+            self.memory.check(index, 4)
+            chosen = min(max(ctypes.c_int32.from_address(index).value, 0), last)
+            self._get(handle, Condition).value = int(chosen == way)
+
+        self._stream(stream).submit(run_while if kernel == "jitney_set_while" else run_branch)
 
     # Memory
 
@@ -476,16 +533,83 @@ class EmulatedLibrary(Library):
     # Graphs
 
     def _cuStreamBeginCapture_v2(self, stream: int, mode: int) -> None:
-        if self._stream(stream).captured is not None:
+        graph = ctypes.c_void_p()
+        self._new(Graph(), ctypes.addressof(graph))
+        self._cuStreamBeginCaptureToGraph(stream, graph.value or 0, 0, 0, 0, mode)
+
+    def _cuStreamBeginCaptureToGraph(
+        self, stream: int, graph: int, nodes: int, edges: int, count: int, mode: int
+    ) -> None:
+        captured = self._stream(stream)
+        if captured.captured is not None:
             raise Refused(900, "a stream is captured twice")
-        self._stream(stream).captured = []
+        captured.captured, captured.graph = self._get(graph, Graph), graph
 
     def _cuStreamEndCapture(self, stream: int, graph: int) -> None:
-        captured = self._stream(stream).captured
-        if captured is None:
+        captured = self._stream(stream)
+        if captured.captured is None:
             raise Refused(900, "a stream is not being captured")
-        self._stream(stream).captured = None
-        self._new(Graph(captured), graph)
+        captured.captured = None
+        _out(ctypes.c_void_p, graph, captured.graph)
+
+    def _cuStreamGetCaptureInfo_v3(
+        self, stream: int, status: int, number: int, graph: int, nodes: int, edges: int, count: int
+    ) -> None:
+        captured = self._stream(stream)
+        if captured.captured is None:
+            raise Refused(INVALID_VALUE, "a stream is not being captured")
+        _out(ctypes.c_int, status, 1)
+        _out(ctypes.c_void_p, graph, captured.graph)
+        _out(ctypes.c_size_t, count, len(captured.captured))
+
+    def _cuGraphConditionalHandleCreate(
+        self, handle: int, graph: int, context: int, default: int, flags: int
+    ) -> None:
+        self._get(graph, Graph)
+        condition = Condition()
+        self._new(condition, handle)
+
+        def reset() -> None:
+            condition.value = default
+
+        self._get(graph, Graph).append(reset)
+
+    def _cuGraphAddNode_v2(
+        self, node: int, graph: int, nodes: int, edges: int, count: int, parameters: int
+    ) -> None:
+        outer = self._get(graph, Graph)
+        if count != len(outer):
+            raise Refused(INVALID_VALUE, "a node does not wait for what came before it")
+        given = NodeParameters.from_address(parameters)
+        if (given.type, given.size, given.context) != (13, 1, 1) or given.kind not in (0, 1):
+            raise Refused(INVALID_VALUE, "this is no conditional node")
+        condition: Condition = self._get(given.handle, Condition)
+        body, place = Graph(), (ctypes.c_void_p * 1)()
+        body.bodies = place
+        self._new(body, ctypes.addressof(place))
+        given.bodies = ctypes.addressof(place)
+        loops = given.kind == 1
+
+        def run() -> None:
+            while condition.value:
+                for operation in body:
+                    operation()
+                if not loops:
+                    break
+
+        outer.append(run)
+        self._new(run, node)
+        outer.loose = ctypes.c_void_p.from_address(node).value or 0
+
+    def _cuStreamUpdateCaptureDependencies_v2(
+        self, stream: int, nodes: int, edges: int, count: int, flags: int
+    ) -> None:
+        captured = self._stream(stream).captured
+        if captured is None or count != 1 or flags != 1:
+            raise Refused(INVALID_VALUE)
+        if ctypes.c_void_p.from_address(nodes).value != captured.loose:
+            raise Refused(INVALID_VALUE, "another node than the last one")
+        captured.loose = 0
 
     def _cuGraphInstantiateWithFlags(self, executable: int, graph: int, flags: int) -> None:
         self._new(Executable(self._get(graph, Graph)), executable)

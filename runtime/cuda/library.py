@@ -87,6 +87,11 @@ SIGNATURES = {
     "cuGraphLaunch": "PP",
     "cuGraphExecDestroy": "P",
     "cuGraphDestroy": "P",
+    "cuGraphConditionalHandleCreate": "PPPUU",
+    "cuGraphAddNode_v2": "PPPPZP",
+    "cuStreamBeginCaptureToGraph": "PPPPZI",
+    "cuStreamGetCaptureInfo_v3": "PPPPPPP",
+    "cuStreamUpdateCaptureDependencies_v2": "PPPZU",
 }
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_READY = 0, 1, 2, 600

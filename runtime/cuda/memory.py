@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import heapq
 import itertools
+import sys
 import threading
 import weakref
 from typing import Any
@@ -131,6 +132,8 @@ class Pool:
 
     def _give(self, buffer: Buffer) -> None:
         """A buffer has died: its stream waits for the others that used it, then frees."""
+        if sys.is_finalizing():
+            return
         try:
             context = self.context
             for other in buffer._others:
@@ -144,7 +147,7 @@ class Pool:
                 with self._lock:
                     key = (buffer.stream, self._size(buffer.nbytes))
                     self._kept.setdefault(key, []).append(buffer.address)
-        except Exception:  # the interpreter ends, or the device is lost: nobody could be told
+        except Exception:  # the device is lost, or the process was forked: nobody could be told
             pass
 
 

@@ -1,0 +1,178 @@
+"""The steps of a program, prepared: tables of commands, and the decisions between them.
+
+    plan = Planner(program, module, bases).plan(program.steps)
+
+`Bases` numbers the addresses that places start from: inputs, outputs, scratch memory, constants, slots.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from ...codegen.cuda.program import (
+    Carry,
+    Copy,
+    DeviceProgram,
+    Fill,
+    HostCall,
+    If,
+    Launch,
+    Ref,
+    Scalar,
+    Scan,
+    Step,
+    While,
+)
+from ...ir.record import record
+from .driver import Module
+from .launcher import Place, Table
+
+_SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
+
+
+class Segment:
+    """Commands that need no decision: a table, and where it lies."""
+
+    def __init__(self, table: Table) -> None:
+        self.words = table.finish()
+        self.address = self.words.ctypes.data
+        self.commands = table.commands
+
+
+@record
+class Branches:
+    index: Place
+    ways: tuple[Plan, ...]
+
+
+@record
+class Loop:
+    test: Plan
+    flag: Place
+    body: Plan
+    carries: tuple[Carry, ...]
+
+
+@record
+class Trips:
+    scan: Scan
+    body: Plan
+
+
+Planned = Segment | Branches | Loop | Trips | HostCall
+Plan = tuple[Planned, ...]
+
+
+class Bases:
+    """Numbers of the addresses that the places of a program start from."""
+
+    def __init__(self, program: DeviceProgram) -> None:
+        counts = {
+            "input": len(program.inputs),
+            "output": len(program.outputs),
+            "arena": 1,
+            "constant": len(program.constants),
+            "counters": 1,
+            "status": 1,
+            "slot": program.slots,
+        }
+        self.first: dict[str, int] = {}
+        self.count = 0
+        for space, count in counts.items():
+            self.first[space] = self.count
+            self.count += count
+
+    def place(self, ref: Ref) -> Place:
+        return self.first[ref.space] + ref.number, ref.offset
+
+
+class Planner:
+    """Steps to plans."""
+
+    def __init__(self, program: DeviceProgram, module: Module, bases: Bases) -> None:
+        self._program = program
+        self._module = module
+        self._bases = bases
+
+    def plan(self, steps: Sequence[Step]) -> Plan:
+        planned: list[Planned] = []
+        table = Table()
+        for step in steps:
+            if self._command(step, table):
+                continue
+            if table.commands:
+                planned.append(Segment(table))
+                table = Table()
+            planned.append(self._control(step))
+        if table.commands:
+            planned.append(Segment(table))
+        return tuple(planned)
+
+    def _command(self, step: Step, table: Table) -> bool:
+        """Write a step that needs no decision; False for the others."""
+        place = self._bases.place
+        if isinstance(step, Launch):
+            entry = self._program.kernels[step.kernel]
+            handle = self._module.function(step.kernel).handle
+            arguments = [
+                struct.pack(_SCALARS[a.dtype], a.value) if isinstance(a, Scalar) else place(a)
+                for a in step.arguments
+            ]
+            table.launch(handle, step.grid, entry.threads, entry.shared_bytes, arguments)
+        elif isinstance(step, Copy):
+            table.copy(place(step.target), place(step.source), step.nbytes)
+        elif isinstance(step, Fill):
+            table.fill(place(step.target), step.count, step.width, step.value)
+        else:
+            return False
+        return True
+
+    def _control(self, step: Step) -> Planned:
+        place = self._bases.place
+        if isinstance(step, If):
+            return Branches(place(step.index), tuple(self.plan(way) for way in step.branches))
+        if isinstance(step, While):
+            test, body = self.plan(step.test), self.plan(step.body)
+            return Loop(test, place(step.flag), body, step.carries)
+        if isinstance(step, Scan):
+            return Trips(step, self.plan(step.body))
+        assert isinstance(step, HostCall), step
+        return step
+
+
+def is_static(plan: Plan) -> bool:
+    """Whether the host decides nothing on the way."""
+    return all(
+        isinstance(step, Segment) or (isinstance(step, Trips) and is_static(step.body))
+        for step in plan
+    )
+
+
+def commands(plan: Plan) -> int:
+    """How many commands a plan writes down: trips of scans one by one, bodies of other loops once."""
+    total = 0
+    for step in plan:
+        if isinstance(step, Segment):
+            total += step.commands
+        elif isinstance(step, Trips):
+            total += step.scan.length * commands(step.body)
+        elif isinstance(step, Loop):
+            total += 2 * commands(step.test) + commands(step.body)
+        elif isinstance(step, Branches):
+            total += sum(map(commands, step.ways))
+    return total
+
+
+def may_be_recorded(plan: Plan) -> bool:
+    """Whether a graph can decide everything that the plan leaves open."""
+    return not any(
+        isinstance(step, HostCall)
+        or (isinstance(step, Trips) and not may_be_recorded(step.body))
+        or (isinstance(step, Branches) and not all(map(may_be_recorded, step.ways)))
+        or (
+            isinstance(step, Loop)
+            and not (may_be_recorded(step.test) and may_be_recorded(step.body))
+        )
+        for step in plan
+    )

@@ -1,0 +1,140 @@
+"""One run on its way through a plan, the host deciding what must be decided."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...codegen.cuda.program import Carry, HostCall, Ref
+from ...codegen.module import STATUS_WORDS
+from .launcher import Place
+from .plan import Branches, Loop, Plan, Segment, Trips
+from .transfers import Pinned, download, upload_to
+
+if TYPE_CHECKING:
+    from .execute import DeviceExecutable, Work
+
+STATUS_BYTES = 8 * STATUS_WORDS
+FAILURE_WORD = STATUS_WORDS - 1  # of the status block: the number of the error site
+
+
+class Walk:
+    """One run on its way through the plan."""
+
+    def __init__(
+        self, executable: DeviceExecutable, bases: np.ndarray[Any, Any], stream: int, work: Work
+    ) -> None:
+        self.executable = executable
+        self.context = executable.context
+        self.bases = bases
+        self.stream = stream
+        self.work = work
+        self._slots = executable.bases.first["slot"]
+
+    def address(self, place: Place) -> int:
+        return int(self.bases[place[0]]) + place[1]
+
+    def at(self, ref: Ref) -> int:
+        return self.address(self.executable.bases.place(ref))
+
+    def walk(self, plan: Plan) -> None:
+        for step in plan:
+            if isinstance(step, Segment):
+                self._segment(step)
+            elif isinstance(step, Branches):
+                self._branches(step)
+            elif isinstance(step, Loop):
+                self._loop(step)
+            elif isinstance(step, Trips):
+                self._trips(step)
+            else:
+                self._host_call(step)
+
+    def _branches(self, branches: Branches) -> None:
+        (index,) = struct.unpack("<i", self._peek((branches.index, 4))[0])
+        self.walk(branches.ways[min(max(index, 0), len(branches.ways) - 1)])
+
+    def _segment(self, segment: Segment) -> None:
+        run = self.executable._run_table
+        code = run(segment.address, self.bases.ctypes.data, self.stream)
+        if code:
+            raise self.context.cuda.error("a launch", code)
+
+    def _peek(self, *places: tuple[Place, int]) -> list[bytes]:
+        """So many bytes at each place, once the stream has come here."""
+        work = self.work
+        if work.peek is None:
+            work.peek = Pinned(self.context, 2 * STATUS_BYTES)
+        starts = []
+        end = work.peek.address
+        for place, nbytes in places:
+            self.context.copy_out(end, self.address(place), nbytes, self.stream)
+            starts.append((end, nbytes))
+            end += -(-nbytes // 8) * 8
+        self.context.synchronize(self.stream)
+        return [ctypes.string_at(start, nbytes) for start, nbytes in starts]
+
+    def _status_place(self) -> tuple[Place, int] | None:
+        if self.work.status is None:
+            return None
+        return (self.executable.bases.first["status"], 0), STATUS_BYTES
+
+    def _begin(self, carries: Sequence[Carry]) -> None:
+        for carry in carries:
+            self.bases[self._slots + carry.now] = self.at(carry.home)
+            self.bases[self._slots + carry.next] = self.at(carry.spare)
+
+    def _trade(self, carries: Sequence[Carry]) -> None:
+        for carry in carries:
+            now, following = self._slots + carry.now, self._slots + carry.next
+            self.bases[[now, following]] = self.bases[[following, now]]
+
+    def _bring_home(self, carries: Sequence[Carry]) -> None:
+        for carry in carries:
+            here, home = int(self.bases[self._slots + carry.now]), self.at(carry.home)
+            if here != home:
+                self.context.copy(home, here, carry.nbytes, self.stream)
+
+    def _loop(self, loop: Loop) -> None:
+        status = self._status_place()
+        self._begin(loop.carries)
+        while True:
+            self.walk(loop.test)
+            flag, *words = self._peek((loop.flag, 1), *([status] if status else []))
+            failed = words and struct.unpack_from("<q", words[0], 8 * FAILURE_WORD)[0]
+            if flag == b"\0" or failed:
+                break
+            self.walk(loop.body)
+            self._trade(loop.carries)
+        self._bring_home(loop.carries)
+
+    def _trips(self, trips: Trips) -> None:
+        scan = trips.scan
+        self._begin(scan.carries)
+        for trip in range(scan.length):
+            i = scan.length - 1 - trip if scan.reverse else trip
+            for one in scan.slices:
+                self.bases[self._slots + one.slot] = self.at(one.base) + i * one.stride
+            self.walk(trips.body)
+            self._trade(scan.carries)
+        self._bring_home(scan.carries)
+
+    def _host_call(self, call: HostCall) -> None:
+        status = self._status_place()
+        if status is not None:
+            self.executable.complain(struct.unpack(f"<{STATUS_WORDS}q", self._peek(status)[0]))
+        site = self.executable.program.callbacks[call.number]
+        operands = []
+        for ref, type in zip(call.operands, site.operands, strict=True):
+            array = np.empty(type.shape, type.dtype)
+            download(self.context, self.at(ref), array, self.stream)
+            operands.append(array)
+        results = site.function(*operands)
+        for ref, type, result in zip(call.results, site.results, results, strict=True):
+            array = np.empty(type.shape, type.dtype)
+            array[...] = result
+            upload_to(self.context, self.at(ref), array, self.stream)
