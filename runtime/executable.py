@@ -227,9 +227,7 @@ def _handler(nbytes: int) -> Any:
     """The memory handler for so many bytes; None for NumPy's own."""
     if nbytes < memory.POOLED_BYTES:
         return None
-    from .recycling import recycler
-
-    return recycler().handler
+    return memory.recycler().handler
 
 
 def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:

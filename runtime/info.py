@@ -87,7 +87,7 @@ def _threads() -> dict[str, str]:
 
 def _arrays() -> dict[str, str]:
     from .layout import ndarray_layout
-    from .recycling import recycler
+    from .memory import recycler
 
     pool = recycler()
     return {

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from .engine import lock
+
+if TYPE_CHECKING:
+    from .recycling import Recycler
 
 ALIGNMENT = 64
 _KEEP_LIMIT = 64 << 20  # a thread keeps a scratch block up to this size between calls
@@ -58,11 +64,17 @@ def give_scratch(block: Scratch) -> None:
         _kept.block = block
 
 
+@cache
+def recycler() -> Recycler:
+    """The pool of this process. It is imported when the first big array is made."""
+    with lock:  # a child forked in the middle of the import could never finish it
+        from .recycling import recycler as made
+    return made()
+
+
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An uninitialised C-contiguous array that owns its memory; recycled memory if it is big."""
     if math.prod(shape) * dtype.itemsize >= POOLED_BYTES:
-        from .recycling import recycler
-
         pool = recycler()
         if pool.enabled:
             return pool.empty(shape, dtype)
