@@ -53,6 +53,12 @@ def _offset(array: Array, index: tuple[Index, ...]) -> int:
     return sum([i.const * s for i, s in zip(index, array.strides, strict=True) if i.const])
 
 
+def _origin(array: Array, index: tuple[Index, ...]) -> int:
+    """As `_offset`; the nearest element, if it is outside: a load that its guard forbids reads there."""
+    places = zip(index, array.shape, array.strides, strict=True)
+    return sum([min(max(i.const, 0), max(n - 1, 0)) * s for i, n, s in places if i.const])
+
+
 class _Walk:
     """Numbers arrays, loop variables and expressions in the order of their appearance."""
 
@@ -67,7 +73,7 @@ class _Walk:
         self._accesses: dict[int, Hashable] = {}  # by identity of the index
         for stage in kernel.stages:
             for array, index in _accesses(stage):
-                offset = _offset(array, index) if index else 0
+                offset = _origin(array, index) if index else 0
                 if array in self.numbers:
                     self.origins[array] = min(self.origins[array], offset)
                 else:

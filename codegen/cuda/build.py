@@ -18,10 +18,11 @@ from .emitter import ThreadEmitter
 from .points import PointEmitter
 from .products import THREADS as PRODUCT_THREADS
 from .products import ProductEmitter, tile_for
-from .program import Entry, Launch, Ref
+from .program import Entry, Launch, Ref, Scalar
 from .rows import RowEmitter
 from .scalar_code import ScalarThreadEmitter
 from .schedule import Schedule, schedule
+from .sorting import SortEmitter, SortPlan, sort_plan
 from .target import CudaTarget
 
 ALIGNED = 16  # bytes that matter to an access
@@ -179,6 +180,41 @@ class ProgramBuilder:
         arguments = [*map(self.ref, e.arrays), *([Ref("status")] if e.reports else [])]
         return [Launch(step.name, (1, 1, 1), tuple(arguments))]
 
+    def sort(self, step: lowered.Sort) -> list[device.Step]:
+        """Sort tiles, then merge runs to and fro between the two buffers; the last go to the target."""
+        plan = sort_plan(step)
+        turns = [step.target, step.keys]
+        homes = [turns[k % 2] for k in range(len(plan.merges), -1, -1)]
+        name, arguments = self._sorting(step, plan, step.keys, homes[0])
+        steps: list[device.Step] = [Launch(name, (plan.blocks, 1, 1), arguments)]
+        for run, source, result in zip(plan.merges, homes, homes[1:], strict=False):
+            name, arguments = self._sorting(step, plan, source, result, merge=True)
+            numbers = (Scalar(plan.index_type, n) for n in (run, run.bit_length()))
+            steps.append(Launch(name, (plan.merge_blocks, 1, 1), (*arguments, *numbers)))
+        return steps
+
+    def _sorting(
+        self, step: lowered.Sort, plan: SortPlan, source: Array, result: Array, merge: bool = False
+    ) -> tuple[str, tuple[Ref, ...]]:
+        """The name of a kernel of a sort, and the pointers that it takes."""
+        e = SortEmitter(step, plan, source, result, self.target, self.definitions)
+        e.merge() if merge else e.tiles()
+        hint = "merge" if merge else "sort"
+        name = self.emitted(e, hint, plan.threads, [self.alignment(a) for a in e.arrays])
+        self._note(
+            KernelReport(
+                name=name,
+                ops=(hint,),
+                extents=(plan.rows, plan.n),
+                bytes_read=step.keys.nbytes,
+                bytes_written=step.keys.nbytes,
+                parallel=True,
+                note=f"tiles of {plan.tile}",
+                locs=(step.loc,) if step.loc is not None else (),
+            )
+        )
+        return name, tuple(map(self.ref, e.arrays))
+
     def copy(self, step: lowered.Copy) -> list[device.Step]:
         return self._copy(step.target, step.source)
 
@@ -254,6 +290,7 @@ class ProgramBuilder:
 EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     Kernel: ProgramBuilder.kernel,
     lowered.Copy: ProgramBuilder.copy,
+    lowered.Sort: ProgramBuilder.sort,
     lowered.Check: ProgramBuilder.check,
     lowered.Callback: ProgramBuilder.callback,
     lowered.Branch: ProgramBuilder.branch,

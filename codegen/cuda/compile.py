@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.graph import Graph
+from ...ir.passes.attention import compose_attention
 from ...ir.types import TensorType, Type
 from ..compile import lowered
 from ..index import contiguous_strides
@@ -35,7 +36,9 @@ def compile_device(
     `input_strides` (in elements; None: C-contiguous) and `input_alignment` (in bytes; None: 16) say how
     the inputs lie; `signature` and `given` are those of `compile_graph`.
     """
-    low = lowered(graph, lambda: DeviceContext(target), input_strides, signature, given)
+    low = lowered(
+        compose_attention(graph), lambda: DeviceContext(target), input_strides, signature, given
+    )
     alignments = list(input_alignment or [16] * len(low.inputs))
     builder = ProgramBuilder(target, alignments)
     steps = builder.steps(low.program)

@@ -51,6 +51,7 @@ class ThreadEmitter(NestEmitter):
         self.pointers = {a: f"{GLOBAL}%p{k}" for k, a in enumerate(self.arrays)}
         self.written: set[Array] = set()  # in this kernel
         self.passed: frozenset[Array] = frozenset()  # between threads
+        self.scalars: list[str] = []  # parameters that are numbers: `i32 %length`
         self.globals: list[str] = []  # shared memory: `@NAME.shared0 = ...`
         self.reports = False  # tells afterwards whether the status block is wanted
 
@@ -63,6 +64,7 @@ class ThreadEmitter(NestEmitter):
             known = "noalias " if array not in self.passed else ""  # other threads write there
             known += "readonly " if array not in self.written else ""
             params.append(f"ptr {GLOBAL}{known}align {n} %p{k}")
+        params += self.scalars
         if self.reports:
             params.append(f"ptr {GLOBAL}align 8 %status")
         body = "\n".join(self.lines)

@@ -72,7 +72,7 @@ class DeviceContext(Context):
         "dot": _product,
         "conv": conv_as_reduction,
         **dict.fromkeys(
-            ("sort", "argsort", "attention", "attention_grad", "tape_new", "tape_push", "tape_pop"),
+            ("tape_new", "tape_push", "tape_pop"),
             _unsupported,
         ),
     }

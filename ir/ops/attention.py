@@ -140,6 +140,7 @@ def _compose_grad(
     return [_product(b, ds, k, -1, -2), _product(b, ds, q, -2, -2), _product(b, p, ct, -2, -2)]
 
 
+COMPOSED = {"attention": _compose, "attention_grad": _compose_grad}
 _composed_jvp, _composed_vjp = composed_rules(_compose)
 
 
