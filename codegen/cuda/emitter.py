@@ -135,11 +135,6 @@ class ThreadEmitter(NestEmitter):
         name = base.rsplit(" ", 1)[1]
         return SHARED + self.value_of(f"getelementptr {element}, ptr {SHARED}{name}, i32 {at}")
 
-    def harmless(self, base: str) -> str:
-        """The array's first element."""
-        origins = (-self.origins[a] for a, pointer in self.pointers.items() if pointer == base)
-        return str(next(origins, 0))
-
     def _data_text(self, expr: Expr) -> str:
         text = self.operand(expr).text
         if self.index_type == "i64" or text[0] != "%":

@@ -86,8 +86,9 @@ class AccessEmitter(CheckEmitter):
             offset = self.index_text(flat)
             if guard is not None:
                 on = guard.text if guard.uniform else self._any_lane(guard)
-                ty, spare = self.index_type, self.harmless(base)
-                offset = self.value_of(f"select i1 {on}, {ty} {offset}, {ty} {spare}")
+                offset = self.value_of(
+                    f"select i1 {on}, {self.index_type} {offset}, {self.index_type} 0"
+                )
             return Operand(self.load(dtype, self._address(dtype, base, offset), 1), True)
         mask = self._lanes_on(guard)
         lane = self.lane
@@ -100,10 +101,6 @@ class AccessEmitter(CheckEmitter):
             return Operand(self._load_interleaved(dtype, pointer, mask), False)
         pointers = self._addresses(dtype, base, flat)
         return Operand(self._gather(dtype, pointers, mask), False)
-
-    def harmless(self, base: str) -> str:
-        """The offset that is read where a guard keeps from reading."""
-        return "0"
 
     def _write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
         flat = flat.substitute(self.env)
