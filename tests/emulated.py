@@ -34,6 +34,7 @@ from jitney.ir.graph import Graph
 from jitney.runtime.cuda.emulator.machine import FORWARDS, EmulatedModule, Order
 
 TARGET = CudaTarget()
+SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 ERRORS: dict[str, type[Exception]] = {
     "index": IndexError,
     "assert": AssertionError,
@@ -121,16 +122,17 @@ class _Run:
 
     def launch(self, step: Launch) -> None:
         entry = self.program.kernels[step.kernel]
-        words = [
-            struct.pack("<Q", self.at(a)) if isinstance(a, Ref) else struct.pack("<q", int(a.value))
-            for a in step.arguments
-        ]
+        packed = b""
+        for a in step.arguments:  # each where a multiple of its size is
+            text = "<Q" if isinstance(a, Ref) else SCALARS[a.dtype]
+            value = struct.pack(text, self.at(a) if isinstance(a, Ref) else a.value)
+            packed += bytes(-len(packed) % len(value)) + value
         assert self.module is not None
         self.module.launch(
             step.kernel,
             step.grid,
             entry.threads,
-            b"".join(words),
+            packed,
             entry.shared_bytes,
             self.ranges,
             self.order,

@@ -20,15 +20,12 @@ from programs import (
     same,
     sample,
     softmax,
-    sorted_columns,
 )  # fmt: skip
 from test_native_graphs import LAYOUTS, laid_out
 
 from jitney.codegen.cuda.lowering import UnsupportedOpError
 from jitney.ir.passes import optimise
 from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS
-
-RUNNABLE = [p for p in PATTERNS if p is not sorted_columns]
 
 
 def check(f, *arrays, order=FORWARDS):
@@ -44,7 +41,7 @@ def check(f, *arrays, order=FORWARDS):
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (7,), (33, 40), (2, 1, 65)], ids=str)
-@pytest.mark.parametrize("pattern", RUNNABLE, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.__name__)
 def test_patterns(pattern, shape):
     if fits(pattern, shape):
         check(pattern, sample(shape, "f4"))

@@ -1,0 +1,80 @@
+"""Sorting on the emulated GPU: rows of all lengths, in one tile or merged from several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulated import compiled, run
+from programs import build, expected, laid_out, sample, sorted_columns
+from test_cuda_kernels import check
+
+from jitney.runtime.cuda.emulator.machine import ORDERS
+
+
+def both(b, x):
+    axis = len(x.shape) - 1
+    return [b.sort(x, axis=axis, stable=True), b.argsort(x, axis=axis, stable=True)]
+
+
+def numbers(shape, dtype):
+    """With ties, NaN and zeros of both signs."""
+    rng = np.random.default_rng(3)
+    if np.dtype(dtype).kind != "f":
+        return rng.integers(0, 250, shape).astype(dtype)
+    x = np.rint(rng.standard_normal(shape) * 20).astype(dtype)
+    x[rng.random(shape) < 0.01] = np.nan
+    x[rng.random(shape) < 0.01] = np.inf
+    return np.where(rng.random(shape) < 0.5, x, -x)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((1,), "f4"),
+        ((5, 1), "i4"),
+        ((70, 3), "f8"),
+        ((9, 100), "u1"),
+        ((3, 1024), "f4"),
+        ((1025,), "i8"),
+        ((2, 5000), "f8"),
+        ((2, 3000), "?"),
+        ((10_000,), "f4"),
+        ((7000,), "i2"),
+    ],
+    ids=str,
+)
+def test_rows_of_any_length(shape, dtype):
+    check(both, numbers(shape, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_equal_elements_keep_their_order(dtype):
+    """Zeros of both signs are equal, and come as they came."""
+    x = np.zeros(3000, dtype)
+    x[::3] = -0.0
+    graph = build(both, x)
+    got, places = run(compiled(graph, [x]), [x])
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(x))
+    np.testing.assert_array_equal(places, np.arange(x.size))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_threads_in_any_order(order):
+    check(both, numbers((2, 2100), "f4"), order=order)
+
+
+def test_along_other_axes_and_in_other_memory():
+    for layout in ("transposed", "reversed", "strided"):
+        check(sorted_columns, laid_out(sample((40, 33), "f4"), layout))
+
+
+def test_a_part_of_a_long_row():
+    """The largest few: on a CPU they are selected."""
+
+    def largest(b, x):
+        s = b.sort(x, axis=0, stable=True)
+        return b.slice(s, start=(16_380,), stop=(16_384,), step=(1,))
+
+    x = sample((16_384,), "f4")
+    (got,) = run(compiled(build(largest, x), [x]), [x])
+    np.testing.assert_array_equal(got, expected(build(largest, x), [x])[0])
