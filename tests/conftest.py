@@ -34,6 +34,16 @@ def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 
 @pytest.fixture
+def gpu() -> Iterator[None]:
+    """A GPU for this test: the emulated one, or with JITNEY_TEST_CUDA=on the machine's own."""
+    from jitney import config
+
+    real = os.environ.get("JITNEY_TEST_CUDA") == "on"
+    with config(cuda=config.cuda if real else "emulate"):
+        yield
+
+
+@pytest.fixture
 def threads() -> Iterator[Callable[[int], None]]:
     """Sets the number of threads, for this test only."""
     from jitney.runtime.pool import get_threads, set_threads

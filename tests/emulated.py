@@ -2,7 +2,8 @@
 
     got = run(compile_device(graph, CudaTarget()), [x, y])     # or raises what the status block says
 
-This knows nothing of streams, graphs and drivers: it is what a `DeviceProgram` means.
+This knows nothing of streams, graphs and drivers: it is what a `DeviceProgram` means. Where the tests
+run on a real device (`gpu.py`), its kernels do.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+import gpu
 import numpy as np
 
 from jitney.codegen.cuda.compile import compile_device
@@ -28,12 +30,11 @@ from jitney.codegen.cuda.program import (
     Step,
     While,
 )
-from jitney.codegen.cuda.target import CudaTarget
 from jitney.codegen.module import STATUS_WORDS
 from jitney.ir.graph import Graph
-from jitney.runtime.cuda.emulator.machine import FORWARDS, EmulatedModule, Order
+from jitney.runtime.cuda.emulator.machine import FORWARDS, Order
 
-TARGET = CudaTarget()
+TARGET = gpu.target()
 SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 ERRORS: dict[str, type[Exception]] = {
     "index": IndexError,
@@ -66,7 +67,7 @@ class _Run:
         self, program: DeviceProgram, arrays: Sequence[np.ndarray[Any, Any]], order: Order
     ) -> None:
         self.program, self.order = program, order
-        self.module = EmulatedModule(program.ir) if program.kernels else None
+        self.module = gpu.Module(program.ir) if program.kernels else None
         sizes = [int(np.prod(o.shape)) * o.dtype.itemsize for o in program.outputs]
         self.spaces = {
             "input": list(arrays),

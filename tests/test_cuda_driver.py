@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import gpu
 import numpy as np
 import pytest
+from gpu import emulator_only
 
 import jitney as jt
 from jitney.codegen.cuda.program import Entry
@@ -44,7 +46,7 @@ ENTRIES = {"add": Entry((32, 1, 1))}
 
 
 def device(memory: int = 4 << 20) -> Context:
-    return Context(describe(EmulatedLibrary(memory))[0])
+    return gpu.poison(Context(describe(gpu.library(memory))[0]))
 
 
 @pytest.fixture
@@ -113,6 +115,7 @@ def test_without_a_gpu_everything_else_works():
     assert done.stdout == "False\n"
 
 
+@emulator_only
 def test_a_device_is_described(context):
     info = context.info
     assert info.arch == "sm_90" and info.capability == (9, 0)
@@ -179,6 +182,7 @@ def test_copies_fills_and_kernels_follow_each_other(context):
     assert attributes["max_threads"] == 1024 and attributes["shared"] == 0
 
 
+@emulator_only
 def test_nothing_happens_before_it_is_waited_for(context):
     """Pinned memory is read when the stream comes to it, other memory at the call."""
     stream = context.create_stream()
@@ -196,6 +200,7 @@ def test_nothing_happens_before_it_is_waited_for(context):
     assert context.is_idle(stream)
 
 
+@emulator_only
 def test_a_stream_waits_for_an_event_of_another(context):
     first, second = context.create_stream(), context.create_stream()
     address = context.allocate(4, first)
@@ -215,6 +220,7 @@ def test_a_stream_waits_for_an_event_of_another(context):
     context.destroy_event(event)
 
 
+@emulator_only
 def test_time_between_events(context):
     stream = context.create_stream()
     start, end = context.create_event(timing=True), context.create_event(timing=True)
@@ -226,6 +232,7 @@ def test_time_between_events(context):
     assert 0 <= context.elapsed(start, end) < 5
 
 
+@emulator_only
 def test_memory_that_is_not_allocated_is_refused(context):
     stream = context.create_stream()
     address = context.allocate(100, stream)
@@ -243,6 +250,7 @@ def test_memory_that_is_not_allocated_is_refused(context):
         context.free(address, stream)
 
 
+@emulator_only
 def test_freed_memory_is_poison_and_a_kernel_that_uses_it_fails(context):
     stream = context.create_stream()
     module = context.load_module(ADD, ENTRIES)
@@ -257,6 +265,7 @@ def test_freed_memory_is_poison_and_a_kernel_that_uses_it_fails(context):
     assert "kernel add, block (0, 0, 0), thread 0" in str(caught.value)
 
 
+@emulator_only
 def test_bad_launches_are_refused(context):
     stream = context.create_stream()
     function = context.load_module(ADD, ENTRIES).function("add")
@@ -280,6 +289,7 @@ def test_bad_launches_are_refused(context):
         context.load_module(ADD, {"add": Entry((32, 1, 1), 228 << 10)})
 
 
+@emulator_only
 def test_graphs_replay_what_was_captured(context):
     stream = context.create_stream()
     module = context.load_module(ADD, ENTRIES)
@@ -468,6 +478,7 @@ def test_pinned_memory_is_used_again(monkeypatch):
     assert len(context.cuda._pinned) == 2  # what was not kept is freed
 
 
+@emulator_only
 def test_a_pending_array_that_nobody_wants_is_waited_for():
     context = device()
     stream = context.create_stream()

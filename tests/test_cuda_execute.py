@@ -8,8 +8,10 @@ import struct
 import subprocess
 import threading
 
+import gpu
 import numpy as np
 import pytest
+from gpu import emulator_only
 
 from jitney.codegen.cuda.program import (
     Buffer,
@@ -142,10 +144,10 @@ class Device:
     """An executable with its inputs and outputs as arrays."""
 
     def __init__(self, made: DeviceProgram, memory=8 << 20, decides="device", **options) -> None:
-        self.library = EmulatedLibrary(memory)
+        self.library = gpu.library(memory)
         if decides == "host":
             del self.library.functions["cuGraphAddNode_v2"]
-        self.context = Context(describe(self.library)[0])
+        self.context = gpu.poison(Context(describe(self.library)[0]))
         self.pool = context_pool(self.context)
         self.stream = self.context.create_stream()
         run = options.pop("run", None)
@@ -434,6 +436,7 @@ def test_counters_are_zero_in_each_run():
         assert device()[0] == 4
 
 
+@emulator_only
 def test_scratch_memory_is_poison_in_each_run():
     made = program(
         [Copy(out(0), arena(0), 8), Fill(arena(0), 2, 4, 0)], [], [array((), F64)], arena_bytes=8

@@ -1,22 +1,16 @@
-"""DeviceArrays and the choice of a device, on the emulated GPU."""
+"""DeviceArrays and the choice of a device."""
 
 import copy
 import pickle
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from gpu import emulator_only
 
 import jitney as jt
 from jitney.tracer.errors import ArgumentError, ReadOnlyError, UnsupportedFunctionError
 
-
-@pytest.fixture(autouse=True)
-def emulated() -> Iterator[None]:
-    before = jt.config.cuda
-    jt.config.cuda = "emulate"
-    yield
-    jt.config.cuda = before
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 def on_gpu(x):
@@ -273,6 +267,7 @@ def test_errors_come_when_somebody_waits() -> None:
     check(f(x, 2), 4.0)
 
 
+@emulator_only
 def test_dlpack() -> None:
     a = np.arange(6.0).reshape(2, 3)
     x = on_gpu(a)
