@@ -28,6 +28,9 @@ from jitney.codegen.cuda.program import (
     Ref,
     Scan,
     Step,
+    TapeNew,
+    TapePop,
+    TapePush,
     While,
 )
 from jitney.codegen.module import STATUS_WORDS
@@ -80,6 +83,7 @@ class _Run:
         for memory, data in zip(self.spaces["constant"], program.constants, strict=True):
             memory[: data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
         self.slots: dict[int, int] = {}
+        self.tapes: list[list[list[bytes]]] = []
         bounds = [np.lib.array_utils.byte_bounds(a) for s in self.spaces.values() for a in s]
         self.ranges = sorted((low, max(high, low + 1)) for low, high in bounds)
         self.steps(program.steps)
@@ -118,8 +122,24 @@ class _Run:
                 self.repeat(step)
             case Scan():
                 self.scan(step)
+            case TapeNew() | TapePush() | TapePop():
+                self.tape(step)
             case HostCall():
                 raise NotImplementedError("callbacks are tested with the real executor")
+
+    def tape(self, step: TapeNew | TapePush | TapePop) -> None:
+        handle = ctypes.c_int64.from_address(self.at(step.handle))
+        if isinstance(step, TapeNew) or (isinstance(step, TapePush) and not handle.value):
+            self.tapes.append([])
+            handle.value = len(self.tapes)
+        if isinstance(step, TapePush):
+            values = [ctypes.string_at(self.at(ref), n) for ref, n in step.values]
+            self.tapes[handle.value - 1].append(values)
+        elif isinstance(step, TapePop):
+            records = self.tapes[handle.value - 1] if handle.value else []
+            values = records.pop() if records else [bytes(n) for _, n in step.values]
+            for (ref, n), value in zip(step.values, values, strict=True):
+                ctypes.memmove(self.at(ref), value, n)
 
     def launch(self, step: Launch) -> None:
         entry = self.program.kernels[step.kernel]

@@ -243,6 +243,18 @@ class ProgramBuilder:
         operands, results = map(self.ref, step.operands), map(self.ref, step.results)
         return [device.HostCall(step.number, tuple(operands), tuple(results))]
 
+    def tape_new(self, step: lowered.TapeNew) -> list[device.Step]:
+        return [device.TapeNew(self.ref(step.handle))]
+
+    def tape_push(self, step: lowered.TapePush) -> list[device.Step]:
+        return [device.TapePush(self.ref(step.handle), self._record(step.values))]
+
+    def tape_pop(self, step: lowered.TapePop) -> list[device.Step]:
+        return [device.TapePop(self.ref(step.handle), self._record(step.values))]
+
+    def _record(self, values: Sequence[Array]) -> tuple[tuple[Ref, int], ...]:
+        return tuple((self.ref(a), a.nbytes) for a in values if a.nbytes)
+
     # Branches and loops.
 
     def branch(self, step: lowered.Branch) -> list[device.Step]:
@@ -293,6 +305,9 @@ EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     lowered.Sort: ProgramBuilder.sort,
     lowered.Check: ProgramBuilder.check,
     lowered.Callback: ProgramBuilder.callback,
+    lowered.TapeNew: ProgramBuilder.tape_new,
+    lowered.TapePush: ProgramBuilder.tape_push,
+    lowered.TapePop: ProgramBuilder.tape_pop,
     lowered.Branch: ProgramBuilder.branch,
     lowered.Loop: ProgramBuilder.loop,
     lowered.Scan: ProgramBuilder.scan,

@@ -1,4 +1,4 @@
-"""Lowering for a GPU: what it does otherwise than the CPU, and what it cannot do yet."""
+"""Lowering for a GPU: what it does otherwise than the CPU, as a table of lowerings and a few choices."""
 
 from __future__ import annotations
 
@@ -17,19 +17,6 @@ from ..lower_convolution import conv_as_reduction
 from ..steps import Carry, Matmul, Program
 from .schedule import row_of
 from .target import CudaTarget
-
-
-class UnsupportedOpError(NotImplementedError):
-    """An op that cannot run on a GPU yet, with the line that it comes from."""
-
-    def __init__(self, op: Op) -> None:
-        where = f" ({op.loc})" if op.loc else ""
-        super().__init__(f"`{op.name}` cannot run on a GPU yet{where}; compile it for the CPU")
-        self.op = op
-
-
-def _unsupported(low: Lowering, op: Op) -> None:
-    raise UnsupportedOpError(op)
 
 
 def _product(low: Lowering, op: Op) -> None:
@@ -71,10 +58,6 @@ class DeviceContext(Context):
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
         "dot": _product,
         "conv": conv_as_reduction,
-        **dict.fromkeys(
-            ("tape_new", "tape_push", "tape_pop"),
-            _unsupported,
-        ),
     }
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:

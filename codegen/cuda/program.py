@@ -179,7 +179,32 @@ class HostCall:
     results: tuple[Ref, ...]
 
 
-Step = Launch | Copy | Fill | If | While | Scan | HostCall
+@record
+class TapeNew:
+    """Put a new tape's handle (int64, never 0) at `handle`. Tapes live as long as the run."""
+
+    handle: Ref
+
+
+@record
+class TapePush:
+    """Put a record, copies of `values` (places and bytes), on the tape whose handle is at `handle`; on
+    a new one, whose handle is put there, if that is 0. The host reads the handle, so it waits."""
+
+    handle: Ref
+    values: tuple[tuple[Ref, int], ...]
+
+
+@record
+class TapePop:
+    """Take the last record off the tape whose handle is at `handle`. An empty tape, or none (0), gives
+    zeros. The host waits."""
+
+    handle: Ref
+    values: tuple[tuple[Ref, int], ...]
+
+
+Step = Launch | Copy | Fill | If | While | Scan | HostCall | TapeNew | TapePush | TapePop
 
 
 @record(frozen=False)

@@ -22,6 +22,9 @@ from ...codegen.cuda.program import (
     Scalar,
     Scan,
     Step,
+    TapeNew,
+    TapePop,
+    TapePush,
     While,
 )
 from ...ir.record import record
@@ -60,7 +63,8 @@ class Trips:
     body: Plan
 
 
-Planned = Segment | Branches | Loop | Trips | HostCall
+OnHost = HostCall | TapeNew | TapePush | TapePop  # the host takes part in them
+Planned = Segment | Branches | Loop | Trips | OnHost
 Plan = tuple[Planned, ...]
 
 
@@ -137,7 +141,7 @@ class Planner:
             return Loop(test, place(step.flag), body, step.carries)
         if isinstance(step, Scan):
             return Trips(step, self.plan(step.body))
-        assert isinstance(step, HostCall), step
+        assert isinstance(step, OnHost), step
         return step
 
 
@@ -167,7 +171,7 @@ def commands(plan: Plan) -> int:
 def may_be_recorded(plan: Plan) -> bool:
     """Whether a graph can decide everything that the plan leaves open."""
     return not any(
-        isinstance(step, HostCall)
+        isinstance(step, OnHost)
         or (isinstance(step, Trips) and not may_be_recorded(step.body))
         or (isinstance(step, Branches) and not all(map(may_be_recorded, step.ways)))
         or (

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...codegen.cuda.program import Carry, HostCall, Ref
+from ...codegen.cuda.program import Carry, HostCall, Ref, TapeNew, TapePop, TapePush
 from ...codegen.module import STATUS_WORDS
 from .launcher import Place
 from .plan import Branches, Loop, Plan, Segment, Trips
+from .tapes import Tapes
 from .transfers import Pinned, download, upload_to
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Walk:
         self.stream = stream
         self.work = work
         self._slots = executable.bases.first["slot"]
+        self.tapes = Tapes(executable.pool, stream)
 
     def address(self, place: Place) -> int:
         return int(self.bases[place[0]]) + place[1]
@@ -51,8 +53,10 @@ class Walk:
                 self._loop(step)
             elif isinstance(step, Trips):
                 self._trips(step)
-            else:
+            elif isinstance(step, HostCall):
                 self._host_call(step)
+            else:
+                self._tape(step)
 
     def _branches(self, branches: Branches) -> None:
         (index,) = struct.unpack("<i", self._peek((branches.index, 4))[0])
@@ -138,3 +142,25 @@ class Walk:
             array = np.empty(type.shape, type.dtype)
             array[...] = result
             upload_to(self.context, self.at(ref), array, self.stream)
+
+    def _tape(self, step: TapeNew | TapePush | TapePop) -> None:
+        """The handle is read and written like any number; kernels copy and keep it."""
+        if isinstance(step, TapeNew):
+            self._set(step.handle, self.tapes.new())
+            return
+        place = self.executable.bases.place(step.handle)
+        (handle,) = struct.unpack("<q", self._peek((place, 8))[0])
+        values = [(self.at(ref), nbytes) for ref, nbytes in step.values]
+        if isinstance(step, TapePop):
+            self.tapes.pop(handle, values)
+            return
+        if not handle:
+            handle = self.tapes.new()
+            self._set(step.handle, handle)
+        self.tapes.push(handle, values)
+
+    def _set(self, ref: Ref, number: int) -> None:
+        """Write an int64."""
+        at = self.at(ref)
+        for offset, half in ((0, number & 0xFFFFFFFF), (4, number >> 32)):
+            self.context.fill(at + offset, 1, 4, half, self.stream)
