@@ -15,9 +15,9 @@ from ..schedule import bytes_moved
 from ..signature import signature
 from . import program as device
 from .emitter import ThreadEmitter
+from .intrinsics import INTRINSICS
 from .points import PointEmitter
-from .products import THREADS as PRODUCT_THREADS
-from .products import ProductEmitter, tile_for
+from .products import Product
 from .program import Entry, Launch, Ref, Scalar
 from .rows import RowEmitter
 from .scalar_code import ScalarThreadEmitter
@@ -49,6 +49,12 @@ class ProgramBuilder:
         globals_ = [f"{name} = {body}" for body, name in self.definitions.items()]
         texts = [text for _, text in self.texts.values()]
         return "\n".join([*globals_, *sorted(self.declarations), *texts, ""])
+
+    @property
+    def arch(self) -> int:
+        """The least architecture that has all that is called."""
+        called = (line.split("@")[1].split("(")[0] for line in self.declarations)
+        return max((INTRINSICS[name].sm for name in called), default=75)
 
     # Places.
 
@@ -105,7 +111,7 @@ class ProgramBuilder:
         """The name of the kernel that `e` has emitted."""
         self.declarations |= set(e.declarations)
         text = e.definition("NAME", threads, alignments)
-        return self.function(hint, text, Entry((threads, 1, 1)))
+        return self.function(hint, text, Entry((threads, 1, 1), e.dynamic_bytes))
 
     def kernel(self, step: Kernel) -> list[device.Step]:
         own = signature(step)
@@ -150,27 +156,35 @@ class ProgramBuilder:
         self.reports.setdefault(report.name, report)
 
     def matmul(self, step: lowered.Matmul) -> list[device.Step]:
-        tile = tile_for(step, self.target)
-        e = ProductEmitter(step, tile, self.target, self.definitions)
+        return self.product(Product(step))
+
+    def product(self, step: Product) -> list[device.Step]:
+        from .tensor_cores import product_emitter
+        from .tiles import tile_for
+
+        dot, arrays = step.matmul, step.arrays
+        tile = tile_for(dot, self.target)
+        alignments = {a: self.alignment(a) for a in arrays}
+        e = product_emitter(step, tile, self.target, self.definitions, alignments)
         e.body()
-        step.name = self.emitted(
-            e, "product", PRODUCT_THREADS, [self.alignment(a) for a in e.arrays]
-        )
-        size = step.c.dtype.itemsize
+        name = self.emitted(e, symbol(step.ops), tile.threads, list(alignments.values()))
+        step.name = dot.name = name
+        size, places = dot.a.dtype.itemsize, dot.batch * dot.m * dot.n
         self._note(
             KernelReport(
-                name=step.name,
-                ops=("dot",),
-                extents=(step.batch, step.m, step.n, step.k),
-                bytes_read=size * step.batch * (step.m + step.n) * step.k,
-                bytes_written=step.c.nbytes,
-                flops=2 * step.batch * step.m * step.n * step.k,
+                name=name,
+                ops=step.ops,
+                extents=(dot.batch, dot.m, dot.n, dot.k),
+                bytes_read=size * dot.batch * (dot.m + dot.n) * dot.k,
+                bytes_written=sum(a.nbytes for a in dict.fromkeys(step.writes)),
+                flops=2 * places * dot.k,
                 parallel=True,
-                note=f"tiles of {tile.m} x {tile.n}, {tile.rows} x {tile.columns} for a thread",
-                locs=(step.loc,) if step.loc is not None else (),
+                note=tile.note,
+                locs=(dot.loc,) if dot.loc is not None else (),
             )
         )
-        return [Launch(step.name, (tile.blocks(step), 1, 1), tuple(map(self.ref, e.arrays)))]
+        arguments = [*map(self.ref, arrays), *([Ref("status")] if e.reports else [])]
+        return [Launch(name, (tile.blocks(dot), 1, 1), tuple(arguments))]
 
     def scalar_code(self, step: lowered.ScalarCode) -> list[device.Step]:
         e = ScalarThreadEmitter(step, self.target, self.definitions)
@@ -312,5 +326,6 @@ EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     lowered.Loop: ProgramBuilder.loop,
     lowered.Scan: ProgramBuilder.scan,
     lowered.Matmul: ProgramBuilder.matmul,
+    Product: ProgramBuilder.product,
     lowered.ScalarCode: ProgramBuilder.scalar_code,
 }

@@ -57,7 +57,7 @@ def compile_device(
         copies=low.context.copies,
         reports=list(builder.reports.values()),
         in_place=low.in_place,
-        arch=f"sm_{75}",
+        arch=f"sm_{builder.arch}",
     )
 
 

@@ -20,6 +20,7 @@ from .intrinsics import INTRINSICS
 from .target import CudaTarget
 
 GLOBAL, SHARED = "addrspace(1) ", "addrspace(3) "
+STATIC_BYTES = 48 << 10  # of shared memory that a kernel may have without asking
 
 
 class ThreadEmitter(NestEmitter):
@@ -52,7 +53,8 @@ class ThreadEmitter(NestEmitter):
         self.written: set[Array] = set()  # in this kernel
         self.passed: frozenset[Array] = frozenset()  # between threads
         self.scalars: list[str] = []  # parameters that are numbers: `i32 %length`
-        self.globals: list[str] = []  # shared memory: `@NAME.shared0 = ...`
+        self.globals: list[str] = []  # shared memory: `@NAME_shared0 = ...`
+        self.dynamic_bytes = 0  # of shared memory, asked for at the launch
         self.reports = False  # tells afterwards whether the status block is wanted
 
     # The function around the code.
@@ -124,8 +126,19 @@ class ThreadEmitter(NestEmitter):
     def shared(self, dtype: DType, count: int) -> str:
         """New shared memory of the block for so many elements."""
         element = memory_type(dtype)
-        name = f"@NAME.shared{len(self.globals)}"
+        name = f"@NAME_shared{len(self.globals)}"
         body = f"internal addrspace(3) global [{count} x {element}] undef, align 16"
+        self.globals.append(f"{name} = {body}")
+        return f"{SHARED}{name}"
+
+    def shared_block(self, nbytes: int) -> str:
+        """New shared memory in bytes, aligned to all banks; much of it is asked for at the launch."""
+        name = f"@NAME_shared{len(self.globals)}"
+        if nbytes <= STATIC_BYTES:
+            body = f"internal addrspace(3) global [{nbytes} x i8] undef, align 128"
+        else:
+            body = "external addrspace(3) global [0 x i8], align 128"
+            self.dynamic_bytes = nbytes
         self.globals.append(f"{name} = {body}")
         return f"{SHARED}{name}"
 

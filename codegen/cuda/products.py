@@ -1,274 +1,399 @@
-"""Products of matrices on ordinary arithmetic: a tile of the result per block, a piece of it per thread.
+"""Products of matrices: a tile of the result per block, a piece of it per warp, in registers.
 
-    for k0 in 0, DEPTH, 2 * DEPTH, ...:
-        the block:   a's rows and b's columns, DEPTH of them, to shared memory
-                     (the next ones are on their way to registers meanwhile)
-        a thread:    for each k: its rows and columns from shared memory; a multiply-add for each pair
+    stages of shared memory are filled ahead:   a's rows and b's columns, `depth` elements of each
+    for k0 in 0, depth, 2 * depth, ...:
+        wait until the oldest stage is there, and everybody is done with the one before
+        begin to fill the one before with what comes `stages - 1` steps later
+        each warp: its rows and columns from the oldest stage, multiplied into registers
 
-Every element is one chain of multiply-adds in the order of k, so results depend on nothing but the
-operands. Any strides will do. Rows and columns beyond the ends are zeros, and are not stored. Kernels
-for tensor cores belong beside this one: what chooses between them is `ProgramBuilder.matmul`.
+Copies are asynchronous where the GPU and the operands' alignment allow; otherwise they pass through
+registers, to one of two stages while the other is worked on. Any strides will do. Rows and columns
+beyond the ends are zeros, and are not stored. An element is one chain of multiply-adds in the order of
+k. Steps that do something with each element of the result (`epilogues`) are done before it is stored.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import NamedTuple
 
-from ..kernel import Array
+from ...ir.record import record
+from ..index import Index, Var, delinearise, of_var
+from ..kernel import Array, Kernel
 from ..llvm.instructions import SCALAR_TYPES, constant, suffix
 from ..llvm.loops import Carried, Values
-from ..steps import Matmul
-from .emitter import ThreadEmitter, fits_32_bits
+from ..llvm.text import Operand
+from ..schedule import Loops
+from ..signature import Signature
+from ..steps import Matmul, Tiled
+from ..survey import survey
+from .emitter import fits_32_bits
+from .lanes import LaneEmitter
+from .operands import OperandTile
+from .schedule import Schedule
 from .target import CudaTarget
+from .tiles import ACROSS, DOWN, Tile
 
-THREADS = 256
-DEPTH = 16
-SKEW = 4  # elements added to a row in shared memory, so that columns lie in different banks
-QUAD = 4  # elements that a thread has side by side
-
-# Rows and columns of a thread, and how well such a piece uses the arithmetic, 1 at the best.
-PIECES = {
-    (8, 8): 1.0,
-    (8, 4): 0.8,
-    (4, 8): 0.8,
-    (4, 4): 0.6,
-    (2, 4): 0.4,
-    (4, 2): 0.4,
-    (1, 4): 0.25,
-}
-SHAPES = [(16, 16), (8, 32), (32, 8)]  # of the threads of a block
+GROUP = 8  # rows of blocks that are done together: what they read is still in the cache
 
 
-class Tile(NamedTuple):
-    """A block's tile of the result: threads down and across, rows and columns of each."""
+@record(frozen=False, eq=False)
+class Product(Tiled):
+    """A product, and what is done at once with each element of its result: the stages of `epilogue`,
+    whose loops are the result's dims. `stored`: others read the result itself."""
 
-    down: int
-    across: int
-    rows: int
-    columns: int
+    matmul: Matmul
+    epilogue: Kernel | None = None
+    stored: bool = True
 
     @property
-    def m(self) -> int:
-        return self.down * self.rows
+    def reads(self) -> list[Array]:
+        own = self.epilogue.stages if self.epilogue else []
+        found = [self.matmul.a, self.matmul.b, *(a.array for s in own for a in s.reads)]
+        return [a for a in found if a is not self.matmul.c and a not in self.hidden]
 
     @property
-    def n(self) -> int:
-        return self.across * self.columns
+    def writes(self) -> list[Array]:
+        own = [s.array for s in self.epilogue.stages] if self.epilogue else []
+        found = [*own, *([self.matmul.c] if self.stored else [])]
+        return [a for a in found if a not in self.hidden]
 
-    def blocks(self, step: Matmul) -> int:
-        return step.batch * -(-step.m // self.m) * -(-step.n // self.n)
+    @property
+    def ops(self) -> tuple[str, ...]:
+        own = self.epilogue.stages if self.epilogue else []
+        return ("dot", *(op for s in own for op in reversed(s.ops)))
 
+    @property
+    def hidden(self) -> set[Array]:
+        """Arrays that are only in registers."""
+        return self.epilogue.local if self.epilogue else set()
 
-def tile_for(step: Matmul, target: CudaTarget) -> Tile:
-    """The tile with which a product is done soonest, by a simple model: waves of blocks."""
-
-    def cost(tile: Tile) -> float:
-        waves = -(-tile.blocks(step) // target.sms)
-        return waves * tile.m * tile.n / PIECES[tile.rows, tile.columns]
-
-    size = step.c.dtype.itemsize
-    tiles = [
-        Tile(down, across, rows, columns)
-        for down, across in SHAPES
-        for rows, columns in PIECES
-        if rows * columns * size <= 256  # bytes of registers
-    ]
-    return min(tiles, key=cost)
+    @property
+    def arrays(self) -> list[Array]:
+        """Everything that its kernel takes a pointer to."""
+        return list(dict.fromkeys([*self.reads, *self.writes]))
 
 
-class ProductEmitter(ThreadEmitter):
-    """Emits the kernel of one product."""
+class Result(NamedTuple):
+    """Neighbours in a row of the tile: the row and the first column in it, numbers of accumulators."""
+
+    row: str
+    column: str
+    numbers: list[int]
+
+
+class ProductEmitter(LaneEmitter):
+    """Emits the kernel of one product; how a tile is multiplied is for subclasses."""
+
+    step: Matmul
+    accumulators: int  # of a thread
 
     def __init__(
         self,
-        step: Matmul,
+        product: Product,
         tile: Tile,
         target: CudaTarget,
         definitions: MutableMapping[str, str],
+        alignments: Mapping[Array, int],
     ) -> None:
-        counts = [
-            abs(s) * n for s, n in zip(step.a_strides, (step.batch, step.m, step.k), strict=True)
-        ]
-        counts += [
-            abs(s) * n for s, n in zip(step.b_strides, (step.batch, step.k, step.n), strict=True)
-        ]
-        small = fits_32_bits([sum(counts), step.batch * step.m * step.n + tile.m * tile.n])
-        arrays = list(dict.fromkeys((step.a, step.b, step.c)))
-        super().__init__(
-            target, "i32" if small else "i64", arrays, dict.fromkeys(arrays, 0), definitions
+        step = self.step = product.matmul
+        self.product, self.tile, self.alignments = product, tile, alignments
+        self.row = Var("row", step.batch * step.m)
+        self.column = Var("column", step.n)
+        kernel = product.epilogue or Kernel((), [])
+        surveys = {s: survey(s) for s in kernel.stages}
+        loops = Loops((self.row, self.column), self._env(kernel))
+        index_type = "i32" if self._small(product, tile) else "i64"
+        plan = Schedule("scalar", loops, [], surveys, index_type, threads=tile.threads)
+        arrays = product.arrays
+        own = Signature(None, arrays, dict.fromkeys([*arrays, *product.hidden, step.c], 0))
+        super().__init__(kernel, own, plan, target, definitions, alignments)
+        self.written = set(product.writes)
+        self.env.update(loops.env)
+        b_strides = (step.b_strides[0], step.b_strides[2], step.b_strides[1])
+        left = OperandTile(self, step.a, step.a_offset, step.a_strides, step.m, tile.m)
+        right = OperandTile(self, step.b, step.b_offset, b_strides, step.n, tile.n)
+        self.left, self.right = left, right
+        right.start = left.nbytes
+        self.stage_bytes = left.nbytes + right.nbytes
+        self.asynchronous = target.arch >= 80 and left.asynchronous and right.asynchronous
+        self.stages = tile.stages if self.asynchronous else 2
+        self.memory = self.shared_block(self.stages * self.stage_bytes)
+
+    def _env(self, kernel: Kernel) -> dict[Var, Index]:
+        """The epilogue's loops in terms of the row, counted over the batch, and the column."""
+        shape = kernel.extents
+        rows = 1
+        split = 0
+        while rows < self.row.extent or (split < len(shape) and shape[split] == 1):
+            if split == len(shape):
+                break
+            rows *= shape[split]
+            split += 1
+        dims = (
+            *delinearise(of_var(self.row), shape[:split]),
+            *delinearise(of_var(self.column), shape[split:]),
         )
-        self.step, self.tile = step, tile
-        self.dtype = step.c.dtype
-        self.element = SCALAR_TYPES[self.dtype]
-        self.written = {step.c}
+        return {var: index for s in kernel.stages for var, index in zip(s.dims, dims, strict=False)}
+
+    @staticmethod
+    def _small(product: Product, tile: Tile) -> bool:
+        """Whether positions fit 32 bits, also those of the rows beyond the end."""
+        step = product.matmul
+        a = (step.batch, step.m + tile.m, step.k + tile.depth)
+        b = (step.batch, step.k + tile.depth, step.n + tile.n)
+        ends = [
+            sum(abs(s) * n for s, n in zip(strides, counts, strict=True))
+            for strides, counts in ((step.a_strides, a), (step.b_strides, b))
+        ]
+        rows = step.batch * step.m + tile.m
+        sizes = [
+            abs(s) * n for x in product.arrays for s, n in zip(x.strides, x.shape, strict=True)
+        ]
+        return fits_32_bits([*ends, rows * (step.n + tile.n), 8 * sum(sizes)])
+
+    def reads_pairs(self, side: OperandTile) -> bool:
+        """Whether threads read two chunks of a line of an operand at a time."""
+        return False
+
+    # The body.
 
     def body(self) -> None:
-        step, tile, op = self.step, self.tile, self.value_of
-        ty = self.index_type
+        op, ty, tile = self.value_of, self.index_type, self.tile
+        block_m, block_n, self.batch = self._block()
+        self.m0 = op(f"mul {ty} {block_m}, {tile.m}")
+        self.n0 = op(f"mul {ty} {block_n}, {tile.n}")
+        thread = self.thread()
+        self.lane_number = op(f"and i32 {thread}, 31")
+        warp = op(f"lshr i32 {thread}, 5")
+        down, across = (op(f"{f} i32 {warp}, {tile.across}") for f in ("udiv", "urem"))
+        self.warp_m = op(f"mul i32 {down}, {tile.rows}")
+        self.warp_n = op(f"mul i32 {across}, {tile.columns}")
+        self.left.stand(self.batch, self.m0)
+        self.right.stand(self.batch, self.n0)
+        ends = self._pipeline() if self.asynchronous else self._exchange()
+        self._store_results(ends)
+
+    def _block(self) -> tuple[str, str, str]:
+        """The block's tile: its row and its column of tiles, its matrix of the batch."""
+        op, ty, step, tile = self.value_of, self.index_type, self.step, self.tile
         tm, tn = -(-step.m // tile.m), -(-step.n // tile.n)
         q = self.block_number()
-        block_n = op(f"urem {ty} {q}, {tn}")
-        q = op(f"udiv {ty} {q}, {tn}")
-        block_m = op(f"urem {ty} {q}, {tm}")
-        batch = op(f"udiv {ty} {q}, {tm}")
-        self.m0, self.n0 = op(f"mul {ty} {block_m}, {tile.m}"), op(f"mul {ty} {block_n}, {tile.n}")
-        t = self.thread()
-        self.across = op(f"urem i32 {t}, {tile.across}")
-        self.down = op(f"udiv i32 {t}, {tile.across}")
-        left = _Side(self, step.a, step.a_offset, step.a_strides, batch, self.m0, step.m, tile.m)
-        b_strides = (step.b_strides[0], step.b_strides[2], step.b_strides[1])
-        right = _Side(self, step.b, step.b_offset, b_strides, batch, self.n0, step.n, tile.n)
-        zero = constant(0, self.dtype, 1)
-        sums = tile.rows * tile.columns
-        values: Values = [Carried(zero, True, self.element) for _ in range(sums)]
-        values += [Carried(x, True, self.element) for x in (*left.fetch("0"), *right.fetch("0"))]
+        batch = op(f"udiv {ty} {q}, {tm * tn}") if step.batch > 1 else "0"
+        q = op(f"urem {ty} {q}, {tm * tn}") if step.batch > 1 else q
+        if tm <= GROUP or tn == 1:
+            return op(f"urem {ty} {q}, {tm}"), op(f"udiv {ty} {q}, {tm}"), batch
+        first = op(f"mul {ty} {op(f'udiv {ty} {q}, {GROUP * tn}')}, {GROUP}")
+        q = op(f"urem {ty} {q}, {GROUP * tn}")
+        height = self.least(op(f"sub {ty} {tm}, {first}"), str(GROUP))
+        block_m = op(f"add {ty} {first}, {op(f'urem {ty} {q}, {height}')}")
+        return block_m, op(f"udiv {ty} {q}, {height}"), batch
 
-        def turn(k: str, carried: Values) -> Values:
-            found = [c.text for c in carried]
+    def zeros(self) -> Values:
+        zero = constant(0, self.step.c.dtype, 1)
+        ty = SCALAR_TYPES[self.step.c.dtype]
+        return [Carried(zero, True, ty) for _ in range(self.accumulators)]
+
+    def _pipeline(self) -> list[str]:
+        """The loop over k with asynchronous copies."""
+        op, ty, count = self.value_of, self.index_type, self.accumulators
+        depth, k, ahead = self.tile.depth, self.step.k, self.stages - 1
+        for s in range(ahead):
+            if s * depth < k:
+                self._copy(str(s * depth), str(s * self.stage_bytes))
+            self.intrinsic("llvm.nvvm.cp.async.commit.group")
+        values = self.zeros()
+        values += [Carried(str(s * self.stage_bytes), True, "i32") for s in (0, ahead)]
+
+        def turn(k0: str, carried: Values) -> Values:
+            *sums, now, free = (c.text for c in carried)
+            self.intrinsic("llvm.nvvm.cp.async.wait.group", str(ahead - 1))
             self.barrier()
-            left.put(found[sums : sums + left.count])
-            right.put(found[sums + left.count :])
+            after = op(f"add {ty} {k0}, {ahead * depth}")
+            with self.only_if(op(f"icmp slt {ty} {after}, {k}")):
+                self._copy(after, free)
+            self.intrinsic("llvm.nvvm.cp.async.commit.group")
+            sums = self.multiply(now, sums)
+            new = [*sums, self._next(now), self._next(free)]
+            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+
+        return [c.text for c in self._loop("0", str(k), depth, values, turn)[:count]]
+
+    def _copy(self, k0: str, stage: str) -> None:
+        self.left.copy(k0, stage)
+        self.right.copy(k0, stage)
+
+    def _next(self, stage: str) -> str:
+        after = self.value_of(f"add i32 {stage}, {self.stage_bytes}")
+        last = self.value_of(f"icmp eq i32 {after}, {self.stages * self.stage_bytes}")
+        return self.value_of(f"select i1 {last}, i32 0, i32 {after}")
+
+    def _exchange(self) -> list[str]:
+        """The loop over k with copies by way of registers, to two stages in turn."""
+        op, ty, count = self.value_of, self.index_type, self.accumulators
+        depth, k = self.tile.depth, self.step.k
+        self._put(self._fetch("0"), "0")
+        values = [*self.zeros(), Carried("0", True, "i32")]
+
+        def turn(k0: str, carried: Values) -> Values:
+            *sums, now = (c.text for c in carried)
+            after = op(f"add {ty} {k0}, {depth}")
+            there = self._least_k(after)
+            found = self._fetch(there)
             self.barrier()
-            after = op(f"add {ty} {k}, {DEPTH}")
-            fetched = [*left.fetch(after), *right.fetch(after)]
-            new = self._multiply(left, right, found[:sums])
-            return [c._replace(text=t) for c, t in zip(carried, [*new, *fetched], strict=True)]
+            sums = self.multiply(now, sums)
+            other = self._next(now)
+            self._put(found, other)
+            new = [*sums, other]
+            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
-        ends = self._loop("0", str(step.k), DEPTH, values, turn)
-        self._store_tile(batch, [c.text for c in ends[:sums]])
+        return [c.text for c in self._loop("0", str(k), depth, values, turn)[:count]]
 
-    def _multiply(self, left: _Side, right: _Side, sums: list[str]) -> list[str]:
-        tile, sums = self.tile, list(sums)
-        for k in range(DEPTH):
-            rows = left.take(k, self.down, tile.rows, tile.down)
-            columns = right.take(k, self.across, tile.columns, tile.across)
-            for i, x in enumerate(rows):
-                for j, y in enumerate(columns):
-                    at = i * tile.columns + j
-                    sums[at] = self._multiply_add(x, y, sums[at])
-        return sums
+    def _least_k(self, k0: str) -> str:
+        """The step of k that is fetched next: the first one once more when there is no other."""
+        op, ty = self.value_of, self.index_type
+        more = op(f"icmp slt {ty} {k0}, {self.step.k}")
+        return op(f"select i1 {more}, {ty} {k0}, {ty} 0")
 
-    def _multiply_add(self, x: str, y: str, z: str) -> str:
-        ty = self.element
-        if self.dtype.kind == "f":
-            return self.intrinsic(f"llvm.fma.{suffix(self.dtype, 1)}", x, y, z)
-        return self.value_of(f"add {ty} {self.value_of(f'mul {ty} {x}, {y}')}, {z}")
+    def _fetch(self, k0: str) -> tuple[list[str], list[str]]:
+        return self.left.fetch(k0), self.right.fetch(k0)
 
-    def _store_tile(self, batch: str, sums: list[str]) -> None:
-        step, tile, op, ty = self.step, self.tile, self.value_of, self.index_type
-        base = op(f"mul {ty} {batch}, {step.m * step.n}")
-        columns = [
-            op(f"add {ty} {self.n0}, {self.widened(self._own(self.across, j, tile.across))}")
-            for j in range(tile.columns)
-        ]
-        for i in range(tile.rows):
-            row = op(f"add {ty} {self.m0}, {self.widened(self._own(self.down, i, tile.down))}")
-            with self.only_if(op(f"icmp slt {ty} {row}, {step.m}")):
-                first = op(f"add {ty} {base}, {op(f'mul {ty} {row}, {step.n}')}")
-                width = 1 if step.n % QUAD else min(tile.columns, QUAD)
-                for j in range(0, tile.columns, width):
-                    with self.only_if(op(f"icmp slt {ty} {columns[j]}, {step.n}")):
-                        at = op(f"add {ty} {first}, {columns[j]}")
-                        place = self._address(self.dtype, self.pointers[step.c], at)
-                        values = sums[i * tile.columns + j : i * tile.columns + j + width]
-                        self._store_group(values, place)
+    def _put(self, found: tuple[list[str], list[str]], stage: str) -> None:
+        for side, values in zip((self.left, self.right), found, strict=True):
+            side.put(values, stage)
 
-    def _store_group(self, texts: list[str], place: str) -> None:
-        if len(texts) == 1:
-            self.store(self.dtype, texts[0], place, 1)
-            return
-        vector, ty = "poison", f"<{len(texts)} x {self.element}>"
-        for k, text in enumerate(texts):
-            vector = self.value_of(f"insertelement {ty} {vector}, {self.element} {text}, i32 {k}")
-        align = min(len(texts) * self.dtype.itemsize, 16)
-        self.lines.append(f"  store {ty} {vector}, ptr {place}, align {align}")
+    # What subclasses do.
 
-    def _own(self, thread: str, k: int, threads: int) -> str:
-        """The k-th row (or column) of a thread in the tile: groups of neighbours, far apart."""
-        group, within = divmod(k, QUAD)
-        total = self.tile.rows if thread == self.down else self.tile.columns
-        width = min(total, QUAD)
-        start = self.value_of(f"mul i32 {thread}, {width}")
-        return self.value_of(f"add i32 {start}, {group * threads * width + within}")
+    def multiply(self, stage: str, sums: list[str]) -> list[str]:
+        """The accumulators with the products of one stage added."""
+        raise NotImplementedError
+
+    def results(self) -> Iterator[Result]:
+        """Where the accumulators stand in the tile."""
+        raise NotImplementedError
+
+    # The result.
+
+    def _store_results(self, sums: list[str]) -> None:
+        op, ty, step, tile = self.value_of, self.index_type, self.step, self.tile
+        first_row = op(f"mul {ty} {self.batch}, {step.m}")
+        for result in self.results():
+            row = op(f"add {ty} {self.m0}, {self.widened(result.row)}")
+            column = op(f"add {ty} {self.n0}, {self.widened(result.column)}")
+            together = len(result.numbers) if step.n % len(result.numbers) == 0 else 1
+            for j in range(0, len(result.numbers), together):
+                at = op(f"add {ty} {column}, {j}") if j else column
+                inside = []
+                if step.m % tile.m:
+                    inside.append(op(f"icmp slt {ty} {row}, {step.m}"))
+                if step.n % tile.n:
+                    inside.append(op(f"icmp slt {ty} {at}, {step.n}"))
+                self.at[self.row] = op(f"add {ty} {first_row}, {row}")
+                texts = [sums[k] for k in result.numbers[j : j + together]]
+                if not inside:
+                    self._finish(at, texts)
+                    continue
+                both = inside[0] if len(inside) == 1 else op(f"and i1 {inside[0]}, {inside[1]}")
+                with self.only_if(both):
+                    self._finish(at, texts)
+
+    def _finish(self, column: str, sums: list[str]) -> None:
+        """Store neighbours of the result, or what the epilogue makes of them."""
+        c = self.step.c
+        self.lanes, self.first = len(sums), column
+        self.points = [{c: Operand(text, True)} for text in sums]
+        self.registers = self.points[0]
+        self.at[self.column] = column
+        self._forget()
+        for _ in self._each():
+            if self.product.stored:
+                flat = of_var(self.row) * self.step.n + of_var(self.column)
+                self._write(c.dtype, self.pointers[c], flat, self.registers[c])
+            for stage in self.kernel.stages:
+                self._store_stage(stage)
+        self._flush()
+        self._forget()
 
 
-class _Side:
-    """One operand: how a block brings DEPTH of its columns to shared memory, `size` rows of them.
-
-    Rows here are a's rows or b's columns; strides are those of batch, row, and the dim summed over.
-    """
+class PlainProductEmitter(ProductEmitter):
+    """Multiplies by ordinary arithmetic. A warp's threads lie 4 x 8; rows of a thread are neighbours
+    where the operand's rows are neighbours in memory, and else as far apart as there are threads."""
 
     def __init__(
         self,
-        e: ProductEmitter,
-        array: Array,
-        offset: int,
-        strides: tuple[int, int, int],
-        batch: str,
-        first: str,
-        rows: int,
-        size: int,
+        product: Product,
+        tile: Tile,
+        target: CudaTarget,
+        definitions: MutableMapping[str, str],
+        alignments: Mapping[Array, int],
     ) -> None:
-        self.e, self.rows, self.size = e, rows, size
-        self.count = size * DEPTH // THREADS
-        self.stride = size + SKEW
-        ty, op = e.index_type, e.value_of
-        self.memory = e.shared(e.dtype, DEPTH * self.stride)
-        self.pointer = e.pointers[array]
-        _, by_row, by_k = strides
-        base = op(f"add {ty} {op(f'mul {ty} {batch}, {strides[0]}')}, {offset}")
-        self.places: list[tuple[str, str, str, str]] = []  # inside, k, position at k0 = 0, shared
-        along_k = abs(by_k) <= abs(by_row)  # neighbouring threads read neighbours in memory
-        for c in range(self.count):
-            number = op(f"add i32 {e.thread()}, {c * THREADS}")
-            k, row = (
-                (op(f"urem i32 {number}, {DEPTH}"), op(f"udiv i32 {number}, {DEPTH}"))
-                if along_k
-                else (op(f"udiv i32 {number}, {size}"), op(f"urem i32 {number}, {size}"))
+        super().__init__(product, tile, target, definitions, alignments)
+        self.rows, self.columns = tile.rows // DOWN, tile.columns // ACROSS
+        self.accumulators = self.rows * self.columns
+
+    def _width(self, side: OperandTile, count: int) -> int:
+        """How many of a thread's rows are neighbours."""
+        return 1 if side.along_k else min(count, 4, side.chunk)
+
+    def _mine(self, side: OperandTile) -> tuple[str, int, int]:
+        """This thread's first row of an operand, its number of rows, and threads that share them."""
+        lane = self.lane_number
+        if side is self.left:
+            thread, warp = self.value_of(f"lshr i32 {lane}, 3"), self.warp_m
+            count, threads = self.rows, DOWN
+        else:
+            thread, warp = self.value_of(f"and i32 {lane}, 7"), self.warp_n
+            count, threads = self.columns, ACROSS
+        start = self.value_of(f"mul i32 {thread}, {self._width(side, count)}")
+        return self.value_of(f"add i32 {warp}, {start}"), count, threads
+
+    def _take(self, side: OperandTile, stage: str, k: int) -> list[list[str]]:
+        """This thread's rows of an operand at the columns k, k + 1, .. of a chunk: by column."""
+        first, count, threads = self._mine(side)
+        if side.along_k:
+            rows = [
+                side.load(
+                    side.chunk_at(stage, first, i * threads, "0", k // side.chunk), side.chunk
+                )
+                for i in range(count)
+            ]
+            return [list(column) for column in zip(*rows, strict=True)]
+        width = self._width(side, count)
+        return [
+            [
+                x
+                for i in range(0, count, width)
+                for x in side.load(side.element_at(stage, first, i * threads, "0", k + j), width)
+            ]
+            for j in range(side.chunk)
+        ]
+
+    def multiply(self, stage: str, sums: list[str]) -> list[str]:
+        sums, chunk = list(sums), self.left.chunk
+        for k in range(0, self.tile.depth, chunk):
+            columns = zip(
+                self._take(self.left, stage, k), self._take(self.right, stage, k), strict=True
             )
-            shared = op(f"add i32 {op(f'mul i32 {k}, {self.stride}')}, {row}")
-            at_row = op(f"add {ty} {first}, {e.widened(row)}")
-            inside = op(f"icmp slt {ty} {at_row}, {rows}")
-            position = op(f"add {ty} {base}, {op(f'mul {ty} {at_row}, {by_row}')}")
-            self.places.append((inside, e.widened(k), position, shared))
-        self.by_k = by_k
+            for xs, ys in columns:
+                for i, x in enumerate(xs):
+                    for j, y in enumerate(ys):
+                        at = i * self.columns + j
+                        sums[at] = self._multiply_add(x, y, sums[at])
+        return sums
 
-    def fetch(self, k0: str) -> list[str]:
-        """This thread's elements of the columns from k0 on; zeros beyond the ends."""
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
-        found = []
-        for inside, k, position, _ in self.places:
-            at_k = op(f"add {ty} {k0}, {k}")
-            here = op(f"and i1 {inside}, {op(f'icmp slt {ty} {at_k}, {e.step.k}')}")
-            at = op(f"add {ty} {position}, {op(f'mul {ty} {at_k}, {self.by_k}')}")
-            at = op(f"select i1 {here}, {ty} {at}, {ty} 0")
-            value = e.load(e.dtype, e._address(e.dtype, self.pointer, at), 1)
-            zero = constant(0, e.dtype, 1)
-            found.append(op(f"select i1 {here}, {e.element} {value}, {e.element} {zero}"))
-        return found
+    def _multiply_add(self, x: str, y: str, z: str) -> str:
+        dtype = self.step.c.dtype
+        if dtype.kind == "f":
+            return self.intrinsic(f"llvm.fma.{suffix(dtype, 1)}", x, y, z)
+        ty = SCALAR_TYPES[dtype]
+        return self.value_of(f"add {ty} {self.value_of(f'mul {ty} {x}, {y}')}, {z}")
 
-    def put(self, values: list[str]) -> None:
-        e = self.e
-        for (_, _, _, shared), value in zip(self.places, values, strict=True):
-            e.store(e.dtype, value, e.in_shared(e.dtype, self.memory, shared), 1)
-
-    def take(self, k: int, thread: str, count: int, threads: int) -> list[str]:
-        """A thread's rows at column k, neighbours by one access."""
-        e, op = self.e, self.e.value_of
-        width = min(count, QUAD)
-        ty = f"<{width} x {e.element}>" if width > 1 else e.element
-        align = min(math.gcd(width * e.dtype.itemsize, SKEW * e.dtype.itemsize), 16)
-        found: list[str] = []
-        for group in range(count // width):
-            start = op(f"mul i32 {thread}, {width}")
-            at = op(f"add i32 {start}, {k * self.stride + group * threads * width}")
-            vector = e.fresh(
-                f"load {ty}, ptr {e.in_shared(e.dtype, self.memory, at)}, align {align}"
-            )
-            if width == 1:
-                found.append(vector)
-                continue
-            found += [op(f"extractelement {ty} {vector}, i32 {j}") for j in range(width)]
-        return found
+    def results(self) -> Iterator[Result]:
+        first_row, rows, down = self._mine(self.left)
+        first_column, columns, across = self._mine(self.right)
+        tall, wide = self._width(self.left, rows), self._width(self.right, columns)
+        for i in range(rows):
+            row = self.value_of(f"add i32 {first_row}, {i // tall * tall * down + i % tall}")
+            for j in range(0, columns, wide):
+                column = self.value_of(f"add i32 {first_column}, {j * across}")
+                yield Result(row, column, [i * columns + j + d for d in range(wide)])

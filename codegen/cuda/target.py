@@ -19,6 +19,7 @@ class CudaTarget:
     ptx: int = 70
     sms: int = 108
     shared_bytes: int = 48 << 10  # of static shared memory that a block may have
+    tf32: bool = False  # whether products of float32 may round operands to 10 bits after the point
 
     WARP: ClassVar[int] = 32
     vector_bits: ClassVar[int] = 128  # of one access to memory
@@ -34,4 +35,4 @@ class CudaTarget:
 
     def key(self) -> str:
         """A text equal for equal targets: part of every cache key."""
-        return f"nvptx64 {self.name} ptx{self.ptx} {self.sms} {self.shared_bytes}"
+        return f"nvptx64 {self.name} ptx{self.ptx} {self.sms} {self.shared_bytes} {self.tf32}"
