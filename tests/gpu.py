@@ -97,6 +97,7 @@ class DeviceModule:
         shared_bytes: int = 0,
         ranges: Sequence[tuple[int, int]] | None = None,
         order: Order = FORWARDS,
+        races: bool = True,
     ) -> int:
         """Words of the arguments that are addresses in `ranges` become the device's."""
         context = self._context

@@ -52,15 +52,13 @@ def pack(*values) -> bytes:
     return packed
 
 
-def launch(text, *values, grid=(1, 1, 1), block=(32, 1, 1), order=FORWARDS, shared=0, check=True):
+def launch(text, *values, grid=(1, 1, 1), block=(32, 1, 1), order=FORWARDS, shared=0, races=True):
     """Run kernel `k`; only the arrays given may be accessed."""
     compiled = Module(text) if isinstance(text, str) else text
     ranges = [
         (v.ctypes.data, v.ctypes.data + v.nbytes) for v in values if isinstance(v, np.ndarray)
     ]
-    return compiled.launch(
-        "k", grid, block, pack(*values), shared, ranges if check else None, order
-    )
+    return compiled.launch("k", grid, block, pack(*values), shared, ranges, order, races)
 
 
 def store(value: str, type: str = "i32", at: str = "%t", pointer: str = "%y") -> str:
@@ -337,9 +335,134 @@ def test_a_removed_barrier_is_found():
     found = []
     for order in (*ORDERS, GREEDY):
         x, y = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
-        launch(compiled, x, y, block=(64, 1, 1), order=order)
+        launch(compiled, x, y, block=(64, 1, 1), order=order, races=False)
         found.append((y != x[::-1]).any())
+        with pytest.raises(EmulationError, match="no barrier since the access of") as caught:
+            launch(compiled, x, y, block=(64, 1, 1), order=order)
+        assert caught.value.kind == layout.RACE
     assert all(found)
+
+
+def race(body: str, *, shared=BUFFER, block=(64, 1, 1)) -> list[bool]:
+    """Whether each order finds a race."""
+    compiled = EmulatedModule(module(body, f"{GLOBAL} %x, {GLOBAL} %y", shared=shared))
+    found = []
+    for order in ORDERS:
+        x, y = np.zeros((2, 256), np.int32)
+        try:
+            launch(compiled, x, y, block=block, order=order)
+            found.append(False)
+        except EmulationError as error:
+            assert error.kind == layout.RACE, error
+            found.append(True)
+    return found
+
+
+SHUFFLE = f"call i32 @{N}shfl.sync.bfly.i32(i32 -1, i32 %t, i32 1, i32 31)"
+WARP_BARRIER = f"call void @{N}bar.warp.sync(i32 -1)"
+NEIGHBOUR = f"""{THREAD}
+  %s = getelementptr i32, {SHARED} @buffer, i32 %t
+  %n = xor i32 %t, FLIP
+  %o = getelementptr i32, {SHARED} @buffer, i32 %n
+  store i32 %t, {SHARED} %s
+  FIRST
+  %v = load i32, {SHARED} %o
+  SECOND
+  store i32 %v, {SHARED} %s
+  ret void"""
+
+
+@emulator_only
+@pytest.mark.parametrize(
+    ("flip", "first", "second", "races"),
+    [
+        (1, WARP_BARRIER, WARP_BARRIER, False),
+        (1, BARRIER, BARRIER, False),
+        (1, WARP_BARRIER, BARRIER, False),
+        (32, BARRIER, BARRIER, False),
+        (0, "", "", False),  # its own element
+        (1, "", WARP_BARRIER, True),
+        (1, WARP_BARRIER, "", True),
+        (32, WARP_BARRIER, BARRIER, True),  # another warp's element
+        (32, BARRIER, WARP_BARRIER, True),
+        (
+            1,
+            f"%z = {N.join(['call i32 @', 'shfl.sync.bfly.i32'])}(i32 -1, i32 %t, i32 1, i32 31)",
+            BARRIER,
+            True,
+        ),
+    ],
+)
+def test_what_a_barrier_orders(flip, first, second, races):
+    """Reading what a neighbour wrote, then overwriting what the neighbour may still read."""
+    body = NEIGHBOUR.replace("FLIP", str(flip)).replace("FIRST", first).replace("SECOND", second)
+    assert race(body) == [races] * len(ORDERS)
+
+
+@emulator_only
+def test_one_writer_and_many_readers():
+    body = f"""entry:{THREAD}
+  %z = icmp eq i32 %t, WRITER
+  br i1 %z, label %write, label %read
+write:
+  store i32 1, {SHARED} @buffer
+  br label %read
+read:
+  FIRST
+  %v = load i32, {SHARED} @buffer
+  SECOND
+  br i1 %z, label %again, label %end
+again:
+  store i32 2, {SHARED} @buffer
+  br label %end
+end:
+  ret void"""
+    for writer in (0, 40, 63):
+        for first, second, races in (
+            (BARRIER, BARRIER, False),
+            (BARRIER, "", True),
+            ("", BARRIER, True),
+        ):
+            text = body.replace("WRITER", str(writer))
+            text = text.replace("FIRST", first).replace("SECOND", second)
+            assert race(text) == [races] * len(ORDERS), (writer, first, second)
+
+
+@emulator_only
+def test_accesses_that_are_meant_to_meet_are_no_race():
+    body = f"""{THREAD}
+  %a = atomicrmw add {SHARED} @buffer, i32 1 monotonic
+  store volatile i32 %t, {SHARED} @buffer
+  %v = load volatile i32, {SHARED} @buffer
+  ret void"""
+    assert race(body) == [False] * len(ORDERS)
+
+
+@emulator_only
+def test_races_of_bytes_and_of_copies():
+    """Neighbouring bytes do not meet; a copy writes when it begins and when it arrives."""
+    body = f"""{THREAD}
+  %s = getelementptr i8, {SHARED} @buffer, i32 %t
+  store i8 1, {SHARED} %s
+  ret void"""
+    assert race(body) == [False] * len(ORDERS)
+    body = f"""{THREAD}
+  %s = getelementptr i32, {SHARED} @buffer, i32 %t
+  %g = getelementptr i32, {GLOBAL} %x, i32 %t
+  %n = xor i32 %t, 1
+  %o = getelementptr i32, {SHARED} @buffer, i32 %n
+  call void @{N}cp.async.ca.shared.global.4({SHARED} %s, {GLOBAL} %g)
+  FIRST
+  call void @{N}cp.async.wait.all()
+  SECOND
+  %v = load i32, {SHARED} %o
+  ret void"""
+    for first, second, races in (("", BARRIER, False), (BARRIER, "", True), ("", "", True)):
+        text = body.replace("FIRST", first).replace("SECOND", second)
+        eager = [races if second or not first else False] * len(ORDERS)
+        late = [races] * len(ORDERS)
+        expected = [e if o.eager else n for o, e, n in zip(ORDERS, eager, late, strict=True)]
+        assert race(text) == expected, (first, second)
 
 
 @emulator_only
@@ -365,7 +488,7 @@ def test_dynamic_shared_memory_follows_the_static():
     body = (
         REVERSE.replace("@buffer, i32 %last", "@dynamic, i32 %last")
         .replace("@buffer, i32 %t", "@dynamic, i32 %t")
-        .replace("BARRIER", f"store i32 5, {SHARED} @buffer\n  {BARRIER}")
+        .replace("BARRIER", f"store volatile i32 5, {SHARED} @buffer\n  {BARRIER}")
     )
     text = Module(module(body, f"{GLOBAL} %x, {GLOBAL} %y", shared=shared))
     x, y = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
@@ -749,9 +872,6 @@ second:
 end:
   {end}
   ret void"""
-
-
-SHUFFLE = f"call i32 @{N}shfl.sync.bfly.i32(i32 -1, i32 %t, i32 1, i32 31)"
 
 
 @emulator_only

@@ -7,6 +7,7 @@
     barriers      emitted code by which threads wait, and are let go
     warps         emitted code of what a warp does together: shuffles, votes, matrices
     memory        emitted code that checks addresses and lets asynchronous copies arrive late
+    races         emitted code that finds accesses of shared memory with no barrier between them
     machine       loading a module and launching its kernels
 
 Everything that a kernel may do wrong and that a GPU would not report is an `EmulationError` here: a

@@ -15,6 +15,7 @@ import re
 from ....ir.record import field, record
 from ..assemble import AssembleError
 from . import layout as at
+from . import races
 from .instructions import DECLARATIONS, REWRITINGS, WAITING
 from .text import Access, parse_access, parse_call, size_and_alignment, split, take_type
 
@@ -33,6 +34,7 @@ class HostText:
     static_shared: int
     dynamic_offset: int
     copies: bool
+    partial_barriers: bool
     data: list[str] = field(default_factory=list)
 
 
@@ -67,15 +69,16 @@ class _Kernel:
     def set_word(self, offset: int, value: str | int) -> None:
         self.line(f"store i32 {value}, ptr {self.field(offset)}")
 
-    def address(self, space: int, pointer: str, size: str, align: int) -> str:
+    def address(self, space: int, pointer: str, size: str, align: int, kind: int) -> str:
         check = {1: "emu_global", 3: "emu_shared"}.get(space)
         if check is None:
             return pointer
-        operands = f"ptr %emu.thread, ptr {pointer}, i32 {size}, i32 {align}, i32 {self._site()}"
+        operands = f"ptr %emu.thread, ptr {pointer}, i32 {size}, i32 {align}"
+        operands += f", i32 {kind}, i32 {self.site()}"
         return self.value(f"call ptr @{check}({operands})")
 
     def wait(self, how: str, *operands: str | int) -> None:
-        words = "".join(f", i32 {word}" for word in (*operands, self._site()))
+        words = "".join(f", i32 {word}" for word in (*operands, self.site()))
         self.line(f"call void @emu_{how}(ptr %emu.thread{words})")
         self._numbers += 1
         here = f"emu.resumed{self._numbers}"
@@ -86,7 +89,7 @@ class _Kernel:
         self.lines.append(f"{here}:")
         self.ends[self._label] = here
 
-    def _site(self) -> int:
+    def site(self) -> int:
         return self.module.site(f"{self.name}: {self._source}")
 
     # The body
@@ -130,7 +133,10 @@ class _Kernel:
 
     def _access(self, access: Access) -> None:
         size, _ = size_and_alignment(access.type, self.module.types)
-        pointer = self.address(access.space, access.pointer, str(size), access.align)
+        kind = races.MEANT
+        if access.kind in ("load", "store") and not access.volatile:
+            kind = races.READ if access.kind == "load" else races.WRITE
+        pointer = self.address(access.space, access.pointer, str(size), access.align, kind)
         self.lines.append(f"{access.before}ptr {pointer}{access.after}")
         if access.volatile and access.kind != "store" and self.waits:
             self.wait("spins")  # other threads may write before this one looks again
@@ -319,5 +325,6 @@ def host_text(text: str) -> HostText:
         module.shared,
         dynamic_offset,
         "llvm.nvvm.cp.async" in text,
+        ".aligned.count(" in text,
         module.data,
     )

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from . import barriers, warps
 from . import layout as at
+from .races import READ, WRITE
 from .text import Call
 
 
@@ -29,7 +30,8 @@ class Kernel(Protocol):
         """Stop here: `emu_HOW(thread, operands, site)` says for what."""
         ...
 
-    def address(self, space: int, pointer: str, size: str, align: int) -> str: ...
+    def address(self, space: int, pointer: str, size: str, align: int, kind: int) -> str: ...
+    def site(self) -> int: ...
 
 
 Rewriting = Callable[[Kernel, Call], None]
@@ -245,7 +247,7 @@ def _load_matrices(kernel: Kernel, call: Call) -> None:
     # Only the lanes whose rows are read have to show a good address.
     pointer = call.value(0)
     if count == 4:
-        pointer = kernel.address(3, pointer, "16", 16)
+        pointer = kernel.address(3, pointer, "16", 16, READ)
     kernel.line(f"store ptr {pointer}, ptr {kernel.field(at.INPUT)}")
     kernel.set_word(at.INPUT + 8, count)
     transposed = ".trans" in call.name
@@ -298,11 +300,10 @@ def _round_to_tf32(kernel: Kernel, call: Call) -> None:
 def _copy(kernel: Kernel, call: Call) -> None:
     size = int(re.search(r"\.global\.(\d+)", call.name)[1])  # type: ignore[index]
     read = call.value(2) if len(call.operands) > 2 else str(size)
-    target = kernel.address(3, call.value(0), str(size), size)
-    source = kernel.address(1, call.value(1), read, size)
-    kernel.line(
-        f"call void @emu_copy(ptr %emu.thread, ptr {target}, ptr {source}, i32 {size}, i32 {read})"
-    )
+    target = kernel.address(3, call.value(0), str(size), size, WRITE)
+    source = kernel.address(1, call.value(1), read, size, READ)
+    sizes = f"i32 {size}, i32 {read}, i32 {kernel.site()}"
+    kernel.line(f"call void @emu_copy(ptr %emu.thread, ptr {target}, ptr {source}, {sizes})")
 
 
 @_rewrites("cp.async.commit.group")
@@ -364,11 +365,11 @@ DECLARATIONS = {
     "declare void @emu_at_shuffle(ptr, i32, i32, i32, i32, i32, i32)",
     "declare void @emu_spins(ptr, i32)",
     "declare void @emu_arrive(ptr, i32)",
-    "declare void @emu_copy(ptr, ptr, ptr, i32, i32)",
+    "declare void @emu_copy(ptr, ptr, ptr, i32, i32, i32)",
     "declare void @emu_commit(ptr)",
     "declare void @emu_wait(ptr, i32)",
-    "declare ptr @emu_global(ptr, ptr, i32, i32, i32)",
-    "declare ptr @emu_shared(ptr, ptr, i32, i32, i32)",
+    "declare ptr @emu_global(ptr, ptr, i32, i32, i32, i32)",
+    "declare ptr @emu_shared(ptr, ptr, i32, i32, i32, i32)",
     "declare ptr @emu_frame(ptr, i64)",
     "declare token @llvm.coro.id(i32, ptr, ptr, ptr)",
     "declare i64 @llvm.coro.size.i64()",

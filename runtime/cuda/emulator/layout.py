@@ -31,8 +31,7 @@ MISSING_LANES = 5  # a warp waits for lanes that are elsewhere
 DIVERGED_BARRIER = 6  # a warp at two barrier instructions
 MISSING_THREADS = 7  # a barrier that not all threads reach
 LIVELOCK = 8
-TRAPPED = 9
-RACE = 10
+RACE = 9  # accesses of shared memory with no barrier between them
 
 
 class Job(ctypes.Structure):
@@ -43,8 +42,9 @@ class Job(ctypes.Structure):
         for name in (
             "entry args grid_x grid_y grid_z block_x block_y block_z "
             "window window_used fill stride start multiplier increment random greedy eager state "
-            "threads warps queues ranges range_count last_range sink idle position current moved "
-            "epoch error thread ctaid_x ctaid_y ctaid_z site address size detail steps"
+            "threads warps queues records ranges range_count last_range sink "
+            "idle position current moved epoch "
+            "error thread ctaid_x ctaid_y ctaid_z site address size detail steps"
         ).split()
     ] + [("arrivals", ctypes.c_int64 * BARRIERS)]
 
@@ -61,6 +61,7 @@ OUTPUT = INPUT + 4 * WARP_SIZE  # 32 words that the warp gives it
 THREAD_SIZE = OUTPUT + 4 * WARP_SIZE
 
 EXISTING = 0  # a warp: masks of lanes, by what they do
+SYNCED = 24  # how many barriers of its own it has passed
 WARP_BYTES = 32
 
 

@@ -28,6 +28,7 @@ from ...records import dump_code, load_code_record
 from ...support import load_support
 from .. import assemble
 from . import layout as at
+from . import races
 from .coroutines import host_text
 from .memory import MEMORY
 from .scheduler import SCHEDULER
@@ -101,12 +102,18 @@ class _Block:
         self.warps = np.zeros(at.MAX_THREADS // at.WARP_SIZE * at.WARP_BYTES, np.uint8)
         self.sink = np.zeros(2 * at.SINK_BYTES, np.uint8)
         self.queues: np.ndarray[Any, Any] | None = None
+        self.records: np.ndarray[Any, Any] | None = None
 
     def queue_address(self) -> int:
         if self.queues is None:
             size = at.MAX_THREADS * at.QUEUE_ENTRIES * at.QUEUE_ENTRY
             self.queues = np.empty(size, np.uint8)
         return self.queues.ctypes.data
+
+    def records_address(self) -> int:
+        if self.records is None:
+            self.records = np.empty(at.WINDOW_BYTES * races.RECORD_BYTES, np.uint8)
+        return self.records.ctypes.data
 
 
 @lru_cache(maxsize=1)
@@ -151,11 +158,13 @@ class EmulatedModule:
         shared_bytes: int = 0,
         ranges: Sequence[tuple[int, int]] | None = None,
         order: Order = FORWARDS,
+        races: bool = True,
     ) -> int:
         """Run all threads of a grid. Returns how many steps warps took.
 
         `arguments` is packed as for the driver. `ranges` are the (start, end) of the global memory
-        that the kernel may access, sorted; None: all that there is.
+        that the kernel may access, sorted; None: all that there is. `races`: races in shared memory
+        are errors even if no order shows them.
         """
         threads = block[0] * block[1] * block[2]
         if not 0 < threads <= at.MAX_THREADS:
@@ -169,7 +178,7 @@ class EmulatedModule:
             raise ValueError(f"{used} bytes of shared memory; a block can have {at.WINDOW_BYTES}")
         entry = self._library.address(f"emu.kernel.{kernel}")
         with _running:
-            job = self._job(grid, block, used, order)
+            job = self._job(grid, block, used, order, races)
             packed = ctypes.create_string_buffer(arguments, len(arguments) + 16)
             job.entry, job.args = entry, ctypes.addressof(packed)
             if ranges is not None:
@@ -182,7 +191,12 @@ class EmulatedModule:
         return int(job.steps)
 
     def _job(
-        self, grid: tuple[int, int, int], block: tuple[int, int, int], used: int, order: Order
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        used: int,
+        order: Order,
+        find_races: bool,
     ) -> at.Job:
         memory = _block()
         stride, start = order.stride(grid[0] * grid[1] * grid[2])
@@ -197,18 +211,25 @@ class EmulatedModule:
         job.sink = memory.sink.ctypes.data + -memory.sink.ctypes.data % at.SINK_BYTES
         if self.host.copies:
             job.queues = memory.queue_address()
+        if find_races and used and not self.host.partial_barriers:  # those order some threads only
+            job.records = memory.records_address()
         return job
 
     def _error(self, job: at.Job, kernel: str, order: Order) -> EmulationError:
         site = self.host.sites[job.site - 1] if job.site else kernel
         name, _, source = site.partition(": ")
         block = (job.ctaid_x, job.ctaid_y, job.ctaid_z)
-        what = _describe(job)
+        what = self._race(job.detail) if job.error == at.RACE else _describe(job)
         return EmulationError(
             f"{what}\n  kernel {name}, block {block}, thread {job.thread} "
             f"(lane {job.thread % 32} of warp {job.thread // 32})\n  at {source}\n  order: {order}",
             job.error,
         )
+
+    def _race(self, record: int) -> str:
+        who, site = races.describe(record)
+        there = self.host.sites[site - 1].partition(": ")[2] if site else "?"
+        return f"a race in shared memory: no barrier since the access of {who}, {there}"
 
 
 def _describe(job: at.Job) -> str:

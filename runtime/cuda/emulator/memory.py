@@ -10,6 +10,7 @@ from ...function_ir import Block, Function, Value
 from . import layout as at
 from .access import I32, job_load, job_store, multiply, quotient, raise_error, word
 from .layout import JOB
+from .races import WRITE, track
 
 
 def _refuse(
@@ -23,8 +24,8 @@ def _refuse(
 
 
 def _access(name: str) -> tuple[Function, Value, Value, Value, Block]:
-    f = Function("ptr", name, thread="ptr", pointer="ptr", size=I32, align=I32, site=I32)
-    thread, pointer, size, align, site = f.args
+    f = Function("ptr", name, thread="ptr", pointer="ptr", size=I32, align=I32, kind=I32, site=I32)
+    thread, pointer, size, align, _, site = f.args
     job = f.load("ptr", thread, at.THREAD_JOB)
     address = f.convert("ptrtoint", pointer, "i64")
     rest = f.both(address, f.sub(f.convert("zext", align, "i64"), 1))
@@ -37,7 +38,7 @@ def _access(name: str) -> tuple[Function, Value, Value, Value, Block]:
 
 
 def _finish(f: Function, job: Value, address: Value, outside: Block) -> Function:
-    thread, pointer, size, _, site = f.args
+    thread, pointer, size, _, _, site = f.args
     f.ret(pointer)
     f.at(outside)
     _refuse(f, job, thread, at.OUT_OF_BOUNDS, address, size, site)
@@ -46,7 +47,7 @@ def _finish(f: Function, job: Value, address: Value, outside: Block) -> Function
 
 
 def global_access() -> Function:
-    """`global(thread, pointer, size, align, site)`: the pointer, if the launch may access it.
+    """`global(thread, pointer, size, align, kind, site)`: the pointer, if the launch may access it.
 
     The ranges of a launch are sorted and do not overlap; none at all means that all is allowed.
     """
@@ -86,18 +87,21 @@ def global_access() -> Function:
 
 
 def shared_access() -> Function:
-    """`shared(thread, pointer, size, align, site)`: the pointer, if it is in the block's memory."""
+    """`shared(thread, pointer, size, align, kind, site)`: the pointer, if it is the block's memory."""
     f, job, address, end, outside = _access("emu_shared")
+    thread, pointer, size, _, kind, site = f.args
     start = job_load(f, job, "window")
     f.require(f.compare("uge", address, start), outside)
     f.require(f.compare("ule", end, f.add(start, job_load(f, job, "window_used"))), outside)
+    f.call("void", "emu_track", thread, pointer, size, kind, site)
     return _finish(f, job, address, outside)
 
 
-def _arrive(f: Function, entry: Value) -> None:
+def _arrive(f: Function, thread: Value, entry: Value) -> None:
     """Do one copy: so many bytes from the source, zeros up to the number to write."""
     target, source = f.load("ptr", entry), f.load("ptr", entry, 8)
     written, read = f.load(I32, entry, 16), f.load(I32, entry, 20)
+    f.call("void", "emu_track", thread, target, written, word(WRITE), f.load(I32, entry, 28))
     with f.each(f.convert("zext", written, "i64")) as i:
         take = f.block("take")
         store = f.block("store", value="i8")
@@ -120,24 +124,31 @@ def _queue_entry(f: Function, job: Value, thread: Value, number: Value) -> Value
 
 
 def async_copy() -> Function:
-    """`copy(thread, target, source, bytes to write, bytes to read)`: begin a copy."""
+    """`copy(thread, target, source, bytes to write, bytes to read, site)`: begin a copy."""
     f = Function(
-        "void", "emu_copy", thread="ptr", target="ptr", source="ptr", written=I32, read=I32
+        "void",
+        "emu_copy",
+        thread="ptr",
+        target="ptr",
+        source="ptr",
+        written=I32,
+        read=I32,
+        site=I32,
     )
-    thread, target, source, written, read = f.args
+    thread, target, source, written, read, site = f.args
     job = f.load("ptr", thread, at.THREAD_JOB)
     head, tail = f.load(I32, thread, at.QUEUE_HEAD), f.load(I32, thread, at.QUEUE_TAIL)
     with f.when(f.same(f.sub(tail, head), at.QUEUE_ENTRIES)):
-        _arrive(f, _queue_entry(f, job, thread, head))
+        _arrive(f, thread, _queue_entry(f, job, thread, head))
         f.store(f.add(head, 1), thread, at.QUEUE_HEAD)
     entry = _queue_entry(f, job, thread, tail)
-    for value, where in ((target, 0), (source, 8), (written, 16), (read, 20)):
+    for value, where in ((target, 0), (source, 8), (written, 16), (read, 20), (site, 28)):
         f.store(value, entry, where)
     f.store(f.load(I32, thread, at.QUEUE_GROUPS), entry, 24)
     eager, late = f.block("eager"), f.block("late")
     f.branch(f.unlike(job_load(f, job, "eager"), 0), eager, late)
     f.at(eager)
-    _arrive(f, entry)
+    _arrive(f, thread, entry)
     f.ret()
     f.at(late)
     f.store(f.add(tail, 1), thread, at.QUEUE_TAIL)
@@ -174,7 +185,7 @@ def wait_group() -> Function:
     entry = _queue_entry(f, job, thread, head)
     f.branch(f.less(f.load(I32, entry, 24), limit), go, stop)
     f.at(go)
-    _arrive(f, entry)
+    _arrive(f, thread, entry)
     f.jump(loop, f.add(head, 1))
     f.at(stop)
     f.jump(done, head)
@@ -195,4 +206,4 @@ def arrive() -> Function:
     return f
 
 
-MEMORY = (global_access, shared_access, async_copy, commit_group, wait_group, arrive)
+MEMORY = (track, global_access, shared_access, async_copy, commit_group, wait_group, arrive)

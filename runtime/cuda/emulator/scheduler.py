@@ -35,6 +35,8 @@ from .access import (
 )
 from .barriers import at_barrier, at_operation, at_shuffle, barrier, spins
 from .layout import JOB
+from .races import RECORD_BYTES
+from .warps import WARP_SYNC
 
 
 def fail() -> Function:
@@ -176,6 +178,8 @@ def resolve() -> Function:
             f.ret()
             f.at(f.block("unused"))
     f.call("void", "emu_warp_operation", base, f.load(I32, thread, at.OPERATION), group)
+    with f.when(f.same(f.load(I32, thread, at.OPERATION), WARP_SYNC)):
+        f.store(f.add(f.load(I32, warp, at.SYNCED), 1), warp, at.SYNCED)
     clear_bits(f, warp, at.AT_OPERATION, group)
     set_bits(f, warp, at.READY, group)
     f.jump(loop, f.both(left, f.differ(group, -1)))
@@ -258,6 +262,11 @@ def prepare_block() -> Function:
     f._line(
         f"call void @llvm.memset.p0.i64(ptr {window.text}, i8 {fill.text}, i64 {used.text}, i1 false)"
     )
+    records = f.load("ptr", job, JOB["records"])
+    with f.when(f.unlike(records, Value("ptr", "null"))):
+        nbytes = multiply(f, used, RECORD_BYTES)
+        operands = f"ptr {records.text}, i8 0, i64 {nbytes.text}, i1 false"
+        f._line(f"call void @llvm.memset.p0.i64({operands})")
     n = thread_count(f, job)
     sizes = [job_load(f, job, f"block_{axis}") for axis in "xyz"]
     grid = [job_load(f, job, f"grid_{axis}") for axis in "xyz"]
@@ -292,6 +301,7 @@ def prepare_block() -> Function:
         for state in range(5):
             f.store(word(0), warp, at.state_mask(state))
         f.store(f.convert("trunc", lanes, I32), warp, at.EXISTING)
+        f.store(word(0), warp, at.SYNCED)
         f.store(f.convert("trunc", lanes, I32), warp, at.state_mask(at.READY))
     for name, at_start in (("idle", 0), ("position", -1), ("current", 0), ("epoch", 0)):
         job_store(f, at_start, job, name)
