@@ -12,6 +12,7 @@ device decide them (`conditions.py`). Otherwise the host reads the deciding byte
 
 from __future__ import annotations
 
+import math
 import struct
 import threading
 import warnings
@@ -102,6 +103,11 @@ class DeviceExecutable:
         self._module = context.load_module(program.ir, program.kernels)
         self.plan = Planner(program, self._module, self.bases).plan(program.steps)
         self._run_table = run or launcher(context.cuda)
+        self._outputs = [
+            (math.prod(o.shape) * o.dtype.itemsize, f"{o.dtype.name}{list(o.shape)}")
+            for o in program.outputs
+        ]
+        self._no_bases = np.zeros(self.bases.count, np.int64)
         self._constants: list[Buffer] | None = None
         self._work: dict[int, Work] = {}
         self._lock = threading.Lock()
@@ -118,14 +124,7 @@ class DeviceExecutable:
         """Begin a run. `inputs` are the addresses of the first elements, in memory that lives until the
         stream has come so far."""
         self.context.activate()
-        outputs = [
-            self.pool.allocate(
-                int(np.prod(output.shape, dtype=np.int64)) * output.dtype.itemsize,
-                stream,
-                f"{output.dtype.name}{list(output.shape)}",
-            )
-            for output in self.program.outputs
-        ]
+        outputs = [self.pool.allocate(nbytes, stream, label) for nbytes, label in self._outputs]
         with self._lock:
             work = self._work.setdefault(stream, Work())
         with work.lock:
@@ -151,7 +150,7 @@ class DeviceExecutable:
         program, first = self.program, self.bases.first
         if len(inputs) != len(program.inputs):
             raise TypeError(f"{len(program.inputs)} inputs are needed, {len(inputs)} were given")
-        bases = np.zeros(self.bases.count, np.int64)
+        bases = self._no_bases.copy()
         for k, address in enumerate(inputs):
             if address % program.inputs[k].alignment:
                 raise ValueError(
