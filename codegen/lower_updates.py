@@ -46,7 +46,7 @@ def _update_slice(low: Lowering, op: Op) -> None:
     base, update = op.operands
     start, step = op.attrs["start"], op.attrs["step"]
     before = low.arrays.get(base)
-    array = _updatable(low, op, base)
+    array = updatable(low, op, base)
     in_place = array is before
     if not in_place and _has_the_rest(low, op, before, array):
         low.context.filled.add(array)
@@ -131,7 +131,7 @@ def complement(
 def _dynamic_update_slice(low: Lowering, op: Op) -> None:
     base, update, *starts = op.operands
     before = low.arrays.get(base)
-    array = _updatable(low, op, base)
+    array = updatable(low, op, base)
     if array is not before:
         _report_copy(low, op, base)
         _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
@@ -149,7 +149,7 @@ def _dynamic_update_slice(low: Lowering, op: Op) -> None:
 
 
 @lowering("scatter")
-def _scatter(low: Lowering, op: Op) -> None:
+def lower_scatter(low: Lowering, op: Op) -> None:
     base, update, *where = op.operands
     if 0 in (base.tensor.size, update.tensor.size):
         low.check_indices(op, base, where)
@@ -164,7 +164,7 @@ def _scatter(low: Lowering, op: Op) -> None:
         _scatter_shared(low, op, tables)
         return
     before = low.arrays.get(base)
-    array = _updatable(low, op, base)
+    array = updatable(low, op, base)
     if array is not before:
         _report_copy(low, op, base)
         _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
@@ -241,7 +241,7 @@ def _scatter_shared(low: Lowering, op: Op, tables: int) -> None:
     low.arrays[op.result] = array
 
 
-def _updatable(low: Lowering, op: Op, base: Value) -> Array:
+def updatable(low: Lowering, op: Op, base: Value) -> Array:
     """The array that an update of `base` writes: base's own if nothing reads it any more.
 
     A new one is the graph output's where this update begins a chain of updates that ends there.

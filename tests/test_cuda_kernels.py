@@ -112,6 +112,31 @@ def test_loops_of_numbers_are_one_kernel_of_one_thread():
     assert step.grid == (1, 1, 1)
 
 
+@pytest.mark.parametrize("combine", ["set", "add", "multiply", "min", "max"])
+@pytest.mark.parametrize("dtype", ["f4", "i4", "u1"])
+def test_updates_happen_in_order(combine, dtype):
+    """Several of them go to one place, negative indices among them; each is a row, or a number."""
+
+    def rows(b, x, u, i):
+        return b.op("scatter", x, u, i, axes=(0,), mode="check", combine=combine)
+
+    def numbers(b, x, u, i, j):
+        return b.op("scatter", x, u, i, j, axes=(0, 2), mode="check", combine=combine)
+
+    rng = np.random.default_rng(0)
+    x, u = (sample((n, 3), "f4", n).astype(dtype) for n in (50, 200))
+    check(rows, x, u, rng.integers(-50, 50, 200))
+    x, u = sample((5, 3, 4), "f4").astype(dtype), sample((20, 5, 3), "f4").astype(dtype)
+    check(numbers, x, u, rng.integers(-5, 5, (20, 5)), rng.integers(0, 4, (20, 5)))
+
+
+def test_an_update_out_of_bounds_is_an_error():
+    def add(b, x, u, i):
+        return b.op("scatter", x, u, i, axes=(0,), mode="check", combine="add")
+
+    check(add, np.zeros(50), np.ones(100), np.full(100, 50))
+
+
 def test_loops_of_arrays():
     def rounds(b, x):
         return loop(b, 7, lambda b, i, x: b.mul(x, b.sin(x)), x)

@@ -15,6 +15,7 @@ from ..lower import Lowering
 from ..lower_contraction import SMALL_MATMUL, Operand, dot_as_reduction, packed_rows, view_of
 from ..lower_convolution import conv_as_reduction
 from ..steps import Carry, Matmul, Program
+from .scatter import scatter
 from .schedule import row_of
 from .target import CudaTarget
 
@@ -58,6 +59,7 @@ class DeviceContext(Context):
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
         "dot": _product,
         "conv": conv_as_reduction,
+        "scatter": scatter,
     }
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
