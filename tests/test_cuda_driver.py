@@ -331,6 +331,28 @@ def test_a_forked_process_is_told():
     assert b"cannot be used after fork" in os.read(reader, 1000)
 
 
+def test_a_context_stays_current_where_it_is_held():
+    wrapped, calls = recording(EmulatedLibrary(1 << 20))
+    context, other = Context(describe(wrapped)[0]), device()
+    made = calls.count("cuCtxSetCurrent")
+
+    def asked() -> int:
+        context.memory()
+        return calls.count("cuCtxSetCurrent") - made
+
+    assert (asked(), asked()) == (1, 2)
+    with context:
+        assert (asked(), asked()) == (3, 3)
+        with context:
+            assert asked() == 3
+        assert asked() == 3
+        other.memory()  # such as an array of another device that dies now
+        assert (asked(), asked()) == (4, 5)
+        with context.let_go():
+            assert asked() == 6
+    assert asked() == 8
+
+
 # The pool
 
 

@@ -19,7 +19,8 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -191,17 +192,21 @@ class Module:
             context._release("cuModuleUnload", self.handle)
 
 
-class _Current(threading.local):
-    """The context that this thread has made current, as far as we know."""
+class _Held(threading.local):
+    """The context that stays current on this thread, and how many `with` blocks want that."""
 
     context: Any = None
+    depth = 0
 
 
-_current = _Current()
+_held = _Held()
 
 
 class Context:
-    """One device's primary context. Methods may be called from any thread."""
+    """One device's primary context. Methods may be called from any thread.
+
+    Each makes the context current on its thread. `with context:` does so once for all inside.
+    """
 
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
@@ -217,9 +222,32 @@ class Context:
 
     def activate(self) -> None:
         """Make the context current on this thread. All methods do it first."""
+        if _held.context is self:
+            return
+        _held.context = None  # another one that was held: who works with it asks again
         if os.getpid() != self._process:
             raise DeviceError("a GPU cannot be used after fork: start the process with 'spawn'")
         self.cuda.cuCtxSetCurrent(self.handle)
+
+    def __enter__(self) -> Context:
+        self.activate()
+        _held.context = self
+        _held.depth += 1
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _held.depth -= 1
+        if not _held.depth:
+            _held.context = None
+
+    @contextmanager
+    def let_go(self) -> Iterator[None]:
+        """For calls of somebody else's code, which may make another context current."""
+        _held.context = None
+        try:
+            yield
+        finally:
+            self.activate()
 
     # Memory
 

@@ -12,8 +12,10 @@ device decide them (`conditions.py`). Otherwise the host reads the deciding byte
 
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
+import sys
 import threading
 import warnings
 from collections import OrderedDict
@@ -31,7 +33,7 @@ from .launcher import Launcher, launcher
 from .library import DeviceError
 from .memory import Buffer, context_pool
 from .plan import Bases, Planner, commands, is_static, may_be_recorded
-from .transfers import Pending, Pinned, begin_download, upload
+from .transfers import Pinned, upload
 from .walk import FAILURE_WORD, STATUS_BYTES, Walk
 
 _GRAPH_COMMANDS = 3  # fewer are launched one by one in no more time
@@ -39,11 +41,43 @@ _RECORDED_COMMANDS = 4096  # longer ones are not made into graphs
 _GRAPHS = 8  # that an executable keeps, for as many sets of addresses
 
 
+class Status:
+    """Where the words of a status block arrive on the host; used again and again."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._pinned = Pinned(context, STATUS_BYTES)
+        self._event = context.create_event()
+        self._block: Buffer | None = None
+
+    def fetch(self, block: Buffer, stream: int) -> None:
+        """Ask for what the block holds when the stream has come so far."""
+        self._block = block
+        self._context.copy_out(self._pinned.address, block.address, STATUS_BYTES, stream)
+        self._context.record_event(self._event, stream)
+
+    def done(self) -> bool:
+        return self._block is None or self._context.has_happened(self._event)
+
+    def wait(self) -> list[int]:
+        if self._block is not None:
+            self._context.synchronize_event(self._event)
+            self._block = None
+        return list((ctypes.c_int64 * STATUS_WORDS).from_address(self._pinned.address))
+
+    def __del__(self) -> None:
+        if sys.is_finalizing() or not getattr(self, "_event", 0):
+            return
+        if self._block is not None:
+            self.wait()  # the memory may not go while the device writes it
+        self._context.destroy_event(self._event)
+
+
 class Run:
     """A run that was begun. `outputs` may be used by what comes later on its stream."""
 
     def __init__(
-        self, executable: DeviceExecutable, outputs: list[Buffer], status: Pending | None
+        self, executable: DeviceExecutable, outputs: list[Buffer], status: Status | None
     ) -> None:
         self.outputs = outputs
         self._executable = executable
@@ -69,7 +103,13 @@ class Run:
 
     def _settle(self) -> None:
         if self._status is not None:
-            self._words, self._status = self._status.wait().tolist(), None
+            self._words = self._status.wait()
+            self._executable.give_status(self._status)
+            self._status = None
+
+    def __del__(self) -> None:
+        if self._status is not None:
+            self._executable.give_status(self._status)
 
 
 class Work:
@@ -110,6 +150,7 @@ class DeviceExecutable:
         self._no_bases = np.zeros(self.bases.count, np.int64)
         self._constants: list[Buffer] | None = None
         self._work: dict[int, Work] = {}
+        self._statuses: list[Status] = []
         self._lock = threading.Lock()
         self._graphs: OrderedDict[bytes, int] = OrderedDict()
         self._seen: OrderedDict[bytes, None] = OrderedDict()
@@ -123,7 +164,10 @@ class DeviceExecutable:
     def run(self, inputs: Sequence[int], stream: int) -> Run:
         """Begin a run. `inputs` are the addresses of the first elements, in memory that lives until the
         stream has come so far."""
-        self.context.activate()
+        with self.context:
+            return self._begin(inputs, stream)
+
+    def _begin(self, inputs: Sequence[int], stream: int) -> Run:
         outputs = [self.pool.allocate(nbytes, stream, label) for nbytes, label in self._outputs]
         with self._lock:
             work = self._work.setdefault(stream, Work())
@@ -138,11 +182,20 @@ class DeviceExecutable:
                 state.walk(self.plan)
             status = None
             if work.status is not None:
-                dtype = np.dtype(np.int64)
-                status = begin_download(
-                    self.context, work.status.address, (STATUS_WORDS,), dtype, stream, work.status
-                )
+                status = self._take_status()
+                status.fetch(work.status, stream)
         return Run(self, outputs, status)
+
+    def _take_status(self) -> Status:
+        with self._lock:
+            for k, status in enumerate(self._statuses):
+                if status.done():
+                    return self._statuses.pop(k)
+        return Status(self.context)
+
+    def give_status(self, status: Status) -> None:
+        """Back from a run, which may still be under way."""
+        self._statuses.append(status)
 
     def _addresses(
         self, inputs: Sequence[int], outputs: list[Buffer], work: Work, stream: int

@@ -64,6 +64,7 @@ class Walk:
 
     def _segment(self, segment: Segment) -> None:
         run = self.executable._run_table
+        self.context.activate()
         code = run(segment.address, self.bases.ctypes.data, self.stream)
         if code:
             raise self.context.cuda.error("a launch", code)
@@ -137,7 +138,8 @@ class Walk:
             array = np.empty(type.shape, type.dtype)
             download(self.context, self.at(ref), array, self.stream)
             operands.append(array)
-        results = site.function(*operands)
+        with self.context.let_go():
+            results = site.function(*operands)
         for ref, type, result in zip(call.results, site.results, results, strict=True):
             array = np.empty(type.shape, type.dtype)
             array[...] = result
