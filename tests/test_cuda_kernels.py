@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from programs import (
     PATTERNS,
     build,
+    centre_columns,
     cross_entropy,
     expected,
     extremes,
@@ -79,6 +80,27 @@ def test_long_sums_go_by_chunks(size, dtype):
 def test_the_first_of_equals_is_the_best(value):
     """Also where no thread ever finds anything better than what it starts from."""
     check(extremes, np.full((3, 200), value, "f4"))
+
+
+def columns(b, x):
+    folds = [b.op(name, x, axes=(0,)) for name in ("sum", "max", "min", "prod")]
+    return [*folds, *(b.op(name, x, axis=0) for name in ("argmax", "argmin"))]
+
+
+@pytest.mark.parametrize("shape", [(2000, 3), (300, 64), (64, 33), (33, 5, 70)], ids=str)
+@pytest.mark.parametrize("pattern", [columns, centre_columns], ids=lambda p: p.__name__)
+def test_columns_are_shared_by_threads(pattern, shape):
+    check(pattern, sample(shape, "f4"))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_columns_in_any_order_of_threads(order):
+    check(columns, sample((300, 40), "f8"), order=order)
+
+
+@pytest.mark.parametrize("value", [-np.inf, np.nan])
+def test_the_first_of_equals_is_the_best_in_columns_too(value):
+    check(columns, np.full((300, 40), value, "f4"))
 
 
 def dot(b, x, y):

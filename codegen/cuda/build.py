@@ -14,6 +14,7 @@ from ..module import KernelReport
 from ..schedule import bytes_moved
 from ..signature import signature
 from . import program as device
+from .columns import ColumnEmitter
 from .emitter import ThreadEmitter
 from .intrinsics import INTRINSICS
 from .points import PointEmitter
@@ -122,7 +123,8 @@ class ProgramBuilder:
         ops = [op for s in step.stages for op in reversed(s.ops)]
         if known is None:
             plan = schedule(step, own, alignments, self.target)
-            form = PointEmitter if plan.row is None else RowEmitter
+            alone = ColumnEmitter if plan.depth > 1 else PointEmitter
+            form = alone if plan.row is None else RowEmitter
             e = form(step, own, plan, self.target, self.definitions, alignments)
             e.body()
             name = self.emitted(e, symbol(ops), plan.threads, list(alignments.values()))

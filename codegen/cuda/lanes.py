@@ -16,7 +16,7 @@ from ..llvm.text import Operand
 from ..scalar import DType
 from ..signature import Signature
 from .emitter import ThreadEmitter, memory_type
-from .schedule import Schedule, is_wide
+from .schedule import Schedule, is_wide, passed_arrays
 from .target import CudaTarget
 
 
@@ -45,7 +45,10 @@ class LaneEmitter(ThreadEmitter):
         self.single: list[tuple[DType, str, str]] = []  # not yet: value and place
         self.holds_back = False  # whether stores wait for `_flush`
         self.known_loads = False  # whether equal loads give equal values
-        self.passed = plan.row.passed if plan.row is not None else frozenset()
+        if plan.row is not None:
+            self.passed = plan.row.passed
+        elif plan.depth > 1:
+            self.passed = passed_arrays(kernel)
         self.home = {self.pointers[a]: (a, alignments[a]) for a in own.arrays}
         for found in plan.surveys.values():
             for loop, positions in found.results.items():

@@ -5,12 +5,14 @@ thread q: points lanes * q .. lanes * q + lanes - 1 of the last outer loop, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..index import Var
 from ..kernel import Nest
-from ..llvm.loops import Values
+from ..llvm.loops import Carried, Values
+from ..llvm.reductions import Reduction
+from ..llvm.text import Operand
 from ..schedule import Loops
 from .lanes import LaneEmitter
 
@@ -89,7 +91,7 @@ class PointEmitter(LaneEmitter):
         for _ in self._each():
             if loops.vars:
                 self._hoist(nest)
-            starts += [c for fold in folds if fold is not None for c in fold.initial()]
+            starts += [c for fold in folds if fold is not None for c in self.initial(fold, nest)]
 
         def body(values: Values) -> Values:
             results: Values = []
@@ -117,5 +119,14 @@ class PointEmitter(LaneEmitter):
                 if fold is None:
                     continue
                 if stage.action != "scan":
-                    self.keep(stage, fold.finish(ends[position : position + fold.count]))
+                    own = ends[position : position + fold.count]
+                    self.keep(stage, self.finished(fold, own, bool(loops.vars)))
                 position += fold.count
+
+    def initial(self, fold: Reduction, nest: Nest) -> Values:
+        """What a fold starts from."""
+        return fold.initial()
+
+    def finished(self, fold: Reduction, ends: Sequence[Carried], looped: bool) -> Operand:
+        """The result of a fold that has come to `ends`, in loops or at a single point."""
+        return fold.finish(ends)

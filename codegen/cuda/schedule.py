@@ -58,10 +58,13 @@ class Schedule:
     blocks: int = 1
     flops: int = 0
     row: Row | None = None
+    depth: int = 1  # threads to a point, of a column kernel
 
     @property
     def note(self) -> str:
         """The schedule in a few words."""
+        if self.depth > 1:
+            return f"{self.blocks} blocks of {self.depth} threads for a column"
         if self.row is None:
             each = f"{self.lanes} points" if self.lanes > 1 else "one point"
             return f"{self.blocks} blocks of {self.threads} threads, {each} each"
@@ -91,9 +94,12 @@ def schedule(
     if plan.row is None:
         plan.lanes = _lanes(kernel, own, plan, alignments)
         units = plan.units
-        while plan.threads > target.WARP and units < plan.threads * target.sms:
+        plan.depth = _depth(kernel, plan, target)
+        if plan.depth > 1:
+            plan.threads = plan.depth * target.WARP
+        while plan.threads > target.WARP and units < plan.threads * target.sms and plan.depth == 1:
             plan.threads //= 2
-        plan.blocks = -(-units // plan.threads)
+        plan.blocks = -(-units // (plan.threads // plan.depth))
     else:
         plan.lanes = _row_lanes(kernel, own, plan, alignments)
         team = plan.row.team
@@ -103,6 +109,36 @@ def schedule(
         n = points * math.prod(nest.extents)
         plan.flops += n * sum(surveys[s].size for s in nest.stages)
     return plan
+
+
+def _depth(kernel: Kernel, plan: Schedule, target: CudaTarget) -> int:
+    """How many threads share a column, where there are too few columns for the device."""
+    if kernel.ordered or any(s.action not in ("store", "reduce") for s in kernel.stages):
+        return 1
+    rows = [n.extents[0] for n in kernel.nests if math.prod(n.extents) > 1]
+    if not rows or (plan.lanes > 1 and plan.outer.vars[-1].extent % plan.lanes):
+        return 1
+    folds = [s for s in kernel.stages if s.action == "reduce"]
+    each = sum(s.array.dtype.itemsize + 8 * s.op.startswith("arg") for s in folds) * plan.lanes
+    depth = 1
+    while depth < MOST_THREADS // target.WARP and max(rows) >= 8 * depth:
+        much = 2 * depth * target.WARP * each > target.shared_bytes
+        if much or plan.units * depth >= target.sms * THREADS:
+            break
+        depth *= 2
+    return depth
+
+
+def passed_arrays(kernel: Kernel) -> frozenset[Array]:
+    """What one nest of a kernel writes, element by element, and another one reads."""
+    home = {s.array: nest for nest in kernel.nests for s in nest.stages if s.action == "store"}
+    return frozenset(
+        a.array
+        for nest in kernel.nests
+        for s in nest.stages
+        for a in s.reads
+        if home.get(a.array, nest) is not nest
+    )
 
 
 def row_of(kernel: Kernel, target: CudaTarget) -> Row | None:
