@@ -7,6 +7,9 @@ import struct
 
 import numpy as np
 import pytest
+from emulated import compiled
+from emulated import run as run_program
+from programs import build, expected, same, sample, softmax
 
 from jitney.codegen.cuda.products import Product
 from jitney.codegen.cuda.target import CudaTarget
@@ -18,11 +21,13 @@ from jitney.codegen.cuda.tiles import (
     F64_LARGE,
     TF32,
     candidates,
+    parts_of,
     tile_for,
     tile_of,
 )
 from jitney.codegen.kernel import Array
 from jitney.codegen.steps import Matmul
+from jitney.ir.passes import optimise
 from jitney.runtime.cuda.assemble import assemble
 from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS, EmulatedModule, EmulationError
 from jitney.runtime.cuda.ptxas import find_ptxas, run_ptxas
@@ -247,3 +252,101 @@ def test_kernels_are_assembled_without_spills(target):
         if find_ptxas() is not None:
             report = run_ptxas(ptx, target.name)
             assert not report.kernels["dot"].spills, (atom, largest)
+
+
+# In programs: what is done at once, and long sums.
+
+
+def dot(b, x, y):
+    return b.op("dot", x, y, contract=((len(x.shape) - 1,), (0,)), batch=((), ()))
+
+
+def column(b, v, shape):
+    return b.op("broadcast", v, shape=shape, dims=(len(shape) - 1,))
+
+
+def layer(b, x, w, bias):
+    h = dot(b, x, w)
+    return b.tanh(b.add(h, column(b, bias, h.shape)))
+
+
+def layer_and_product(b, x, w, bias):
+    h = dot(b, x, w)
+    return h, b.maximum(h, column(b, bias, h.shape))
+
+
+def residual(b, x, w, bias):
+    return b.add(b.mul(dot(b, x, w), column(b, bias, (*x.shape[:-1], w.shape[-1]))), x)
+
+
+def heads(b, x, w, bias):
+    """The result is taken apart and turned over."""
+    h = b.add(dot(b, x, w), column(b, bias, (*x.shape[:-1], w.shape[-1])))
+    rows, n = h.shape[0], h.shape[1]
+    return b.exp(b.transpose(b.reshape(h, shape=(rows, n // 4, 4)), perm=(1, 0, 2)))
+
+
+def two(b, x, w, bias):
+    """Both products are read by one kernel: the later one takes it."""
+    return b.add(b.sin(dot(b, x, w)), dot(b, w, x))
+
+
+FUSED = [(layer, 1), (layer_and_product, 1), (residual, 1), (heads, 1), (two, 2)]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("program", "launches"), FUSED, ids=lambda p: getattr(p, "__name__", ""))
+def test_elementwise_consumers_are_part_of_the_product(program, launches, dtype):
+    arrays = [sample((36, 36), dtype, 0), sample((36, 36), dtype, 1), sample((36,), dtype, 2)]
+    graph = optimise(build(program, *arrays))
+    compiled_program = compiled(graph, arrays)
+    assert len(compiled_program.steps) == launches
+    same(run_program(compiled_program, arrays), expected(graph, arrays))
+
+
+def test_batches_of_rows_have_epilogues():
+    arrays = [sample((3, 7, 40), "f4"), sample((40, 33), "f4", 1), sample((33,), "f4", 2)]
+    graph = optimise(build(layer, *arrays))
+    program = compiled(graph, arrays)
+    assert len(program.steps) == 1
+    same(run_program(program, arrays), expected(graph, arrays))
+
+
+def test_rows_that_are_reduced_are_not_part_of_the_product():
+    def normalised(b, x, w):
+        return softmax(b, dot(b, x, w))
+
+    arrays = [sample((33, 20), "f4"), sample((20, 40), "f4", 1)]
+    graph = optimise(build(normalised, *arrays))
+    program = compiled(graph, arrays)
+    assert len(program.steps) == 2
+    same(run_program(program, arrays), expected(graph, arrays))
+
+
+def test_operands_are_not_overwritten_at_once():
+    """The first product's operand is what the second's result is stored over."""
+
+    def body(b, x, w):
+        for _ in range(3):
+            x = b.tanh(dot(b, x, w))
+        return x
+
+    arrays = [sample((40, 40), "f4"), sample((40, 40), "f4", 1)]
+    graph = optimise(build(body, *arrays))
+    program = compiled(graph, arrays)
+    assert len(program.steps) == 3
+    same(run_program(program, arrays), expected(graph, arrays))
+
+
+@pytest.mark.parametrize("k", [1024, 1100, 1531])
+def test_long_sums_are_cut_into_parts(k):
+    """Also where the last part is shorter."""
+    parts, length = parts_of(20, 24, k)
+    assert parts > 1 and (parts - 1) * length < k <= parts * length
+    arrays = [sample((20, k), "f4"), sample((k, 24), "f4", 1)]
+    graph = optimise(build(dot, *arrays))
+    program = compiled(graph, arrays)
+    assert len(program.steps) == 2
+    same(run_program(program, arrays), expected(graph, arrays))
+    turned = [np.asfortranarray(a) for a in arrays]
+    same(run_program(compiled(graph, turned), turned), expected(graph, arrays))

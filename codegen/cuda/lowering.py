@@ -7,17 +7,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ...ir.graph import Op
+from ...ir.record import replace
 from ...ir.types import BOOL
 from ..context import Context
 from ..fusion import fuse
 from ..kernel import Array, Kernel
 from ..lower import Lowering
+from ..lower_chunks import sum_partials
 from ..lower_contraction import SMALL_MATMUL, Operand, dot_as_reduction, packed_rows, view_of
 from ..lower_convolution import conv_as_reduction
 from ..steps import Carry, Matmul, Program
+from .epilogues import with_epilogues
+from .products import Product
 from .scatter import scatter
 from .schedule import row_of
 from .target import CudaTarget
+from .tiles import parts_of
 
 
 def _product(low: Lowering, op: Op) -> None:
@@ -33,23 +38,31 @@ def _product(low: Lowering, op: Op) -> None:
         return
     x, y = (view_of(low, side) or packed_rows(low, side) for side in (left, right))
     array = low.array_for(op.result)
-    low.items.append(
-        Matmul(
-            x.array,
-            y.array,
-            array,
-            batch,
-            m,
-            n,
-            k,
-            (x.batch, x.outer, x.inner),
-            (y.batch, y.inner, y.outer),
-            x.offset,
-            y.offset,
-            loc=op.loc,
-        )
-    )
     low.arrays[op.result] = array
+    parts, length = parts_of(m, n, k) if batch == 1 else (1, k)
+    if parts > 1:
+        batch = parts
+        x, y = (replace(v, batch=v.inner * length) for v in (x, y))
+    partial = Array((parts, *array.shape), array.dtype, name="partial") if parts > 1 else array
+    product = Matmul(
+        x.array,
+        y.array,
+        partial,
+        batch,
+        m,
+        n,
+        length,
+        (x.batch, x.outer, x.inner),
+        (y.batch, y.inner, y.outer),
+        x.offset,
+        y.offset,
+        loc=op.loc,
+    )
+    if parts == 1:
+        low.items.append(product)
+        return
+    low.items.append(Product(product, total=k, loc=op.loc))
+    sum_partials(low, op, partial, array)
 
 
 class DeviceContext(Context):
@@ -63,7 +76,7 @@ class DeviceContext(Context):
     }
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
-        steps = fuse(items, keep)
+        steps = with_epilogues(fuse(items, keep), keep)
         for step in steps:
             if isinstance(step, Kernel):
                 _give_memory(step, self.target)

@@ -57,7 +57,8 @@ class OperandTile:
         self.pairs = e.reads_pairs(self)
         self.start = 0  # where the tile begins in a stage: set by the emitter
         whole, along = (e.step.k, by_k) if self.along_k else (rows, by_row)
-        others = [by_row if self.along_k else by_k, batch if e.step.batch > 1 else 0, offset, whole]
+        ends = [whole, e.product.total] if self.along_k else [whole]
+        others = [by_row if self.along_k else by_k, batch if e.step.batch > 1 else 0, offset, *ends]
         aligned = e.alignments[array] % CHUNK == 0 and not any(n % self.chunk for n in others)
         self.width = self.chunk if along == 1 and aligned else 1  # elements copied together
         self.units = size * self.depth // self.width
@@ -105,8 +106,8 @@ class OperandTile:
         """Where a part of the columns from k0 on begins, and whether it is inside ("": surely)."""
         e, op, ty = self.e, self.e.value_of, self.e.index_type
         inside = list(part.inside)
-        if e.step.k % self.depth:
-            inside.append(op(f"icmp slt {ty} {op(f'add {ty} {k0}, {part.k}')}, {e.step.k}"))
+        if e.uneven:
+            inside.append(op(f"icmp slt {ty} {op(f'add {ty} {k0}, {part.k}')}, {e.end}"))
         here = ""
         for condition in inside:
             here = op(f"and i1 {here}, {condition}") if here else condition

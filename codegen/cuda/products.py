@@ -14,11 +14,20 @@ k. Steps that do something with each element of the result (`epilogues`) are don
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import NamedTuple
 
 from ...ir.record import record
-from ..index import Index, Var, delinearise, of_var
+from ..index import (
+    Index,
+    Var,
+    contiguous_strides,
+    delinearise,
+    linear,
+    of_var,
+    variables,
+)
 from ..kernel import Array, Kernel
 from ..llvm.instructions import SCALAR_TYPES, constant, suffix
 from ..llvm.loops import Carried, Values
@@ -40,11 +49,16 @@ GROUP = 8  # rows of blocks that are done together: what they read is still in t
 @record(frozen=False, eq=False)
 class Product(Tiled):
     """A product, and what is done at once with each element of its result: the stages of `epilogue`,
-    whose loops are the result's dims. `stored`: others read the result itself."""
+    whose loops are the result's dims. `stored`: others read the result itself.
+
+    With a `total`, the matrices of the batch are parts of one sum of so many products, the last part
+    maybe shorter than the others.
+    """
 
     matmul: Matmul
     epilogue: Kernel | None = None
     stored: bool = True
+    total: int = 0
 
     @property
     def reads(self) -> list[Array]:
@@ -74,6 +88,43 @@ class Product(Tiled):
         return list(dict.fromkeys([*self.reads, *self.writes]))
 
 
+def dims_of(kernel: Kernel, product: Matmul) -> tuple[list[int], tuple[int, ...]] | None:
+    """The kernel's loops in an order in which they walk the whole result as it lies, and their trips.
+
+    None: some stage does not read the result in this way, or reads other elements than its own.
+    """
+    order: list[int] | None = None
+    for stage in kernel.stages:
+        for access in stage.reads:
+            if access.array is not product.c:
+                continue
+            flat = linear(access.index, product.c.strides)
+            steps = [flat.coeff(v) if v.extent > 1 else 0 for v in stage.dims]
+            if order is None:
+                order = sorted(range(len(steps)), key=lambda d: -steps[d])
+            shape = tuple(stage.dims[d].extent for d in order)
+            want = zip(order, contiguous_strides(shape), strict=True)
+            walked = [of_var(stage.dims[d]) * step for d, step in want if stage.dims[d].extent > 1]
+            rest = sum(walked, Index()) if math.prod(shape) == product.c.size else None
+            if rest is None or not _equal(flat, rest):
+                return None
+    return None if order is None else (order, tuple(kernel.extents[d] for d in order))
+
+
+def _equal(flat: Index, other: Index) -> bool:
+    """Whether two positions are the same, loops of one trip aside."""
+    ones = {v: Index() for v in variables(flat) if v.extent == 1}
+    return flat.substitute(ones) == other
+
+
+def rows_and_columns(shape: tuple[int, ...], rows: int) -> int | None:
+    """How many dims of a result's shape stand for its rows; None: rows end inside a dim."""
+    for split in range(len(shape) + 1):
+        if math.prod(shape[:split]) == rows:
+            return split
+    return None
+
+
 class Result(NamedTuple):
     """Neighbours in a row of the tile: the row and the first column in it, numbers of accumulators."""
 
@@ -87,6 +138,12 @@ class ProductEmitter(LaneEmitter):
 
     step: Matmul
     accumulators: int  # of a thread
+    end: str  # of the sum
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the sum ends inside a stage."""
+        return any(k % self.tile.depth for k in (self.step.k, self.product.total))
 
     def __init__(
         self,
@@ -122,19 +179,19 @@ class ProductEmitter(LaneEmitter):
 
     def _env(self, kernel: Kernel) -> dict[Var, Index]:
         """The epilogue's loops in terms of the row, counted over the batch, and the column."""
-        shape = kernel.extents
-        rows = 1
-        split = 0
-        while rows < self.row.extent or (split < len(shape) and shape[split] == 1):
-            if split == len(shape):
-                break
-            rows *= shape[split]
-            split += 1
+        if not kernel.stages:
+            return {}
+        walk = dims_of(kernel, self.step)
+        split = rows_and_columns(walk[1], self.row.extent) if walk is not None else None
+        assert walk is not None and split is not None, "the loops are the result's dims"
+        order, shape = walk
         dims = (
             *delinearise(of_var(self.row), shape[:split]),
             *delinearise(of_var(self.column), shape[split:]),
         )
-        return {var: index for s in kernel.stages for var, index in zip(s.dims, dims, strict=False)}
+        return {
+            s.dims[d]: index for s in kernel.stages for d, index in zip(order, dims, strict=True)
+        }
 
     @staticmethod
     def _small(product: Product, tile: Tile) -> bool:
@@ -169,6 +226,11 @@ class ProductEmitter(LaneEmitter):
         down, across = (op(f"{f} i32 {warp}, {tile.across}") for f in ("udiv", "urem"))
         self.warp_m = op(f"mul i32 {down}, {tile.rows}")
         self.warp_n = op(f"mul i32 {across}, {tile.columns}")
+        self.end = str(self.step.k)
+        if self.product.total:
+            before = op(f"mul {ty} {self.batch}, {self.step.k}")
+            left = op(f"sub {ty} {self.product.total}, {before}")
+            self.end = self.least(left, self.end)
         self.left.stand(self.batch, self.m0)
         self.right.stand(self.batch, self.n0)
         ends = self._pipeline() if self.asynchronous else self._exchange()
@@ -197,9 +259,9 @@ class ProductEmitter(LaneEmitter):
     def _pipeline(self) -> list[str]:
         """The loop over k with asynchronous copies."""
         op, ty, count = self.value_of, self.index_type, self.accumulators
-        depth, k, ahead = self.tile.depth, self.step.k, self.stages - 1
+        depth, ahead = self.tile.depth, self.stages - 1
         for s in range(ahead):
-            if s * depth < k:
+            if s * depth < self.step.k:
                 self._copy(str(s * depth), str(s * self.stage_bytes))
             self.intrinsic("llvm.nvvm.cp.async.commit.group")
         values = self.zeros()
@@ -210,14 +272,14 @@ class ProductEmitter(LaneEmitter):
             self.intrinsic("llvm.nvvm.cp.async.wait.group", str(ahead - 1))
             self.barrier()
             after = op(f"add {ty} {k0}, {ahead * depth}")
-            with self.only_if(op(f"icmp slt {ty} {after}, {k}")):
+            with self.only_if(op(f"icmp slt {ty} {after}, {self.end}")):
                 self._copy(after, free)
             self.intrinsic("llvm.nvvm.cp.async.commit.group")
             sums = self.multiply(now, sums)
             new = [*sums, self._next(now), self._next(free)]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
-        return [c.text for c in self._loop("0", str(k), depth, values, turn)[:count]]
+        return [c.text for c in self._loop("0", self.end, depth, values, turn)[:count]]
 
     def _copy(self, k0: str, stage: str) -> None:
         self.left.copy(k0, stage)
@@ -231,7 +293,7 @@ class ProductEmitter(LaneEmitter):
     def _exchange(self) -> list[str]:
         """The loop over k with copies by way of registers, to two stages in turn."""
         op, ty, count = self.value_of, self.index_type, self.accumulators
-        depth, k = self.tile.depth, self.step.k
+        depth = self.tile.depth
         self._put(self._fetch("0"), "0")
         values = [*self.zeros(), Carried("0", True, "i32")]
 
@@ -247,12 +309,12 @@ class ProductEmitter(LaneEmitter):
             new = [*sums, other]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
-        return [c.text for c in self._loop("0", str(k), depth, values, turn)[:count]]
+        return [c.text for c in self._loop("0", self.end, depth, values, turn)[:count]]
 
     def _least_k(self, k0: str) -> str:
         """The step of k that is fetched next: the first one once more when there is no other."""
         op, ty = self.value_of, self.index_type
-        more = op(f"icmp slt {ty} {k0}, {self.step.k}")
+        more = op(f"icmp slt {ty} {k0}, {self.end}")
         return op(f"select i1 {more}, {ty} {k0}, {ty} 0")
 
     def _fetch(self, k0: str) -> tuple[list[str], list[str]]:

@@ -10,7 +10,6 @@ by how many multiprocessors there are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from ...ir.record import record
@@ -167,12 +166,17 @@ def tile_of(
     return Tile(down, across, rows, columns, depth, stages, atom)
 
 
-def splits_for(step_m: int, step_n: int, batch: int, k: int, itemsize: int) -> int:
-    """Into how many parts a long sum is cut, so that many blocks have work: by shape alone."""
-    tiles = batch * -(-step_m // 64) * -(-step_n // 64)
-    parts = min(BLOCKS_WANTED // tiles, k // SPLIT_LENGTH)
-    return math.gcd(parts, 1 << parts.bit_length()) if parts > 1 else 1
-
-
 BLOCKS_WANTED = 128
-SPLIT_LENGTH = 512  # elements of a sum in one part, at the least
+PART = 512  # elements of a sum in one part, at the least
+
+
+def parts_of(m: int, n: int, k: int) -> tuple[int, int]:
+    """Parts into which a long sum is cut, so that many blocks have work, and the length of each.
+
+    By shape alone: results depend on it.
+    """
+    parts = min(BLOCKS_WANTED // (-(-m // 64) * -(-n // 64)), k // PART)
+    if parts < 2:
+        return 1, k
+    length = -(-k // (16 * parts)) * 16
+    return -(-k // length), length
