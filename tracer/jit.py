@@ -410,7 +410,8 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     check
         Trace twice and raise ImpureFunctionError, with the line, if the two differ.
     fastmath
-        Allow results that differ from NumPy's by more than rounding.
+        Allow results that differ from NumPy's by more than rounding. On GPUs with tensor cores, products
+        of float32 matrices round their operands to 11 bits (TF32).
     device
         "cpu", "cuda" or "cuda:0": where to run; arguments that are elsewhere are brought there, and
         results stay there. None: where the arrays are, or what `with jt.device(...)` chose, or the CPU.

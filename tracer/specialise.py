@@ -161,9 +161,9 @@ def ptx(function: JitFunction, call: Call, arch: str) -> str:
         traced, _ = trace_call(function, call, views=False)
     graph, _ = _plan(function, traced.graph)
     version = ptx_for(arch)
-    return assemble(
-        device_program(graph, CudaTarget(architecture_number(arch), version)).ir, arch, version
-    )
+    target = CudaTarget(architecture_number(arch), version)
+    program = device_program(graph, target, function._options["fastmath"])
+    return assemble(program.ir, arch, version)
 
 
 def _given(function: JitFunction, traced: Traced, call: Call) -> tuple[Given, ...]:

@@ -26,6 +26,7 @@ from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.target import CudaTarget
 from ...codegen.module import KernelReport
 from ...ir.graph import Graph
+from ...ir.record import replace
 from ...ir.types import TensorType
 from ..cache import SharedCode
 from ..compile import graph_key
@@ -191,11 +192,11 @@ class Client:
             "device program", installation(), self.target.key(), graph_key(graph), repr(fastmath)
         )
         executable = self._executables.get_or_make(
-            key, lambda: DeviceExecutable(self._program(key, graph), self.context)
+            key, lambda: DeviceExecutable(self._program(key, graph, fastmath), self.context)
         )
         return Program(self, executable)
 
-    def _program(self, key: str, graph: Graph) -> DeviceProgram:
+    def _program(self, key: str, graph: Graph, fastmath: bool) -> DeviceProgram:
         cache = disk_cache()
         data = cache.get(key)
         if data is not None:
@@ -206,19 +207,23 @@ class Client:
             else:
                 if isinstance(found, DeviceProgram):
                     return found
-        program = device_program(graph, self.target)
+        program = device_program(graph, self.target, fastmath)
         if not program.callbacks:  # they are of this process
             cache.put(key, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
         return program
 
 
-def device_program(graph: Graph, target: CudaTarget) -> DeviceProgram:
-    """Optimised and compiled for a GPU that need not be here. Inputs are C-contiguous."""
+def device_program(graph: Graph, target: CudaTarget, fastmath: bool = False) -> DeviceProgram:
+    """Optimised and compiled for a GPU that need not be here. Inputs are C-contiguous.
+
+    `fastmath` admits the rules that are not exact, and TF32 in products of float32.
+    """
     from ...ir.passes import optimise, split_complex
 
     signature = graph.input_types, graph.output_types
     types = [t for t in graph.input_types if isinstance(t, TensorType)]
-    graph = optimise(split_complex(graph))
+    graph = optimise(split_complex(graph), fastmath=fastmath)
+    target = replace(target, tf32=fastmath)
     alignment = [ALIGNMENT] * len(types)
     return compile_device(graph, target, None, alignment, signature)
 
