@@ -103,6 +103,25 @@ def test_the_first_of_equals_is_the_best_in_columns_too(value):
     check(columns, np.full((300, 40), value, "f4"))
 
 
+def turn(b, x):
+    return b.transpose(x, perm=tuple(reversed(range(len(x.shape)))))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "?"])
+@pytest.mark.parametrize("shape", [(33, 40), (64, 64), (9, 100), (5, 33, 12)], ids=str)
+def test_transposes(shape, dtype):
+    check(turn, sample(shape, "f4").astype(dtype))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_a_matrix_beside_a_transposed_one(order):
+    def both(b, x, y):
+        z = b.transpose(x, perm=(1, 0))
+        return [b.add(z, y), b.mul(b.exp(y), z)]
+
+    check(both, sample((70, 33), "f4"), sample((33, 70), "f4"), order=order)
+
+
 def dot(b, x, y):
     return b.op("dot", x, y, contract=((1,), (0,)), batch=((), ()))
 

@@ -17,6 +17,7 @@ from . import program as device
 from .columns import ColumnEmitter
 from .emitter import ThreadEmitter
 from .intrinsics import INTRINSICS
+from .lanes import LaneEmitter
 from .points import PointEmitter
 from .products import Product
 from .program import Entry, Launch, Ref, Scalar
@@ -25,6 +26,7 @@ from .scalar_code import ScalarThreadEmitter
 from .schedule import Schedule, schedule
 from .sorting import SortEmitter, SortPlan, sort_plan
 from .target import CudaTarget
+from .transposes import TransposeEmitter
 
 ALIGNED = 16  # bytes that matter to an access
 
@@ -123,8 +125,7 @@ class ProgramBuilder:
         ops = [op for s in step.stages for op in reversed(s.ops)]
         if known is None:
             plan = schedule(step, own, alignments, self.target)
-            alone = ColumnEmitter if plan.depth > 1 else PointEmitter
-            form = alone if plan.row is None else RowEmitter
+            form = emitter_for(plan)
             e = form(step, own, plan, self.target, self.definitions, alignments)
             e.body()
             name = self.emitted(e, symbol(ops), plan.threads, list(alignments.values()))
@@ -313,6 +314,15 @@ class ProgramBuilder:
             home, spare = self.ref(carry.result), self.ref(carry.spare)
             trading.append(device.Carry(now, following, home, spare, carry.result.nbytes))
         return before, tuple(trading)
+
+
+def emitter_for(plan: Schedule) -> type[LaneEmitter]:
+    """What emits a kernel of this schedule."""
+    if plan.cross is not None:
+        return TransposeEmitter
+    if plan.row is not None:
+        return RowEmitter
+    return ColumnEmitter if plan.depth > 1 else PointEmitter
 
 
 EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {

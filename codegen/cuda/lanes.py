@@ -54,6 +54,10 @@ class LaneEmitter(ThreadEmitter):
             for loop, positions in found.results.items():
                 self.read_results.setdefault(loop, set()).update(positions)
 
+    def body(self) -> None:
+        """Emit the kernel's code."""
+        raise NotImplementedError
+
     def _each(self) -> Iterator[int]:
         """Stand at one lane after the other."""
         if self.lanes == 1:

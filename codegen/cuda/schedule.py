@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from ...ir.record import record
+from ...ir.record import field, record
 from ..index import Index, Var, linear, of_var, variables
 from ..kernel import Array, Kernel, Nest, Stage
+from ..scalar import Expr
 from ..schedule import Loops, collapse, inner_loops, mode_of, renamed
 from ..signature import Signature
 from ..survey import Survey, loads, survey
@@ -29,6 +30,7 @@ LONG = 400  # nodes of all lanes together, up to which a thread takes several po
 THREADS = 256  # in a block
 ROW_THREADS = 128  # in a block of several teams
 MOST_THREADS = 1024
+SIDE = 32  # of the squares that are turned over
 HELD_BYTES = 64  # of a row that a thread has in registers, for each array
 UNROLLED = 2000  # operations of a thread on its part of a row, up to which they are written out
 
@@ -59,10 +61,14 @@ class Schedule:
     flops: int = 0
     row: Row | None = None
     depth: int = 1  # threads to a point, of a column kernel
+    cross: Var | None = None  # some arrays are contiguous along this loop,
+    turned: list[Expr] = field(default_factory=list)  # which these loads read (see `transposes`)
 
     @property
     def note(self) -> str:
         """The schedule in a few words."""
+        if self.cross is not None:
+            return f"{self.blocks} blocks, squares of {SIDE} points turned over"
         if self.depth > 1:
             return f"{self.blocks} blocks of {self.depth} threads for a column"
         if self.row is None:
@@ -91,7 +97,12 @@ def schedule(
     index_type = _index_type(kernel, surveys)
     plan = Schedule(mode_of(kernel), outer, inner, surveys, index_type, row=row_of(kernel, target))
     points = math.prod(kernel.extents)
-    if plan.row is None:
+    plan.cross, plan.turned = _turned(kernel, plan, target)
+    if plan.cross is not None:
+        squares = [-(-v.extent // SIDE) for v in (plan.cross, outer.vars[-1])]
+        rest = [v.extent for v in outer.vars[:-1] if v is not plan.cross]
+        plan.blocks = math.prod((*rest, *squares))
+    elif plan.row is None:
         plan.lanes = _lanes(kernel, own, plan, alignments)
         units = plan.units
         plan.depth = _depth(kernel, plan, target)
@@ -109,6 +120,40 @@ def schedule(
         n = points * math.prod(nest.extents)
         plan.flops += n * sum(surveys[s].size for s in nest.stages)
     return plan
+
+
+def _turned(kernel: Kernel, plan: Schedule, target: CudaTarget) -> tuple[Var | None, list[Expr]]:
+    """Loads that are contiguous along another outer loop than the last one, and that loop."""
+    nothing: tuple[Var | None, list[Expr]] = None, []
+    plain = all(s.action == "store" for s in kernel.stages) and not kernel.ordered
+    if (
+        not plain
+        or any(n.extents for n in kernel.nests)
+        or any(v.loops for v in plan.surveys.values())
+    ):
+        return nothing
+    *others, last = plan.outer.vars
+    written = {s.array for s in kernel.stages}
+    found: dict[Var, list[Expr]] = {}
+    for stage in kernel.stages:
+        for expr in loads(stage.value):
+            flat = linear(expr.attr.index, expr.attr.array.strides).substitute(plan.outer.env)
+            if expr.args or expr.attr.array in written or not flat.is_affine_in(last):
+                continue
+            along = [v for v in others if flat.coeff(v) == 1 and flat.is_affine_in(v)]
+            if abs(flat.coeff(last)) > 1 and along:
+                found.setdefault(along[-1], []).append(expr)
+    found = {v: exprs for v, exprs in found.items() if v.extent >= SIDE // 4}
+    if not found or last.extent < SIDE // 4:
+        return nothing
+    cross = max(found, key=lambda v: len(found[v]))
+    turned: list[Expr] = []
+    room = target.shared_bytes
+    for expr in found[cross]:
+        room -= SIDE * (SIDE + 1) * expr.dtype.itemsize
+        if room >= 0:
+            turned.append(expr)
+    return cross, turned
 
 
 def _depth(kernel: Kernel, plan: Schedule, target: CudaTarget) -> int:

@@ -1,0 +1,87 @@
+"""Map kernels that read some arrays across the order in which they write: by squares in shared memory.
+
+block:  a square of SIDE x SIDE points; what lies along the other loop is loaded in that order,
+        and read from shared memory, turned over, where it is wanted
+"""
+
+from __future__ import annotations
+
+from ..index import Var
+from ..llvm.text import Operand
+from ..scalar import Expr
+from .lanes import LaneEmitter
+from .schedule import SIDE
+
+DEEP = 8  # rows of threads: each does SIDE / DEEP points
+
+
+class TransposeEmitter(LaneEmitter):
+    """Emits one kernel whose schedule has loads to turn over."""
+
+    def body(self) -> None:
+        plan = self.layout
+        assert plan.cross is not None
+        self.env.update(plan.outer.env)
+        *others, last = plan.outer.vars
+        cross = plan.cross
+        down, along = Var("down", -(-cross.extent // SIDE)), Var("along", -(-last.extent // SIDE))
+        rest = [v for v in others if v is not cross]
+        self.stand_at((*rest, down, along), self.block_number())
+        thread = self.thread()
+        self.column = self.value_of(f"and i32 {thread}, {SIDE - 1}")
+        row = self.value_of(f"lshr i32 {thread}, {SIDE.bit_length() - 1}")
+        self.rows = [self.value_of(f"add i32 {row}, {k}") for k in range(0, SIDE, DEEP)]
+        ty = self.index_type
+        self.corner = {
+            cross: self.value_of(f"mul {ty} {self.at[down]}, {SIDE}"),
+            last: self.value_of(f"mul {ty} {self.at[along]}, {SIDE}"),
+        }
+        self.squares: dict[Expr, str] = {}
+        squares = {expr: self.shared(expr.dtype, SIDE * (SIDE + 1)) for expr in plan.turned}
+        for row in self.rows:
+            self._stand(cross, self.column, last, row)
+            for expr, memory in squares.items():
+                value = self.operand(expr)
+                place = self.in_shared(expr.dtype, memory, self._in_square(row, self.column))
+                self.store(expr.dtype, value.text, place, 1)
+            self._forget()
+        self.barrier()
+        self.squares = squares
+        self.holds_back = True
+        for row in self.rows:
+            self.row = row
+            valid = self._stand(last, self.column, cross, row)
+            for nest in self.kernel.nests:
+                for stage in nest.stages:
+                    self._store_stage(stage)
+            if valid:
+                with self.only_if(valid):
+                    self._flush()
+            else:
+                self._flush()
+            self.registers.clear()
+            self._forget()
+
+    def _stand(self, first: Var, x: str, second: Var, y: str) -> str:
+        """Stand at a point of the square, or at the last there is; whether it was there, if in doubt."""
+        ty, valid = self.index_type, ""
+        for var, offset in ((first, x), (second, y)):
+            at = self.value_of(f"add {ty} {self.corner[var]}, {self.widened(offset)}")
+            self.at[var] = at
+            if var.extent % SIDE:
+                self.at[var] = self.least(at, str(var.extent - 1))
+                here = self.value_of(f"icmp slt {ty} {at}, {var.extent}")
+                valid = self.value_of(f"and i1 {valid}, {here}") if valid else here
+        return valid
+
+    def _in_square(self, row: str, column: str) -> str:
+        """A place in a square, whose rows are one element longer, so that columns are in many banks."""
+        start = self.value_of(f"mul i32 {row}, {SIDE + 1}")
+        return self.value_of(f"add i32 {start}, {column}")
+
+    def _load(self, expr: Expr) -> Operand:
+        memory = self.squares.get(expr)
+        if memory is None:
+            return super()._load(expr)
+        place = self.in_shared(expr.dtype, memory, self._in_square(self.column, self.row))
+        return Operand(self.load(expr.dtype, place, 1), True)
