@@ -48,8 +48,9 @@ def _update_slice(low: Lowering, op: Op) -> None:
     before = low.arrays.get(base)
     array = updatable(low, op, base)
     in_place = array is before
-    if not in_place and _has_the_rest(low, op, before, array):
+    if not in_place and before is not None and _has_the_rest(low, op, before, array):
         low.context.filled.add(array)
+        low.borrowed.add(before)  # it will be asked for what the next trip leaves alone
     elif not in_place:
         _report_copy(low, op, base, update.tensor.nbytes)
         if all(s == 1 for s in step):
@@ -75,6 +76,8 @@ def _report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> No
         return
     if here.kind == "const":
         why = "it is a constant"
+    elif here in low.borrowed and here in low.stay:
+        why = "the next trip of the loop needs it too"
     elif here in low.borrowed:
         name = f"`{base.name}`" if base.name else "it"
         why = f"{name} belongs to somebody else, who may read it later (an argument can be donated)"
@@ -87,11 +90,11 @@ def _report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> No
     low.context.copies.append(CopySite(base.tensor.nbytes - overwritten, why, op.loc))
 
 
-def _has_the_rest(low: Lowering, op: Op, before: Array | None, array: Array) -> bool:
+def _has_the_rest(low: Lowering, op: Op, before: Array, array: Array) -> bool:
     """Whether `array` holds what the update leaves alone: it is the other buffer of a carry of which
     every trip writes the same part and nothing else, if both buffers start with the initial value.
     Arguments that may be overwritten also could stay, but nobody fills the outputs beside them."""
-    return any(
+    return op.operands[0].op is None and any(
         value is op.result and target is array and stays is before
         for value, target, stays in zip(low.graph.outputs, low.targets, low.stay, strict=True)
         if stays is not None and stays.kind == "slot"

@@ -34,7 +34,14 @@ def read_after(u):
     return v + 0 * u
 
 
-BODIES = [inner, every_other, two_parts, whole, read_after]
+def one_after_the_other(u):
+    """Two parts; what the second leaves alone, the first has written."""
+    u[1:] = u[:-1] * 0.5 + abs(u[1:])
+    u[:-1] = u[1:] + u[:-1] * 0.5
+    return u
+
+
+BODIES = [inner, every_other, two_parts, whole, read_after, one_after_the_other]
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -80,3 +87,20 @@ def test_steps_inside_of_an_outer_loop():
         return jt.fori_loop(0, 4, outer, u)
 
     np.testing.assert_allclose(jt.jit(f)(u), jt.jit(f, backend="interpreter")(u), rtol=1e-12)
+
+
+def test_what_a_step_leaves_alone_is_not_overwritten_by_its_other_updates():
+    def f(u, s):
+        def step(carry, _):
+            u, s = carry
+            v = u.copy()
+            v[1:-1] = 0.5 * u[:-2] + 0.25 * u[2:]
+            w = u.copy()
+            w[0], w[-1] = s[0], 7.0
+            return (v, np.sort(w)[:5]), None
+
+        return jt.scan(step, (u, s), None, length=5)[0]
+
+    u, s = np.random.default_rng(3).normal(size=100), np.arange(5.0) + 10
+    for got, want in zip(jt.jit(f)(u, s), jt.jit(f, backend="interpreter")(u, s), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
