@@ -22,7 +22,7 @@ def version() -> str:
 
 def tensors(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     def convert(a: Any) -> Tensor:
-        tensor = torch.from_numpy(np.array(a))
+        tensor = torch.from_numpy(np.array(a)).to(torch.get_default_device())
         # class labels and indices have to be int64; the scalars of a loop keep their dtype
         return tensor.long() if tensor.dtype == torch.int32 and tensor.ndim else tensor
 
@@ -37,12 +37,14 @@ def prepare(row: Row, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
 
 
 def wait(result: Any) -> Any:
+    if torch.get_default_device().type == "cuda":
+        torch.cuda.synchronize()
     return result
 
 
 def arrays(result: Any) -> Any:
     def convert(value: Any) -> Any:
-        return value.detach().numpy() if isinstance(value, Tensor) else value
+        return value.detach().cpu().numpy() if isinstance(value, Tensor) else value
 
     return torch.utils._pytree.tree_map(convert, result)
 

@@ -1,0 +1,176 @@
+"""`python -m benchmarks.gpu`: all stages, results saved as they come. See README.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from . import checks, process, report
+
+RESULTS = Path(__file__).resolve().parent / "results"
+STAGES = ("first_light", "tests", "sweeps", "speed")
+SECONDS = {"first_light": 75.0, "tests": 130.0, "sweeps": 40.0, "speed": 225.0}  # at most
+QUICK = {"first_light": 30.0, "tests": 40.0, "sweeps": 15.0, "speed": 60.0}
+QUICK_ROWS = (
+    "negative axpb softmax sum_all matmul_4096 call_1 transpose while_loop mlp_adam".split()
+)
+TINY_ROWS = ["negative", "call_1"]
+
+
+def main() -> int:
+    options = parse()
+    run = Run(options)
+    for stage in options.stages:
+        run.stage(stage)
+    run.save()
+    print(report.markdown(run.found))
+    print(f"written: {run.path}.json, {run.path}.md")
+    alive = not run.found["stages"].get("first_light", {}).get("device", {}).get("error")
+    return 0 if alive else 1
+
+
+class Run:
+    """One run of the kit: its results so far, on disk at any time."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.common: process.Options = {"small": options.emulate}
+        if options.emulate:
+            self.common["environment"] = {"JITNEY_CUDA": "emulate"}
+        else:
+            self.common["environment"] = {"JITNEY_CUDA": "on"}
+        if options.rows:
+            self.common["rows"] = options.rows
+        self.limits = QUICK if options.quick or options.emulate else SECONDS
+        self.found: dict[str, Any] = {
+            "title": "unknown device",
+            "date": time.strftime("%Y-%m-%d"),
+            "commit": commit(),
+            "arguments": sys.argv[1:],
+            "stages": {},
+            "seconds": {},
+        }
+        self._name: str | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def path(self) -> Path:
+        name = self._name or f"{self.found['date']}-unknown-device"
+        return Path(self.options.output) / name
+
+    def stage(self, name: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
+        start = time.monotonic()
+        if name == "tests":
+            self._tests()
+        else:
+            self._one(name, self.common, self.limits[name])
+            self.found["seconds"][name] = time.monotonic() - start
+        if name == "first_light":
+            self._describe()
+
+    def _one(self, name: str, options: process.Options, limit: float, title: str = "") -> None:
+        title = title or name
+
+        def save(records: process.Records) -> None:
+            with self._lock:
+                self.found["stages"][title] = dict(records)
+                self._write()
+
+        start = time.monotonic()
+        item_seconds = 20.0 if self.limits is QUICK else 45.0
+        records = process.run(name, options, limit, item_seconds, save)
+        save(records)
+        self.found["seconds"][title] = time.monotonic() - start
+        failed = [item for item, record in records.items() if "error" in record]
+        print(f"  {title}: {len(records)} items, {len(failed)} failed", flush=True)
+        for item in failed[:5]:
+            print(f"    {item}: {records[item]['error'][:150]}", flush=True)
+
+    def _tests(self) -> None:
+        """Files side by side: they are bound by compiling, not by the device."""
+        if self.options.emulate:
+            files, only = ["test_cuda_kernels.py"], "test_indices_are_checked"
+        else:
+            files, only = checks.files(self.options.quick), None
+        limit, tasks = self.limits["tests"], []
+        for file in files:
+            tasks.append((f"tests: {file}", {**self.common, "file": file, "only": only}))
+        if checks.sanitizer() and not self.options.emulate:
+            tools = ("memcheck",) if self.options.quick else ("memcheck", "racecheck")
+            tasks += [(f"tests: {t}", checks.sanitized(t, self.common)) for t in tools]
+        with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
+            for title, options in tasks:
+                pool.submit(self._one, "checks", options, limit, title)
+
+    def _describe(self) -> None:
+        """Name the run after the device that it found."""
+        records = self.found["stages"].get("first_light", {})
+        device, machine = records.get("device", {}), records.get("machine", {})
+        if "name" in device:
+            self.found["title"] = f"{device['name']}, {device['arch']}"
+            self.found["driver"] = device["driver"]
+            words = re.findall(r"[a-z0-9]+", device["name"].lower())
+            with self._lock:
+                for suffix in ("json", "md"):
+                    Path(f"{self.path}.{suffix}").unlink(missing_ok=True)
+                self._name = f"{self.found['date']}-{'-'.join(words)}"
+        self.found["versions"] = {k: v for k, v in machine.get("versions", {}).items() if v}
+
+    def save(self) -> None:
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        Path(f"{self.path}.json").write_text(json.dumps(self.found, indent=1, default=str) + "\n")
+        Path(f"{self.path}.md").write_text(report.markdown(self.found))
+
+
+def commit() -> str:
+    """What is measured: git's word for it, or what an environment says that has no git."""
+    try:
+        said = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            capture_output=True, text=True, cwd=process.ROOT, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):
+        return os.environ.get("JITNEY_COMMIT", "unknown")
+    return said.stdout.strip()
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu",
+        description="jitney on this machine's GPU: tests and times.",
+    )
+    parser.add_argument("--quick", action="store_true", help="a part of it: under two minutes")
+    parser.add_argument(
+        "--emulate", action="store_true", help="without a GPU, tiny: does the kit run?"
+    )
+    parser.add_argument("-s", "--stages", help=f"of {','.join(STAGES)} (all)")
+    parser.add_argument("-r", "--rows", help="which rows, comma-separated")
+    parser.add_argument("-o", "--output", default=str(RESULTS), help="where results go")
+    options = parser.parse_args()
+    options.stages = options.stages.split(",") if options.stages else list(STAGES)
+    unknown = set(options.stages) - set(STAGES)
+    if unknown:
+        parser.error(f"unknown stages {', '.join(sorted(unknown))}; there are {', '.join(STAGES)}")
+    chosen = options.rows.split(",") if options.rows else None
+    options.rows = chosen or (
+        TINY_ROWS if options.emulate else QUICK_ROWS if options.quick else None
+    )
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""Each framework on the GPU: rows prepared as calls, with the stream that they run on.
+
+jitney, PyTorch and JAX run the programs of `benchmarks/frameworks`; Triton has a few kernels here.
+Products of float32 are float32 everywhere, not TF32.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..rows import Row, map_arrays
+from . import rows as gpu_rows
+
+NAMES = ("jitney", "torch", "torch_compile", "jax", "triton")
+
+
+def context() -> Any:
+    """The device's context, for clocks, and for what wants to see modules being loaded."""
+    from jitney.runtime.cuda.driver import devices
+
+    return devices()[0].context()
+
+
+def support(name: str) -> Any:
+    """A module of the tests' own: `gpu` (poisoned memory), `accuracy` (hard points of functions)."""
+    folder = str(Path(__file__).resolve().parent.parent.parent / "tests")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
+
+
+class Call:
+    """A prepared row. Calling it begins a run; `wait` returns when a run's result is there."""
+
+    def __init__(
+        self, begin: Callable[[], Any], wait: Callable[[Any], Any], arrays: Callable[[Any], Any]
+    ) -> None:
+        self._begin, self.wait, self.arrays = begin, wait, arrays
+
+    def __call__(self) -> Any:
+        return self._begin()
+
+
+class Jitney:
+    name = "jitney"
+
+    def __init__(self) -> None:
+        import jitney as jt
+        from jitney.runtime.cuda.client import client_of
+
+        self.jt = jt
+        self.client = client_of(jt.devices("cuda")[0])
+        self.stream: int | None = self.client.stream
+        self.version = jt.__version__
+
+    def program(self, row: Row) -> Callable[..., Any]:
+        from ..frameworks import use_jitney
+
+        if row.implementation == "while_loop":
+            steps, cos = gpu_rows.LOOP_STEPS, self.jt.cos
+            return lambda x: self.jt.fori_loop(0, steps, lambda _, x: cos(x), x)
+        return use_jitney.ROWS.get(row.implementation) or row.program
+
+    def prepare(self, row: Row, inputs: tuple[Any, ...]) -> Call:
+        function = self.jt.jit(self.program(row), device="cuda")
+        put = tuple(map_arrays(lambda a: self.jt.device_put(a, "cuda"), part) for part in inputs)
+        return Call(lambda: function(*put), self.wait, self.arrays)
+
+    def wait(self, result: Any) -> Any:
+        self.client.context.synchronize(self.client.stream)
+        return result
+
+    def arrays(self, result: Any) -> Any:
+        if isinstance(result, dict):
+            return {key: self.arrays(part) for key, part in result.items()}
+        if isinstance(result, list | tuple):
+            return [self.arrays(part) for part in result]
+        return np.asarray(result)
+
+
+class Torch:
+    name = "torch"
+    module = "use_torch"
+
+    def __init__(self) -> None:
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ImportError("PyTorch sees no GPU")
+        torch.set_default_device("cuda")
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        self.torch = torch
+        self.version = str(torch.__version__)
+        self.use = importlib.import_module(f"..frameworks.{self.module}", __package__)
+        self.stream: int | None = torch.cuda.current_stream().cuda_stream
+        self._own = {
+            "negative": lambda x: -x,
+            "transpose": lambda x: x.T.contiguous(),
+            "while_loop": self._while_loop,
+        }
+
+    def _while_loop(self, x: Any) -> Any:
+        for _ in range(gpu_rows.LOOP_STEPS):
+            x = self.torch.cos(x)
+        return x
+
+    def prepare(self, row: Row, inputs: tuple[Any, ...]) -> Call:
+        name = row.implementation
+        if name in self._own:
+            function, arguments = self.own(name), self.use.tensors(inputs)
+        elif name in {**self.use.ROWS, **getattr(self.use, "MAKERS", {})}:
+            function, arguments = self.use.prepare(row, inputs)
+        else:
+            raise NotWrittenError
+        return Call(lambda: function(*arguments), self.use.wait, self.use.arrays)
+
+    def own(self, name: str) -> Callable[..., Any]:
+        return self._own[name]
+
+
+class TorchCompile(Torch):
+    name = "torch_compile"
+    module = "use_torch_compile"
+
+    def own(self, name: str) -> Callable[..., Any]:
+        if name == "while_loop":  # a graph of 1000 nodes takes minutes to compile
+            raise NotWrittenError
+        return self.torch.compile(self._own[name], dynamic=False)
+
+
+class Jax:
+    name = "jax"
+    stream: int | None = None  # of its own, which it does not say
+
+    def __init__(self) -> None:
+        import jax
+
+        if jax.default_backend() != "gpu":
+            raise ImportError("JAX sees no GPU")
+        jax.config.update("jax_default_matmul_precision", "highest")
+        self.jax = jax
+        self.version = jax.__version__
+        self.use = importlib.import_module("..frameworks.use_jax", __package__)
+        jnp, lax = jax.numpy, jax.lax
+        steps = gpu_rows.LOOP_STEPS
+        self._own = {
+            "negative": lambda x: -x,
+            "transpose": lambda x: x.T,
+            "while_loop": lambda x: lax.fori_loop(0, steps, lambda _, x: jnp.cos(x), x),
+        }
+
+    def prepare(self, row: Row, inputs: tuple[Any, ...]) -> Call:
+        if row.implementation in self._own:
+            self.use.ROWS.setdefault(row.implementation, self._own[row.implementation])
+        if row.implementation not in self.use.ROWS:
+            raise NotWrittenError
+        function, arguments = self.use.prepare(row, inputs)
+        static = [i for i, part in enumerate(inputs) if isinstance(part, int)]
+        given = tuple(inputs[i] if i in static else a for i, a in enumerate(arguments))
+        return Call(lambda: function(*given), self.use.wait, self.use.arrays)
+
+
+class Triton:
+    name = "triton"
+
+    def __init__(self) -> None:
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ImportError("PyTorch, which Triton's arrays are, sees no GPU")
+        import triton
+
+        self.version = triton.__version__
+        self.use = importlib.import_module(".use_triton", __package__)
+        self.stream: int | None = torch.cuda.current_stream().cuda_stream
+
+    def prepare(self, row: Row, inputs: tuple[Any, ...]) -> Call:
+        from ..frameworks import use_torch
+
+        function = self.use.ROWS.get(row.implementation)
+        if function is None:
+            raise NotWrittenError
+        arguments = use_torch.tensors(inputs)
+        return Call(lambda: function(*arguments), use_torch.wait, use_torch.arrays)
+
+
+class NotWrittenError(Exception):
+    """The framework has no program of this row."""
+
+    def __str__(self) -> str:
+        return "not written for this framework"
+
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "jitney": Jitney,
+    "torch": Torch,
+    "torch_compile": TorchCompile,
+    "jax": Jax,
+    "triton": Triton,
+}

@@ -1,0 +1,101 @@
+"""What is computed on a GPU: the rows of the CPU's table at sizes that fill a GPU, and a few more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..rows import ROWS as DEFINITIONS
+from ..rows import Row
+from ..rows.row import Array, Rows, normal
+
+own = Rows()
+LOOP_STEPS = 1000
+
+
+@own.add(
+    "negative", "-x: what an elementwise kernel copies", make=normal(("n",)), size=1, small=5000
+)
+def negative(x: Array) -> Array:
+    return -x
+
+
+@own.add("transpose", "a.T, written out", make=normal(("n", "n")), size=1, small=70)
+def transpose(x: Array) -> Array:
+    return np.ascontiguousarray(x.T)
+
+
+@own.add(
+    "while_loop",
+    f"{LOOP_STEPS} steps of x = cos(x) on 1000 elements",
+    make=normal((1000,)),
+    size=1,
+    small=1,
+    passes=None,
+)
+def while_loop(x: Array) -> Array:
+    for _ in range(LOOP_STEPS):
+        x = np.cos(x)
+    return x
+
+
+# name: (definition, size, fields that differ). In the order of what one wants to know first.
+_SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "negative": ("negative", 1 << 26, {}),
+    "axpb": ("axpb", 1 << 26, {}),
+    "gelu": ("gelu", 1 << 26, {}),
+    "softmax": ("softmax", 1 << 15, {}),
+    "sum_all": ("sum_all", 8192, {}),
+    "matmul_4096": ("matmul_1024", 4096, {}),
+    "call_1": ("call_1", 10, {}),
+    "transpose": ("transpose", 8192, {}),
+    "layernorm": ("layernorm", 1 << 15, {}),
+    "cross_entropy_grad": ("cross_entropy_grad", 1 << 15, {}),
+    "attention": ("attention", 1024, {}),
+    "while_loop": ("while_loop", 1, {}),
+    "mlp_adam": ("mlp_adam", 256, {}),
+    "black_scholes": ("black_scholes", 1 << 24, {}),
+    "sum_rows": ("sum_rows", 8192, {}),
+    "sum_columns": ("sum_columns", 8192, {}),
+    "argmax": ("argmax", 8192, {}),
+    "cumsum_rows": ("cumsum_rows", 8192, {}),
+    "cumsum_columns": ("cumsum_columns", 8192, {}),
+    "matmul_1024": ("matmul_1024", 1024, {}),
+    "matmul_8192": ("matmul_1024", 8192, {}),
+    "dense": ("dense", 4096, {}),
+    "gather": ("gather", 10_000_000, {}),
+    "scatter_add": ("scatter_add", 10_000_000, {}),
+    "sort": ("sort", 10_000_000, {}),
+    "top_100": ("top_100", 10_000_000, {}),
+    "conv": ("conv", 32, {}),
+    "conv_grad": ("conv_grad", 32, {}),
+    "attention_grad": ("attention_grad", 1024, {}),
+    "call_3": ("call_3", 10, {}),
+    "call_dict": ("call_dict", 10, {}),
+    "logsumexp": ("logsumexp", 1 << 15, {}),
+    "variance": ("variance", 8192, {}),
+    "black_scholes_f64": ("black_scholes_f64", 1 << 24, {}),
+    "matmul_2048": ("matmul_1024", 2048, {}),
+    "matmul_1024_f64": ("matmul_1024_f64", 1024, {}),
+    "matmul_batched": ("matmul_batched", 8192, {}),
+    "matvec_8192": ("matvec_4096", 8192, {}),
+    "distances": ("distances", 10_000, {}),
+    "n_body": ("n_body", 10_000, {}),
+    "heat": ("heat", 1024, {}),
+    "mandelbrot": ("mandelbrot", 2000, {}),
+    "newton": ("newton", 100_000, {"title": "x = (x + 2 / x) / 2, 100,000 times"}),
+    "logistic_grad": ("logistic_grad", 100_000, {}),
+    "lstm": ("lstm", 64, {}),
+    "lstm_grad": ("lstm_grad", 64, {}),
+}
+
+
+def _at(name: str, definition: str, size: int, fields: dict[str, Any]) -> Row:
+    row = own.get(definition) or DEFINITIONS[definition]
+    title = row.title if size <= 10 else f"{row.title.partition(',')[0]}, n = {size:,}"
+    return replace(row, **{"name": name, "size": size, "title": title, "goal": None, **fields})
+
+
+ROWS: dict[str, Row] = {name: _at(name, *entry) for name, entry in _SIZES.items()}
