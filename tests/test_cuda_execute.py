@@ -234,6 +234,28 @@ def test_a_failure_while_a_graph_is_captured_leaves_the_stream_usable():
 WHO_DECIDES = pytest.mark.parametrize("decides", ["device", "host"])
 
 
+def test_what_happens_while_a_graph_is_captured_is_no_part_of_it():
+    """Memory of the same stream dies, and another thread uses the stream."""
+    device = Device(CHAIN)
+    x, y = np.ones((2, N))
+    device(x, y)
+    doomed = [upload(device.pool, x, device.stream)]
+    begin = device.context.begin_capture
+
+    def interrupted(stream):
+        begin(stream)
+        doomed.clear()
+        out = np.empty(N)
+        buffer = upload(device.pool, 7 * x, device.stream)
+        download(device.context, buffer.address, out, device.stream)
+        assert (out == 7).all()
+
+    device.context.begin_capture = interrupted
+    for _ in range(4):
+        assert (device(x, y)[0] == np.arange(N)).all()
+    assert device.executable._graphs and not doomed
+
+
 @WHO_DECIDES
 @pytest.mark.parametrize("index", [-5, 0, 1, 2, 9])
 def test_a_branch_is_chosen(index, decides):

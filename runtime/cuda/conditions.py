@@ -149,12 +149,12 @@ class RecordedWalk(Walk):
         condition = self._condition()
         arguments = struct.pack("<QQQ", condition, self.address(loop.flag), failure)
         self.walk(loop.test)
-        self._set("jitney_set_while", arguments)
+        self._set_condition("jitney_set_while", arguments)
         with self._body(condition, WHILE):
             self.walk(loop.body)
             self._copy_back(loop.carries)
             self.walk(loop.test)
-            self._set("jitney_set_while", arguments)
+            self._set_condition("jitney_set_while", arguments)
 
     def _copy_back(self, carries: Sequence[Carry]) -> None:
         for carry in carries:
@@ -165,12 +165,14 @@ class RecordedWalk(Walk):
         index, last = self.address(branches.index), len(branches.ways) - 1
         conditions = [self._condition() for _ in branches.ways]
         for way, condition in enumerate(conditions):  # before a branch can overwrite the index
-            self._set("jitney_set_branch", struct.pack("<QQii", condition, index, last, way))
+            self._set_condition(
+                "jitney_set_branch", struct.pack("<QQii", condition, index, last, way)
+            )
         for condition, plan in zip(conditions, branches.ways, strict=True):
             with self._body(condition, IF):
                 self.walk(plan)
 
-    def _set(self, setter: str, arguments: bytes) -> None:
+    def _set_condition(self, setter: str, arguments: bytes) -> None:
         function = _setters(self.context).function(setter)
         self.context.launch(function, _ONE, _ONE, 0, self.stream, arguments)
 

@@ -286,14 +286,20 @@ class DeviceExecutable:
         self.context.launch_graph(graph, state.stream)
 
     def _capture(self, state: Walk) -> int:
+        """A graph of the run, captured on a stream of its own: nothing that others ask of the run's
+        stream meanwhile, such as freeing memory, is part of it."""
         context = self.context
-        context.begin_capture(state.stream)
+        stream = context.create_stream()
         try:
-            RecordedWalk(self, state.bases, state.stream, state.work).walk(self.plan)
-        except BaseException:
-            context.abandon_capture(state.stream)
-            raise
-        return context.end_capture(state.stream)
+            context.begin_capture(stream)
+            try:
+                RecordedWalk(self, state.bases, stream, state.work).walk(self.plan)
+            except BaseException:
+                context.abandon_capture(stream)
+                raise
+            return context.end_capture(stream)
+        finally:
+            context.destroy_stream(stream)
 
     def complain(self, words: Sequence[int]) -> None:
         """Raise what the words of a status block say, if they say something."""
