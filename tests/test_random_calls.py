@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from native_calls import Pair, leaves, same, trees
 
@@ -75,6 +75,7 @@ def outcome(function: Any, args: Any, kwargs: Any) -> Any:
 def test_random_bindings(args: list[Any], kwargs: dict[str, Any]) -> None:
     """One function takes them all, so that programs of one form see arguments of another."""
     want = outcome(signature, args, kwargs)
+    assume(all(getattr(leaf, "dtype", None) != np.object_ for leaf in jt.tree.leaves(want)))
     for _ in range(3):
         got = outcome(bound, args, kwargs)
         if isinstance(want, tuple) and want[0] is Exception:

@@ -416,15 +416,16 @@ def named(what: str, fun: Function) -> Callable[[Function], Function]:
     outside of tracing is compiled, and runs where they are."""
 
     def decorate(wrapper: Function) -> Function:
-        compiled: list[Function] = []
+        wrapper = functools.wraps(fun, updated=())(wrapper)  # autograph finds its way by that
+        compiled: dict[Function, Function] = {}  # autograph's twin shares it
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if current_trace() is None and holds_device_arrays((args, kwargs)):
-                if not compiled:
+                if wrapper not in compiled:
                     from .jit import jit
 
-                    compiled.append(jit(wrapper))
-                return compiled[0](*args, **kwargs)
+                    compiled[wrapper] = jit(wrapper)
+                return compiled[wrapper](*args, **kwargs)
             return wrapper(*args, **kwargs)
 
         call = functools.wraps(fun, updated=())(call)
