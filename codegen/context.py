@@ -24,9 +24,11 @@ class Context:
     `lower.LOWERINGS`.
     """
 
-    chunk: ClassVar[int] = (
-        1 << 14
-    )  # elements that one partial result of a reduction covers, at the least
+    chunk: ClassVar[int] = 1 << 14  # elements of one partial result of a reduction, at the least
+    scan_chunk: ClassVar[int] = (
+        1 << 13
+    )  # elements that a thread scans at a time, if there are 8 such
+    scan_rows: ClassVar[int] = 8  # rows from which it scans whole ones
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {}
 
     def __init__(self, target: Any) -> None:

@@ -26,7 +26,6 @@ from .survey import survey
 FOLDS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 U8 = np.dtype(np.uint8)
 MOST = 1 << 14  # partial results per result
-SCAN_CHUNK = 1 << 13  # elements that a thread scans at a time
 SHORT = 8  # a loop too short to be vectorised if there is a longer one
 
 
@@ -231,7 +230,7 @@ def scan_by_chunks(low: Lowering, op: Op, fold: str) -> Array:
     source, axis = op.operands[0], op.attrs["axis"]
     total = source.shape[axis]
     dtype = op.result.dtype
-    length = SCAN_CHUNK
+    length = low.context.scan_chunk
     kept = [d for d in range(len(source.shape)) if d != axis]
     array = low.array_for(op.result)
 

@@ -15,7 +15,6 @@ from .lower_chunks import reduce_by_chunks, reduce_to, scan_by_chunks, search_by
 from .scalar import const
 
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
-LONG_SCAN = 1 << 16  # elements from which a scan is shared among threads
 ALIGN_BYTES = 1 << 17  # arrays that do not stay in the nearer caches
 LONG = 64  # a loop that is worth some preparation
 SHORT = 8  # a loop that is written out, or run beside a longer one
@@ -167,7 +166,7 @@ def _scan(low: Lowering, op: Op) -> None:
     """A running sum (product, maximum, minimum) along one axis, from either end."""
     source, axis = op.operands[0], op.attrs["axis"]
     n = source.shape[axis]
-    if n >= LONG_SCAN and source.tensor.size < 8 * n:
+    if n >= 8 * low.context.scan_chunk and source.tensor.size < low.context.scan_rows * n:
         low.arrays[op.result] = scan_by_chunks(low, op, SCANS[op.name])
         return
     dims = variables(source.shape)

@@ -103,6 +103,19 @@ def test_the_first_of_equals_is_the_best_in_columns_too(value):
     check(columns, np.full((300, 40), value, "f4"))
 
 
+@pytest.mark.parametrize("shape", [(5000,), (3, 2049), (40, 3)], ids=str)
+def test_scans_are_cut_where_they_are_long(shape):
+    def scans(b, x):
+        last = len(x.shape) - 1
+        return [
+            b.op("cumsum", x, axis=last, reverse=False),
+            b.op("cummax", x, axis=last, reverse=True),
+            b.op("cumsum", x, axis=0, reverse=False),
+        ]
+
+    check(scans, sample(shape, "f8"))
+
+
 def turn(b, x):
     return b.transpose(x, perm=tuple(reversed(range(len(x.shape)))))
 
