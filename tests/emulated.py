@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import gpu
@@ -35,7 +36,9 @@ from jitney.codegen.cuda.program import (
 )
 from jitney.codegen.module import STATUS_WORDS
 from jitney.ir.graph import Graph
+from jitney.runtime.cuda.assemble import assemble
 from jitney.runtime.cuda.emulator.machine import FORWARDS, Order
+from jitney.runtime.cuda.ptxas import Report, find_ptxas, run_ptxas
 
 TARGET = gpu.target()
 SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
@@ -59,6 +62,20 @@ def run(
     return _Run(program, arrays, order).outputs
 
 
+_module = lru_cache(maxsize=2)(gpu.Module)
+
+
+def assembled(ir: str, arch: str) -> Report | None:
+    """Make PTX for an architecture; assemble it, where there is a ptxas, and see that nothing spills."""
+    ptx = assemble(ir, arch)
+    if find_ptxas() is None:
+        return None
+    report = run_ptxas(ptx, arch)
+    spilled = {name: k.spills for name, k in report.kernels.items() if k.spills}
+    assert not spilled and not report.warnings, (spilled, report.warnings)
+    return report
+
+
 def _memory(nbytes: int, fill: int = 0xA5) -> np.ndarray[Any, Any]:
     room = np.full(nbytes + 512, fill, np.uint8)
     start = -room.ctypes.data % 256
@@ -70,7 +87,7 @@ class _Run:
         self, program: DeviceProgram, arrays: Sequence[np.ndarray[Any, Any]], order: Order
     ) -> None:
         self.program, self.order = program, order
-        self.module = gpu.Module(program.ir) if program.kernels else None
+        self.module = _module(program.ir) if program.kernels else None
         sizes = [int(np.prod(o.shape)) * o.dtype.itemsize for o in program.outputs]
         self.spaces = {
             "input": list(arrays),

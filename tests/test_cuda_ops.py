@@ -1,20 +1,32 @@
-"""Every op on the emulated GPU: all dtypes, layouts and values, against the interpreter.
+"""Every op on the emulated GPU: all dtypes, layouts and values, against the interpreter; gradients too.
 
-An emulated module takes its time to compile, so many ops go into one program.
+An emulated module takes its time to compile, so many ops go into one program. Each program is also
+assembled: by LLVM to PTX, and by ptxas where there is one.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from emulated import compiled, run
-from test_codegen import CASES, ROUNDED_ALIKE, close, laid_out
+from emulated import assembled, compiled, run
+from test_codegen import CASES, LAYOUTS, ROUNDED_ALIKE, close, laid_out
 
+from jitney.ir.autodiff import is_differentiable, vjp_graph
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
+from jitney.ir.ops.sampling import Case
+from jitney.ir.passes import optimise
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
+BY_OP: dict[str, list[Case]] = {}
+for _case in CASES:
+    BY_OP.setdefault(_case.definition.name, []).append(_case)
+NAMES = list(BY_OP)
+REFUSED: set[tuple[str, type[Exception]]] = set()  # what has been seen to be refused
 
 
 def wanted(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -23,7 +35,7 @@ def wanted(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
         return list(evaluate(graph, arrays))
 
 
-def together(graphs: list[Graph]) -> Graph:
+def together(graphs: Sequence[Graph]) -> Graph:
     """One graph that computes all: their parameters and their outputs, one graph's after the other's."""
     whole = Graph("ops")
     b = Builder(whole)
@@ -33,37 +45,79 @@ def together(graphs: list[Graph]) -> Graph:
     return whole
 
 
-def by_op(cases):
-    found = {}
-    for case in cases:
-        found.setdefault(case.definition.name, []).append(case)
-    return found
+def sampled(case: Case, layout: str, wild: bool) -> list[np.ndarray]:
+    rng = np.random.default_rng(len(str(case)))
+    return [laid_out(a, layout) for a in case.sample(rng, wild)]
 
 
-BY_OP = by_op(CASES)
-
-
-def check_cases(cases, layout: str, wild: bool) -> None:
-    graphs, given, expected, labels = [], [], [], []
-    for case in cases:
-        graph = case.graph()
-        rng = np.random.default_rng(len(str(case)))
-        arrays = [laid_out(a, layout) for a in case.sample(rng, wild)]
-        try:
-            want = wanted(graph, arrays)
-        except (IndexError, AssertionError, ValueError) as error:
+def fails(case: Case, wild: bool) -> bool:
+    """Whether a sample is refused; the program must refuse it, too."""
+    graph, arrays = case.graph(), sampled(case, "contiguous", wild)
+    try:
+        wanted(graph, arrays)
+    except (IndexError, AssertionError, ValueError) as error:
+        refused = case.definition.name, type(error)
+        if refused not in REFUSED:  # once: a program of its own takes time
+            REFUSED.add(refused)
             with pytest.raises(type(error)):
                 run(compiled(graph, arrays), arrays)
-            continue
-        graphs.append(graph)
-        given += arrays
-        expected += want
-        labels += [(case, f"{case} {layout}{' extreme' if wild else ''}")] * len(want)
-    got = run(compiled(together(graphs), given), given)
-    for g, w, (case, label) in zip(got, expected, labels, strict=True):
-        close(g, w, case.definition.name in ROUNDED_ALIKE, label)
+        return True
+    return False
 
 
-@pytest.mark.parametrize("name", BY_OP)
-def test_op(name):
-    check_cases(BY_OP[name], "contiguous", False)
+def check_cases(cases: Sequence[Case], layout: str, wild: bool = False) -> str:
+    """The cases in one program; with `wild` on extreme values as well. Returns the program's code."""
+    good = [case for case in cases if not fails(case, False)]
+    tame = [wild and fails(case, True) for case in good]
+    graphs = [case.graph() for case in good]
+    program = None
+    for extreme in (False, True) if wild else (False,):
+        samples = [
+            sampled(case, layout, extreme and not kept)
+            for case, kept in zip(good, tame, strict=True)
+        ]
+        given = [a for arrays in samples for a in arrays]
+        program = program or compiled(together(graphs), given)
+        got = iter(run(program, given))
+        for case, graph, arrays in zip(good, graphs, samples, strict=True):
+            for want in wanted(graph, arrays):
+                label = f"{case} {layout}{' extreme' if extreme else ''}"
+                close(next(got), want, case.definition.name in ROUNDED_ALIKE, label)
+    assert program is not None
+    return program.ir
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_op(name: str) -> None:
+    cases = BY_OP[name]
+    ir = check_cases(cases, "contiguous", cases[0].definition.family == "elementwise")
+    assembled(ir, ARCHITECTURES[NAMES.index(name) % 3])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[1:])
+@pytest.mark.parametrize("part", range(3))
+def test_ops_on_other_layouts(layout: str, part: int) -> None:
+    check_cases(CASES[7 * part :: 33], layout)
+
+
+def gradients(case: Case) -> tuple[Graph, list[np.ndarray]] | None:
+    """The vector-Jacobian product of an op of floats at a sample."""
+    graph, arrays = case.graph(), sampled(case, "contiguous", False)
+    wrt = [i for i, p in enumerate(graph.params) if is_differentiable(p.type)]
+    outs = [v for v in graph.outputs if is_differentiable(v.type)]
+    if case.definition.vjp is None or not wrt or not outs:
+        return None
+    rng = np.random.default_rng(1)
+    return vjp_graph(graph, wrt), arrays + [rng.normal(size=v.shape).astype(v.dtype) for v in outs]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_gradients(part: int) -> None:
+    cases = [c for c in CASES if c.dtype.kind == "f"][part::8]
+    found = [pair for case in cases if (pair := gradients(case)) is not None]
+    given = [a for _, arrays in found for a in arrays]
+    program = compiled(optimise(together([graph for graph, _ in found])), given)
+    got = iter(run(program, given))
+    for graph, arrays in found:
+        for want in wanted(graph, arrays):
+            close(next(got), want, False, graph.name)

@@ -324,3 +324,16 @@ def test_ptx_needs_no_gpu() -> None:
         assert f".target {arch}" in text and text.count(".entry") == 1
     with pytest.raises(RuntimeError, match="sm_12"):
         f.ptx(np.ones(3), arch="sm_12")
+
+
+def test_what_is_explained_is_what_runs_there() -> None:
+    f = jt.jit(lambda x: np.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1))
+    x = np.ones((4, 300))
+    for g, args in ((jt.jit(f, device="cuda"), (x,)), (f, (on_gpu(x),))):
+        lowered = g.lower(*args)
+        assert "on cuda:0" in g.explain(*args) and "threads for a row" in g.explain(*args)
+        assert lowered.kernels and "ptx_kernel" in lowered.llvm()
+        assert ".visible .entry" in lowered.asm()
+    assert "cuda" not in f.explain(x)
+    with jt.device("cuda"):
+        assert "on cuda:0" in f.explain(x)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir.graph import Graph
 from ..ir.record import record
+from ..runtime.devices import CPU, Device
 from . import errors
 from .errors import complain
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 @record
 class Lowered:
-    """A traced and compiled call. `graph` is as traced; `executable` is native code.
+    """A traced and compiled call. `graph` is as traced; `executable` is native code, or a program of
+    kernels on another `device`.
 
     `plan` tells what `jit(save=...)` has chosen to keep and to compute again; None without.
     """
@@ -25,6 +27,7 @@ class Lowered:
     graph: Graph
     executable: Any
     plan: SavePlan | None = None
+    device: Device = CPU
 
     @property
     def kernels(self) -> list[Any]:
@@ -36,7 +39,7 @@ class Lowered:
         return str(self.executable.llvm)
 
     def asm(self) -> str:
-        """The machine code, as assembly."""
+        """The machine code, as assembly; PTX for a GPU."""
         return str(self.executable.asm())
 
     def explain(self) -> str:
@@ -50,8 +53,10 @@ def explain(lowered: Lowered) -> str:
     """A table of the kernels: which ops were fused into each, its extents, bytes and flops."""
     kernels = lowered.kernels
     count = len(lowered.graph.ops)
+    where = f" on {lowered.device}" if lowered.device != CPU else ""
     lines = [
         f"{lowered.graph.name}: {count} ops, {len(kernels)} kernel{'s' if len(kernels) != 1 else ''}"
+        + where
     ]
     lines += _memory(lowered)
     plan = lowered.plan

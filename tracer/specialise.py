@@ -86,7 +86,7 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     """Recall the trace and the code from disk, or make them."""
     start = time.perf_counter()
     outside = function._outside()
-    device = call.device or device_of(outside.arrays()) or CHOSEN.get() or CPU
+    device = _device(call, outside)
     if device != CPU:
         return _device_entry(function, call, outside, device, reason)
     memory = Memory(function._raw, function._owner_path(), call, function._options)
@@ -109,6 +109,11 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     memory.remember(traced, outside, getattr(executable, "key", ""))
     donated = frozenset(_donated(function, call))
     return Entry(call, traced, outside, executable, reason, seconds, donated)
+
+
+def _device(call: Call, outside: Outside) -> Device:
+    """Where a call runs."""
+    return call.device or device_of(outside.arrays()) or CHOSEN.get() or CPU
 
 
 def _device_entry(
@@ -141,8 +146,14 @@ def _compile_graph(function: JitFunction, traced: Traced, call: Call, outside: O
 
 def lower(function: JitFunction, call: Call) -> Lowered:
     """The compiled form of a call, to be looked at; the function does not keep it."""
+    outside = function._outside()
+    device = _device(call, outside)
     with function._lock:
-        traced, outside = trace_call(function, call)
+        traced, outside = trace_call(function, call, outside, views=device == CPU)
+    if device != CPU:
+        graph, plan = _plan(function, traced.graph)
+        program = client(device).compile(graph, function._options["fastmath"])
+        return Lowered(traced.graph, program, plan, device)
     from ..runtime.compile import CompileOptions, compile
 
     options = CompileOptions(function._options["fastmath"], _given(function, traced, call))

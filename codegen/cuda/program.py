@@ -31,6 +31,7 @@ are fresh, C-contiguous, 256-byte aligned and overlap nothing.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -81,6 +82,11 @@ class Buffer:
     dtype: np.dtype[Any]
     strides: tuple[int, ...]
     alignment: int
+
+    @property
+    def nbytes(self) -> int:
+        """Of the elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 # Steps. All are asynchronous on the run's stream but those that say that the host waits.

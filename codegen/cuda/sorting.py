@@ -90,7 +90,7 @@ class SortEmitter(ThreadEmitter):
         self.written = {result}
         self.pairs = step.kind == "pairs"
         self.dtype = I64 if self.pairs else step.keys.dtype
-        self.type = SCALAR_TYPES[self.dtype]
+        self.element = SCALAR_TYPES[self.dtype]
         self.tid = self.thread()
         self.memory = [self.shared(self.dtype, plan.tile) for _ in range(2 if self.pairs else 1)]
 
@@ -144,7 +144,7 @@ class SortEmitter(ThreadEmitter):
         until = self._least(ty, op(f"add {ty} {into}, {plan.tile}"), op(f"add {ty} {m}, {k}"))
         base = self._times(row, plan.n)
         a, b = (op(f"add {ty} {base}, {x}") for x in (first, second))
-        i, end = (self._split(d, m, k, "%bits", a, b, self._load) for d in (into, until))
+        i, end = (self._split(d, m, k, "%bits", a, b, self._element_at) for d in (into, until))
         m = self._narrow(op(f"sub {ty} {end}, {i}"))  # of this tile, from each run
         total = self._narrow(op(f"sub {ty} {until}, {into}"))
         k = op(f"sub i32 {total}, {m}")
@@ -269,24 +269,24 @@ class SortEmitter(ThreadEmitter):
 
     def _less(self, x: Element, y: Element) -> str:
         """Whether the key of x comes before that of y."""
-        return self.value_of(f"icmp ult {self.type} {self._key(x)}, {self._key(y)}")
+        return self.value_of(f"icmp ult {self.element} {self._key(x)}, {self._key(y)}")
 
     def _key(self, x: Element) -> str:
         if self.kind != "float":
             return x[-1]
         middle = 1 << (8 * self.dtype.itemsize - 1)  # the codes of both zeros meet here
-        below = self.value_of(f"icmp eq {self.type} {x[-1]}, {middle - 1}")
-        return self.value_of(f"select i1 {below}, {self.type} {middle}, {self.type} {x[-1]}")
+        below = self.value_of(f"icmp eq {self.element} {x[-1]}, {middle - 1}")
+        return self.value_of(f"select i1 {below}, {self.element} {middle}, {self.element} {x[-1]}")
 
     def _chosen(self, condition: str, x: Element, y: Element) -> Element:
-        ty = self.type
+        ty = self.element
         return tuple(
             self.value_of(f"select i1 {condition}, {ty} {a}, {ty} {b}")
             for a, b in zip(x, y, strict=True)
         )
 
     def _carried(self, items: Sequence[Element]) -> Values:
-        return [Carried(text, True, self.type) for item in items for text in item]
+        return [Carried(text, True, self.element) for item in items for text in item]
 
     def _elements(self, values: Values) -> list[Element]:
         texts, parts = [v.text for v in values], len(self.memory)
@@ -316,7 +316,7 @@ class SortEmitter(ThreadEmitter):
         for local, item in zip(self._own(), items, strict=True):
             self._put(local, item)
 
-    def _load(self, place: str) -> Element:
+    def _element_at(self, place: str) -> Element:
         pointer = self.pointers[self.source]
         return tuple(
             self.load(self.dtype, self._address(self.dtype, pointer, at), 1)
@@ -332,7 +332,7 @@ class SortEmitter(ThreadEmitter):
     def _fetch(self, inside: str, place: str) -> Element:
         """An element of the source, or what sorts after all of them."""
         safe = self.value_of(f"select i1 {inside}, {self.index_type} {place}, {self.index_type} 0")
-        return self._chosen(inside, self._load(safe), ("-1",) * len(self.memory))
+        return self._chosen(inside, self._element_at(safe), ("-1",) * len(self.memory))
 
     def _keep(self, inside: str, place: str, item: Element) -> None:
         with self.only_if(inside):

@@ -34,7 +34,7 @@ from ..devices import Device
 from ..disk import disk_cache
 from ..installation import digest, installation
 from .array import DeviceArray
-from .assemble import architecture_number, ptx_for
+from .assemble import architecture_number, assemble, ptx_for
 from .dlpack import CUDA, take
 from .driver import Context, DeviceInfo
 from .driver import devices as driver_devices
@@ -97,6 +97,20 @@ class Program:
     @property
     def nbytes(self) -> int:
         return len(self.executable.program.ir)
+
+    @property
+    def module(self) -> DeviceProgram:
+        return self.executable.program
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM IR of the kernels."""
+        return self.executable.program.ir
+
+    def asm(self) -> str:
+        """The kernels as PTX for this device."""
+        target = self.client.target
+        return assemble(self.executable.program.ir, self.client.info.arch, target.ptx)
 
 
 class Client:

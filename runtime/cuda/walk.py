@@ -148,7 +148,7 @@ class Walk:
     def _tape(self, step: TapeNew | TapePush | TapePop) -> None:
         """The handle is read and written like any number; kernels copy and keep it."""
         if isinstance(step, TapeNew):
-            self._set(step.handle, self.tapes.new())
+            self._write_number(step.handle, self.tapes.new())
             return
         place = self.executable.bases.place(step.handle)
         (handle,) = struct.unpack("<q", self._peek((place, 8))[0])
@@ -158,10 +158,10 @@ class Walk:
             return
         if not handle:
             handle = self.tapes.new()
-            self._set(step.handle, handle)
+            self._write_number(step.handle, handle)
         self.tapes.push(handle, values)
 
-    def _set(self, ref: Ref, number: int) -> None:
+    def _write_number(self, ref: Ref, number: int) -> None:
         """Write an int64."""
         at = self.at(ref)
         for offset, half in ((0, number & 0xFFFFFFFF), (4, number >> 32)):
