@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import emulated
 import numpy as np
 import pytest
 from emulated import compiled, run
@@ -24,6 +25,7 @@ from programs import (
 )  # fmt: skip
 from test_native_graphs import LAYOUTS, laid_out
 
+from jitney.codegen.cuda.target import CudaTarget
 from jitney.ir.passes import optimise
 from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS
 
@@ -62,6 +64,13 @@ def test_random_graphs(case, data):
 def test_rows_of_any_length(pattern, rows, columns):
     """A lane, a warp, a block; in registers, and too long for them."""
     check(pattern, sample((rows, columns), "f4"))
+
+
+@pytest.mark.parametrize("columns", [3, 30, 500, 1000])
+def test_rows_on_a_small_device(columns, monkeypatch):
+    """As few threads for a row as hold it: there is no need for more of them."""
+    monkeypatch.setattr(emulated, "TARGET", CudaTarget(sms=1))
+    check(softmax, sample((21, columns), "f4"))
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)

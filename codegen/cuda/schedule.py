@@ -114,7 +114,9 @@ def schedule(
     else:
         plan.lanes = _row_lanes(kernel, own, plan, alignments)
         team = plan.row.team
-        plan.threads = max(team, min(ROW_THREADS, _power_of_two(points) * team))
+        plan.threads = team  # several warps are a block of their own
+        if team <= target.WARP:
+            plan.threads = min(ROW_THREADS, _power_of_two(points) * team)
         plan.blocks = -(-points // (plan.threads // team))
     for nest in kernel.nests:
         n = points * math.prod(nest.extents)
