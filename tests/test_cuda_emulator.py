@@ -483,6 +483,24 @@ def test_shared_memory_is_poison_in_each_block():
     assert (y == 0x7F7F7F7F).all()
 
 
+def test_each_kernel_has_shared_memory_to_itself():
+    """A module's variables may be more than a block can have; those of one kernel may not."""
+    shared = "".join(
+        f"@{name} = internal addrspace(3) global [{size} x i8] undef, align 16\n"
+        for name, size in (("a", 40_000), ("b", 30_000), ("both", 100))
+    )
+    store = "  store i8 1, ptr addrspace(3) @{}\n"
+    kernels = "".join(
+        f"define ptx_kernel void @{kernel}() {{\n{''.join(map(store.format, used))}  ret void\n}}\n"
+        for kernel, used in (("first", ("both", "a")), ("second", ("b", "both")), ("third", ()))
+    )
+    compiled = EmulatedModule(shared + kernels)
+    sizes = compiled.host.static_shared
+    assert 40_100 <= sizes["first"] < 40_128 and sizes["third"] == 0
+    assert 30_100 <= sizes["second"] < 70_128
+    compiled.launch("second", (1, 1, 1), (1, 1, 1), b"")
+
+
 def test_dynamic_shared_memory_follows_the_static():
     shared = BUFFER + "\n@dynamic = external addrspace(3) global [0 x i8], align 128"
     body = (

@@ -311,8 +311,8 @@ class EmulatedLibrary(Library):
         self._new(Kernel(loaded, kernel), function)
 
     def _cuFuncGetAttribute(self, value: int, number: int, function: int) -> None:
-        loaded, _ = self._get(function, Kernel)
-        known = {0: 1024, 1: loaded.host.static_shared, 3: 0, 4: 0}
+        loaded, kernel = self._get(function, Kernel)
+        known = {0: 1024, 1: loaded.host.static_shared[kernel], 3: 0, 4: 0}
         _out(ctypes.c_int, value, known[number])
 
     def _cuFuncSetAttribute(self, function: int, number: int, value: int) -> None:
@@ -335,7 +335,7 @@ class EmulatedLibrary(Library):
         if not (0 < bx * by * bz <= 1024 and bx and by and 0 < bz <= 64):
             raise Refused(INVALID_VALUE, f"a block of {bx, by, bz} threads")
         limit = max(self._dynamic.get(function, 0), _STATIC_SHARED_LIMIT)
-        if shared > limit or loaded.host.static_shared > _STATIC_SHARED_LIMIT:
+        if shared > limit or loaded.host.static_shared[kernel] > _STATIC_SHARED_LIMIT:
             raise Refused(INVALID_VALUE, f"{shared} bytes of shared memory were not asked for")
         arguments = _packed(parameters, extra)
 

@@ -25,13 +25,13 @@ _WINDOW_ALIGNMENT = 1024
 @record(frozen=False)
 class HostText:
     """A module for the CPU. `kernels`: name to the types of its parameters; `sites`: what stands where
-    a thread may wait or access memory; `static_shared`: bytes of static shared memory."""
+    a thread may wait or access memory; `static_shared`: bytes of static shared memory by kernel."""
 
     text: str
     kernels: dict[str, list[str]]
     sites: list[str]
     coroutines: bool
-    static_shared: int
+    static_shared: dict[str, int]
     dynamic_offset: int
     copies: bool
     partial_barriers: bool
@@ -189,7 +189,9 @@ class _Module:
         self.sites: list[str] = []
         self.kernels: dict[str, list[str]] = {}
         self.coroutines = False
-        self.shared = 0
+        self._shared: dict[str, tuple[str, int, int]] = {}  # type, size, alignment by name
+        self._ends: dict[str, int] = {}  # of the variables in shared memory that have a place
+        self.static_shared: dict[str, int] = {}
         self.dynamic: list[tuple[str, str]] = []
         self.data: list[str] = []
         self.out: list[str] = []
@@ -221,6 +223,7 @@ class _Module:
                     self.out.append(_without_attributes(line))
             elif re.match(r"!\d+ = ", line):
                 self.out.append(line)
+        self._place_the_rest()
 
     def _function(self, header: str, body: list[str]) -> None:
         found = re.match(r"define (?:dso_local )?ptx_kernel void @([\w.$]+)\(", header)
@@ -234,9 +237,36 @@ class _Module:
         start = found.end()
         params = split(header[start : header.index(")", _last_parameter(header, start))])
         self.kernels[name] = [take_type(param)[0] for param in params]
+        self._place_shared(name, body)
         waits = any(_waits(line) for line in body)
         self.coroutines |= waits
         self.out.append(_Kernel(self, name, params, waits).rewrite(body))
+
+    def _place_shared(self, kernel: str, body: list[str]) -> None:
+        """Each kernel has shared memory to itself: its variables begin at the window's start."""
+        used = {word for line in body for word in re.findall(r"@([\w.$]+)", line)}
+        own = [name for name in self._shared if name in used]
+        end = max((self._ends[name] for name in own if name in self._ends), default=0)
+        for name in own:
+            if name not in self._ends:
+                end = self._place(name, end)
+        self.static_shared[kernel] = end
+
+    def _place(self, name: str, start: int) -> int:
+        type, size, alignment = self._shared[name]
+        start = -(-start // alignment) * alignment
+        self.out.append(_alias(name, type, start))
+        self._ends[name] = start + size
+        return start + size
+
+    def _place_the_rest(self) -> None:
+        """Variables that no kernel names lie behind those that some kernel does."""
+        end = max(self._ends.values(), default=0)
+        left = [name for name in self._shared if name not in self._ends]
+        for name in left:
+            end = self._place(name, end)
+        if left:
+            self.static_shared = dict.fromkeys(self.static_shared, end)
 
     def _global(self, line: str) -> None:
         found = re.match(
@@ -253,9 +283,7 @@ class _Module:
         if space == "3" and "external" in linkage:
             self.dynamic.append((name, type))
         elif space == "3":
-            self.shared = -(-self.shared // alignment) * alignment
-            self.out.append(_alias(name, type, self.shared))
-            self.shared += size
+            self._shared[name] = type, size, alignment
         else:
             self.data.append(f"{{ ptr, i64 }} {{ ptr @{name}, i64 {size} }}")
             self.out.append(f"@{name} = internal {kind} {type} {value}")
@@ -299,8 +327,9 @@ def host_text(text: str) -> HostText:
     """The CPU's form of a module, as LLVM prints the module."""
     module = _Module(text)
     module.rewrite()
-    dynamic_offset = -(-module.shared // _WINDOW_ALIGNMENT) * _WINDOW_ALIGNMENT
-    dynamic_offset = dynamic_offset if module.dynamic else module.shared
+    static = max(module.static_shared.values(), default=0)
+    dynamic_offset = -(-static // _WINDOW_ALIGNMENT) * _WINDOW_ALIGNMENT
+    dynamic_offset = dynamic_offset if module.dynamic else static
     aliases = [_alias(name, type, dynamic_offset) for name, type in module.dynamic]
     table = f"[{len(module.data)} x {{ ptr, i64 }}] [{', '.join(module.data)}]"
     known = {line for line in module.out if line.startswith("declare ")}
@@ -322,7 +351,7 @@ def host_text(text: str) -> HostText:
         module.kernels,
         module.sites,
         module.coroutines,
-        module.shared,
+        module.static_shared,
         dynamic_offset,
         "llvm.nvvm.cp.async" in text,
         ".aligned.count(" in text,

@@ -173,7 +173,9 @@ class EmulatedModule:
             )
         if min(grid) < 1:
             raise ValueError(f"a grid of {grid} has no blocks")
-        used = self.host.dynamic_offset + shared_bytes if shared_bytes else self.host.static_shared
+        used = self.host.static_shared[kernel]
+        if shared_bytes:
+            used = self.host.dynamic_offset + shared_bytes
         if used > at.WINDOW_BYTES:
             raise ValueError(f"{used} bytes of shared memory; a block can have {at.WINDOW_BYTES}")
         entry = self._library.address(f"emu.kernel.{kernel}")
