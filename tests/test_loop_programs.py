@@ -17,12 +17,15 @@ import pytest
 
 import jitney as jt
 
-BACKENDS = ["interpreter", "native"]
+BACKENDS = ["interpreter", "native", "cuda"]
 
 
 @pytest.fixture(params=BACKENDS)
-def jit(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    return lambda f: jt.jit(f, backend=request.param)
+def jit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    if request.param != "cuda":
+        return lambda f: jt.jit(f, backend=request.param)
+    monkeypatch.setattr(jt.config, "cuda", "emulate")
+    return lambda f: jt.jit(f, device="cuda")
 
 
 # An ODE solver with adaptive steps: Bogacki and Shampine's pair of orders 3 and 2.
