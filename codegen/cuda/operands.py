@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..kernel import Array
 from ..llvm.instructions import SCALAR_TYPES, constant
@@ -31,8 +31,8 @@ BANKS = 128  # bytes that shared memory gives at a time
 class OperandTile:
     """One operand. Its rows are a's rows or b's columns; `strides` are those of batch, row and k.
 
-    `rows` rows of the operand, `size` of them in the tile, which begins at row `first`. `pairs`: threads
-    read pieces of two chunks of a line at a time, not of one.
+    `rows` rows of the operand, `size` of them in the tile; `threads` of a warp share its rows on
+    ordinary arithmetic.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class OperandTile:
         strides: tuple[int, int, int],
         rows: int,
         size: int,
+        threads: int,
     ) -> None:
         self.e, self.array, self.offset, self.strides = e, array, offset, strides
         self.rows, self.size, self.depth = rows, size, e.tile.depth
@@ -54,7 +55,9 @@ class OperandTile:
         self.lines, length = (size, self.depth) if self.along_k else (self.depth, size)
         self.per_line = length // self.chunk
         self.line_bytes = length * self.item
-        self.pairs = e.reads_pairs(self)
+        lines, self.together = e.reading(self, threads)
+        self.keys = min(self.per_line, BANKS // CHUNK) // self.together if lines > 1 else 1
+        self.spread = max(lines // self.keys, 1)
         self.start = 0  # where the tile begins in a stage: set by the emitter
         whole, along = (e.step.k, by_k) if self.along_k else (rows, by_row)
         ends = [whole, e.product.total] if self.along_k else [whole]
@@ -76,43 +79,48 @@ class OperandTile:
 
     def stand(self, batch: str, first: str) -> None:
         """Find this thread's part of the copies; `first`: the tile's first row."""
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
+        e, op, ty, threads = self.e, self.e.value_of, self.e.index_type, self.e.tile.threads
         _, by_row, by_k = self.strides
-        base = op(f"add {ty} {op(f'mul {ty} {batch}, {self.strides[0]}')}, {self.offset}")
         per_line = self.line_bytes // self.item // self.width
+        line = op(f"udiv i32 {e.thread()}, {per_line}") if per_line < threads else "0"
+        x = op(f"urem i32 {e.thread()}, {per_line}") if per_line < threads else e.thread()
+        along = op(f"mul i32 {x}, {self.width}")
+        row, self.k = (line, along) if self.along_k else (along, line)
+        at_row = op(f"add {ty} {first}, {e.widened(row)}")
+        base = op(f"add {ty} {op(f'mul {ty} {batch}, {self.strides[0]}')}, {self.offset}")
+        base = op(f"add {ty} {base}, {op(f'mul {ty} {at_row}, {by_row}')}")
+        base = op(f"add {ty} {base}, {op(f'mul {ty} {e.widened(self.k)}, {by_k}')}")
+        self.source = e._address(self.array.dtype, e.pointers[self.array], base)
+        chunk = op(f"udiv i32 {along}, {self.chunk}")
+        within = op(f"mul i32 {op(f'urem i32 {along}, {self.chunk}')}, {self.item}")
         self.parts: list[_Part] = []
-        for c in range(-(-self.units // e.tile.threads)):
-            unit = op(f"add i32 {e.thread()}, {c * e.tile.threads}")
-            line, x = op(f"udiv i32 {unit}, {per_line}"), op(f"urem i32 {unit}, {per_line}")
-            along = op(f"mul i32 {x}, {self.width}")
-            row, k = (line, along) if self.along_k else (along, line)
-            at_row = op(f"add {ty} {first}, {e.widened(row)}")
-            inside = []
-            if (c + 1) * e.tile.threads > self.units:
-                inside.append(op(f"icmp ult i32 {unit}, {self.units}"))
+        for c in range(-(-self.units // threads)):
+            lines, ahead = divmod(c * threads, per_line)
+            ahead *= self.width
+            rows, ks = (lines, ahead) if self.along_k else (ahead, lines)
+            mine = inside = ""
+            if (c + 1) * threads > self.units:
+                mine = inside = op(f"icmp ult i32 {e.thread()}, {self.units - c * threads}")
             if self.rows % self.size:
-                inside.append(op(f"icmp slt {ty} {at_row}, {self.rows}"))
-            k = e.widened(k)
-            position = op(f"add {ty} {base}, {op(f'mul {ty} {at_row}, {by_row}')}")
-            position = op(f"add {ty} {position}, {op(f'mul {ty} {k}, {by_k}')}")
-            source = e._address(self.array.dtype, e.pointers[self.array], position)
-            chunk = op(f"udiv i32 {along}, {self.chunk}")
-            within = op(f"mul i32 {op(f'urem i32 {along}, {self.chunk}')}, {self.item}")
-            shared = self._in_stage(line, 0, chunk, 0, within)
-            mine = inside[0] if (c + 1) * e.tile.threads > self.units else ""
-            self.parts.append(_Part(mine, inside, k, source, shared))
+                there = op(f"add {ty} {at_row}, {rows}")
+                inside = self._both(inside, op(f"icmp slt {ty} {there}, {self.rows}"))
+            shared = self._in_stage(line, lines, chunk, ahead // self.chunk, within)
+            self.parts.append(_Part(mine, inside, ks, rows * by_row + ks * by_k, shared))
+
+    def _both(self, first: str, second: str) -> str:
+        return self.e.value_of(f"and i1 {first}, {second}") if first else second
 
     def _source(self, part: _Part, k0: str) -> tuple[str, str]:
         """Where a part of the columns from k0 on begins, and whether it is inside ("": surely)."""
         e, op, ty = self.e, self.e.value_of, self.e.index_type
-        inside = list(part.inside)
+        here = part.inside
         if e.uneven:
-            inside.append(op(f"icmp slt {ty} {op(f'add {ty} {k0}, {part.k}')}, {e.end}"))
-        here = ""
-        for condition in inside:
-            here = op(f"and i1 {here}, {condition}") if here else condition
+            k = op(f"add {ty} {k0}, {op(f'add {ty} {e.widened(self.k)}, {part.k}')}")
+            here = self._both(here, op(f"icmp slt {ty} {k}, {e.end}"))
         step = op(f"mul {ty} {k0}, {self.strides[2]}")
-        source = e._address(self.array.dtype, part.source, step)
+        source = e._address(self.array.dtype, self.source, step)
+        if part.offset:
+            source = e._address(self.array.dtype, source, str(part.offset))
         if here:
             home = _name(e.pointers[self.array])
             source = f"select i1 {here}, ptr {GLOBAL}{_name(source)}, ptr {GLOBAL}{home}"
@@ -167,18 +175,18 @@ class OperandTile:
     # bit in common with what the texts of chunks may be.
 
     def _key(self, line: str) -> str:
+        """Lines that are read at a time have different keys, or lie in different banks."""
         op = self.e.value_of
-        mask = min(self.per_line, BANKS // CHUNK) - 1
-        spread = max(BANKS // self.line_bytes, 1)
-        text = op(f"lshr i32 {line}, {spread.bit_length() - 1}") if spread > 1 else line
-        if self.pairs:
-            return op(f"shl i32 {op(f'and i32 {text}, {mask >> 1}')}, 1") if mask > 1 else "0"
-        return op(f"and i32 {text}, {mask}") if mask else "0"
+        if self.keys < 2:
+            return "0"
+        text = op(f"udiv i32 {line}, {self.spread}") if self.spread > 1 else line
+        text = op(f"urem i32 {text}, {self.keys}")
+        return op(f"mul i32 {text}, {self.together}") if self.together > 1 else text
 
     def _in_stage(self, line: str, lines: int, chunk: str, chunks: int, within: str) -> str:
         """The byte at which something begins: in line + lines, chunk + chunks of it."""
         op = self.e.value_of
-        period = BANKS // CHUNK * max(BANKS // self.line_bytes, 1)
+        period = self.keys * self.spread
         whole = op(f"add i32 {line}, {lines}") if lines % period else line
         chunk = op(f"xor i32 {chunk}, {self._key(whole)}")
         if chunks:
@@ -216,9 +224,12 @@ class OperandTile:
         return [e.value_of(f"extractelement {ty} {value}, i32 {j}") for j in range(count)]
 
 
-class _Part:
-    """What a thread copies: whether it does at all ("": surely), conditions that it is inside the
-    operand, its first column, where it is at k = 0, and where in a stage."""
+class _Part(NamedTuple):
+    """A copy of a thread: whether it does it at all ("": surely), whether its row is inside the operand,
+    its column and its place in memory as seen from the thread's first copy, its place in a stage."""
 
-    def __init__(self, mine: str, inside: list[str], k: str, source: str, shared: str) -> None:
-        self.mine, self.inside, self.k, self.source, self.shared = mine, inside, k, source, shared
+    mine: str
+    inside: str
+    k: int
+    offset: int
+    shared: str

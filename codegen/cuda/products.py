@@ -7,9 +7,10 @@
         each warp: its rows and columns from the oldest stage, multiplied into registers
 
 Copies are asynchronous where the GPU and the operands' alignment allow; otherwise they pass through
-registers, to one of two stages while the other is worked on. Any strides will do. Rows and columns
-beyond the ends are zeros, and are not stored. An element is one chain of multiply-adds in the order of
-k. Steps that do something with each element of the result (`epilogues`) are done before it is stored.
+registers, to one of two stages while the other is worked on, or after that if there are many. Any
+strides will do. Rows and columns beyond the ends are zeros, and are not stored. An element is one chain
+of multiply-adds in the order of k. Steps that do something with each element of the result
+(`epilogues`) are done before it is stored.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from .schedule import Schedule
 from .target import CudaTarget
 from .tiles import ACROSS, DOWN, Tile
 
+IN_REGISTERS = 16  # copies of a thread that wait in registers while it multiplies
 GROUP = 8  # rows of blocks that are done together: what they read is still in the cache
 
 
@@ -168,8 +170,8 @@ class ProductEmitter(LaneEmitter):
         self.written = set(product.writes)
         self.env.update(loops.env)
         b_strides = (step.b_strides[0], step.b_strides[2], step.b_strides[1])
-        left = OperandTile(self, step.a, step.a_offset, step.a_strides, step.m, tile.m)
-        right = OperandTile(self, step.b, step.b_offset, b_strides, step.n, tile.n)
+        left = OperandTile(self, step.a, step.a_offset, step.a_strides, step.m, tile.m, DOWN)
+        right = OperandTile(self, step.b, step.b_offset, b_strides, step.n, tile.n, ACROSS)
         self.left, self.right = left, right
         right.start = left.nbytes
         self.stage_bytes = left.nbytes + right.nbytes
@@ -209,9 +211,9 @@ class ProductEmitter(LaneEmitter):
         ]
         return fits_32_bits([*ends, rows * (step.n + tile.n), 8 * sum(sizes)])
 
-    def reads_pairs(self, side: OperandTile) -> bool:
-        """Whether threads read two chunks of a line of an operand at a time."""
-        return False
+    def reading(self, side: OperandTile, threads: int) -> tuple[int, int]:
+        """Of how many neighbouring lines of an operand threads read at a time, and chunks of each."""
+        raise NotImplementedError
 
     # The body.
 
@@ -295,17 +297,17 @@ class ProductEmitter(LaneEmitter):
         op, ty, count = self.value_of, self.index_type, self.accumulators
         depth = self.tile.depth
         self._put(self._fetch("0"), "0")
+        early = len(self.left.parts) + len(self.right.parts) <= IN_REGISTERS
         values = [*self.zeros(), Carried("0", True, "i32")]
 
         def turn(k0: str, carried: Values) -> Values:
             *sums, now = (c.text for c in carried)
-            after = op(f"add {ty} {k0}, {depth}")
-            there = self._least_k(after)
-            found = self._fetch(there)
+            after = self._least_k(op(f"add {ty} {k0}, {depth}"))
+            found = self._fetch(after) if early else None
             self.barrier()
             sums = self.multiply(now, sums)
             other = self._next(now)
-            self._put(found, other)
+            self._put(found or self._fetch(after), other)
             new = [*sums, other]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
@@ -393,6 +395,9 @@ class PlainProductEmitter(ProductEmitter):
         self.rows, self.columns = tile.rows // DOWN, tile.columns // ACROSS
         self.accumulators = self.rows * self.columns
 
+    def reading(self, side: OperandTile, threads: int) -> tuple[int, int]:
+        return (threads if side.along_k else 1), 1
+
     def _width(self, side: OperandTile, count: int) -> int:
         """How many of a thread's rows are neighbours."""
         return 1 if side.along_k else min(count, 4, side.chunk)
@@ -409,26 +414,26 @@ class PlainProductEmitter(ProductEmitter):
         start = self.value_of(f"mul i32 {thread}, {self._width(side, count)}")
         return self.value_of(f"add i32 {warp}, {start}"), count, threads
 
-    def _take(self, side: OperandTile, stage: str, k: int) -> list[list[str]]:
-        """This thread's rows of an operand at the columns k, k + 1, .. of a chunk: by column."""
+    def _take(self, side: OperandTile, stage: str, k: int) -> Iterator[list[str]]:
+        """This thread's rows of an operand, column by column of the chunk that begins at k.
+
+        What lies along k is read all at once, the rest when it is wanted: registers are few.
+        """
         first, count, threads = self._mine(side)
         if side.along_k:
-            rows = [
-                side.load(
-                    side.chunk_at(stage, first, i * threads, "0", k // side.chunk), side.chunk
-                )
-                for i in range(count)
+            at = [
+                side.chunk_at(stage, first, i * threads, "0", k // side.chunk) for i in range(count)
             ]
-            return [list(column) for column in zip(*rows, strict=True)]
+            rows = [side.load(place, side.chunk) for place in at]
+            yield from (list(column) for column in zip(*rows, strict=True))
+            return
         width = self._width(side, count)
-        return [
-            [
-                x
+        for j in range(side.chunk):
+            at = [
+                side.element_at(stage, first, i * threads, "0", k + j)
                 for i in range(0, count, width)
-                for x in side.load(side.element_at(stage, first, i * threads, "0", k + j), width)
             ]
-            for j in range(side.chunk)
-        ]
+            yield [x for place in at for x in side.load(place, width)]
 
     def multiply(self, stage: str, sums: list[str]) -> list[str]:
         sums, chunk = list(sums), self.left.chunk

@@ -37,8 +37,8 @@ class TensorProductEmitter(ProductEmitter):
         self.held = self.atom.m * self.atom.n // 32  # accumulators of one small matrix
         self.accumulators = self.down * self.across * self.held
 
-    def reads_pairs(self, side: OperandTile) -> bool:
-        return not self._by_matrices(side)
+    def reading(self, side: OperandTile, threads: int) -> tuple[int, int]:
+        return (8, 1) if self._by_matrices(side) else (4, 2)
 
     def _by_matrices(self, side: OperandTile) -> bool:
         """Whether `ldmatrix` reads an operand."""
