@@ -29,6 +29,7 @@ class Context:
         1 << 13
     )  # elements that a thread scans at a time, if there are 8 such
     scan_rows: ClassVar[int] = 8  # rows from which it scans whole ones
+    sort_scratch: ClassVar[bool] = True  # whether a sort takes more memory than its two buffers
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {}
 
     def __init__(self, target: Any) -> None:

@@ -41,9 +41,8 @@ def _sort(low: Lowering, op: Op) -> None:
         kind = "packed" if code.itemsize <= 4 else "pairs"
     element = U64 if op.name == "argsort" else code
     whole = (*shape, 2) if kind == "pairs" else shape
-    keys, ordered, scratch = (
-        Array(whole, element, name=name) for name in ("keys", "sorted", "scratch")
-    )
+    keys, ordered = (Array(whole, element, name=name) for name in ("keys", "sorted"))
+    scratch = Array(whole, element, name="scratch") if low.context.sort_scratch else keys
     at = indices(dims)
     p = low.point()
     value = p.at(source, own)
@@ -63,7 +62,8 @@ def _sort(low: Lowering, op: Op) -> None:
     bits = 8 * code.itemsize
     window = _window(low, op) if kind != "pairs" else None
     rows = keys.size // max(shape[-1] * (2 if kind == "pairs" else 1), 1)
-    counts = Array((rows * count_words(shape[-1]),), U32, name="counts")
+    words = rows * count_words(shape[-1]) if low.context.sort_scratch else 0
+    counts = Array((words,), U32, name="counts")
     if keys.size:
         low.items.append(Sort(keys, ordered, scratch, counts, kind, bits, op.loc, window))
     array = low.array_for(op.result)

@@ -101,7 +101,7 @@ class RowBlocks:
 class Sort:
     """Sort rows of encoded elements, `keys`, into `target`; see `lower_sorting` for the kinds.
 
-    `keys` and `scratch` (of the same size) are overwritten, and `counts`.
+    `keys` and `scratch` (of the same size, or `keys` again) are overwritten, and `counts`.
     """
 
     keys: Array

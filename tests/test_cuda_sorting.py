@@ -78,3 +78,9 @@ def test_a_part_of_a_long_row():
     x = sample((16_384,), "f4")
     (got,) = run(compiled(build(largest, x), [x]), [x])
     np.testing.assert_array_equal(got, expected(build(largest, x), [x])[0])
+
+
+def test_a_sort_takes_two_buffers():
+    x = sample((9000,), "f4")
+    program = compiled(build(lambda b, x: b.sort(x, axis=0, stable=True), x), [x])
+    assert 2 * x.nbytes <= program.arena_bytes <= 2 * x.nbytes + 512

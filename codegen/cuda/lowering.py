@@ -69,6 +69,7 @@ class DeviceContext(Context):
     """Stages become kernels for threads; operands of products are read as they lie."""
 
     chunk: ClassVar[int] = 1 << 12
+    sort_scratch: ClassVar[bool] = False
     scan_chunk: ClassVar[int] = 1 << 8
     scan_rows: ClassVar[int] = 1 << 10
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
