@@ -26,6 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOST = 75  # exit status of a process whose context is of no use any more
 POLL_SECONDS = 0.1
+STARTING = 2  # times an item's time until the first begins: frameworks are imported
 TEXT = 3000  # of an error or a log that is kept
 
 Options = dict[str, Any]
@@ -96,7 +97,8 @@ class _Child:
             if ended is not None:
                 break
             now = time.monotonic()
-            if now > deadline or now - self._since > item_seconds:
+            allowed = item_seconds if self._read else STARTING * item_seconds
+            if now > deadline or now - self._since > allowed:
                 self._kill()
                 why = "the stage's time was over" if now > deadline else "it took too long"
                 self._lose(records, f"{why} ({now - self._since:.0f} s)")

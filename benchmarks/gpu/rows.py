@@ -24,7 +24,7 @@ def negative(x: Array) -> Array:
 
 @own.add("transpose", "a.T, written out", make=normal(("n", "n")), size=1, small=70)
 def transpose(x: Array) -> Array:
-    return np.ascontiguousarray(x.T)
+    return x.T.copy()
 
 
 @own.add(
