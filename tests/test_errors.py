@@ -564,3 +564,11 @@ def test_errors_are_the_classes_that_numpy_programs_catch() -> None:
                 kind, (TypeError, ValueError, IndexError, AssertionError, NameError)
             )
             assert builtin or kind is jt.errors.JitneyError, name
+
+
+def test_equal_functions_of_two_files_have_lines_of_their_own():
+    for file in ("one.py", "two.py"):
+        scope: dict[str, Any] = {"np": np}
+        exec(compile("def f(x):\n    return x @ np.ones(4)\n", file, "exec"), scope)
+        with pytest.raises(ValueError, match=rf"{file}:2"):
+            jt.jit(scope["f"])(np.ones(3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import linecache
 import sys
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from ..ir.graph import SourceLine
@@ -41,14 +41,15 @@ def user_line(depth: int = 1) -> SourceLine | None:
         # Asked several times for every op: what is known is looked up here.
         known = users.get(frame.f_globals.get("__name__"))
         if known or (known is None and is_user_frame(frame)):
-            return _source_line(frame.f_code, frame.f_lineno)
+            code = frame.f_code  # equal to that of the same text in another file: no key
+            return _source_line(code.co_filename, frame.f_lineno, code.co_qualname)
         frame = frame.f_back
     return None
 
 
 @functools.lru_cache(maxsize=1024)
-def _source_line(code: CodeType, line: int) -> SourceLine:
-    return SourceLine(code.co_filename, line, code.co_qualname)
+def _source_line(file: str, line: int, function: str) -> SourceLine:
+    return SourceLine(file, line, function)
 
 
 def source_text(line: SourceLine | None) -> str:
