@@ -223,6 +223,13 @@ def test_every_copy_is_waited_for(step, tile, target, element):
     assert wrong(step, tile, target, element, later)
 
 
+def test_much_shared_memory_is_asked_for_at_the_launch():
+    step = matmul((1, 70, 80, 40), "f4", "f4")
+    tile = tile_of(2, 2, 64, 64, 4, TF32, AMPERE)
+    assert emitted(step, tile, AMPERE)[1] == 64 << 10
+    close(*run(step, tile, AMPERE, "tf32"), "tf32")
+
+
 def test_results_do_not_depend_on_the_device():
     """Tiles follow from the number of multiprocessors; what is summed in which order does not."""
     step = matmul((1, 70, 130, 65), "f4", "f4")
@@ -244,8 +251,7 @@ def test_large_products_have_large_tiles():
 @pytest.mark.parametrize("target", [TURING, AMPERE, HOPPER], ids=lambda t: t.name)
 def test_kernels_are_assembled_without_spills(target):
     cases = [(None, "f4", "f4"), (None, "f8", "f8")]
-    if target is not TURING:
-        cases += [(a, d, r) for a, d, r, least in ATOMS if target.arch >= least.arch]
+    cases += [(a, d, r) for a, d, r, least in ATOMS if least is target]
     for atom, dtype, result in cases:
         step = matmul((1, 4096, 4096, 4096), dtype, result)
         largest = max(
@@ -296,11 +302,18 @@ def two(b, x, w, bias):
     return b.add(b.sin(dot(b, x, w)), dot(b, w, x))
 
 
-FUSED = [(layer, 1), (layer_and_product, 1), (residual, 1), (heads, 1), (two, 2)]
+FUSED = [
+    (layer, 1, "f8"),
+    (layer_and_product, 1, "f4"),
+    (residual, 1, "f4"),
+    (heads, 1, "f8"),
+    (two, 2, "f4"),
+]
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize(("program", "launches"), FUSED, ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize(
+    ("program", "launches", "dtype"), FUSED, ids=lambda p: getattr(p, "__name__", "")
+)
 def test_elementwise_consumers_are_part_of_the_product(program, launches, dtype):
     arrays = [sample((36, 36), dtype, 0), sample((36, 36), dtype, 1), sample((36,), dtype, 2)]
     graph = optimise(build(program, *arrays))
@@ -343,7 +356,7 @@ def test_operands_are_not_overwritten_at_once():
     same(run_program(program, arrays), expected(graph, arrays))
 
 
-@pytest.mark.parametrize("k", [1024, 1100, 1531])
+@pytest.mark.parametrize("k", [1024, 1531])
 def test_long_sums_are_cut_into_parts(k):
     """Also where the last part is shorter."""
     parts, length = parts_of(20, 24, k)
