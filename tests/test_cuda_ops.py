@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from emulated import assembled, compiled, run
 from test_codegen import CASES, LAYOUTS, ROUNDED_ALIKE, close, laid_out
+from test_codegen import compiled as native
 
 from jitney.ir.autodiff import is_differentiable, vjp_graph
 from jitney.ir.build import Builder
@@ -98,6 +99,21 @@ def test_op(name: str) -> None:
 @pytest.mark.parametrize("part", range(3))
 def test_ops_on_other_layouts(layout: str, part: int) -> None:
     check_cases(CASES[7 * part :: 33], layout)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_functions_have_the_bits_of_the_cpu(dtype: str) -> None:
+    """Each is the same arithmetic there, down to the last rounding."""
+    cases = [c for c in CASES if c.definition.family == "elementwise" and c.dtype == dtype]
+    cases = [c for c in cases if c.definition.name != "convert"]
+    names = [c.definition.name for c in cases for _ in c.graph().outputs]
+    graph = together([case.graph() for case in cases])
+    here, program = native(graph), None
+    for wild in (False, True):
+        given = [a for case in cases for a in sampled(case, "contiguous", wild)]
+        program = program or compiled(graph, given)
+        for name, got, want in zip(names, run(program, given), here.run(given), strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=name)
 
 
 def gradients(case: Case) -> tuple[Graph, list[np.ndarray]] | None:
