@@ -81,3 +81,42 @@ def test_the_kit_runs_on_the_emulated_device(tmp_path):
     assert not errors
     written = path.with_suffix(".md").read_text()
     assert "| call_1" in written and "What failed" not in written
+
+
+def test_without_a_gpu_it_says_so_and_stops(tmp_path):
+    command = [sys.executable, "-m", "benchmarks.gpu", "--quick", "-r", "call_1", "-o"]
+    code = "import jitney.runtime.cuda.driver as d; d.devices()"
+    if not subprocess.run([sys.executable, "-c", code], capture_output=True).returncode:
+        pytest.skip("there is a GPU")
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1 and "no NVIDIA driver here" in done.stdout
+    (path,) = tmp_path.glob("*.json")
+    assert list(json.loads(path.read_text())["stages"]) == ["first_light"]
+
+
+def test_the_table_shows_what_a_run_found(process):
+    from benchmarks.gpu import report
+
+    cells = {"jitney": {"median": 1e-3, "device": 9e-4}, "torch": {"median": 2e-3}}
+    row = {"dtype": "float32", "traffic": 1.8e9, "flops": None, "cells": cells}
+    failing = {"error": "AssertionError: no", "lost": True}
+    log = {"log": "========= ERROR SUMMARY: 3 errors\n"}
+    run = {
+        "title": "A GPU",
+        "commit": "abc",
+        "date": "2026-01-01",
+        "seconds": {},
+        "stages": {
+            "tests: memcheck": {"test_a": {}, "test_b": failing, "the log": log},
+            "sweeps": {
+                "exp float32": {"different": 2, "ulp": 1.0, "at": [0.5], "error": "2 differ"}
+            },
+            "speed": {"ceilings": {"copy_bytes_per_second": 4e12}, "axpb": row},
+        },
+    }
+    text = report.markdown(run)
+    speed = next(line for line in text.splitlines() if line.startswith("| axpb"))
+    assert "2.00x" in speed and "50%" in speed and "| 900 us |" in speed
+    assert "memcheck: ERROR SUMMARY: 3 errors" in text
+    assert "- AssertionError: no: 1 items, first `tests: memcheck test_b`" in text
+    assert "4000 GB/s" in text and "| exp float32" in text

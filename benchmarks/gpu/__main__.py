@@ -31,11 +31,12 @@ def main() -> int:
     run = Run(options)
     for stage in options.stages:
         run.stage(stage)
+        if run.no_device:
+            break
     run.save()
     print(report.markdown(run.found))
     print(f"written: {run.path}.json, {run.path}.md")
-    alive = not run.found["stages"].get("first_light", {}).get("device", {}).get("error")
-    return 0 if alive else 1
+    return 1 if run.no_device else 0
 
 
 class Run:
@@ -66,6 +67,11 @@ class Run:
     def path(self) -> Path:
         name = self._name or f"{self.found['date']}-unknown-device"
         return Path(self.options.output) / name
+
+    @property
+    def no_device(self) -> bool:
+        """Whether it is known that there is no GPU to work with."""
+        return "error" in self.found["stages"].get("first_light", {}).get("device", {})
 
     def stage(self, name: str) -> None:
         print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)

@@ -120,14 +120,20 @@ def _tests(stages: dict[str, Any]) -> str:
     for stage, found in stages.items():
         if not stage.startswith("tests: "):
             continue
+        found = {item: record for item, record in found.items() if item != "the log"}
         failed = sum("error" in r for r in found.values())
         skipped = sum("skipped" in r for r in found.values())
         lost = sum(bool(r.get("lost")) for r in found.values())
         passed = len(found) - failed - skipped
         lines.append([stage.partition(": ")[2], *map(str, (passed, failed, skipped, lost))])
-    return (
-        table(["file", "passed", "failed", "skipped", "lost the context"], lines) if lines else ""
-    )
+    heads = ["file", "passed", "failed", "skipped", "lost the context"]
+    said = [
+        f"- {stage.partition(': ')[2]}: {line.strip('= ')}"
+        for stage, found in stages.items()
+        for line in found.get("the log", {}).get("log", "").splitlines()
+        if " SUMMARY: " in line
+    ]
+    return "\n".join([table(heads, lines), "", *said]).strip() if lines else ""
 
 
 def _sweeps(records: dict[str, Any]) -> str:
