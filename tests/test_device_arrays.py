@@ -241,6 +241,15 @@ def test_derivatives_and_batches() -> None:
     check(jt.vmap(lambda row: row.sum())(x), a.sum(axis=1))
 
 
+def test_what_must_be_compiled_says_so() -> None:
+    x = on_gpu(np.arange(3.0))
+    with pytest.raises(ArgumentError, match=r"under jt\.jit, which runs where its arrays are"):
+        jt.vjp(lambda x: x * 2, x)
+    out, gradient = jt.jit(lambda x: jt.vjp(lambda x: x * x, x)[1](x) + (x,))(x)[::-1]
+    check(out, np.arange(3.0))
+    check(gradient, 2 * np.arange(3.0) ** 2)
+
+
 def test_tracers_and_device_arrays_meet() -> None:
     a = np.arange(3.0)
     boxes = [on_gpu(a)]

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..ir.types import is_supported
+from ..runtime.cuda.array import DeviceArray
 from . import errors
 from .errors import complain
 
@@ -40,6 +41,11 @@ def _dtype_remedy(dtype: np.dtype[Any]) -> str:
 
 def refuse(x: Any, what: str, remedy: str | None = None) -> NoReturn:
     """Raise ArgumentError: `x` cannot be traced."""
+    if remedy is None and isinstance(x, DeviceArray):
+        remedy = (
+            "put the call into a function under jt.jit, which runs where its arrays are, or pass "
+            "np.asarray(x)"
+        )
     complain(
         errors.ArgumentError,
         f"jitney cannot trace {what}: arrays of bool, integers, float32, float64, "

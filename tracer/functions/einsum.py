@@ -40,7 +40,8 @@ def einsum(
     sizes = _sizes(inputs, arrays)
     if any(n == 0 and letter not in output for letter, n in sizes.items()):
         # A sum of nothing. Pair by pair it could be a product of some zeros and an infinity.
-        return finish(filled([sizes[c] for c in output], 0, found), out)
+        zeros = wrap(as_value(filled([sizes[c] for c in output], 0, found)))
+        return finish(zeros, out)
     terms = [_tidy((x.astype(found), axes), sizes) for x, axes in zip(arrays, inputs, strict=True)]
     for pair in _path(terms, output, sizes):
         taken = [terms[i] for i in pair]
