@@ -17,7 +17,7 @@ from .emitter import GLOBAL, SHARED
 from .tiles import CHUNK
 
 if TYPE_CHECKING:
-    from .products import ProductEmitter
+    from .product_emitter import ProductEmitter
 
 
 def _name(pointer: str) -> str:

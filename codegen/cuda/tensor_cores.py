@@ -14,7 +14,9 @@ from ..kernel import Array
 from .emitter import SHARED
 from .intrinsics import INTRINSICS
 from .operands import OperandTile
-from .products import PlainProductEmitter, Product, ProductEmitter, Result
+from .plain_products import PlainProductEmitter
+from .product_emitter import ProductEmitter, Result
+from .products import Product
 from .target import CudaTarget
 from .tiles import Tile
 
