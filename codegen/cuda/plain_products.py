@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from ..kernel import Array
 from ..llvm.instructions import SCALAR_TYPES, suffix
 from .operands import OperandTile
-from .product_emitter import ProductEmitter, Result
+from .product_emitter import ProductEmitter
 from .products import Product
+from .results import Result
 from .target import CudaTarget
 from .tiles import ACROSS, DOWN, Tile
 

@@ -15,8 +15,9 @@ from .emitter import SHARED
 from .intrinsics import INTRINSICS
 from .operands import OperandTile
 from .plain_products import PlainProductEmitter
-from .product_emitter import ProductEmitter, Result
+from .product_emitter import ProductEmitter
 from .products import Product
+from .results import Result
 from .target import CudaTarget
 from .tiles import Tile
 

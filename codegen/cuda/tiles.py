@@ -168,6 +168,9 @@ def tile_of(
 
 BLOCKS_WANTED = 128
 PART = 512  # elements of a sum in one part, at the least
+WHOLE = (
+    64  # what the length of a part is a multiple of: no step of any kernel reaches into the next
+)
 
 
 def parts_of(m: int, n: int, k: int) -> tuple[int, int]:
@@ -178,5 +181,5 @@ def parts_of(m: int, n: int, k: int) -> tuple[int, int]:
     parts = min(BLOCKS_WANTED // (-(-m // 64) * -(-n // 64)), k // PART)
     if parts < 2:
         return 1, k
-    length = -(-k // (16 * parts)) * 16
+    length = -(-k // (WHOLE * parts)) * WHOLE
     return -(-k // length), length
