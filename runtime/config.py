@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 _OFF = ("0", "off", "no", "false")
+_ON = ("1", "on", "yes", "true")
 _MIB = 1 << 20
 
 
@@ -30,6 +31,8 @@ class Config:
     native_calls       functions jitted from now on are called natively       JITNEY_NATIVE_CALLS
     cuda               "on": GPUs are used; "emulate": one is emulated on
                        the CPU, for tests; "off": there are none              JITNEY_CUDA
+    autotune           kernels for GPUs are chosen by measuring, unless
+                       `jit(autotune=...)` says otherwise; off by default     JITNEY_AUTOTUNE
     """
 
     __slots__ = ("_set",)
@@ -84,6 +87,13 @@ class Config:
         if chosen is None:
             return _cuda("JITNEY_CUDA", os.environ.get("JITNEY_CUDA", "").strip().lower() or "on")
         return str(chosen)
+
+    @property
+    def autotune(self) -> bool:
+        chosen = self._set.get("autotune")
+        if chosen is None:
+            return os.environ.get("JITNEY_AUTOTUNE", "").strip().lower() in _ON
+        return bool(chosen)
 
     def __setattr__(self, name: str, value: Any) -> None:
         check = _CHECKS.get(name)
@@ -164,6 +174,7 @@ _CHECKS: dict[str, Any] = {
     "memory_cache_size": _size,
     "native_calls": _flag,
     "cuda": _cuda,
+    "autotune": _flag,
     "threads": None.__class__,  # the pool checks it
 }
 

@@ -386,6 +386,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     backend: str = "native",
     save: str | int | None = None,
     inplace: str | None = None,
+    autotune: bool | None = None,
 ) -> Any:
     """Compile a function of NumPy arrays. Works as a decorator, with and without options.
 
@@ -422,6 +423,13 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         everything that it reads is kept. "min_cut": the least memory that computing cheap ops twice can
         reach. A number of bytes: as much again as keeps the predicted peak of temporary memory
         below it. `f.lower(...).plan` tells the choice. See also `jt.checkpoint`.
+    autotune
+        Let a GPU measure which of several kernels for a step is fastest, when the function is compiled:
+        tiles of products, threads of a block and of a row, parts of long sums. It takes some tenths of a
+        second for each new kernel, and is remembered on disk. Sums may be associated otherwise than
+        without it, so results may differ by rounding, as they may from one kind of GPU to another;
+        they do not from call to call. None: as `jt.config.autotune` says, which is off unless you
+        switch it on. On the CPU there is nothing to choose.
 
     What the function returns. Fresh arrays, except: an argument or closed-over array that is returned
     itself comes back as the same object, and a view of it as a view of the caller's array, as in
@@ -449,6 +457,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         "backend": backend,
         "save": save,
         "inplace": inplace,
+        "autotune": autotune,
     }
     if function is None:
         return lambda f: jit(f, **options)

@@ -15,7 +15,7 @@ _BACKENDS = ("native", "interpreter")
 def check_options(options: dict[str, Any]) -> None:
     """Raise ValueError for a value that an option of `jit` does not have."""
     device, backend = options["device"], options["backend"]
-    save, inplace = options["save"], options["inplace"]
+    save, inplace, autotune = options["save"], options["inplace"], options["autotune"]
     chosen = None if device is None else parse_device(device)
     if chosen not in (None, CPU) and backend == "interpreter":
         raise ValueError(f"backend='interpreter' runs on the CPU, not on {chosen}")
@@ -25,6 +25,8 @@ def check_options(options: dict[str, Any]) -> None:
         raise ValueError(f"save={save!r}: choose 'min_cut' or a number of bytes")
     if inplace not in (None, "require"):
         raise ValueError(f"inplace={inplace!r}: choose None or 'require'")
+    if autotune is not None and not isinstance(autotune, bool):
+        raise ValueError(f"autotune={autotune!r}: choose True, False or None")
 
 
 def check_function(function: Any) -> None:

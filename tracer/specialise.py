@@ -23,6 +23,7 @@ from .tracing import Spec, Static, Traced, trace_function
 if TYPE_CHECKING:
     from ..codegen.module import Given, NativeModule
     from ..ir.mincut import SavePlan
+    from ..runtime.cuda.client import Program
     from .jit import JitFunction
 
 
@@ -129,9 +130,14 @@ def _device_entry(
     seconds = {"trace": time.perf_counter() - start}
     start = time.perf_counter()
     graph, _ = _plan(function, traced.graph)
-    program = client(device).compile(graph, function._options["fastmath"])
+    program = _program(function, graph, device)
     seconds["compile"] = time.perf_counter() - start
     return DeviceEntry(call, traced, outside, program, reason, seconds)
+
+
+def _program(function: JitFunction, graph: Graph, device: Device) -> Program:
+    options = function._options
+    return client(device).compile(graph, options["fastmath"], options["autotune"])
 
 
 def _compile_graph(function: JitFunction, traced: Traced, call: Call, outside: Outside) -> Runnable:
@@ -152,7 +158,7 @@ def lower(function: JitFunction, call: Call) -> Lowered:
         traced, outside = trace_call(function, call, outside, views=device == CPU)
     if device != CPU:
         graph, plan = _plan(function, traced.graph)
-        program = client(device).compile(graph, function._options["fastmath"])
+        program = _program(function, graph, device)
         return Lowered(traced.graph, program, plan, device)
     from ..runtime.compile import CompileOptions, compile
 

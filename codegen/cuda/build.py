@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ...ir.types import BOOL
 from .. import steps as lowered
@@ -12,7 +12,7 @@ from ..kernel import Array, Kernel
 from ..llvm.entry import symbol
 from ..module import KernelReport
 from ..schedule import bytes_moved
-from ..signature import signature
+from ..signature import Signature, signature
 from . import program as device
 from .columns import ColumnEmitter
 from .emitter import ThreadEmitter
@@ -26,16 +26,22 @@ from .scalar_code import ScalarThreadEmitter
 from .schedule import Schedule, schedule
 from .sorting import SortEmitter, SortPlan, sort_plan
 from .target import CudaTarget
+from .tiles import Tile
 from .transposes import TransposeEmitter
+from .tuning import Chooser
 
+T = TypeVar("T")
 ALIGNED = 16  # bytes that matter to an access
 
 
 class ProgramBuilder:
     """Collects the kernels, constants and reports of one program."""
 
-    def __init__(self, target: CudaTarget, alignments: Sequence[int]) -> None:
+    def __init__(
+        self, target: CudaTarget, alignments: Sequence[int], chooser: Chooser | None = None
+    ) -> None:
         self.target = target
+        self.chooser = chooser or Chooser()
         self.alignments = alignments  # of the inputs
         self.kernels: dict[str, Entry] = {}
         self.texts: dict[str, tuple[str, str]] = {}  # without a name -> name, and with it
@@ -101,6 +107,25 @@ class ProgramBuilder:
             found += EMITTERS[type(step)](self, step)
         return tuple(found)
 
+    def chosen(
+        self,
+        family: str,
+        what: str,
+        ways: Mapping[str, T],
+        steps: Callable[[ProgramBuilder, T], Sequence[device.Step]],
+    ) -> T:
+        """One of several ways of doing a step; `steps` makes it, with a builder, in a given way."""
+
+        def trial(way: T) -> device.DeviceProgram:
+            from .trials import TrialBuilder
+
+            builder = TrialBuilder(self)
+            return builder.program(steps(builder, way))
+
+        if len(ways) == 1:
+            return next(iter(ways.values()))
+        return self.chooser.choose(family, what, ways, trial)
+
     def function(self, hint: str, text: str, entry: Entry) -> str:
         """The name of a kernel whose text has NAME in its place: equal ones are one."""
         known = self.texts.get(text)
@@ -122,21 +147,46 @@ class ProgramBuilder:
         alignments = {a: self.alignment(a, offsets[a]) for a in own.arrays}
         key = own.key, tuple(alignments.values())
         known = self.known.get(key)
-        ops = [op for s in step.stages for op in reversed(s.ops)]
         if known is None:
-            plan = schedule(step, own, alignments, self.target)
-            form = emitter_for(plan)
-            e = form(step, own, plan, self.target, self.definitions, alignments)
-            e.body()
-            name = self.emitted(e, symbol(ops), plan.threads, list(alignments.values()))
-            known = self.known[key] = name, plan, e.reports
+            plans = {
+                f"{p.threads} threads, {p.note}": p for p in self._plans(step, own, alignments)
+            }
+            what = f"{'+'.join(_ops(step))} {list(step.extents)}"
+            plan = self.chosen(
+                "kernel", what, plans, lambda b, plan: [b.scheduled(step, own, plan)[0]]
+            )
+            launch, reports = self.scheduled(step, own, plan)
+            known = self.known[key] = launch.kernel, plan, reports
         name, plan, reports = known
         step.name = name
-        self._report(step, plan, name, tuple(ops))
-        arguments = [self.ref(a, offsets[a]) for a in own.arrays]
+        self._report(step, plan, name, tuple(_ops(step)))
+        return [self._launch(name, own, plan, reports)]
+
+    def _plans(
+        self, step: Kernel, own: Signature, alignments: Mapping[Array, int]
+    ) -> list[Schedule]:
+        """Schedules of a kernel, the best one by the model first."""
+        best = schedule(step, own, alignments, self.target)
+        if not self.chooser.wants_all:
+            return [best]
+        from .variants import variants
+
+        return [best, *variants(step, own, alignments, self.target, best)]
+
+    def scheduled(self, step: Kernel, own: Signature, plan: Schedule) -> tuple[Launch, bool]:
+        """The launch of a kernel by a schedule, and whether it may report errors."""
+        offsets = {a: own.origins[a] * a.dtype.itemsize for a in own.arrays}
+        alignments = {a: self.alignment(a, offsets[a]) for a in own.arrays}
+        e = emitter_for(plan)(step, own, plan, self.target, self.definitions, alignments)
+        e.body()
+        name = self.emitted(e, symbol(_ops(step)), plan.threads, list(alignments.values()))
+        return self._launch(name, own, plan, e.reports), e.reports
+
+    def _launch(self, name: str, own: Signature, plan: Schedule, reports: bool) -> Launch:
+        arguments = [self.ref(a, own.origins[a] * a.dtype.itemsize) for a in own.arrays]
         if reports:
             arguments.append(Ref("status"))
-        return [Launch(name, (plan.blocks, 1, 1), tuple(arguments))]
+        return Launch(name, (plan.blocks, 1, 1), tuple(arguments))
 
     def _report(self, kernel: Kernel, plan: Schedule, name: str, ops: tuple[str, ...]) -> None:
         read, written = bytes_moved(kernel)
@@ -150,10 +200,14 @@ class ProgramBuilder:
                 bytes_written=written,
                 flops=plan.flops,
                 parallel=True,
-                note=plan.note,
+                note=plan.note + self._how_chosen,
                 locs=tuple(locs),
             )
         )
+
+    @property
+    def _how_chosen(self) -> str:
+        return ", chosen by measuring" if self.chooser.wants_all else ""
 
     def _note(self, report: KernelReport) -> None:
         self.reports.setdefault(report.name, report)
@@ -162,16 +216,14 @@ class ProgramBuilder:
         return self.product(Product(step))
 
     def product(self, step: Product) -> list[device.Step]:
-        from .tensor_cores import product_emitter
-        from .tiles import tile_for
+        from .tiles import tiles_for
 
-        dot, arrays = step.matmul, step.arrays
-        tile = tile_for(dot, self.target)
-        alignments = {a: self.alignment(a) for a in arrays}
-        e = product_emitter(step, tile, self.target, self.definitions, alignments)
-        e.body()
-        name = self.emitted(e, symbol(step.ops), tile.threads, list(alignments.values()))
-        step.name = dot.name = name
+        dot = step.matmul
+        what = f"{dot.c.dtype.name}[{dot.batch},{dot.m},{dot.n},{dot.k}]"
+        tiles = {repr(t): t for t in tiles_for(dot, self.target)}
+        tile = self.chosen("product", what, tiles, lambda b, tile: [b.multiplied(step, tile)])
+        launch = self.multiplied(step, tile)
+        step.name = dot.name = name = launch.kernel
         size, places = dot.a.dtype.itemsize, dot.batch * dot.m * dot.n
         self._note(
             KernelReport(
@@ -182,12 +234,23 @@ class ProgramBuilder:
                 bytes_written=sum(a.nbytes for a in dict.fromkeys(step.writes)),
                 flops=2 * places * dot.k,
                 parallel=True,
-                note=tile.note,
+                note=tile.note + self._how_chosen,
                 locs=(dot.loc,) if dot.loc is not None else (),
             )
         )
+        return [launch]
+
+    def multiplied(self, step: Product, tile: Tile) -> Launch:
+        """The launch of a product by a tile."""
+        from .tensor_cores import product_emitter
+
+        arrays = step.arrays
+        alignments = {a: self.alignment(a) for a in arrays}
+        e = product_emitter(step, tile, self.target, self.definitions, alignments)
+        e.body()
+        name = self.emitted(e, symbol(step.ops), tile.threads, list(alignments.values()))
         arguments = [*map(self.ref, arrays), *([Ref("status")] if e.reports else [])]
-        return [Launch(name, (tile.blocks(dot), 1, 1), tuple(arguments))]
+        return Launch(name, (tile.blocks(step.matmul), 1, 1), tuple(arguments))
 
     def scalar_code(self, step: lowered.ScalarCode) -> list[device.Step]:
         e = ScalarThreadEmitter(step, self.target, self.definitions)
@@ -314,6 +377,10 @@ class ProgramBuilder:
             home, spare = self.ref(carry.result), self.ref(carry.spare)
             trading.append(device.Carry(now, following, home, spare, carry.result.nbytes))
         return before, tuple(trading)
+
+
+def _ops(kernel: Kernel) -> list[str]:
+    return [op for s in kernel.stages for op in reversed(s.ops)]
 
 
 def emitter_for(plan: Schedule) -> type[LaneEmitter]:

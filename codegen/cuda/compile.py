@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.graph import Graph
+from ...ir.graph import Graph, Op
 from ...ir.passes.attention import compose_attention
 from ...ir.types import TensorType, Type
 from ..compile import lowered
@@ -19,6 +19,7 @@ from .build import ProgramBuilder
 from .lowering import DeviceContext
 from .program import Buffer, DeviceProgram
 from .target import CudaTarget
+from .tuning import Chooser
 
 OUTPUTS = 256  # what addresses of outputs are a multiple of
 
@@ -30,17 +31,23 @@ def compile_device(
     input_alignment: Sequence[int] | None = None,
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
     given: Sequence[Given] = (),
+    chooser: Chooser | None = None,
 ) -> DeviceProgram:
     """A program that computes `graph`.
 
     `input_strides` (in elements; None: C-contiguous) and `input_alignment` (in bytes; None: 16) say how
-    the inputs lie; `signature` and `given` are those of `compile_graph`.
+    the inputs lie; `signature` and `given` are those of `compile_graph`. Where there are several ways of
+    doing a step, `chooser` takes one; without one the model's.
     """
     low = lowered(
-        compose_attention(graph), lambda: DeviceContext(target), input_strides, signature, given
+        compose_attention(graph),
+        lambda: DeviceContext(target, chooser),
+        input_strides,
+        signature,
+        given,
     )
     alignments = list(input_alignment or [16] * len(low.inputs))
-    builder = ProgramBuilder(target, alignments)
+    builder = ProgramBuilder(target, alignments, chooser)
     steps = builder.steps(low.program)
     layouts = zip(low.inputs, low.strides, alignments, strict=True)
     return DeviceProgram(
@@ -59,6 +66,16 @@ def compile_device(
         in_place=low.in_place,
         arch=f"sm_{builder.arch}",
     )
+
+
+def compile_product(op: Op, target: CudaTarget, chooser: Chooser) -> DeviceProgram:
+    """One product alone, of operands that lie as they are written."""
+    graph = Graph(op.name)
+    params = [graph.add_param(v.type) for v in op.operands]
+    copy = op.with_operands(params)
+    graph.ops.append(copy)
+    graph.outputs.append(copy.result)
+    return compile_device(graph, target, chooser=chooser)
 
 
 def _output(t: TensorType) -> Buffer:

@@ -19,10 +19,12 @@ from ..lower_convolution import conv_as_reduction
 from ..steps import Carry, Matmul, Program
 from .epilogues import with_epilogues
 from .products import Product
+from .program import DeviceProgram
 from .scatter import scatter
 from .schedule import row_of
 from .target import CudaTarget
-from .tiles import parts_of
+from .tiles import other_parts, parts_of
+from .tuning import Chooser, Fixed
 
 
 def _product(low: Lowering, op: Op) -> None:
@@ -39,7 +41,7 @@ def _product(low: Lowering, op: Op) -> None:
     x, y = (view_of(low, side) or packed_rows(low, side) for side in (left, right))
     array = low.array_for(op.result)
     low.arrays[op.result] = array
-    parts, length = parts_of(m, n, k) if batch == 1 else (1, k)
+    parts, length = _parts(low, op, m, n, k) if batch == 1 else (1, k)
     if parts > 1:
         batch = parts
         x, y = (replace(v, batch=v.inner * length) for v in (x, y))
@@ -65,6 +67,28 @@ def _product(low: Lowering, op: Op) -> None:
     sum_partials(low, op, partial, array)
 
 
+def _parts(low: Lowering, op: Op, m: int, n: int, k: int) -> tuple[int, int]:
+    """Into how many parts the sum of a product is cut, and how long they are."""
+    context = low.context
+    assert isinstance(context, DeviceContext), "these are the rules of that context"
+    ways = [parts_of(m, n, k)]
+    if context.chooser.wants_all:
+        ways += other_parts(m, n, k, context.target.sms)
+    names = {f"{parts} parts of {length}": (parts, length) for parts, length in ways}
+    if len(names) == 1:
+        return ways[0]
+
+    def trial(way: tuple[int, int]) -> DeviceProgram:
+        from .compile import compile_product
+        from .trials import without_outputs
+
+        fixed = Fixed({"split": f"{way[0]} parts of {way[1]}"})
+        return without_outputs(compile_product(op, context.target, fixed))
+
+    what = f"{op.result.dtype.name}[{m},{n},{k}]"
+    return context.chooser.choose("split", what, names, trial)
+
+
 class DeviceContext(Context):
     """Stages become kernels for threads; operands of products are read as they lie."""
 
@@ -77,6 +101,10 @@ class DeviceContext(Context):
         "conv": conv_as_reduction,
         "scatter": scatter,
     }
+
+    def __init__(self, target: CudaTarget, chooser: Chooser | None = None) -> None:
+        super().__init__(target)
+        self.chooser = chooser or Chooser()
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
         steps = with_epilogues(fuse(items, keep), keep)

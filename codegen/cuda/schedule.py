@@ -112,7 +112,7 @@ def schedule(
             plan.threads //= 2
         plan.blocks = -(-units // (plan.threads // plan.depth))
     else:
-        plan.lanes = _row_lanes(kernel, own, plan, alignments)
+        plan.lanes = row_lanes(kernel, own, plan, alignments)
         team = plan.row.team
         plan.threads = team  # several warps are a block of their own
         if team <= target.WARP:
@@ -188,8 +188,11 @@ def passed_arrays(kernel: Kernel) -> frozenset[Array]:
     )
 
 
-def row_of(kernel: Kernel, target: CudaTarget) -> Row | None:
-    """How the rows of a kernel are shared among threads; None: a thread does all of an outer point."""
+def row_of(kernel: Kernel, target: CudaTarget, team: int = 0) -> Row | None:
+    """How the rows of a kernel are shared among threads; None: a thread does all of an outer point.
+
+    `team`: how many threads are to share a row; 0 for as many as seem best.
+    """
     stages = kernel.stages
     if (
         kernel.ordered
@@ -200,11 +203,7 @@ def row_of(kernel: Kernel, target: CudaTarget) -> Row | None:
     n, rows = max(math.prod(nest.extents) for nest in kernel.nests), math.prod(kernel.extents)
     itemsize = max(s.array.dtype.itemsize for s in stages)
     most = max(HELD_BYTES // itemsize, 1)  # elements in a thread
-    team = min(_power_of_two(-(-n // 4)), target.WARP)
-    while team < MOST_THREADS and n > most * team:
-        team *= 2
-    while team < MOST_THREADS and n > 8 * team and rows * team < target.sms * THREADS:
-        team *= 2
+    team = team or _team(n, rows, most, target)
     work = sum(len(nest.stages) + sum(s.cost for s in nest.stages) for nest in kernel.nests)
     unrolled = n <= most * team and -(-n // team) * work <= UNROLLED
     home = {s.array: nest for nest in kernel.nests for s in nest.stages}
@@ -222,6 +221,16 @@ def row_of(kernel: Kernel, target: CudaTarget) -> Row | None:
                 again[access.array] = here and again.get(access.array, True)
     held = frozenset(a for a, here in again.items() if here and unrolled)
     return Row(team, unrolled, held, frozenset(again.keys() - held))
+
+
+def _team(n: int, rows: int, most: int, target: CudaTarget) -> int:
+    """How many threads share a row of n elements, of which each should have `most` at the most."""
+    team = min(_power_of_two(-(-n // 4)), target.WARP)
+    while team < MOST_THREADS and n > most * team:
+        team *= 2
+    while team < MOST_THREADS and n > 8 * team and rows * team < target.sms * THREADS:
+        team *= 2
+    return team
 
 
 def _stores(nest: Nest, array: Array) -> bool:
@@ -265,7 +274,7 @@ def _lanes(kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[A
     return lanes
 
 
-def _row_lanes(
+def row_lanes(
     kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[Array, int]
 ) -> int:
     """How many neighbours along the last loop of each nest a thread takes."""

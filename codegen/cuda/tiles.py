@@ -97,7 +97,12 @@ def atom_for(dtype: DType, target: CudaTarget) -> Atom | None:
 
 
 def tile_for(step: Matmul, target: CudaTarget) -> Tile:
-    """The tile with which a product is done soonest, by a simple model: waves of blocks."""
+    """The tile with which a product is done soonest, by a simple model."""
+    return tiles_for(step, target)[0]
+
+
+def tiles_for(step: Matmul, target: CudaTarget) -> list[Tile]:
+    """Tiles for a product, soonest done first, by a simple model: waves of blocks."""
     dtype = step.c.dtype
     atom = atom_for(dtype, target)
     fetch = FETCH if atom is None else FETCH_TENSOR
@@ -108,7 +113,7 @@ def tile_for(step: Matmul, target: CudaTarget) -> Tile:
         waves = -(-tile.blocks(step) // (target.sms * together))
         return waves * together * (tile.m * tile.n / efficiency + (tile.m + tile.n) * fetch)
 
-    return min(candidates(dtype.itemsize, atom, target), key=cost)[0]
+    return [tile for tile, _ in sorted(candidates(dtype.itemsize, atom, target), key=cost)]
 
 
 FETCH, FETCH_TENSOR = 8, 32  # multiply-adds in the time in which an element of an operand comes
@@ -183,3 +188,14 @@ def parts_of(m: int, n: int, k: int) -> tuple[int, int]:
         return 1, k
     length = -(-k // (WHOLE * parts)) * WHOLE
     return -(-k // length), length
+
+
+def other_parts(m: int, n: int, k: int, sms: int) -> list[tuple[int, int]]:
+    """Other numbers of parts that may be faster, and the lengths: for who measures."""
+    found = []
+    for parts in (1, 2, 4, 8, 16, 32, 64, 128):
+        length = -(-k // (16 * parts)) * 16 if parts > 1 else k
+        blocks = -(-m // 64) * -(-n // 64) * parts
+        if parts == 1 or (length >= PART // 4 and blocks <= 4 * sms):
+            found.append((-(-k // length), length))
+    return found

@@ -24,12 +24,14 @@ import numpy as np
 from ...codegen.cuda.compile import compile_device
 from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.target import CudaTarget
+from ...codegen.cuda.tuning import Chooser
 from ...codegen.module import KernelReport
 from ...ir.graph import Graph
 from ...ir.record import replace
 from ...ir.types import TensorType
 from ..cache import SharedCode
 from ..compile import graph_key
+from ..config import config
 from ..devices import Device
 from ..disk import disk_cache
 from ..installation import digest, installation
@@ -42,6 +44,7 @@ from .execute import DeviceExecutable, Run
 from .library import DeviceError
 from .memory import Pool, context_pool
 from .transfers import download, upload
+from .tuner import Tuner
 
 Array = np.ndarray[Any, Any]
 ALIGNMENT = 16  # what programs may rely on; foreign arrays that lie worse are copied
@@ -200,17 +203,32 @@ class Client:
 
     # Programs
 
-    def compile(self, graph: Graph, fastmath: bool = False) -> Program:
-        """A program for the graph, whose inputs are C-contiguous; kept here and on disk."""
+    def compile(
+        self, graph: Graph, fastmath: bool = False, autotune: bool | None = None
+    ) -> Program:
+        """A program for the graph, whose inputs are C-contiguous; kept here and on disk.
+
+        `autotune`: choose launch parameters by measuring; None: as `config.autotune` says.
+        """
+        tuner = None
+        if config.autotune if autotune is None else autotune:
+            tuner = Tuner(self.context, self.stream)
         key = digest(
-            "device program", installation(), self.target.key(), graph_key(graph), repr(fastmath)
+            "device program",
+            installation(),
+            self.target.key(),
+            graph_key(graph),
+            repr(fastmath),
+            tuner.identity if tuner else "",
         )
         executable = self._executables.get_or_make(
-            key, lambda: DeviceExecutable(self._program(key, graph, fastmath), self.context)
+            key, lambda: DeviceExecutable(self._program(key, graph, fastmath, tuner), self.context)
         )
         return Program(self, executable)
 
-    def _program(self, key: str, graph: Graph, fastmath: bool) -> DeviceProgram:
+    def _program(
+        self, key: str, graph: Graph, fastmath: bool, tuner: Tuner | None
+    ) -> DeviceProgram:
         cache = disk_cache()
         data = cache.get(key)
         if data is not None:
@@ -221,16 +239,19 @@ class Client:
             else:
                 if isinstance(found, DeviceProgram):
                     return found
-        program = device_program(graph, self.target, fastmath)
+        program = device_program(graph, self.target, fastmath, tuner)
         if not program.callbacks:  # they are of this process
             cache.put(key, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
         return program
 
 
-def device_program(graph: Graph, target: CudaTarget, fastmath: bool = False) -> DeviceProgram:
+def device_program(
+    graph: Graph, target: CudaTarget, fastmath: bool = False, chooser: Chooser | None = None
+) -> DeviceProgram:
     """Optimised and compiled for a GPU that need not be here. Inputs are C-contiguous.
 
-    `fastmath` admits the rules that are not exact, and TF32 in products of float32.
+    `fastmath` admits the rules that are not exact, and TF32 in products of float32. `chooser`: see
+    `compile_device`.
     """
     from ...ir.passes import optimise, split_complex
 
@@ -239,7 +260,7 @@ def device_program(graph: Graph, target: CudaTarget, fastmath: bool = False) -> 
     graph = optimise(split_complex(graph), fastmath=fastmath)
     target = replace(target, tf32=fastmath)
     alignment = [ALIGNMENT] * len(types)
-    return compile_device(graph, target, None, alignment, signature)
+    return compile_device(graph, target, None, alignment, signature, chooser=chooser)
 
 
 _clients: dict[tuple[int, int], Client] = {}

@@ -3,6 +3,7 @@
 `driver.py` runs on it unchanged, so what CI sees are the very calls that a GPU would get. One device,
 "cuda:0"; its memory is a part of the process's, as much as is asked for. Modules are LLVM texts.
 
+Time is what kernels and copies are said to cost (`seconds_of`), the same in each run; events note it.
 Nothing happens before somebody waits for it: work stays in its stream until the stream or an event is
 waited for, so a wait that is missing is seen. Memory is poison when it is allocated and when it was
 freed, and kernels and copies that touch what is not allocated are errors.
@@ -12,9 +13,9 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import math
 import struct
 import threading
-import time
 from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable
@@ -40,6 +41,7 @@ _POISON = 0xFF
 _NOT_SUPPORTED, _LAUNCH_FAILED = 801, 719
 _ATTRIBUTES = {16: 4, 75: 9, 76: 0, 97: 227 << 10, 38: 50 << 20, 39: 2048, 115: 1}
 _STATIC_SHARED_LIMIT = 48 << 10
+_SECONDS_OF_A_BYTE = 1e-9  # of a copy or a fill
 Operation = Callable[[], None]
 
 
@@ -185,6 +187,7 @@ class EmulatedLibrary(Library):
         self.order = order
         self.failure: BaseException | None = None
         self.launches = 0
+        self.now = 0.0  # seconds on the device's clock
         self._lock = threading.RLock()
         self._objects: dict[int, Any] = {0: Stream()}
         self._pinned: dict[int, Any] = {}
@@ -225,6 +228,12 @@ class EmulatedLibrary(Library):
         error = DeviceError(f"{error}: {failure}", code)
         error.__cause__ = failure
         return error
+
+    def seconds_of(
+        self, kernel: str, grid: tuple[int, int, int], block: tuple[int, int, int]
+    ) -> float:
+        """What a launch of a kernel is said to take. Tests put another clock here."""
+        return 1e-6 + 1e-9 * math.prod(grid) * math.prod(block)
 
     def _new(self, thing: Any, pointer: int) -> None:
         handle = 0x1000 + 16 * len(self._objects)
@@ -341,6 +350,7 @@ class EmulatedLibrary(Library):
 
         def run() -> None:
             self.launches += 1
+            self.now += self.seconds_of(kernel, (gx, gy, gz), (bx, by, bz))
             loaded.launch(
                 kernel,
                 (gx, gy, gz),
@@ -448,6 +458,7 @@ class EmulatedLibrary(Library):
             self.memory.check(source, nbytes)
             if max(target, source) < min(target, source) + nbytes:
                 raise Refused(INVALID_VALUE, "a copy between places that overlap")
+            self.now += nbytes * _SECONDS_OF_A_BYTE
             ctypes.memmove(target, source, nbytes)
 
         self._stream(stream).submit(run)
@@ -459,6 +470,7 @@ class EmulatedLibrary(Library):
             self.memory.check(target, nbytes)
             if target % ctypes.sizeof(type):
                 raise Refused(INVALID_VALUE, "a place to fill is misaligned")
+            self.now += nbytes * _SECONDS_OF_A_BYTE
             np.ctypeslib.as_array((type * count).from_address(target))[:] = value
 
         self._stream(stream).submit(run)
@@ -509,7 +521,7 @@ class EmulatedLibrary(Library):
 
         def run() -> None:
             recorded.happened = number
-            recorded.time = time.perf_counter()
+            recorded.time = self.now
 
         self._stream(stream).submit(run)
 
