@@ -133,6 +133,8 @@ class Stage:
         at the kept dims. `op` is sum, prod, max, min, any, all, argmax or argmin.
     action "scan": as reduce, over the last dim, writing each running value to `array[index]`.
     action "update": read-modify-write `array[index]` with `op` (set, add, multiply, min, max), in order.
+    action "scatter": as update, all points at once; only those `where` it holds (None: all of them).
+        Points with the same index must not need an order.
     """
 
     array: Array
@@ -155,6 +157,7 @@ class Stage:
     partial: int = (
         0  # of a reduction by chunks: how many of its loops, the first ones, count chunks
     )
+    where: Expr | None = None
 
     def __post_init__(self) -> None:
         if self.kept < 0:

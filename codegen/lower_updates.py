@@ -133,11 +133,7 @@ def complement(
 @lowering("dynamic_update_slice")
 def _dynamic_update_slice(low: Lowering, op: Op) -> None:
     base, update, *starts = op.operands
-    before = low.arrays.get(base)
-    array = updatable(low, op, base)
-    if array is not before:
-        _report_copy(low, op, base)
-        _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
+    array = prepare_update(low, op)
     dims = variables(update.shape)
     p = low.point()
     expr = p.at(update, indices(dims))
@@ -166,11 +162,7 @@ def lower_scatter(low: Lowering, op: Op) -> None:
     if tables:
         _scatter_shared(low, op, tables)
         return
-    before = low.arrays.get(base)
-    array = updatable(low, op, base)
-    if array is not before:
-        _report_copy(low, op, base)
-        _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
+    array = prepare_update(low, op)
     dims = variables(update.shape)
     _update(low, op, array, dims, indices(dims))
     low.arrays[op.result] = array
@@ -242,6 +234,17 @@ def _scatter_shared(low: Lowering, op: Op, tables: int) -> None:
         r = Var("r", left)
         _update(low, op, array, (r, *rest), (of_var(r) + tables * length, *indices(rest)))
     low.arrays[op.result] = array
+
+
+def prepare_update(low: Lowering, op: Op) -> Array:
+    """The array that an update writes, which has the elements of its base."""
+    base = op.operands[0]
+    before = low.arrays.get(base)
+    array = updatable(low, op, base)
+    if array is not before:
+        _report_copy(low, op, base)
+        _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
+    return array
 
 
 def updatable(low: Lowering, op: Op, base: Value) -> Array:

@@ -32,6 +32,26 @@ def one_hot_axis(op: Op) -> int | None:
     return free[0] if len(free) == 1 and counted.issuperset(rows) and rows else None
 
 
+def hits_each_place_once(op: Op) -> bool:
+    """Whether it is known that no two updates of a scatter go to one place: at any two, an index that
+    counts differs, or one that puts a row into order."""
+    base, _, *indices = op.operands
+    several = {d for d, n in enumerate(indices[0].shape) if n != 1}
+    counted: set[int] = set()
+    sorting: set[int] = set()
+    for v, axis in zip(indices, op.attrs["axes"], strict=True):
+        along = _counted_dim(v)
+        if along is not None and base.shape[axis] >= v.shape[along]:
+            counted.add(along)
+        while v.op is not None and v.op.name == "convert" and v.dtype.itemsize >= 4:
+            v = v.op.operands[0]
+        if v.op is not None and v.op.name == "argsort":
+            order = int(v.op.attrs["axis"])
+            if base.shape[axis] >= v.shape[order]:
+                sorting.add(order)
+    return len(several - counted) <= 1 and several <= counted | sorting
+
+
 def _counted_dim(v: Value) -> int | None:
     """The dim along which an array of integers is 0, 1, 2, ..., whatever the others."""
     op = v.op

@@ -22,7 +22,7 @@ from .kernel import Access, Array, Bound, Demand, Kernel, Stage
 from .scalar import Expr, LoopBody, Unique
 
 # All other fields of a stage are part of its key as they are.
-_SPECIAL = frozenset(("array", "dims", "value", "index", "reads", "ops", "loc", "cost"))
+_SPECIAL = frozenset(("array", "dims", "value", "index", "reads", "ops", "loc", "cost", "where"))
 _PLAIN = attrgetter(*[name for name in fields(Stage) if name not in _SPECIAL])
 
 
@@ -96,10 +96,12 @@ class _Walk:
         for var in stage.dims:
             self._vars.setdefault(var, len(self._vars))
         value = self._expr(stage.value)
+        where = None if stage.where is None else self._expr(stage.where)
         return (
             _PLAIN(stage),
             tuple([(self._vars[v], v.extent) for v in stage.dims]),
             value,
+            where,
             self._access(stage.array, stage.index),
             tuple([self._access(a.array, a.index) for a in stage.reads]),
             tuple(stage.ops),

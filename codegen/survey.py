@@ -36,7 +36,7 @@ def survey(stage: Stage) -> Survey:
     seen: set[Expr] = set()
     loops, checks = 0, False
     results: dict[Expr, set[int]] = {}
-    pending = [stage.value]
+    pending = [stage.value] if stage.where is None else [stage.value, stage.where]
     size = -1
     while pending:
         while pending:

@@ -382,6 +382,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     autograph: bool = False,
     check: bool = False,
     fastmath: bool = False,
+    deterministic: bool = True,
     device: str | Device | None = None,
     backend: str = "native",
     save: str | int | None = None,
@@ -413,6 +414,10 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     fastmath
         Allow results that differ from NumPy's by more than rounding. On GPUs with tensor cores, products
         of float32 matrices round their operands to 11 bits (TF32).
+    deterministic
+        Results have the same bits from run to run. False: on a GPU, floats that are added at indices
+        (`np.add.at`, gradients of indexing) are added as they come, by atomics, which is faster. The
+        CPU's results are always deterministic.
     device
         "cpu", "cuda" or "cuda:0": where to run; arguments that are elsewhere are brought there, and
         results stay there. None: where the arrays are, or what `with jt.device(...)` chose, or the CPU.
@@ -453,6 +458,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         "autograph": autograph,
         "check": check,
         "fastmath": fastmath,
+        "deterministic": deterministic,
         "device": device,
         "backend": backend,
         "save": save,

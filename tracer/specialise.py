@@ -137,7 +137,9 @@ def _device_entry(
 
 def _program(function: JitFunction, graph: Graph, device: Device) -> Program:
     options = function._options
-    return client(device).compile(graph, options["fastmath"], options["autotune"])
+    return client(device).compile(
+        graph, options["fastmath"], options["autotune"], options["deterministic"]
+    )
 
 
 def _compile_graph(function: JitFunction, traced: Traced, call: Call, outside: Outside) -> Runnable:
@@ -178,7 +180,8 @@ def ptx(function: JitFunction, call: Call, arch: str) -> str:
         traced, _ = trace_call(function, call, views=False)
     graph, _ = _plan(function, traced.graph)
     version = ptx_for(arch)
-    target = CudaTarget(architecture_number(arch), version)
+    deterministic = function._options["deterministic"]
+    target = CudaTarget(architecture_number(arch), version, deterministic=deterministic)
     program = device_program(graph, target, function._options["fastmath"])
     return assemble(program.ir, arch, version)
 

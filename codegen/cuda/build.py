@@ -23,12 +23,13 @@ from .products import Product
 from .program import Entry, Launch, Ref, Scalar
 from .rows import RowEmitter
 from .scalar_code import ScalarThreadEmitter
-from .schedule import Schedule, schedule
+from .schedule import Schedule, scatters, schedule
 from .sorting import SortEmitter, SortPlan, sort_plan
 from .target import CudaTarget
 from .tiles import Tile
 from .transposes import TransposeEmitter
 from .tuning import Chooser
+from .updates import UpdateEmitter
 
 T = TypeVar("T")
 ALIGNED = 16  # bytes that matter to an access
@@ -385,6 +386,8 @@ def _ops(kernel: Kernel) -> list[str]:
 
 def emitter_for(plan: Schedule) -> type[LaneEmitter]:
     """What emits a kernel of this schedule."""
+    if scatters(plan):
+        return UpdateEmitter
     if plan.cross is not None:
         return TransposeEmitter
     if plan.row is not None:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from ...ir.record import field, record
+from ...ir.types import BOOL
 from ..index import Index, Var, linear, of_var, variables
 from ..kernel import Array, Kernel, Nest, Stage
 from ..scalar import Expr
@@ -30,6 +31,8 @@ LONG = 400  # nodes of all lanes together, up to which a thread takes several po
 THREADS = 256  # in a block
 ROW_THREADS = 128  # in a block of several teams
 MOST_THREADS = 1024
+TABLE_BYTES = 24 << 10  # of shared memory for the tables of a block that scatters to few places
+UPDATES = 32  # for each of those places, from which such tables are worth their handing over
 SIDE = 32  # of the squares that are turned over
 HELD_BYTES = 64  # of a row that a thread has in registers, for each array
 UNROLLED = 2000  # operations of a thread on its part of a row, up to which they are written out
@@ -61,12 +64,15 @@ class Schedule:
     flops: int = 0
     row: Row | None = None
     depth: int = 1  # threads to a point, of a column kernel
+    tables: int = 0  # in the shared memory of each block, of a kernel that scatters to few places
     cross: Var | None = None  # some arrays are contiguous along this loop,
     turned: list[Expr] = field(default_factory=list)  # which these loads read (see `transposes`)
 
     @property
     def note(self) -> str:
         """The schedule in a few words."""
+        if self.tables:
+            return f"{self.blocks} blocks of {self.threads} threads, {self.tables} tables each"
         if self.cross is not None:
             return f"{self.blocks} blocks, squares of {SIDE} points turned over"
         if self.depth > 1:
@@ -111,6 +117,7 @@ def schedule(
         while plan.threads > target.WARP and units < plan.threads * target.sms and plan.depth == 1:
             plan.threads //= 2
         plan.blocks = -(-units // (plan.threads // plan.depth))
+        _plan_tables(kernel, own, plan, target)
     else:
         plan.lanes = row_lanes(kernel, own, plan, alignments)
         team = plan.row.team
@@ -174,6 +181,34 @@ def _depth(kernel: Kernel, plan: Schedule, target: CudaTarget) -> int:
             break
         depth *= 2
     return depth
+
+
+def scatters(plan: Schedule) -> bool:
+    """Whether it is of a kernel that scatters."""
+    return any(s.action == "scatter" for s in plan.surveys)
+
+
+def counts(stage: Stage) -> bool:
+    """Whether a stage adds one and the same number everywhere: then updates can be counted."""
+    return stage.op == "add" and stage.value.op == "const"
+
+
+def _plan_tables(kernel: Kernel, own: Signature, plan: Schedule, target: CudaTarget) -> None:
+    """Tables of their own for blocks, where many updates go to few places."""
+    stage = kernel.stages[0]
+    if stage.action != "scatter" or stage.op == "set" or stage.where is not None:
+        return
+    size = stage.array.size - own.origins[stage.array]
+    nbytes = size * (4 if counts(stage) else stage.array.dtype.itemsize)
+    if stage.array.dtype == BOOL or nbytes > TABLE_BYTES or not stage.array.contiguous:
+        return
+    blocks = min(2 * target.sms, plan.units // (UPDATES * size), plan.units // (4 * THREADS))
+    if not blocks or not fits_32_bits([plan.units + 2 * blocks * THREADS]):
+        return
+    plan.threads, plan.blocks = THREADS, blocks
+    plan.tables = THREADS // target.WARP
+    while plan.tables * nbytes > TABLE_BYTES:
+        plan.tables //= 2
 
 
 def passed_arrays(kernel: Kernel) -> frozenset[Array]:

@@ -20,6 +20,7 @@ class CudaTarget:
     sms: int = 108
     shared_bytes: int = 48 << 10  # of static shared memory that a block may have
     tf32: bool = False  # whether products of float32 may round operands to 10 bits after the point
+    deterministic: bool = True  # whether results must have the same bits from run to run
 
     WARP: ClassVar[int] = 32
     vector_bits: ClassVar[int] = 128  # of one access to memory
@@ -35,4 +36,5 @@ class CudaTarget:
 
     def key(self) -> str:
         """A text equal for equal targets: part of every cache key."""
-        return f"nvptx64 {self.name} ptx{self.ptx} {self.sms} {self.shared_bytes} {self.tf32}"
+        options = f"{self.shared_bytes} {self.tf32} {self.deterministic}"
+        return f"nvptx64 {self.name} ptx{self.ptx} {self.sms} {options}"

@@ -204,30 +204,38 @@ class Client:
     # Programs
 
     def compile(
-        self, graph: Graph, fastmath: bool = False, autotune: bool | None = None
+        self,
+        graph: Graph,
+        fastmath: bool = False,
+        autotune: bool | None = None,
+        deterministic: bool = True,
     ) -> Program:
         """A program for the graph, whose inputs are C-contiguous; kept here and on disk.
 
         `autotune`: choose launch parameters by measuring; None: as `config.autotune` says.
         """
+        target = replace(self.target, deterministic=deterministic)
         tuner = None
         if config.autotune if autotune is None else autotune:
             tuner = Tuner(self.context, self.stream)
         key = digest(
             "device program",
             installation(),
-            self.target.key(),
+            target.key(),
             graph_key(graph),
             repr(fastmath),
             tuner.identity if tuner else "",
         )
         executable = self._executables.get_or_make(
-            key, lambda: DeviceExecutable(self._program(key, graph, fastmath, tuner), self.context)
+            key,
+            lambda: DeviceExecutable(
+                self._program(key, graph, target, fastmath, tuner), self.context
+            ),
         )
         return Program(self, executable)
 
     def _program(
-        self, key: str, graph: Graph, fastmath: bool, tuner: Tuner | None
+        self, key: str, graph: Graph, target: CudaTarget, fastmath: bool, tuner: Tuner | None
     ) -> DeviceProgram:
         cache = disk_cache()
         data = cache.get(key)
@@ -239,7 +247,7 @@ class Client:
             else:
                 if isinstance(found, DeviceProgram):
                     return found
-        program = device_program(graph, self.target, fastmath, tuner)
+        program = device_program(graph, target, fastmath, tuner)
         if not program.callbacks:  # they are of this process
             cache.put(key, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
         return program
