@@ -131,7 +131,8 @@ class Stage:
     action "store": write it to `array[index]`.
     action "reduce": combine over the last `len(dims) - kept` dims by `op`, then write to `array`
         at the kept dims. `op` is sum, prod, max, min, any, all, argmax or argmin.
-    action "scan": as reduce, over the last dim, writing each running value to `array[index]`.
+    action "scan": as reduce, over the last dim, writing each running value to `array[index]`;
+        from the last to the first if `reverse` (only for targets whose own lowerings ask for it).
     action "update": read-modify-write `array[index]` with `op` (set, add, multiply, min, max), in order.
     action "scatter": as update, all points at once; only those `where` it holds (None: all of them).
         Points with the same index must not need an order.
@@ -154,6 +155,7 @@ class Stage:
     shared: int = (
         0  # of an update: how many of its loops, the first ones, write places of their own
     )
+    reverse: bool = False
     partial: int = (
         0  # of a reduction by chunks: how many of its loops, the first ones, count chunks
     )

@@ -23,6 +23,7 @@ from .products import Product
 from .program import Entry, Launch, Ref, Scalar
 from .rows import RowEmitter
 from .scalar_code import ScalarThreadEmitter
+from .scans import ColumnScanEmitter, RowScanEmitter
 from .schedule import Schedule, scatters, schedule
 from .sorting import SortEmitter, SortPlan, sort_plan
 from .target import CudaTarget
@@ -390,6 +391,8 @@ def emitter_for(plan: Schedule) -> type[LaneEmitter]:
         return UpdateEmitter
     if plan.cross is not None:
         return TransposeEmitter
+    if plan.scan is not None:
+        return ColumnScanEmitter if plan.scan.down else RowScanEmitter
     if plan.row is not None:
         return RowEmitter
     return ColumnEmitter if plan.depth > 1 else PointEmitter

@@ -2,7 +2,7 @@
 
 block:  thread (member, column), WIDTH columns side by side, so that rows are read as they lie
         member m: rows m, m + depth, m + 2 * depth, ...; what the members of a column have come to
-        goes through shared memory, and every one of them folds it, in the same order
+        goes through shared memory to lanes of one warp, which fold it by halves
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from collections.abc import Callable, Sequence
 from ..index import Var
 from ..kernel import Array, Nest
 from ..llvm.loops import Carried, Values
-from ..llvm.reductions import ArgFold, Reduction, apply
+from ..llvm.reductions import ArgFold, Reduction
 from ..llvm.text import Operand
 from ..schedule import Loops
 from .points import PointEmitter
+from .warps import WarpEmitter
 
 WIDTH = 32
+ROW = WIDTH + 1  # of shared memory: lanes that read down a column meet other banks
 
 
-class ColumnEmitter(PointEmitter):
+class ColumnEmitter(PointEmitter, WarpEmitter):
     """Emits one kernel whose schedule has a `depth`."""
 
     def body(self) -> None:
@@ -83,21 +85,37 @@ class ColumnEmitter(PointEmitter):
     def finished(self, fold: Reduction, ends: Sequence[Carried], looped: bool) -> Operand:
         if not looped:
             return super().finished(fold, ends, looped)
-        memory = [self.shared(d, self.depth * WIDTH) for d in fold.dtypes]
-        for place, carried, dtype in zip(memory, ends, fold.dtypes, strict=True):
-            self.store(dtype, carried.text, self.in_shared(dtype, place, self.thread()), 1)
+        op, depth = self.value_of, self.depth
+        memory = [self.shared(d, depth * ROW) for d in fold.dtypes]
+        own = op(f"add i32 {op(f'mul i32 {self.member}, {ROW}')}, {self.column}")
+        self._put(fold, memory, [c.text for c in ends], own)
         self.barrier()
-        total: list[Operand] = []
-        for k in range(self.depth):
-            at = self.value_of(f"add i32 {self.column}, {k * WIDTH}")
-            found = [
-                Operand(self.load(dtype, self.in_shared(dtype, place, at), 1), True)
-                for place, dtype in zip(memory, fold.dtypes, strict=True)
-            ]
-            if total:
-                found = apply(self, fold.merge, [*total, *found], [*fold.dtypes, *fold.dtypes])
-            total = found
-        return fold.result(total[-1])
+        # Lane k takes member k % depth of a column, and has one member of every warp's columns.
+        member = op(f"and i32 {self.column}, {depth - 1}")
+        first = op(f"mul i32 {self.member}, {WIDTH // depth}")
+        side = op(f"lshr i32 {self.column}, {depth.bit_length() - 1}")
+        column = op(f"add i32 {first}, {side}")
+        place = op(f"add i32 {op(f'mul i32 {member}, {ROW}')}, {column}")
+        total = self.fold_lanes(fold, self._get(fold, memory, place), depth)
+        results = [self.shared(d, WIDTH) for d in fold.dtypes[-1:]]
+        with self.only_if(op(f"icmp eq i32 {member}, 0")):
+            self._put(fold, results, total[-1:], column)
+        self.barrier()
+        return fold.result(Operand(self._get(fold, results, self.column)[-1], True))
+
+    def _put(
+        self, fold: Reduction, memory: Sequence[str], texts: Sequence[str], place: str
+    ) -> None:
+        dtypes = fold.dtypes[-len(memory) :]
+        for start, text, dtype in zip(memory, texts, dtypes, strict=True):
+            self.store(dtype, text, self.in_shared(dtype, start, place), 1)
+
+    def _get(self, fold: Reduction, memory: Sequence[str], place: str) -> list[str]:
+        dtypes = fold.dtypes[-len(memory) :]
+        return [
+            self.load(dtype, self.in_shared(dtype, start, place), 1)
+            for start, dtype in zip(memory, dtypes, strict=True)
+        ]
 
     def _flush(self) -> None:
         """Inside of loops members store elements of their own, elsewhere the first stores for all."""

@@ -16,8 +16,10 @@ from ..lower import Lowering
 from ..lower_chunks import sum_partials
 from ..lower_contraction import SMALL_MATMUL, Operand, dot_as_reduction, packed_rows, view_of
 from ..lower_convolution import conv_as_reduction
+from ..lower_reductions import SCANS
 from ..steps import Carry, Matmul, Program
 from .epilogues import with_epilogues
+from .lower_scans import scan
 from .products import Product
 from .program import DeviceProgram
 from .scatter import scatter
@@ -94,12 +96,11 @@ class DeviceContext(Context):
 
     chunk: ClassVar[int] = 1 << 12
     sort_scratch: ClassVar[bool] = False
-    scan_chunk: ClassVar[int] = 1 << 8
-    scan_rows: ClassVar[int] = 1 << 10
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
         "dot": _product,
         "conv": conv_as_reduction,
         "scatter": scatter,
+        **dict.fromkeys(SCANS, scan),
     }
 
     def __init__(self, target: CudaTarget, chooser: Chooser | None = None) -> None:

@@ -35,22 +35,7 @@ class RowEmitter(TeamEmitter):
         self.whole: dict[Array, Operand] = {}  # values of the row
         self.parts: dict[tuple[int, ...], list[dict[Array, Operand]]] = {}  # of its elements
         self.env.update(plan.outer.env)
-        rows, teams = math.prod(self.kernel.extents), plan.threads // self.team
-        thread, row = self.thread(), self.block_number()
-        here = ""  # whether the team has a row of its own; if not, it repeats the last one
-        if teams > 1:
-            self.member = self.value_of(f"and i32 {thread}, {self.team - 1}")
-            number = self.value_of(f"lshr i32 {thread}, {self.team.bit_length() - 1}")
-            ty = self.index_type
-            first = self.value_of(f"mul {ty} {row}, {teams}")
-            row = self.value_of(f"add {ty} {first}, {self.widened(number)}")
-            if rows % teams:
-                here = self.value_of(f"icmp slt {ty} {row}, {rows}")
-                row = self.least(row, str(rows - 1))
-        else:
-            self.member = thread
-        self.here = here
-        self.stand_at(plan.outer.vars, row)
+        self.stand_at_own_row()
         self.registers = self.whole
         fresh: set[Array] = set()  # written by this team, not yet known to be seen by all of it
         for nest, loops in zip(self.kernel.nests, plan.inner, strict=True):
@@ -212,15 +197,6 @@ class RowEmitter(TeamEmitter):
     def _chosen(self, condition: str, new: Carried, old: Carried) -> Carried:
         text = self.value_of(f"select i1 {condition}, {new.type} {new.text}, {old.type} {old.text}")
         return new._replace(text=text)
-
-    def _each(self) -> Iterator[int]:
-        if self.lanes > 1:
-            yield from super()._each()
-            return
-        self.number, self.registers = 0, self.points[0]
-        self._forget()
-        yield 0
-        self._forget()
 
     # The last chunk of a reduction that was cut may be shorter than the others.
 

@@ -3,6 +3,7 @@
 "points": every outer point belongs to one thread, which runs the inner loops by itself. Neighbouring
 threads take neighbouring points of the last outer loop.
 "rows": every outer point belongs to a team of threads, which share the inner loops (see `rows`).
+Scans have plans of their own (`scan_plan`).
 
 With `lanes` > 1 a thread takes as many neighbours at a time as one access of 128 bits holds, where most
 accesses are such.
@@ -24,6 +25,7 @@ from ..schedule import Loops, collapse, inner_loops, mode_of, renamed
 from ..signature import Signature
 from ..survey import Survey, loads, survey
 from .emitter import fits_32_bits
+from .scan_plan import DEEPEST, FULL, ScanPlan, column_plan, row_plan, scan_stage
 from .target import CudaTarget
 
 ACCESS = 16  # bytes that a thread moves at a time, at the most
@@ -67,6 +69,7 @@ class Schedule:
     tables: int = 0  # in the shared memory of each block, of a kernel that scatters to few places
     cross: Var | None = None  # some arrays are contiguous along this loop,
     turned: list[Expr] = field(default_factory=list)  # which these loads read (see `transposes`)
+    scan: ScanPlan | None = None
 
     @property
     def note(self) -> str:
@@ -75,6 +78,9 @@ class Schedule:
             return f"{self.blocks} blocks of {self.threads} threads, {self.tables} tables each"
         if self.cross is not None:
             return f"{self.blocks} blocks, squares of {SIDE} points turned over"
+        if self.scan is not None:
+            way = "down a column" if self.scan.down else "along a row"
+            return f"{self.blocks} blocks, {self.scan.team} threads scan {way}"
         if self.depth > 1:
             return f"{self.blocks} blocks of {self.depth} threads for a column"
         if self.row is None:
@@ -108,6 +114,8 @@ def schedule(
         squares = [-(-v.extent // SIDE) for v in (plan.cross, outer.vars[-1])]
         rest = [v.extent for v in outer.vars[:-1] if v is not plan.cross]
         plan.blocks = math.prod((*rest, *squares))
+    elif scan_stage(kernel) is not None:
+        _schedule_scan(kernel, own, plan, alignments)
     elif plan.row is None:
         plan.lanes = _lanes(kernel, own, plan, alignments)
         units = plan.units
@@ -129,6 +137,21 @@ def schedule(
         n = points * math.prod(nest.extents)
         plan.flops += n * sum(surveys[s].size for s in nest.stages)
     return plan
+
+
+def _schedule_scan(
+    kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[Array, int]
+) -> None:
+    """Threads for a scan."""
+    if plan.mode == "outer":
+        plan.lanes = _lanes(kernel, own, plan, alignments)
+        plan.scan = column_plan(kernel, plan.lanes)
+    else:
+        plan.lanes = row_lanes(kernel, own, plan, alignments)
+        plan.scan = row_plan(kernel, plan.lanes)
+    plan.threads = plan.scan.threads
+    points = plan.units if plan.scan.down else math.prod(kernel.extents)
+    plan.blocks = -(-points // (plan.threads // plan.scan.team))
 
 
 def _turned(kernel: Kernel, plan: Schedule, target: CudaTarget) -> tuple[Var | None, list[Expr]]:
@@ -291,8 +314,9 @@ def _lanes(kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[A
     last, rows = plan.outer.vars[-1], math.prod(v.extent for v in plan.outer.vars[:-1])
     if kernel.ordered or any(v.loops for v in plan.surveys.values()):
         return 1
-    if any(s.action not in ("store", "reduce") for s in kernel.stages):
+    if any(s.action == "update" for s in kernel.stages):
         return 1
+    scans = scan_stage(kernel) is not None
     flats = [
         (array, flat, last)
         for nest, loops in zip(kernel.nests, plan.inner, strict=True)
@@ -301,8 +325,8 @@ def _lanes(kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[A
     nodes = sum(v.size + 1 for v in plan.surveys.values())
     lanes = ACCESS
     while lanes > 1:
-        enough = plan.units >= lanes * THREADS
-        even = rows == 1 or not last.extent % lanes
+        enough = plan.units >= lanes * (FULL // DEEPEST if scans else THREADS)
+        even = not last.extent % lanes or (rows == 1 and not scans)
         if even and enough and lanes * nodes <= LONG and _gains(flats, lanes, alignments):
             break
         lanes //= 2
@@ -312,17 +336,16 @@ def _lanes(kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[A
 def row_lanes(
     kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[Array, int]
 ) -> int:
-    """How many neighbours along the last loop of each nest a thread takes."""
+    """How many neighbours along the last loop of each nest a thread of a team takes."""
     flats: list[tuple[Array, Index, Var]] = []
-    lanes = ACCESS
-    assert plan.row is not None
+    lanes, team = ACCESS, plan.row.team if plan.row is not None else 1
     for nest, loops in zip(kernel.nests, plan.inner, strict=True):
         if not loops.vars:
             continue
         last = loops.vars[-1]
         chunks = nest.stages[0].chunks
         lanes = math.gcd(lanes, last.extent, *((chunks.total, chunks.length) if chunks else ()))
-        while lanes > 1 and math.prod(nest.extents) < lanes * plan.row.team:
+        while lanes > 1 and math.prod(nest.extents) < lanes * team:
             lanes //= 2  # every thread has something to do
         found = _flats(kernel, own, nest, {**plan.outer.env, **loops.env})
         flats += [(array, flat, last) for array, flat in found]

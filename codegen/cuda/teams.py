@@ -7,24 +7,46 @@ team has the result, which depends on nothing but the size of the team.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
-from ...ir.types import BOOL
 from ..llvm.loops import Carried
-from ..llvm.reductions import Reduction, apply
+from ..llvm.reductions import Reduction
 from ..llvm.text import Operand
-from ..scalar import DType
-from .lanes import LaneEmitter
-
-WARP = 32
-EVERYBODY = "-1"
+from .warps import EVERYBODY, WARP, WarpEmitter
 
 
-class TeamEmitter(LaneEmitter):
+class TeamEmitter(WarpEmitter):
     """`team` threads work together; `member` is this thread's number among them."""
 
     team = 1
     member = "0"
+    here = ""  # whether the team has a row of its own; if not, it repeats the last one
+
+    def stand_at_own_row(self) -> None:
+        """Find this thread's row and its number in the team, and set the outer loops' variables."""
+        plan, ty = self.layout, self.index_type
+        rows, teams = math.prod(self.kernel.extents), plan.threads // self.team
+        thread, row = self.thread(), self.block_number()
+        self.member = thread
+        if teams > 1:
+            self.member = self.value_of(f"and i32 {thread}, {self.team - 1}")
+            number = self.value_of(f"lshr i32 {thread}, {self.team.bit_length() - 1}")
+            first = self.value_of(f"mul {ty} {row}, {teams}")
+            row = self.value_of(f"add {ty} {first}, {self.widened(number)}")
+            if rows % teams:
+                self.here = self.value_of(f"icmp slt {ty} {row}, {rows}")
+                row = self.least(row, str(rows - 1))
+        self.stand_at(plan.outer.vars, row)
+
+    def _each(self) -> Iterator[int]:
+        if self.lanes > 1:
+            yield from super()._each()
+            return
+        self.number, self.registers = 0, self.points[0]
+        self._forget()
+        yield 0
+        self._forget()
 
     def meet(self) -> None:
         """Wait for the team; what its threads wrote before is seen by all of them afterwards."""
@@ -33,49 +55,12 @@ class TeamEmitter(LaneEmitter):
         elif self.team > 1:
             self.intrinsic("llvm.nvvm.bar.warp.sync", EVERYBODY)
 
-    def exchanged(self, text: str, dtype: DType, distance: int) -> str:
-        """The value of the thread whose lane differs in the bit `distance`."""
-        bits = 1 if dtype == BOOL else dtype.itemsize * 8
-        if bits == 64:
-            return self._exchanged_halves(text, dtype, distance)
-        suffix, ty = ("f32", "float") if dtype.kind == "f" else ("i32", "i32")
-        if bits < 32:
-            text = self.value_of(f"zext i{bits} {text} to i32")
-        moved = self._shuffle(suffix, text, distance)
-        return self.fresh(f"trunc {ty} {moved} to i{bits}") if bits < 32 else moved
-
-    def _exchanged_halves(self, text: str, dtype: DType, distance: int) -> str:
-        if dtype.kind == "f":
-            text = self.fresh(f"bitcast double {text} to i64")
-        low = self.fresh(f"trunc i64 {text} to i32")
-        high = self.fresh(f"trunc i64 {self.fresh(f'lshr i64 {text}, 32')} to i32")
-        low, high = (self._shuffle("i32", part, distance) for part in (low, high))
-        upper = self.fresh(f"shl i64 {self.fresh(f'zext i32 {high} to i64')}, 32")
-        whole = self.fresh(f"or i64 {upper}, {self.fresh(f'zext i32 {low} to i64')}")
-        return self.fresh(f"bitcast i64 {whole} to double") if dtype.kind == "f" else whole
-
-    def _shuffle(self, suffix: str, text: str, distance: int) -> str:
-        name = f"llvm.nvvm.shfl.sync.bfly.{suffix}"
-        return self.intrinsic(name, EVERYBODY, text, str(distance), "31", fresh=True)
-
     def folded(self, fold: Reduction, ends: Sequence[Carried]) -> Operand:
         """The fold of what all threads of the team have come to, each the value `ends` of its own."""
-        texts = self._fold_lanes(fold, [c.text for c in ends], min(self.team, WARP))
+        texts = self.fold_lanes(fold, [c.text for c in ends], min(self.team, WARP))
         if self.team > WARP:
             texts = self._fold_warps(fold, texts)
         return fold.result(Operand(texts[-1], True))
-
-    def _fold_lanes(self, fold: Reduction, texts: list[str], lanes: int) -> list[str]:
-        distance = lanes // 2
-        while distance:
-            others = [
-                self.exchanged(t, d, distance) for t, d in zip(texts, fold.dtypes, strict=True)
-            ]
-            pairs = [Operand(t, True) for t in (*texts, *others)]
-            merged = apply(self, fold.merge, pairs, [*fold.dtypes, *fold.dtypes])
-            texts = [m.text for m in merged]
-            distance //= 2
-        return texts
 
     def _fold_warps(self, fold: Reduction, texts: list[str]) -> list[str]:
         """The first lane of each warp leaves its value in shared memory, where every warp folds them."""
@@ -92,4 +77,4 @@ class TeamEmitter(LaneEmitter):
             self.load(dtype, self.in_shared(dtype, place, here), 1)
             for place, dtype in zip(places, fold.dtypes, strict=True)
         ]
-        return self._fold_lanes(fold, found, warps)
+        return self.fold_lanes(fold, found, warps)

@@ -27,7 +27,9 @@ def variants(
 ) -> Iterator[Schedule]:
     """Schedules that do the same as `best`. None where trips of loops depend on what is in memory: what
     a trial finds there may keep it busy for ever."""
-    if best.cross is not None or any(v.loops for v in best.surveys.values()):
+    if best.cross is not None or best.scan is not None:
+        return
+    if any(v.loops for v in best.surveys.values()):
         return
     if best.row is not None:
         yield from _rows(kernel, own, alignments, target, best)
