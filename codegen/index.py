@@ -11,6 +11,7 @@ The normal form makes the common cases vanish: `n * (i // n) + i % n` is `i`, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import gcd
 from typing import Any
 
 
@@ -145,7 +146,22 @@ class Index:
         lo, hi = rest.range()
         if lo // n == hi // n:  # the rest never crosses a multiple of n
             return quotient + lo // n, rest - (lo // n) * n
+        found = rest._in_groups(n)
+        if found is not None:
+            g, groups, within = found
+            q, r = groups._divmod(n // g)
+            return quotient + q, r * g + within
         return quotient + Index(0, {Div(rest, n): 1}), Index(0, {Mod(rest, n): 1})
+
+    def _in_groups(self, n: int) -> tuple[int, Index, Index] | None:
+        """g * i + j as (g, i, j), where g divides n and j is in 0..g-1; None if there is no such g."""
+        for g in sorted({gcd(n, c) for c in self.terms.values()}, reverse=True):
+            i = {a: c // g for a, c in self.terms.items() if c % g == 0}
+            j = Index(self.const % g, {a: c for a, c in self.terms.items() if c % g})
+            lo, hi = j.range()
+            if g > 1 and lo >= 0 and hi < g:
+                return g, Index(self.const // g, i), j
+        return None
 
     def range(self) -> tuple[int, int]:
         """Smallest and largest value, inclusive (exact for affine indices, else a bound)."""

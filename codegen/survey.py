@@ -115,6 +115,23 @@ def loads(expr: Expr) -> list[Expr]:
     return found
 
 
+def indices_of(expr: Expr) -> list[Index]:
+    """Every index in an expression: positions of loads, and indices as values."""
+    found: list[Index] = []
+    seen: set[Expr] = set()
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending += node.args
+            if node.op == "load":
+                found += node.attr.index
+            elif node.op == "index":
+                found.append(node.attr)
+    return found
+
+
 def invariants(stage: Stage, inner: set[Var]) -> list[Expr]:
     """The largest parts of a stage's value that do not depend on the loops `inner`, constants apart."""
     depends: dict[Expr, bool] = {}

@@ -210,3 +210,12 @@ def test_names_of_loops_that_cannot_merge_stay():
     loops = collapse([i, j], [of_var(i) + of_var(j) * 3])
     assert loops.vars == (i, j)
     assert loops.env == {i: of_var(i), j: of_var(j)}
+
+
+def test_positions_in_groups_are_divided_by_groups():
+    """(4 i + j) // 12 is i // 3, and what is left is known to be neighbours for all j."""
+    i, j = Var("i", 30), Var("j", 4)
+    whole = of_var(i) * 4 + of_var(j)
+    assert whole // 12 == Index(0, {Div(of_var(i), 3): 1})
+    assert whole % 12 == Index(0, {Mod(of_var(i), 3): 4, j: 1})
+    assert (whole + 9) // 12 == Index(0, {Div(whole + 9, 12): 1}), "a group that is not whole"

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from ...ir.types import BOOL
-from ..index import Data, Index, variables
-from ..kernel import Array, Kernel
+from ..index import Data, Index, Var, variables
+from ..kernel import Access, Array, Kernel
 from ..llvm.text import Operand
-from ..scalar import DType
+from ..pointwise import loop_variables
+from ..scalar import DType, Expr
 from ..signature import Signature
 from .emitter import ThreadEmitter, memory_type
 from .schedule import Schedule, is_wide, passed_arrays
@@ -104,7 +105,27 @@ class LaneEmitter(ThreadEmitter):
             self.known_loads = False
             return value
         pointer, memory, align = self._group(dtype, base, flat)
-        vector = self.value_of(f"load {memory}, ptr {pointer}, align {align}")
+        return self._lane_of(dtype, memory, f"ptr {pointer}", align)
+
+    def _load(self, expr: Expr) -> Operand:
+        """A guarded load whose guard is the same for all lanes may be one access, too."""
+        access: Access = expr.attr
+        if self.lanes == 1 or not expr.args or access.array in self.registers:
+            return super()._load(expr)
+        base, flat = self.place(access.array, access.index)
+        flat = flat.substitute(self.env)
+        if not self._wide(base, flat) or not same_for_all(expr.args[0], self.along, self.env):
+            return super()._load(expr)
+        dtype, guard = access.array.dtype, self.operand(expr.args[0])
+        pointer, memory, align = self._group(dtype, base, flat)
+        (space, there), home = pointer.rsplit(" ", 1), base.rsplit(" ", 1)[1]
+        ty = f"ptr {space}"
+        there = self.value_of(f"select i1 {guard.text}, {ty} {there}, {ty} {home}")
+        return self._lane_of(dtype, memory, f"{ty} {there}", align)
+
+    def _lane_of(self, dtype: DType, memory: str, pointer: str, align: int) -> Operand:
+        """The element of the lane at hand, from what all lanes load together."""
+        vector = self.value_of(f"load {memory}, {pointer}, align {align}")
         text = self.value_of(f"extractelement {memory} {vector}, i32 {self.number}")
         if dtype == BOOL:
             text = self.value_of(f"icmp ne i8 {text}, 0")
@@ -153,3 +174,20 @@ class LaneEmitter(ThreadEmitter):
         element = memory_type(dtype)
         align = math.gcd(self.lanes * dtype.itemsize, 16)
         return pointer, f"<{self.lanes} x {element}>", align
+
+
+def same_for_all(expr: Expr, lane: Var, env: Mapping[Var, Index]) -> bool:
+    """Whether an expression does not depend on which of the neighbours is meant."""
+    pending, seen = [expr], set()
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        pending += node.args
+        places = node.attr.index if node.op == "load" else [node.attr] if node.op == "index" else []
+        if any(lane in variables(i.substitute(env)) for i in places):
+            return False
+        if node.op in ("loop", "var") and loop_variables(node):
+            return False
+    return True

@@ -3,6 +3,9 @@
 A tile lies in shared memory as its operand lies in memory: in *lines* of neighbours, along k or along
 the rows. Lines are made of chunks of 16 bytes, whose places in the line are exchanged from line to line
 (chunk c of line i is at c ^ key(i)), so that threads that read down the lines meet all banks.
+
+Threads share a tile by *units* of neighbours; each has a few of them, its parts, in the same places of
+every tile. What does not change from tile to tile is computed once, before the first.
 """
 
 from __future__ import annotations
@@ -11,9 +14,12 @@ import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..kernel import Array
+from ..index import Index, Var, variables
 from ..llvm.instructions import SCALAR_TYPES, constant
+from ..llvm.text import Operand
+from ..survey import indices_of
 from .emitter import GLOBAL, SHARED
+from .sources import Source, lie
 from .tiles import CHUNK
 
 if TYPE_CHECKING:
@@ -28,30 +34,27 @@ def _name(pointer: str) -> str:
 BANKS = 128  # bytes that shared memory gives at a time
 
 
+def _var(var: Var, times: int = 1) -> Index:
+    """A position that is known in parts only: also one of a loop of one trip, whose tile is longer."""
+    return Index(0, {var: times})
+
+
 class OperandTile:
-    """One operand. Its rows are a's rows or b's columns; `strides` are those of batch, row and k.
+    """One operand. Its rows are a's rows or b's columns.
 
     `rows` rows of the operand, `size` of them in the tile; `threads` of a warp share its rows on
     ordinary arithmetic.
     """
 
     def __init__(
-        self,
-        e: ProductEmitter,
-        array: Array,
-        offset: int,
-        strides: tuple[int, int, int],
-        rows: int,
-        size: int,
-        threads: int,
+        self, e: ProductEmitter, source: Source, rows: int, size: int, threads: int
     ) -> None:
-        self.e, self.array, self.offset, self.strides = e, array, offset, strides
-        self.rows, self.size, self.depth = rows, size, e.tile.depth
-        self.item = array.dtype.itemsize
-        self.element = SCALAR_TYPES[array.dtype]
+        self.e, self.source, self.rows, self.size, self.depth = e, source, rows, size, e.tile.depth
+        self.item = source.dtype.itemsize
+        self.element = SCALAR_TYPES[source.dtype]
         self.chunk = CHUNK // self.item  # elements
-        batch, by_row, by_k = strides
-        self.along_k = by_k == 1 or (by_row != 1 and abs(by_k) <= abs(by_row))
+        ends = (e.step.k, e.product.total) if e.product.total else (e.step.k,)
+        self.along_k, self.width = lie(source, ends, rows, e.alignments)
         self.lines, length = (size, self.depth) if self.along_k else (self.depth, size)
         self.per_line = length // self.chunk
         self.line_bytes = length * self.item
@@ -59,11 +62,6 @@ class OperandTile:
         self.keys = min(self.per_line, BANKS // CHUNK) // self.together if lines > 1 else 1
         self.spread = max(lines // self.keys, 1)
         self.start = 0  # where the tile begins in a stage: set by the emitter
-        whole, along = (e.step.k, by_k) if self.along_k else (rows, by_row)
-        ends = [whole, e.product.total] if self.along_k else [whole]
-        others = [by_row if self.along_k else by_k, batch if e.step.batch > 1 else 0, offset, *ends]
-        aligned = e.alignments[array] % CHUNK == 0 and not any(n % self.chunk for n in others)
-        self.width = self.chunk if along == 1 and aligned else 1  # elements copied together
         self.units = size * self.depth // self.width
 
     @property
@@ -73,26 +71,25 @@ class OperandTile:
     @property
     def asynchronous(self) -> bool:
         """Whether a copy need not pass through registers."""
-        return self.width * self.item in (4, 8, 16)
+        return self.source.value is None and self.width * self.item in (4, 8, 16)
 
-    # From memory to shared memory.
+    # This thread's part of a tile.
 
     def stand(self, batch: str, first: str) -> None:
         """Find this thread's part of the copies; `first`: the tile's first row."""
         e, op, ty, threads = self.e, self.e.value_of, self.e.index_type, self.e.tile.threads
-        _, by_row, by_k = self.strides
         per_line = self.line_bytes // self.item // self.width
         line = op(f"udiv i32 {e.thread()}, {per_line}") if per_line < threads else "0"
-        x = op(f"urem i32 {e.thread()}, {per_line}") if per_line < threads else e.thread()
-        along = op(f"mul i32 {x}, {self.width}")
+        unit = op(f"urem i32 {e.thread()}, {per_line}") if per_line < threads else e.thread()
+        along = op(f"mul i32 {unit}, {self.width}")
         row, self.k = (line, along) if self.along_k else (along, line)
         at_row = op(f"add {ty} {first}, {e.widened(row)}")
-        base = op(f"add {ty} {op(f'mul {ty} {batch}, {self.strides[0]}')}, {self.offset}")
-        base = op(f"add {ty} {base}, {op(f'mul {ty} {at_row}, {by_row}')}")
-        base = op(f"add {ty} {base}, {op(f'mul {ty} {e.widened(self.k)}, {by_k}')}")
-        self.source = e._address(self.array.dtype, e.pointers[self.array], base)
         chunk = op(f"udiv i32 {along}, {self.chunk}")
         within = op(f"mul i32 {op(f'urem i32 {along}, {self.chunk}')}, {self.item}")
+        s = self.source
+        e.at[s.batch] = batch
+        self.step = Var("step", s.k.extent)  # which column the tile begins with
+        self.lane = Var("lane", self.width)
         self.parts: list[_Part] = []
         for c in range(-(-self.units // threads)):
             lines, ahead = divmod(c * threads, per_line)
@@ -105,24 +102,113 @@ class OperandTile:
                 there = op(f"add {ty} {at_row}, {rows}")
                 inside = self._both(inside, op(f"icmp slt {ty} {there}, {self.rows}"))
             shared = self._in_stage(line, lines, chunk, ahead // self.chunk, within)
-            self.parts.append(_Part(mine, inside, ks, rows * by_row + ks * by_k, shared))
+            at = self._positions(at_row, rows, ks)
+            self.parts.append(self._part(_Part(mine, inside, ks, shared, at)))
+
+    def _positions(self, at_row: str, rows: int, ks: int) -> dict[Var, Index]:
+        """A part's row and place in the sum: `step` is known when the tile is, `lane` runs over units.
+
+        Both are counted in units along lines, so that neighbours are known to be neighbours.
+        """
+        s, e, w = self.source, self.e, self.width
+        row, k = Var("row", s.row.extent), Var("k", s.k.extent)
+        if s.value is not None and self.rows % self.size:  # nothing is read beyond the last row
+            at_row = e.least(self._plus(at_row, rows), str(self.rows - (1 if self.along_k else w)))
+            rows = 0
+        lane = _var(self.lane)
+        if self.along_k:
+            e.at[row], e.at[k] = at_row, self._units(e.widened(self.k))
+            return {s.row: _var(row) + rows, s.k: _var(self.step, w) + _var(k, w) + (lane + ks)}
+        e.at[row], e.at[k] = self._units(at_row), e.widened(self.k)
+        return {s.row: _var(row, w) + (lane + rows), s.k: _var(self.step) + (_var(k) + ks)}
+
+    def _units(self, at: str) -> str:
+        """A multiple of the width, counted in units."""
+        if self.width == 1:
+            return at
+        if at[0] != "%":
+            return str(int(at) // self.width)
+        return self.e.value_of(f"lshr {self.e.index_type} {at}, {self.width.bit_length() - 1}")
+
+    def _plus(self, at: str, count: int) -> str:
+        return self.e.value_of(f"add {self.e.index_type} {at}, {count}") if count else at
 
     def _both(self, first: str, second: str) -> str:
         return self.e.value_of(f"and i1 {first}, {second}") if first else second
 
+    def _part(self, part: _Part) -> _Part:
+        """A part with all that can be said of it before the first tile."""
+        s, e = self.source, self.e
+        if s.value is not None:
+            return part
+        assert s.array is not None
+        first = {self.lane: Index()}
+        at = {var: index.substitute(first) for var, index in part.at.items()}
+        part = part._replace(at=at)
+        flat = s.flat.substitute(at)
+        moving = {a: c for a, c in flat.terms.items() if self._moves(Index(0, {a: 1}))}
+        fixed = {a: c for a, c in flat.terms.items() if a not in moving}
+        home = e.pointers[s.array]
+        part = part._replace(
+            source=e._address(s.dtype, home, e.index_text(Index(0, fixed))) if fixed else home,
+            moving=Index(0, moving),
+            offset=flat.const,
+        )
+        if s.guard is None:
+            return part
+        e.env.update(at)
+        inner = [index.substitute(at) for index in indices_of(s.guard)]
+        if any(map(self._moves, inner)):
+            for index in inner:
+                self._text_of_fixed(index)
+            return part._replace(guarded=True)
+        e._forget()
+        return part._replace(inside=self._both(part.inside, e.operand(s.guard).text))
+
+    def _text_of_fixed(self, index: Index) -> None:
+        """Compute before the first tile what does not change in a sum."""
+        for atom, coeff in index.terms.items():
+            if not self._moves(Index(0, {atom: 1})):
+                self.e.index_text(Index(0, {atom: coeff}))
+
+    def _moves(self, index: Index) -> bool:
+        """Whether a position changes from tile to tile."""
+        return self.step in variables(index)
+
+    # From memory to shared memory.
+
+    def _stand_at(self, k0: str) -> None:
+        self.e.at[self.step] = self._units(k0) if self.along_k else k0
+
+    def _within(self, part: _Part, k0: str) -> str:
+        """Whether a part's columns are before the end of the sum ("": surely)."""
+        e, op, ty = self.e, self.e.value_of, self.e.index_type
+        if not e.uneven:
+            return ""
+        k = op(f"add {ty} {k0}, {op(f'add {ty} {e.widened(self.k)}, {part.k}')}")
+        return op(f"icmp slt {ty} {k}, {e.end}")
+
     def _source(self, part: _Part, k0: str) -> tuple[str, str]:
         """Where a part of the columns from k0 on begins, and whether it is inside ("": surely)."""
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
+        e, op, s = self.e, self.e.value_of, self.source
+        assert s.array is not None
+        self._stand_at(k0)
         here = part.inside
-        if e.uneven:
-            k = op(f"add {ty} {k0}, {op(f'add {ty} {e.widened(self.k)}, {part.k}')}")
-            here = self._both(here, op(f"icmp slt {ty} {k}, {e.end}"))
-        step = op(f"mul {ty} {k0}, {self.strides[2]}")
-        source = e._address(self.array.dtype, self.source, step)
+        within = self._within(part, k0)
+        if within:
+            here = self._both(here, within)
+        if part.guarded:
+            assert s.guard is not None
+            e.env.update(part.at)
+            e._forget()
+            here = self._both(here, e.operand(s.guard).text)
+        source = part.source
+        if part.moving.terms:
+            source = e._address(s.dtype, source, e.index_text(part.moving))
         if part.offset:
-            source = e._address(self.array.dtype, source, str(part.offset))
+            source = e._address(s.dtype, source, str(part.offset))
         if here:
-            home = _name(e.pointers[self.array])
+            home = _name(e.pointers[s.array])
             source = f"select i1 {here}, ptr {GLOBAL}{_name(source)}, ptr {GLOBAL}{home}"
             source = GLOBAL + op(source)
         return source, here
@@ -146,12 +232,45 @@ class OperandTile:
         e, op = self.e, self.e.value_of
         found = []
         for part in self.parts:
-            source, here = self._source(part, k0)
-            value = e.fresh(f"load {self.unit}, ptr {source}, align {self.width * self.item}")
+            if self.source.value is not None:
+                value, here = self._computed(part, k0), self._within(part, k0)
+            else:
+                source, here = self._source(part, k0)
+                value = e.fresh(f"load {self.unit}, ptr {source}, align {self.width * self.item}")
             if here:
                 value = op(f"select i1 {here}, {self.unit} {value}, {self.unit} {self.zero}")
             found.append(value)
         return found
+
+    def _computed(self, part: _Part, k0: str) -> str:
+        """A unit of what is computed; beyond the end of the sum its last one."""
+        e, op, ty, s = self.e, self.e.value_of, self.e.index_type, self.source
+        assert s.value is not None
+        self._stand_at(k0)
+        at = dict(part.at)
+        if e.uneven:
+            unit = self.width if self.along_k else 1
+            place = at[s.k].substitute({self.lane: Index()})
+            count = op(f"sub {ty} {e.end}, {unit}")
+            text = e.least(e.index_text(place), count)
+            k = Var("k", s.k.extent)
+            e.at[k] = self._units(text) if self.along_k else text
+            at[s.k] = _var(k, unit) + (_var(self.lane) if self.along_k else 0)
+        e.env.update(at)
+        e.lanes, e.along, e.first = self.width, self.lane, "0"
+        registers: list[dict[object, Operand]] = [{} for _ in range(self.width)]
+        e.points = registers  # type: ignore[assignment]
+        e.at[self.lane] = "0"
+        e._forget()
+        texts = [e.operand(s.value).text for _ in e._each()]
+        e.lanes = 1
+        e._forget()
+        if self.width == 1:
+            return texts[0]
+        vector = "poison"
+        for j, text in enumerate(texts):
+            vector = op(f"insertelement {self.unit} {vector}, {self.element} {text}, i32 {j}")
+        return vector
 
     @property
     def unit(self) -> str:
@@ -160,7 +279,7 @@ class OperandTile:
 
     @property
     def zero(self) -> str:
-        return constant(0, self.array.dtype, 1) if self.width == 1 else "zeroinitializer"
+        return constant(0, self.source.dtype, 1) if self.width == 1 else "zeroinitializer"
 
     def put(self, values: list[str], stage: str) -> None:
         """Store what `fetch` has found in a stage of shared memory."""
@@ -225,11 +344,19 @@ class OperandTile:
 
 
 class _Part(NamedTuple):
-    """A copy of a thread: whether it does it at all ("": surely), whether its row is inside the operand,
-    its column and its place in memory as seen from the thread's first copy, its place in a stage."""
+    """A unit of a thread: whether the thread has it at all ("": surely), whether its row is inside the
+    operand, its column as seen from the thread's first, its place in a stage, and its row and column.
+
+    Of copies also: the part of their place in memory that stays as it is, the part that moves from tile
+    to tile, and a number; whether a guard must be asked each time.
+    """
 
     mine: str
     inside: str
     k: int
-    offset: int
     shared: str
+    at: dict[Var, Index]
+    source: str = ""
+    moving: Index = Index()
+    offset: int = 0
+    guarded: bool = False

@@ -6,11 +6,11 @@
         begin to fill the one before with what comes `stages - 1` steps later
         each warp: its rows and columns from the oldest stage, multiplied into registers
 
-Copies are asynchronous where the GPU and the operands' alignment allow; otherwise they pass through
-registers, to one of two stages while the other is worked on, or after that if there are many. Any
-strides will do. Rows and columns beyond the ends are zeros, and are not stored. An element is one chain
-of multiply-adds in the order of k. Steps that do something with each element of the result
-(`epilogues`) are done before it is stored.
+Copies are asynchronous where the GPU and the operands' alignment allow; other operands, and those that
+are computed on the way (`sources`), pass through registers: they are read before the multiplication and
+written after it, or read after it if there are many. Any strides will do. Rows and columns beyond the
+ends are zeros, and are not stored. An element is one chain of multiply-adds in the order of k. Steps
+that do something with each element of the result (`epilogues`) are done before it is stored.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..llvm.loops import Carried, Values
 from .operands import OperandTile
 from .products import Product
 from .results import ResultEmitter
+from .sources import Source, computed, lying
 from .target import CudaTarget
 from .tiles import ACROSS, DOWN, Tile
 
@@ -35,8 +36,10 @@ class ProductEmitter(ResultEmitter):
 
     @property
     def uneven(self) -> bool:
-        """Whether the sum ends inside a stage."""
-        return any(k % self.tile.depth for k in (self.step.k, self.product.total))
+        """Whether a sum may end inside a stage, or before the first ones."""
+        k, total, depth = self.step.k, self.product.total, self.tile.depth
+        short = total and total - (self.product.parts - 1) * k < self.tile.stages * depth
+        return bool(k % depth or total % depth or short)
 
     def __init__(
         self,
@@ -48,15 +51,26 @@ class ProductEmitter(ResultEmitter):
     ) -> None:
         super().__init__(product, tile, target, definitions, alignments, product.arrays)
         step, self.tile = self.step, tile
-        b_strides = (step.b_strides[0], step.b_strides[2], step.b_strides[1])
-        left = OperandTile(self, step.a, step.a_offset, step.a_strides, step.m, tile.m, DOWN)
-        right = OperandTile(self, step.b, step.b_offset, b_strides, step.n, tile.n, ACROSS)
+        left = OperandTile(self, self._source(step.a), step.m, tile.m, DOWN)
+        right = OperandTile(self, self._source(step.b), step.n, tile.n, ACROSS)
         self.left, self.right = left, right
         right.start = left.nbytes
         self.stage_bytes = left.nbytes + right.nbytes
-        self.asynchronous = target.arch >= 80 and left.asynchronous and right.asynchronous
+        self.asynchronous = [s for s in (left, right) if target.arch >= 80 and s.asynchronous]
+        self.fetched = [s for s in (left, right) if s not in self.asynchronous]
         self.stages = tile.stages if self.asynchronous else 2
         self.memory = self.shared_block(self.stages * self.stage_bytes)
+
+    def _source(self, array: Array) -> Source:
+        """What an operand is; rows of b's are its columns."""
+        step = self.step
+        stage = self.product.computed.get(array)
+        if stage is not None:
+            return computed(stage)
+        if array is step.a:
+            return lying(array, step.a_offset, step.a_strides, (step.batch, step.m, step.k))
+        batch, k, column = step.b_strides
+        return lying(array, step.b_offset, (batch, column, k), (step.batch, step.n, step.k))
 
     def reading(self, side: OperandTile, threads: int) -> tuple[int, int]:
         """Of how many neighbouring lines of an operand threads read at a time, and chunks of each."""
@@ -75,81 +89,74 @@ class ProductEmitter(ResultEmitter):
         self.warp_n = op(f"mul i32 {across}, {tile.columns}")
         self.end = str(self.step.k)
         if self.product.total:
-            before = op(f"mul {ty} {self.batch}, {self.step.k}")
+            part = self.batch
+            if self.step.batch > self.product.parts:
+                part = op(f"udiv {ty} {part}, {self.step.batch // self.product.parts}")
+            before = op(f"mul {ty} {part}, {self.step.k}")
             left = op(f"sub {ty} {self.product.total}, {before}")
             self.end = self.least(left, self.end)
         self.left.stand(self.batch, self.m0)
         self.right.stand(self.batch, self.n0)
-        ends = self._pipeline() if self.asynchronous else self._exchange()
-        self.store_results(ends)
+        self.store_results(self._pipeline())
 
     def _pipeline(self) -> list[str]:
-        """The loop over k with asynchronous copies."""
+        """The loop over k."""
         op, ty, count = self.value_of, self.index_type, self.accumulators
         depth, ahead = self.tile.depth, self.stages - 1
         for s in range(ahead):
             if s * depth < self.step.k:
                 self._copy(str(s * depth), str(s * self.stage_bytes))
-            self.intrinsic("llvm.nvvm.cp.async.commit.group")
+                self._put(self._fetch(str(s * depth)), str(s * self.stage_bytes))
+            self._commit()
         values = self.zeros()
         values += [Carried(str(s * self.stage_bytes), True, "i32") for s in (0, ahead)]
+        early = sum(len(side.parts) for side in self.fetched) <= IN_REGISTERS
 
         def turn(k0: str, carried: Values) -> Values:
             *sums, now, free = (c.text for c in carried)
-            self.intrinsic("llvm.nvvm.cp.async.wait.group", str(ahead - 1))
-            self.barrier()
             after = op(f"add {ty} {k0}, {ahead * depth}")
-            with self.only_if(op(f"icmp slt {ty} {after}, {self.end}")):
-                self._copy(after, free)
-            self.intrinsic("llvm.nvvm.cp.async.commit.group")
+            found = self._fetch(self._least_k(after)) if early else None
+            if self.asynchronous:
+                self.intrinsic("llvm.nvvm.cp.async.wait.group", str(ahead - 1))
+            self.barrier()
+            if self.asynchronous:
+                with self.only_if(op(f"icmp slt {ty} {after}, {self.end}")):
+                    self._copy(after, free)
+            self._commit()
             sums = self.multiply(now, sums)
+            self._put(found or self._fetch(self._least_k(after)), free)
             new = [*sums, self._next(now), self._next(free)]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
         return [c.text for c in self._loop("0", self.end, depth, values, turn)[:count]]
 
+    def _commit(self) -> None:
+        if self.asynchronous:
+            self.intrinsic("llvm.nvvm.cp.async.commit.group")
+
     def _copy(self, k0: str, stage: str) -> None:
-        self.left.copy(k0, stage)
-        self.right.copy(k0, stage)
+        """Begin to fill a stage with what needs no registers on the way."""
+        for side in self.asynchronous:
+            side.copy(k0, stage)
+
+    def _fetch(self, k0: str) -> list[list[str]]:
+        """What else goes into a stage, on its way in registers."""
+        return [side.fetch(k0) for side in self.fetched]
+
+    def _put(self, found: list[list[str]], stage: str) -> None:
+        for side, values in zip(self.fetched, found, strict=True):
+            side.put(values, stage)
 
     def _next(self, stage: str) -> str:
         after = self.value_of(f"add i32 {stage}, {self.stage_bytes}")
         last = self.value_of(f"icmp eq i32 {after}, {self.stages * self.stage_bytes}")
         return self.value_of(f"select i1 {last}, i32 0, i32 {after}")
 
-    def _exchange(self) -> list[str]:
-        """The loop over k with copies by way of registers, to two stages in turn."""
-        op, ty, count = self.value_of, self.index_type, self.accumulators
-        depth = self.tile.depth
-        self._put(self._fetch("0"), "0")
-        early = len(self.left.parts) + len(self.right.parts) <= IN_REGISTERS
-        values = [*self.zeros(), Carried("0", True, "i32")]
-
-        def turn(k0: str, carried: Values) -> Values:
-            *sums, now = (c.text for c in carried)
-            after = self._least_k(op(f"add {ty} {k0}, {depth}"))
-            found = self._fetch(after) if early else None
-            self.barrier()
-            sums = self.multiply(now, sums)
-            other = self._next(now)
-            self._put(found or self._fetch(after), other)
-            new = [*sums, other]
-            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
-
-        return [c.text for c in self._loop("0", self.end, depth, values, turn)[:count]]
-
     def _least_k(self, k0: str) -> str:
         """The step of k that is fetched next: the first one once more when there is no other."""
         op, ty = self.value_of, self.index_type
         more = op(f"icmp slt {ty} {k0}, {self.end}")
         return op(f"select i1 {more}, {ty} {k0}, {ty} 0")
-
-    def _fetch(self, k0: str) -> tuple[list[str], list[str]]:
-        return self.left.fetch(k0), self.right.fetch(k0)
-
-    def _put(self, found: tuple[list[str], list[str]], stage: str) -> None:
-        for side, values in zip((self.left, self.right), found, strict=True):
-            side.put(values, stage)
 
     # What subclasses do.
 

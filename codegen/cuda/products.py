@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ...ir.record import record
+from ...ir.record import field, record
 from ..index import Index, contiguous_strides, linear, of_var, variables
-from ..kernel import Array, Kernel
+from ..kernel import Array, Kernel, Stage
 from ..steps import Matmul, Tiled
 
 
@@ -15,18 +15,21 @@ class Product(Tiled):
     """A product, and what is done at once with each element of its result: the stages of `epilogue`,
     whose loops are the result's dims. `stored`: others read the result itself.
 
-    With a `total`, the matrices of the batch are parts of one sum of so many products, the last part
-    maybe shorter than the others.
+    With a `total`, the matrices of the batch are parts of sums of so many products, the first parts of
+    all sums first; the last parts may be shorter than the others. Operands in `computed` are not in
+    memory: a stage over batch, row (or column) and place in the sum says what their elements are.
     """
 
     matmul: Matmul
     epilogue: Kernel | None = None
     stored: bool = True
     total: int = 0
+    kind: str = "dot"
+    computed: dict[Array, Stage] = field(default_factory=dict)
 
     @property
     def reads(self) -> list[Array]:
-        own = self.epilogue.stages if self.epilogue else []
+        own = [*self.computed.values(), *(self.epilogue.stages if self.epilogue else [])]
         found = [self.matmul.a, self.matmul.b, *(a.array for s in own for a in s.reads)]
         return [a for a in found if a is not self.matmul.c and a not in self.hidden]
 
@@ -39,12 +42,18 @@ class Product(Tiled):
     @property
     def ops(self) -> tuple[str, ...]:
         own = self.epilogue.stages if self.epilogue else []
-        return ("dot", *(op for s in own for op in reversed(s.ops)))
+        before = (op for s in self.computed.values() for op in reversed(s.ops))
+        return (*before, self.kind, *(op for s in own for op in reversed(s.ops)))
 
     @property
     def hidden(self) -> set[Array]:
-        """Arrays that are only in registers."""
-        return self.epilogue.local if self.epilogue else set()
+        """Arrays that are in registers or in shared memory only."""
+        return self.computed.keys() | (self.epilogue.local if self.epilogue else set())
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts each sum is cut."""
+        return -(-self.total // self.matmul.k) if self.total else 1
 
     @property
     def arrays(self) -> list[Array]:

@@ -71,7 +71,7 @@ class ResultEmitter(LaneEmitter):
         self.row = Var("row", step.batch * step.m)
         self.column = Var("column", step.n)
         kernel = product.epilogue or Kernel((), [])
-        surveys = {s: survey(s) for s in kernel.stages}
+        surveys = {s: survey(s) for s in (*kernel.stages, *product.computed.values())}
         loops = Loops((self.row, self.column), self._env(kernel))
         index_type = "i32" if self._small(product, tile) else "i64"
         plan = Schedule("scalar", loops, [], surveys, index_type, threads=tile.threads)
@@ -106,6 +106,7 @@ class ResultEmitter(LaneEmitter):
             sum(abs(s) * n for s, n in zip(strides, counts, strict=True))
             for strides, counts in ((step.a_strides, a), (step.b_strides, b))
         ]
+        ends += [step.batch * step.k, step.batch * step.n]
         rows = step.batch * step.m + tile.m
         sizes = [
             abs(s) * n for x in product.arrays for s, n in zip(x.strides, x.shape, strict=True)
