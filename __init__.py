@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .runtime.devices import Device as Device
     from .runtime.pool import threads as threads
     from .tracer import errors as errors
+    from .tracer import random as random
     from .tracer import tree as tree
     from .tracer.associative import associative_scan as associative_scan
     from .tracer.callbacks import debug_print as debug_print
@@ -115,7 +116,7 @@ _HOMES = {
     "vmap": "tracer.vmap",
     "while_loop": "tracer.control",
 }
-_MODULES = {"errors": "tracer.errors", "tree": "tracer.tree"}
+_MODULES = {"errors": "tracer.errors", "random": "tracer.random", "tree": "tracer.tree"}
 _FROM_NUMPY = (
     *("pi", "e", "inf", "nan", "newaxis"),
     *("bool", "bool_", "int8", "int16", "int32", "int64"),

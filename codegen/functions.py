@@ -19,7 +19,7 @@ from .scalar import FREE, DType, Expr, const, var
 
 UNITS = frozenset(
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
-    "arccosh arctanh erf pow arctan2 hypot logaddexp logaddexp2".split()
+    "arccosh arctanh erf erfinv pow arctan2 hypot logaddexp logaddexp2".split()
 )
 
 

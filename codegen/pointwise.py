@@ -143,11 +143,11 @@ class Pointwise:
         return found
 
 
-_COST = {"convert": 0, "neg": 1, "select": 1, "div": 4, "sqrt": 4, "stop_gradient": 0}
+_COST = {"convert": 0, "bitcast": 0, "neg": 1, "select": 1, "div": 4, "sqrt": 4, "stop_gradient": 0}
 _COSTLY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
-    "arccosh arctanh erf pow arctan2 hypot logaddexp logaddexp2 floor_divide remainder fmod gcd lcm "
-    "nextafter".split()
+    "arccosh arctanh erf erfinv pow arctan2 hypot logaddexp logaddexp2 floor_divide remainder fmod gcd "
+    "lcm nextafter threefry".split()
 )
 LOOP_COST = 64
 EXPENSIVE = 4  # cost from which a value used several times is computed once and kept

@@ -14,12 +14,12 @@ from .types import TensorType
 
 _INLINE = 64  # ops inlined into one expression before it is cut
 _DEAR = 4  # cost from which a value used several times is stored
-_FREE = frozenset("convert stop_gradient constant iota".split())
+_FREE = frozenset("convert bitcast stop_gradient constant iota".split())
 _MIDDLE = frozenset("div sqrt".split())
 _COSTLY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
-    "arccosh arctanh erf pow arctan2 hypot logaddexp logaddexp2 floor_divide remainder fmod gcd lcm "
-    "nextafter".split()
+    "arccosh arctanh erf erfinv pow arctan2 hypot logaddexp logaddexp2 floor_divide remainder fmod gcd "
+    "lcm nextafter threefry".split()
 )
 _WHOLE = frozenset("concat update_slice scatter dynamic_update_slice".split())  # written as a whole
 

@@ -26,7 +26,8 @@ from .types import TensorType, is_linear
 # Elementwise ops that cost more than reading their result from memory.
 _TRANSCENDENTAL = frozenset(
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
-    "arccosh arctanh erf pow arctan2 hypot logaddexp logaddexp2 gcd lcm nextafter".split()
+    "arccosh arctanh erf erfinv pow arctan2 hypot logaddexp logaddexp2 gcd lcm nextafter "
+    "threefry".split()
 )
 _CHEAP = ("elementwise", "linear", "source")
 _NOT_CHEAP = frozenset((*_TRANSCENDENTAL, "sum", "cumsum"))

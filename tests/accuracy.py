@@ -19,11 +19,12 @@ from native import native
 import jitney
 from jitney.codegen.math import EXPANSIONS
 from jitney.codegen.scalar import DType
+from jitney.ir.ops.erfinv import erfinv
 from jitney.ir.types import F32, F64, dtype_name
 
 UNARY = (
     "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
-    "arcsinh arccosh arctanh erf"
+    "arcsinh arccosh arctanh erf erfinv"
 ).split()
 BINARY = "pow arctan2 hypot logaddexp logaddexp2".split()
 # Where x + log1p(...) cancels, the error is counted in units of the larger operand.
@@ -43,6 +44,8 @@ MP = {
 
 
 def numpy_function(name: str):
+    if name == "erfinv":
+        return lambda x: erfinv(x.astype(np.float64)).astype(np.longdouble)
     if name == "erf":
         return lambda x: np.array([math.erf(v) for v in x.tolist()], np.longdouble)
     return {"pow": np.power}.get(name) or getattr(np, name)
@@ -53,7 +56,7 @@ def domain(name: str) -> tuple[float, float]:
     return {
         "log": (0, math.inf), "log2": (0, math.inf), "log10": (0, math.inf), "sqrt": (0, math.inf),
         "log1p": (-1, math.inf), "arccosh": (1, math.inf), "arcsin": (-1, 1), "arccos": (-1, 1),
-        "arctanh": (-1, 1),
+        "arctanh": (-1, 1), "erfinv": (-1, 1),
     }.get(name, (-math.inf, math.inf))  # fmt: skip
 
 
@@ -78,7 +81,7 @@ def hard_points(name: str, dtype: DType, count: int, rng: np.random.Generator) -
     if name.startswith("log") or name in ("arccosh", "arctanh"):
         parts.append(1 + rng.choice([-1, 1], count) * np.exp2(rng.uniform(-45, 0, count)))
         parts.append(rng.uniform(0.5, 2, count))
-    if name.startswith("arc"):
+    if name.startswith("arc") or name == "erfinv":
         parts.append(rng.choice([-1, 1], count) * (1 - np.exp2(rng.uniform(-50, -1, count))))
         parts.append(rng.uniform(0.4, 0.6, count))
     if name in ("exp", "expm1", "sinh", "cosh"):
@@ -175,7 +178,7 @@ def measure(name: str, dtype: DType, count: int) -> tuple[float, tuple[float, ..
 
 def numpy_error(name: str, dtype: DType, count: int) -> float | None:
     """NumPy's own largest error on the same points, for comparison."""
-    if name == "erf":
+    if name in ("erf", "erfinv"):
         return None
     arrays = (
         binary_points(name, dtype, count) if name in BINARY else (unary_points(name, dtype, count),)

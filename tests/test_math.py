@@ -14,6 +14,7 @@ import jitney
 from jitney.codegen.math import EXPANSIONS
 from jitney.codegen.scalar import const
 from jitney.ir.opdef import OPS
+from jitney.ir.ops.erfinv import erfinv
 from jitney.ir.types import BOOL, DTYPE_NAMES, F32, F64, I32
 
 FLOATS = [F32, F64]
@@ -23,6 +24,7 @@ LIMIT = 2.5  # ULP, what docs/accuracy.md promises for all
 # What the algorithms give, with a little room, so that a coefficient gone wrong is seen.
 TIGHTER = {"tan": 2.3, "tanh": 1.6, "expm1": 1.6, "arccosh": 1.6, "sin": 1.5, "cos": 1.5} | {
     "arctan2": 1.5, "logaddexp": 1.8, "logaddexp2": 1.8, "arcsinh": 1.3, "arctanh": 1.4, "cbrt": 0.51,
+    "erfinv": 2.1,
 }  # fmt: skip
 SPECIAL = [
     0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 1.5, -2.5, np.inf, -np.inf, np.nan,
@@ -40,6 +42,8 @@ def specials(dtype):
 
 
 def numpy_of(name):
+    if name == "erfinv":
+        return erfinv
     if name == "erf":
         import math
 

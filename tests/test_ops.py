@@ -28,7 +28,7 @@ NO_DERIVATIVE = {
     *"isnan isinf isfinite signbit eq ne lt le gt ge any all argmax argmin argsort".split(),
     *"frexp_exponent invert gcd lcm bitwise_and bitwise_or bitwise_xor".split(),
     *"left_shift right_shift constant iota create_token window_argmax window_argmin".split(),
-    "tape_new",
+    *"tape_new threefry".split(),
 }
 
 
@@ -53,11 +53,11 @@ def refused(name: str, *types: object, **attrs: object) -> str:
 def test_the_contract_of_names() -> None:
     wanted = """
     constant iota exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan arcsin arccos
-    arctan sinh cosh tanh arcsinh arccosh arctanh erf floor ceil trunc rint frexp_fraction
+    arctan sinh cosh tanh arcsinh arccosh arctanh erf erfinv threefry floor ceil trunc rint frexp_fraction
     frexp_exponent neg abs sign invert isnan isinf isfinite signbit stop_gradient add sub mul div
     floor_divide remainder fmod pow maximum minimum fmax fmin arctan2 hypot copysign nextafter
     logaddexp logaddexp2 heaviside gcd lcm ldexp bitwise_and bitwise_or bitwise_xor left_shift
-    right_shift eq ne lt le gt ge select convert reshape transpose broadcast slice flip pad concat
+    right_shift bitcast eq ne lt le gt ge select convert reshape transpose broadcast slice flip pad concat
     update_slice gather scatter dynamic_slice dynamic_update_slice sum prod max min any all argmax
     argmin cumsum cumprod cummax cummin sort argsort dot cond while scan lanes_while assert create_token
     tape_new tape_push tape_pop"""
@@ -143,7 +143,8 @@ NUMPY_NAMES = {
     "ge": "greater_equal",
 }
 NOT_UFUNCS = (
-    "complex real imag select convert stop_gradient erf frexp_fraction frexp_exponent".split()
+    "complex real imag select convert stop_gradient erf erfinv frexp_fraction frexp_exponent "
+    "threefry bitcast".split()
 )
 UFUNCS = {
     name: getattr(np, NUMPY_NAMES.get(name, name))

@@ -58,7 +58,8 @@ def origin(module: object) -> str:
         return "user"
     top = module.partition(".")[0]
     if top in ("numpy", _PACKAGE):
-        return "unknown" if any(part in IMPURE for part in module.split(".")[1:]) else "known"
+        impure = any(_is_impure(module, part) for part in module.split(".")[1:])
+        return "unknown" if impure else "known"
     if module in PURE_MODULES or module.lstrip("_") in PURE_MODULES:
         return "known"
     if top in sys.stdlib_module_names and top != "__main__":
@@ -76,4 +77,14 @@ def impure_names(module: ModuleType, names: Iterable[str]) -> list[str]:
     if origin(module.__name__) != "known":
         return []
     content = vars(module)
-    return [n for n in names if n in IMPURE and (n in content or "__getattr__" in content)]
+    return [
+        n
+        for n in names
+        if _is_impure(module.__name__, n) and (n in content or "__getattr__" in content)
+    ]
+
+
+def _is_impure(module: str, name: str) -> bool:
+    """Our own random numbers are functions of their keys."""
+    ours = name == "random" and module.partition(".")[0] == _PACKAGE
+    return name in IMPURE and not ours

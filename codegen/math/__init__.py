@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..scalar import Expr, binary, compare, convert, select, unary
+from ..scalar import Expr, binary, bitcast, compare, convert, select, unary
 from . import (
     arithmetic,
     error_function,
@@ -22,6 +22,7 @@ from . import (
     inverse,
     logarithm,
     power,
+    random,
     trigonometry,
 )
 
@@ -56,6 +57,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "invert": _primitive("not", 1),
     "select": select,
     "convert": convert,
+    "bitcast": bitcast,
     "stop_gradient": lambda x: x,
     # exact, composed
     "neg": arithmetic.negative,
@@ -81,6 +83,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "right_shift": integers.right_shift,
     "gcd": integers.gcd,
     "lcm": integers.lcm,
+    "threefry": random.threefry,
     # approximated
     "exp": exponential.exp,
     "exp2": exponential.exp2,
@@ -105,6 +108,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "arctan": inverse.arctan,
     "arctan2": inverse.arctan2,
     "erf": error_function.erf,
+    "erfinv": error_function.erfinv,
     "pow": _by_kind(power.power, integers.power),
     "cbrt": power.cbrt,
     "hypot": power.hypot,

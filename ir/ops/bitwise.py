@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .families import BITS, INTEGER, elementwise
+from ..opdef import GraphError
+from ..types import DTYPE_NAMES, F32, TensorType
+from .families import BITS, INTEGER, REAL, DType, check_arity, check_kind, elementwise
 
 elementwise("bitwise_and", np.bitwise_and, kinds=BITS, operands=("T", "T"))
 elementwise("bitwise_or", np.bitwise_or, kinds=BITS, operands=("T", "T"))
@@ -13,3 +15,27 @@ elementwise("bitwise_xor", np.bitwise_xor, kinds=BITS, operands=("T", "T"))
 # An amount of the width or more, and a negative one, shifts everything out: 0, or the sign.
 elementwise("left_shift", np.left_shift, kinds=INTEGER, operands=("T", "T"))
 elementwise("right_shift", np.right_shift, kinds=INTEGER, operands=("T", "T"))
+
+
+def _infer_bitcast(*types: TensorType, dtype: DType) -> TensorType:
+    check_arity(types, 1)
+    (x,) = types
+    check_kind(x, REAL)
+    if dtype not in DTYPE_NAMES.values() or dtype.kind not in REAL:
+        raise GraphError(f"dtype={dtype} is not a dtype of real numbers that graphs know")
+    if dtype.itemsize != x.dtype.itemsize:
+        raise GraphError(f"operand of type {x}, and dtype={dtype} has another size")
+    return x.with_dtype(dtype)
+
+
+elementwise(
+    "bitcast",
+    lambda x, *, dtype: np.ascontiguousarray(x).view(dtype).reshape(x.shape),
+    [None],
+    kinds=REAL,
+    operands=("u32",),
+    infer=_infer_bitcast,
+    attrs=("dtype",),
+    samples={"dtype": F32},
+    doc="the same bits as another dtype of the same size; derivative zero",
+)

@@ -84,8 +84,8 @@ def cases(definition: OpDef) -> Iterator[Case]:
         for dtype in DTYPE_NAMES.values():
             if dtype.kind in definition.dtypes and dtype.kind in example.kinds:
                 yield Case(definition, example, dtype)
-            if not any(a.dtype == "T" for a in example.args):
-                break
+                if not any(a.dtype == "T" for a in example.args):
+                    break
 
 
 def _specials(dtype: DType) -> Array:

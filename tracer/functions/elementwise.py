@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.ops.erfinv import erfinv as inverse_of_erf
 from ...ir.types import BOOL, F64, is_complex, is_inexact
 from .. import errors, views
 from ..core import Tracer, as_value, wrap
@@ -177,6 +178,20 @@ def erf(x: Any, /, **options: Any) -> Any:
         refuse_option("erf", **options)
     a = array(x)
     return wrap(build().erf(as_value(a, float_dtype(a.dtype))))
+
+
+def _erfinv_reference(x: Any, /) -> Any:
+    """The inverse of the error function: infinite at -1 and 1, NaN beyond."""
+    a = np.asarray(x)
+    return inverse_of_erf(a.astype(float_dtype(a.dtype)))[()]
+
+
+@function("erfinv", reference=_erfinv_reference)
+def erfinv(x: Any, /, **options: Any) -> Any:
+    if options:
+        refuse_option("erfinv", **options)
+    a = array(x)
+    return wrap(build().erfinv(as_value(a, float_dtype(a.dtype))))
 
 
 @function("sinc")
