@@ -33,6 +33,9 @@ class Config:
                        the CPU, for tests; "off": there are none              JITNEY_CUDA
     autotune           kernels for GPUs are chosen by measuring, unless
                        `jit(autotune=...)` says otherwise; off by default     JITNEY_AUTOTUNE
+    cublas             "auto": NVIDIA's cuBLASLt multiplies matrices where
+                       it is installed and autotuning measured it faster;
+                       "on": wherever it can; "off": never                    JITNEY_CUBLAS
     """
 
     __slots__ = ("_set",)
@@ -95,6 +98,14 @@ class Config:
             return os.environ.get("JITNEY_AUTOTUNE", "").strip().lower() in _ON
         return bool(chosen)
 
+    @property
+    def cublas(self) -> str:
+        chosen = self._set.get("cublas")
+        if chosen is None:
+            asked = os.environ.get("JITNEY_CUBLAS", "").strip().lower()
+            return _cublas("JITNEY_CUBLAS", asked or "auto")
+        return str(chosen)
+
     def __setattr__(self, name: str, value: Any) -> None:
         check = _CHECKS.get(name)
         if check is None:
@@ -155,6 +166,12 @@ def _cuda(name: str, value: Any) -> str:
     return str(value)
 
 
+def _cublas(name: str, value: Any) -> str:
+    if value not in ("auto", "on", "off"):
+        raise ValueError(f"{name} is 'auto', 'on' or 'off', not {value!r}")
+    return str(value)
+
+
 def _path(name: str, value: Any) -> str:
     return os.path.abspath(os.path.expanduser(os.fspath(value)))
 
@@ -175,6 +192,7 @@ _CHECKS: dict[str, Any] = {
     "native_calls": _flag,
     "cuda": _cuda,
     "autotune": _flag,
+    "cublas": _cublas,
     "threads": None.__class__,  # the pool checks it
 }
 

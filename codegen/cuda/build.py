@@ -18,6 +18,7 @@ from .columns import ColumnEmitter
 from .emitter import ThreadEmitter
 from .intrinsics import INTRINSICS
 from .lanes import LaneEmitter
+from .library_products import LibraryProduct, library_steps
 from .points import PointEmitter
 from .products import Product
 from .program import Entry, Launch, Ref, Scalar
@@ -104,10 +105,10 @@ class ProgramBuilder:
     # Steps.
 
     def steps(self, program: lowered.Program) -> tuple[device.Step, ...]:
-        found: list[device.Step] = []
-        for step in program.steps:
-            found += EMITTERS[type(step)](self, step)
-        return tuple(found)
+        return tuple(found for step in program.steps for found in self.step(step))
+
+    def step(self, step: Any) -> list[device.Step]:
+        return EMITTERS[type(step)](self, step)
 
     def chosen(
         self,
@@ -121,7 +122,7 @@ class ProgramBuilder:
         def trial(way: T) -> device.DeviceProgram:
             from .trials import TrialBuilder
 
-            builder = TrialBuilder(self)
+            builder = TrialBuilder(self.target, self)
             return builder.program(steps(builder, way))
 
         if len(ways) == 1:
@@ -193,7 +194,7 @@ class ProgramBuilder:
     def _report(self, kernel: Kernel, plan: Schedule, name: str, ops: tuple[str, ...]) -> None:
         read, written = bytes_moved(kernel)
         locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
-        self._note(
+        self.note(
             KernelReport(
                 name=name,
                 ops=ops,
@@ -211,7 +212,7 @@ class ProgramBuilder:
     def _how_chosen(self) -> str:
         return ", chosen by measuring" if self.chooser.wants_all else ""
 
-    def _note(self, report: KernelReport) -> None:
+    def note(self, report: KernelReport) -> None:
         self.reports.setdefault(report.name, report)
 
     def matmul(self, step: lowered.Matmul) -> list[device.Step]:
@@ -227,7 +228,7 @@ class ProgramBuilder:
         launch = self.multiplied(step, tile)
         step.name = dot.name = name = launch.kernel
         size, places = dot.a.dtype.itemsize, dot.batch * dot.m * dot.n
-        self._note(
+        self.note(
             KernelReport(
                 name=name,
                 ops=step.ops,
@@ -258,7 +259,7 @@ class ProgramBuilder:
         e = ScalarThreadEmitter(step, self.target, self.definitions)
         e.body()
         step.name = self.emitted(e, symbol(step.ops), 1, [self.alignment(a) for a in e.arrays])
-        self._note(KernelReport(step.name, tuple(step.ops), note="scalar code"))
+        self.note(KernelReport(step.name, tuple(step.ops), note="scalar code"))
         arguments = [*map(self.ref, e.arrays), *([Ref("status")] if e.reports else [])]
         return [Launch(step.name, (1, 1, 1), tuple(arguments))]
 
@@ -283,7 +284,7 @@ class ProgramBuilder:
         e.merge() if merge else e.tiles()
         hint = "merge" if merge else "sort"
         name = self.emitted(e, hint, plan.threads, [self.alignment(a) for a in e.arrays])
-        self._note(
+        self.note(
             KernelReport(
                 name=name,
                 ops=(hint,),
@@ -412,5 +413,6 @@ EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     lowered.Scan: ProgramBuilder.scan,
     lowered.Matmul: ProgramBuilder.matmul,
     Product: ProgramBuilder.product,
+    LibraryProduct: library_steps,
     lowered.ScalarCode: ProgramBuilder.scalar_code,
 }

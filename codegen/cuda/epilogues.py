@@ -26,16 +26,24 @@ def with_epilogues(steps: Sequence[Any], keep: Collection[Array]) -> list[Any]:
         product = done[i]
         if type(product) is not Matmul:
             continue
-        j = next((j for j in range(i + 1, len(done)) if _touches(done[j], product.c)), i)
-        if j == i or not isinstance(done[j], Kernel) or not fits(done[j], product):
-            continue
-        if any(_writes(step, (product.a, product.b)) for step in done[i + 1 : j]):
-            continue
-        stored = product.c in keep or product.c.kind != "temp"
-        stored = stored or any(_touches(step, product.c) for step in done[j + 1 :])
-        done[j] = Product(product, done[j], stored, loc=product.loc)
-        del done[i]
+        found = taker(done, i, keep)
+        if found is not None:
+            j, stored = found
+            done[j] = Product(product, done[j], stored, loc=product.loc)
+            del done[i]
     return done
+
+
+def taker(steps: Sequence[Any], i: int, keep: Collection[Array]) -> tuple[int, bool] | None:
+    """Where the kernel stands that product i can take along, and whether others read the product too."""
+    product = steps[i]
+    j = next((j for j in range(i + 1, len(steps)) if _touches(steps[j], product.c)), i)
+    if j == i or not isinstance(steps[j], Kernel) or not fits(steps[j], product):
+        return None
+    if any(_writes(step, (product.a, product.b)) for step in steps[i + 1 : j]):
+        return None
+    stored = product.c in keep or product.c.kind != "temp"
+    return j, stored or any(_touches(step, product.c) for step in steps[j + 1 :])
 
 
 def _touches(step: Any, array: Array) -> bool:

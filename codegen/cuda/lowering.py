@@ -14,11 +14,19 @@ from ..fusion import fuse
 from ..kernel import Array, Kernel
 from ..lower import Lowering
 from ..lower_chunks import sum_partials
-from ..lower_contraction import SMALL_MATMUL, Operand, dot_as_reduction, packed_rows, view_of
+from ..lower_contraction import (
+    SMALL_MATMUL,
+    Operand,
+    View,
+    dot_as_reduction,
+    packed_rows,
+    view_of,
+)
 from ..lower_convolution import conv_as_reduction
 from ..lower_reductions import SCANS
 from ..steps import Carry, Matmul, Program
 from .epilogues import with_epilogues
+from .library_products import WAY, is_for_library, with_library
 from .lower_scans import scan
 from .products import Product
 from .program import DeviceProgram
@@ -43,52 +51,58 @@ def _product(low: Lowering, op: Op) -> None:
     x, y = (view_of(low, side) or packed_rows(low, side) for side in (left, right))
     array = low.array_for(op.result)
     low.arrays[op.result] = array
-    parts, length = _parts(low, op, m, n, k) if batch == 1 else (1, k)
-    if parts > 1:
-        batch = parts
-        x, y = (replace(v, batch=v.inner * length) for v in (x, y))
-    partial = Array((parts, *array.shape), array.dtype, name="partial") if parts > 1 else array
-    product = Matmul(
+    whole = _matmul(op, x, y, array, (batch, m, n, k))
+    parts, length = _parts(low, op, whole) if batch == 1 else (1, k)
+    if parts == 1:
+        low.items.append(whole)
+        return
+    x, y = (replace(v, batch=v.inner * length) for v in (x, y))
+    partial = Array((parts, *array.shape), array.dtype, name="partial")
+    product = _matmul(op, x, y, partial, (parts, m, n, length))
+    low.items.append(Product(product, total=k, loc=op.loc))
+    sum_partials(low, op, partial, array)
+
+
+def _matmul(op: Op, x: View, y: View, c: Array, shape: tuple[int, int, int, int]) -> Matmul:
+    return Matmul(
         x.array,
         y.array,
-        partial,
-        batch,
-        m,
-        n,
-        length,
+        c,
+        *shape,
         (x.batch, x.outer, x.inner),
         (y.batch, y.inner, y.outer),
         x.offset,
         y.offset,
         loc=op.loc,
     )
-    if parts == 1:
-        low.items.append(product)
-        return
-    low.items.append(Product(product, total=k, loc=op.loc))
-    sum_partials(low, op, partial, array)
 
 
-def _parts(low: Lowering, op: Op, m: int, n: int, k: int) -> tuple[int, int]:
+def _parts(low: Lowering, op: Op, product: Matmul) -> tuple[int, int]:
     """Into how many parts the sum of a product is cut, and how long they are."""
-    context = low.context
+    context, (m, n, k) = low.context, (product.m, product.n, product.k)
     assert isinstance(context, DeviceContext), "these are the rules of that context"
-    ways = [parts_of(m, n, k)]
-    if context.chooser.wants_all:
-        ways += other_parts(m, n, k, context.target.sms)
-    names = {f"{parts} parts of {length}": (parts, length) for parts, length in ways}
+    target, chooser = context.target, context.chooser
+    library = is_for_library(product, target)
+    if library and target.blas == "on":
+        return 1, k
+    best = parts_of(m, n, k)
+    more = other_parts(m, n, k, target.sms) if chooser.wants_all else []
+    names = {f"{parts} parts of {length}": (parts, length) for parts, length in [best, *more]}
+    if library and chooser.wants_all and best[0] > 1:
+        (first, _), *others = names.items()
+        names = {first: best, WAY: (1, k), **dict(others)}
     if len(names) == 1:
-        return ways[0]
+        return best
 
-    def trial(way: tuple[int, int]) -> DeviceProgram:
+    def trial(way: str) -> DeviceProgram:
         from .compile import compile_product
         from .trials import without_outputs
 
-        fixed = Fixed({"split": f"{way[0]} parts of {way[1]}"})
-        return without_outputs(compile_product(op, context.target, fixed))
+        where = replace(target, blas="on" if way == WAY else "")
+        return without_outputs(compile_product(op, where, Fixed({"split": way})))
 
     what = f"{op.result.dtype.name}[{m},{n},{k}]"
-    return context.chooser.choose("split", what, names, trial)
+    return names[chooser.choose("split", what, {name: name for name in names}, trial)]
 
 
 class DeviceContext(Context):
@@ -108,7 +122,8 @@ class DeviceContext(Context):
         self.chooser = chooser or Chooser()
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
-        steps = with_epilogues(fuse(items, keep), keep)
+        steps = with_library(fuse(items, keep), keep, self.target, self.chooser)
+        steps = with_epilogues(steps, keep)
         for step in steps:
             if isinstance(step, Kernel):
                 _give_memory(step, self.target)

@@ -79,12 +79,12 @@ def dims_of(kernel: Kernel, product: Matmul) -> tuple[list[int], tuple[int, ...]
             want = zip(order, contiguous_strides(shape), strict=True)
             walked = [of_var(stage.dims[d]) * step for d, step in want if stage.dims[d].extent > 1]
             rest = sum(walked, Index()) if math.prod(shape) == product.c.size else None
-            if rest is None or not _equal(flat, rest):
+            if rest is None or not equal(flat, rest):
                 return None
     return None if order is None else (order, tuple(kernel.extents[d] for d in order))
 
 
-def _equal(flat: Index, other: Index) -> bool:
+def equal(flat: Index, other: Index) -> bool:
     """Whether two positions are the same, loops of one trip aside."""
     ones = {v: Index() for v in variables(flat) if v.extent == 1}
     return flat.substitute(ones) == other

@@ -102,6 +102,32 @@ class Launch:
 
 
 @record
+class Matrix:
+    """Matrices in memory: rows, or columns if `turned`, are contiguous and `ld` elements apart; the next
+    one of a batch is `stride` elements further on. The first address is a multiple of `alignment`."""
+
+    ref: Ref
+    dtype: str
+    turned: bool
+    ld: int
+    stride: int
+    alignment: int
+
+
+@record
+class Gemm:
+    """Products of matrices by cuBLASLt: `result` = `left` @ `right`, of `shape` (batch, m, n, k); with a
+    `bias`, its n elements are added to each row. `tf32`: operands of float32 may be rounded."""
+
+    left: Matrix
+    right: Matrix
+    result: Matrix
+    shape: tuple[int, int, int, int]
+    bias: Ref | None = None
+    tf32: bool = False
+
+
+@record
 class Copy:
     """Copy `nbytes` bytes from one place on the device to another; they do not overlap."""
 
@@ -210,7 +236,7 @@ class TapePop:
     values: tuple[tuple[Ref, int], ...]
 
 
-Step = Launch | Copy | Fill | If | While | Scan | HostCall | TapeNew | TapePush | TapePop
+Step = Launch | Gemm | Copy | Fill | If | While | Scan | HostCall | TapeNew | TapePush | TapePop
 
 
 @record(frozen=False)

@@ -21,6 +21,7 @@ class CudaTarget:
     shared_bytes: int = 48 << 10  # of static shared memory that a block may have
     tf32: bool = False  # whether products of float32 may round operands to 10 bits after the point
     deterministic: bool = True  # whether results must have the same bits from run to run
+    blas: str = ""  # products are cuBLASLt's: "on" where it can, "measured" where faster, "" never
 
     WARP: ClassVar[int] = 32
     vector_bits: ClassVar[int] = 128  # of one access to memory
@@ -36,5 +37,5 @@ class CudaTarget:
 
     def key(self) -> str:
         """A text equal for equal targets: part of every cache key."""
-        options = f"{self.shared_bytes} {self.tf32} {self.deterministic}"
+        options = f"{self.shared_bytes} {self.tf32} {self.deterministic} {self.blas}"
         return f"nvptx64 {self.name} ptx{self.ptx} {self.sms} {options}"

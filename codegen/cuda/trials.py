@@ -6,6 +6,7 @@ nothing, and may be run again and again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,26 +16,36 @@ from ...ir.record import replace
 from ..kernel import Array
 from ..module import STATUS_WORDS
 from .build import ALIGNED, ProgramBuilder
-from .program import Argument, Buffer, Copy, DeviceProgram, Fill, Launch, Ref, Step
+from .program import Argument, Buffer, Copy, DeviceProgram, Fill, Gemm, Launch, Ref, Step
+from .target import CudaTarget
+from .tuning import Chooser
 
 _STATUS = np.dtype(np.int64)
 
 
 class TrialBuilder(ProgramBuilder):
-    """Builds a step of the program that `parent` builds, over memory of its own."""
+    """Builds a step over memory of its own, of the program that `parent` builds, if one does by now."""
 
-    def __init__(self, parent: ProgramBuilder) -> None:
-        super().__init__(parent.target, parent.alignments)
+    def __init__(
+        self,
+        target: CudaTarget,
+        parent: ProgramBuilder | None = None,
+        chooser: Chooser | None = None,
+    ) -> None:
+        super().__init__(target, (), chooser)
         self._parent = parent
         self._arrays: dict[Array, int] = {}
 
     def ref(self, array: Array, offset: int = 0) -> Ref:
-        array = self._parent.aliases.get(array, array)
+        if self._parent is not None:
+            array = self._parent.aliases.get(array, array)
         number = self._arrays.setdefault(array, len(self._arrays))
         return Ref("input", number, offset + _before(array))
 
     def alignment(self, array: Array, offset: int = 0) -> int:
-        return self._parent.alignment(array, offset)
+        if self._parent is not None:
+            return self._parent.alignment(array, offset)
+        return math.gcd(ALIGNED, offset + array.start * array.dtype.itemsize)
 
     def program(self, steps: Sequence[Step]) -> DeviceProgram:
         buffers = [_buffer(array) for array in self._arrays]
@@ -77,6 +88,11 @@ def _moved(step: Step, space: str, first: int) -> Step:
 
     if isinstance(step, Launch):
         return replace(step, arguments=tuple(map(moved, step.arguments)))
+    if isinstance(step, Gemm):
+        sides = (step.left, step.right, step.result)
+        left, right, result = (replace(m, ref=moved(m.ref)) for m in sides)
+        bias = None if step.bias is None else moved(step.bias)
+        return replace(step, left=left, right=right, result=result, bias=bias)
     if isinstance(step, Copy):
         return replace(step, target=moved(step.target), source=moved(step.source))
     assert isinstance(step, Fill), f"a trial of {type(step).__name__}"

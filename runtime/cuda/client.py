@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ from ..disk import disk_cache
 from ..installation import digest, installation
 from .array import DeviceArray
 from .assemble import architecture_number, assemble, ptx_for
+from .cublas import BlasError, find_blas
 from .dlpack import CUDA, take
 from .driver import Context, DeviceInfo
 from .driver import devices as driver_devices
@@ -218,6 +220,24 @@ class Client:
         tuner = None
         if config.autotune if autotune is None else autotune:
             tuner = Tuner(self.context, self.stream)
+        try:
+            with_blas = replace(target, blas=self._blas(tuner))
+            return self._compile(graph, with_blas, fastmath, tuner)
+        except BlasError as error:  # only the library itself knows what it can do
+            if config.cublas == "on":
+                warnings.warn(f"cuBLASLt is not used: {error}", RuntimeWarning, stacklevel=2)
+            return self._compile(graph, target, fastmath, tuner)
+
+    def _blas(self, tuner: Tuner | None) -> str:
+        """Which products are cuBLASLt's, as `CudaTarget.blas` says it."""
+        if config.cublas == "on":
+            return "on"
+        wanted = tuner is not None and config.cublas == "auto"
+        return "measured" if wanted and find_blas(self.context) is not None else ""
+
+    def _compile(
+        self, graph: Graph, target: CudaTarget, fastmath: bool, tuner: Tuner | None
+    ) -> Program:
         key = digest(
             "device program",
             installation(),
@@ -226,13 +246,12 @@ class Client:
             repr(fastmath),
             tuner.identity if tuner else "",
         )
-        executable = self._executables.get_or_make(
-            key,
-            lambda: DeviceExecutable(
-                self._program(key, graph, target, fastmath, tuner), self.context
-            ),
-        )
-        return Program(self, executable)
+
+        def make() -> DeviceExecutable:
+            program = self._program(key, graph, target, fastmath, tuner)
+            return DeviceExecutable(program, self.context)
+
+        return Program(self, self._executables.get_or_make(key, make))
 
     def _program(
         self, key: str, graph: Graph, target: CudaTarget, fastmath: bool, tuner: Tuner | None

@@ -29,7 +29,7 @@ from ...codegen.module import STATUS_WORDS
 from .conditions import RecordedWalk
 from .conditions import are_supported as conditions_are_supported
 from .driver import Context
-from .launcher import Launcher, launcher
+from .launcher import Launcher, Place, launcher
 from .library import DeviceError
 from .memory import Buffer, context_pool
 from .plan import Bases, Planner, commands, is_static, may_be_recorded
@@ -38,6 +38,7 @@ from .walk import FAILURE_WORD, STATUS_BYTES, Walk
 
 _GRAPH_COMMANDS = 3  # fewer are launched one by one in no more time
 _RECORDED_COMMANDS = 4096  # longer ones are not made into graphs
+_WORKSPACE_ALIGNMENT = 256
 _GRAPHS = 8  # that an executable keeps, for as many sets of addresses
 
 
@@ -141,7 +142,14 @@ class DeviceExecutable:
         self.pool = context_pool(context)
         self.bases = Bases(program)
         self._module = context.load_module(program.ir, program.kernels)
-        self.plan = Planner(program, self._module, self.bases).plan(program.steps)
+        planner = Planner(program, self._module, self.bases, context)
+        self.plan = planner.plan(program.steps)
+        # What libraries need lies behind the program's own scratch memory.
+        start = -(-program.arena_bytes // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
+        self.workspace: Place = self.bases.first["arena"], start
+        self._scratch_bytes = (
+            start + planner.workspace if planner.workspace else program.arena_bytes
+        )
         self._run_table = run or launcher(context.cuda)
         self._outputs = [
             (math.prod(o.shape) * o.dtype.itemsize, f"{o.dtype.name}{list(o.shape)}")
@@ -212,12 +220,12 @@ class DeviceExecutable:
             bases[first["input"] + k] = address
         for k, buffer in enumerate(outputs):
             bases[first["output"] + k] = buffer.address
-        if program.arena_bytes:
+        if self._scratch_bytes:
             if work.arena is None:
-                work.arena = self.pool.allocate(program.arena_bytes, stream, "scratch memory")
+                work.arena = self.pool.allocate(self._scratch_bytes, stream, "scratch memory")
             bases[first["arena"]] = work.arena.address
             if self.context.info.emulated:  # its contents are undefined
-                self.context.fill(work.arena.address, program.arena_bytes, 1, 0xFF, stream)
+                self.context.fill(work.arena.address, self._scratch_bytes, 1, 0xFF, stream)
         if program.counter_words:
             if work.counters is None:
                 work.counters = self.pool.allocate(4 * program.counter_words, stream, "counters")

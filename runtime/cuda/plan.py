@@ -15,6 +15,7 @@ from ...codegen.cuda.program import (
     Copy,
     DeviceProgram,
     Fill,
+    Gemm,
     HostCall,
     If,
     Launch,
@@ -28,7 +29,8 @@ from ...codegen.cuda.program import (
     While,
 )
 from ...ir.record import record
-from .driver import Module
+from .cublas import BlasError, PreparedGemm, blas_reason, find_blas
+from .driver import Context, Module
 from .launcher import Place, Table
 
 _SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
@@ -41,6 +43,17 @@ class Segment:
         self.words = table.finish()
         self.address = self.words.ctypes.data
         self.commands = table.commands
+
+
+@record(eq=False)
+class LibraryCall:
+    """A product by cuBLASLt, and the places that it works on; no bias: its place means nothing."""
+
+    product: PreparedGemm
+    left: Place
+    right: Place
+    result: Place
+    bias: Place
 
 
 @record
@@ -64,7 +77,7 @@ class Trips:
 
 
 OnHost = HostCall | TapeNew | TapePush | TapePop  # the host takes part in them
-Planned = Segment | Branches | Loop | Trips | OnHost
+Planned = Segment | LibraryCall | Branches | Loop | Trips | OnHost
 Plan = tuple[Planned, ...]
 
 
@@ -92,12 +105,16 @@ class Bases:
 
 
 class Planner:
-    """Steps to plans."""
+    """Steps to plans. `workspace`: bytes that calls of libraries need."""
 
-    def __init__(self, program: DeviceProgram, module: Module, bases: Bases) -> None:
+    def __init__(
+        self, program: DeviceProgram, module: Module, bases: Bases, context: Context
+    ) -> None:
         self._program = program
         self._module = module
         self._bases = bases
+        self._context = context
+        self.workspace = 0
 
     def plan(self, steps: Sequence[Step]) -> Plan:
         planned: list[Planned] = []
@@ -134,6 +151,8 @@ class Planner:
 
     def _control(self, step: Step) -> Planned:
         place = self._bases.place
+        if isinstance(step, Gemm):
+            return self._library_call(step)
         if isinstance(step, If):
             return Branches(place(step.index), tuple(self.plan(way) for way in step.branches))
         if isinstance(step, While):
@@ -144,11 +163,21 @@ class Planner:
         assert isinstance(step, OnHost), step
         return step
 
+    def _library_call(self, step: Gemm) -> LibraryCall:
+        blas = find_blas(self._context)
+        if blas is None:
+            raise BlasError(blas_reason(self._context))
+        product = blas.prepare(step)
+        self.workspace = max(self.workspace, product.workspace)
+        refs = (step.left.ref, step.right.ref, step.result.ref, step.bias or step.result.ref)
+        return LibraryCall(product, *map(self._bases.place, refs))
+
 
 def is_static(plan: Plan) -> bool:
     """Whether the host decides nothing on the way."""
     return all(
-        isinstance(step, Segment) or (isinstance(step, Trips) and is_static(step.body))
+        isinstance(step, (Segment, LibraryCall))
+        or (isinstance(step, Trips) and is_static(step.body))
         for step in plan
     )
 
@@ -159,6 +188,8 @@ def commands(plan: Plan) -> int:
     for step in plan:
         if isinstance(step, Segment):
             total += step.commands
+        elif isinstance(step, LibraryCall):
+            total += 1
         elif isinstance(step, Trips):
             total += step.scan.length * commands(step.body)
         elif isinstance(step, Loop):

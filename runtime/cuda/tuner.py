@@ -27,8 +27,10 @@ from ...codegen.cuda.program import Buffer as Layout
 from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.tuning import Chooser
 from ...ir.record import replace
+from ..config import config
 from ..disk import disk_cache
 from ..installation import digest, installation
+from .cublas import BlasError, find_blas
 from .driver import Context
 from .execute import DeviceExecutable
 from .library import OUT_OF_MEMORY, DeviceError
@@ -63,7 +65,9 @@ class Tuner(Chooser):
     def identity(self) -> str:
         """What results are remembered under, besides the steps themselves."""
         info = self._context.info
-        return f"{info.name} {info.arch} {info.sms} driver {info.driver}"
+        blas = find_blas(self._context) if config.cublas != "off" else None
+        library = f" cuBLASLt {blas.version}" if blas else ""
+        return f"{info.name} {info.arch} {info.sms} driver {info.driver}{library}"
 
     def choose(
         self,
@@ -102,6 +106,8 @@ class Tuner(Chooser):
                     run = self._timed(make(), memory, repeats)
                     seconds[name] = run()
                     self.measured += 1
+                except BlasError:
+                    continue
                 except DeviceError as error:
                     if error.code not in _REFUSED:
                         raise

@@ -12,7 +12,7 @@ import numpy as np
 from ...codegen.cuda.program import Carry, HostCall, Ref, TapeNew, TapePop, TapePush
 from ...codegen.module import STATUS_WORDS
 from .launcher import Place
-from .plan import Branches, Loop, Plan, Segment, Trips
+from .plan import Branches, LibraryCall, Loop, Plan, Segment, Trips
 from .tapes import Tapes
 from .transfers import Pinned, download, upload_to
 
@@ -47,6 +47,8 @@ class Walk:
         for step in plan:
             if isinstance(step, Segment):
                 self._segment(step)
+            elif isinstance(step, LibraryCall):
+                self._library_call(step)
             elif isinstance(step, Branches):
                 self._branches(step)
             elif isinstance(step, Loop):
@@ -68,6 +70,13 @@ class Walk:
         code = run(segment.address, self.bases.ctypes.data, self.stream)
         if code:
             raise self.context.cuda.error("a launch", code)
+
+    def _library_call(self, call: LibraryCall) -> None:
+        at = self.address
+        workspace = at(self.executable.workspace)
+        call.product.run(
+            at(call.left), at(call.right), at(call.result), at(call.bias), workspace, self.stream
+        )
 
     def _peek(self, *places: tuple[Place, int]) -> list[bytes]:
         """So many bytes at each place, once the stream has come here."""

@@ -1,0 +1,232 @@
+"""Products of matrices by NVIDIA's cuBLASLt, where it is installed and wanted, or measured faster.
+
+    before: c = a @ b; y = tanh(c + 1)      after: a call of the library, and a kernel of what follows
+
+The library does not know what is done with the result, but for adding a vector to each row of float32,
+which has the same bits as our own addition. Its ReLU (of NaN) and GELU (an approximation) have not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...ir.record import record
+from ..index import Index, contiguous_strides, linear, of_var
+from ..kernel import Array, Kernel
+from ..module import KernelReport
+from ..steps import Matmul, Tiled
+from . import program as device
+from .epilogues import taker
+from .products import Product, dims_of, equal, rows_and_columns
+from .program import Gemm, Matrix
+from .target import CudaTarget
+from .tiles import tiles_for
+from .tuning import Chooser, Fixed
+
+if TYPE_CHECKING:
+    from .build import ProgramBuilder
+
+DTYPES = ("float64", "float32", "float16", "bfloat16")  # of elements that the library multiplies
+BIASED = "float32"  # the dtype for which it adds a vector as we do
+MOST = (1 << 31) - 1  # of rows and of columns
+WAY = "cuBLASLt"
+
+
+@record(frozen=False, eq=False)
+class LibraryProduct(Tiled):
+    """A product by cuBLASLt. With a `bias` the result is `sum`: the bias is added to each row."""
+
+    matmul: Matmul
+    bias: Array | None = None
+    start: int = 0  # elements before the bias in its array
+    sum: Array | None = None
+
+    @property
+    def reads(self) -> list[Array]:
+        more = [] if self.bias is None else [self.bias]
+        return [self.matmul.a, self.matmul.b, *more]
+
+    @property
+    def result(self) -> Array:
+        return self.sum if self.sum is not None else self.matmul.c
+
+    @property
+    def writes(self) -> list[Array]:
+        return [self.result]
+
+
+# What the library can do.
+
+
+def sides(product: Matmul) -> tuple[tuple[bool, int, int], tuple[bool, int, int]] | None:
+    """Of both operands whether columns lie side by side, the leading dimension, and the step from matrix
+    to matrix; None if the library cannot read them as they lie."""
+    (ab, am, ak), (bb, bk, bn) = product.a_strides, product.b_strides
+    left = _lying(product.m, product.k, am, ak)
+    right = _lying(product.k, product.n, bk, bn)
+    if left is None or right is None or (product.batch > 1 and min(ab, bb) < 0):
+        return None
+    return (*left, ab), (*right, bb)
+
+
+def _lying(rows: int, columns: int, down: int, across: int) -> tuple[bool, int] | None:
+    """Whether a matrix's columns are contiguous, and how far they, or else its rows, are apart."""
+    if (across == 1 or columns == 1) and (down >= columns or rows == 1):
+        return False, down if rows > 1 else columns
+    if (down == 1 or rows == 1) and (across >= rows or columns == 1):
+        return True, across if columns > 1 else rows
+    return None
+
+
+def is_for_library(product: Matmul, target: CudaTarget) -> bool:
+    """Whether the library, if there is one, can do a product."""
+    dtypes = {x.dtype.name for x in (product.a, product.b)}
+    return (
+        target.blas != ""
+        and len(dtypes) == 1
+        and dtypes <= set(DTYPES)
+        and product.c.dtype.name in (dtypes if "float64" in dtypes else {*dtypes, "float32"})
+        and not product.panel
+        and min(product.batch, product.m, product.n, product.k) > 0
+        and max(product.batch, product.m, product.n, product.k) <= MOST
+        and sides(product) is not None
+    )
+
+
+# Who does a product.
+
+
+def with_library(
+    steps: Sequence[Any], keep: Collection[Array], target: CudaTarget, chooser: Chooser
+) -> list[Any]:
+    """Steps in which the library does those products that it should. `keep` is read after them."""
+    done = list(steps)
+    if not target.blas:
+        return done
+    for i in reversed(range(len(done))):
+        product = done[i]
+        if type(product) is not Matmul or not is_for_library(product, target):
+            continue
+        j, stored = taker(done, i, keep) or (i, True)
+        kernel = done[j] if j != i else None
+        biased = None if stored or kernel is None else _biased(kernel, product)
+        plain = LibraryProduct(product, loc=product.loc)
+        ours = [biased] if biased else [plain, *([kernel] if kernel else [])]
+        if target.blas == "measured":
+            if not chooser.wants_all:
+                continue
+            if _chosen(product, kernel, stored, ours, target, chooser) != WAY:
+                continue
+        if biased:
+            done[j] = biased
+            del done[i]
+        else:
+            done[i] = plain
+    return done
+
+
+def _chosen(
+    product: Matmul,
+    kernel: Kernel | None,
+    stored: bool,
+    ours: Sequence[Any],
+    target: CudaTarget,
+    chooser: Chooser,
+) -> str:
+    """WAY, or a tile of a kernel of our own."""
+    own = Product(product, kernel, stored, loc=product.loc)
+    first, *others = [repr(tile) for tile in tiles_for(product, target)]
+    ways = {name: name for name in (first, WAY, *others)}
+
+    def trial(way: str) -> device.DeviceProgram:
+        from .trials import TrialBuilder
+
+        builder = TrialBuilder(target, chooser=Fixed({"product": way}))
+        found: list[device.Step] = []
+        for step in ours if way == WAY else [own]:
+            found += builder.step(step)
+        return builder.program(found)
+
+    what = f"{product.c.dtype.name}[{product.batch},{product.m},{product.n},{product.k}]"
+    return chooser.choose("library", what, ways, trial)
+
+
+def _biased(kernel: Kernel, product: Matmul) -> LibraryProduct | None:
+    """The product and a vector that the kernel adds to each row, if it does that and no more."""
+    walk = dims_of(kernel, product)
+    (stage, *others) = kernel.stages
+    if others or walk is None or stage.value.op != "add" or product.c.dtype != BIASED:
+        return None
+    order, shape = walk
+    first_column = rows_and_columns(shape, product.batch * product.m)
+    loads = sorted(stage.value.args, key=lambda e: e.op != "load" or e.attr.array is not product.c)
+    if first_column is None or any(e.op != "load" or e.args for e in loads):
+        return None
+    own, other = (e.attr for e in loads)
+    if own.array is not product.c or other.array is product.c or other.array.dtype != BIASED:
+        return None
+    steps = contiguous_strides(shape)
+
+    def walked(dims: range) -> Index:
+        return sum((of_var(stage.dims[order[d]]) * steps[d] for d in dims), Index())
+
+    flat = linear(other.index, other.array.strides)
+    start = flat.const
+    across = walked(range(first_column, len(shape)))
+    if start < 0 or not equal(flat - start, across):
+        return None
+    if not equal(linear(stage.index, stage.array.strides), walked(range(len(shape)))):
+        return None
+    return LibraryProduct(product, other.array, start, stage.array, loc=product.loc)
+
+
+# Steps of the device.
+
+
+def library_steps(builder: ProgramBuilder, step: LibraryProduct) -> list[device.Step]:
+    dot = step.matmul
+    lying = sides(dot)
+    assert lying is not None, "the library can read the operands"
+    left, right = (
+        _matrix(builder, array, offset, side)
+        for array, offset, side in (
+            (dot.a, dot.a_offset, lying[0]),
+            (dot.b, dot.b_offset, lying[1]),
+        )
+    )
+    result = _matrix(builder, step.result, 0, (False, dot.n, dot.m * dot.n))
+    bias = None
+    if step.bias is not None:
+        bias = builder.ref(step.bias, step.start * step.bias.dtype.itemsize)
+    tf32 = builder.target.tf32 and dot.a.dtype == "float32"
+    shape = (dot.batch, dot.m, dot.n, dot.k)
+    step.name = dot.name = f"cublaslt_{dot.a.dtype.name}_{'x'.join(map(str, shape))}"
+    builder.note(_report(step, shape))
+    return [Gemm(left, right, result, shape, bias, tf32)]
+
+
+def _matrix(
+    builder: ProgramBuilder, array: Array, offset: int, side: tuple[bool, int, int]
+) -> Matrix:
+    turned, ld, stride = side
+    at = offset * array.dtype.itemsize
+    return Matrix(
+        builder.ref(array, at), array.dtype.name, turned, ld, stride, builder.alignment(array, at)
+    )
+
+
+def _report(step: LibraryProduct, shape: tuple[int, int, int, int]) -> KernelReport:
+    batch, m, n, k = shape
+    dot = step.matmul
+    return KernelReport(
+        name=step.name,
+        ops=("dot", *(["add"] if step.bias is not None else [])),
+        extents=shape,
+        bytes_read=dot.a.dtype.itemsize * batch * (m + n) * k,
+        bytes_written=step.result.nbytes,
+        flops=2 * batch * m * n * k,
+        parallel=True,
+        note="by cuBLASLt",
+        locs=(dot.loc,) if dot.loc is not None else (),
+    )
