@@ -1,0 +1,200 @@
+"""Distributions whose quantiles have formulas: one uniform or normal number makes one of theirs.
+
+Parameters broadcast, and are differentiated through the formula. Numbers without parameters are
+`jax.random`'s to within rounding: exponential, laplace, logistic, gumbel, cauchy, truncated_normal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..core import Tracer, as_value, wrap
+from ..functions.common import build
+from ..functions.elementwise import clip, erf, erfinv, where
+from .entry import sampler
+from .keys import split
+from .uniforms import between, real_dtype, shaped, spread, standard_normal, unit
+
+
+def positive(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Uniform in 0 < u < 1: the smallest is the smallest normal number."""
+    return between(unit(key, shape, dtype), np.finfo(dtype).tiny, dtype.type(1))
+
+
+def exponentials(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    return -np.log1p(-unit(key, shape, dtype))
+
+
+@sampler()
+def exponential(key: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0) -> Any:
+    """Exponential with mean `scale`: -scale log(1 - u)."""
+    real, size = real_dtype(dtype, scale), shaped(shape, scale)
+    return exponentials(key, size, real) * spread(scale, size, real)
+
+
+@sampler()
+def laplace(
+    key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+) -> Any:
+    """Laplace's, density exp(-|x - loc| / scale) / (2 scale)."""
+    real, size = real_dtype(dtype, loc, scale), shaped(shape, loc, scale)
+    low = real.type(-1) + np.finfo(real).epsneg
+    u = between(unit(key, size, real), low, real.type(1))
+    return moved(np.sign(u) * np.log1p(-abs(u)), loc, scale)
+
+
+@sampler()
+def logistic(
+    key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0
+) -> Any:
+    """Logistic: log(u / (1 - u))."""
+    real, size = real_dtype(dtype, loc, scale), shaped(shape, loc, scale)
+    u = positive(key, size, real)
+    return moved(np.log(u) - np.log1p(-u), loc, scale)
+
+
+@sampler()
+def gumbel(key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    """Gumbel's, of maxima: -log(-log u)."""
+    real, size = real_dtype(dtype, loc, scale), shaped(shape, loc, scale)
+    return moved(-np.log(-np.log(positive(key, size, real))), loc, scale)
+
+
+@sampler()
+def cauchy(key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    """Cauchy's: tan(pi (u - 1/2))."""
+    real, size = real_dtype(dtype, loc, scale), shaped(shape, loc, scale)
+    u = between(unit(key, size, real), np.finfo(real).eps, real.type(1))
+    return moved(np.tan(real.type(math.pi) * (u - real.type(0.5))), loc, scale)
+
+
+@sampler()
+def lognormal(
+    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, mean: Any = 0.0
+) -> Any:
+    """exp of a normal number with mean `mean` and standard deviation `sigma`."""
+    real, size = real_dtype(dtype, sigma, mean), shaped(shape, sigma, mean)
+    return np.exp(moved(standard_normal(key, size, real), mean, sigma))
+
+
+@sampler()
+def truncated_normal(
+    key: Any, lower: Any = -2.0, upper: Any = 2.0, shape: Any = None, dtype: Any = None
+) -> Any:
+    """A standard normal number, given that lower < x < upper. Bounds within 5 of 0 keep all digits."""
+    real, size = real_dtype(dtype, lower, upper), shaped(shape, lower, upper)
+    low, high = spread(lower, size, real), spread(upper, size, real)
+    root = real.type(math.sqrt(2.0))
+    u = between(unit(key, size, real), erf(low / root), erf(high / root))
+    inside = (
+        np.nextafter(_fixed(low), real.type(np.inf)),
+        np.nextafter(_fixed(high), real.type(-np.inf)),
+    )
+    return clip(root * erfinv(u), *inside)
+
+
+@sampler()
+def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
+    """The length of a vector of two normal numbers of standard deviation `scale`."""
+    real, size = real_dtype(dtype, scale), shaped(shape, scale)
+    return np.sqrt(2 * exponentials(key, size, real)) * spread(scale, size, real)
+
+
+@sampler()
+def maxwell(key: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """The length of a vector of three standard normal numbers."""
+    real, size = real_dtype(dtype), shaped(shape)
+    z = standard_normal(key, (*size, 3), real)
+    return np.sqrt((z * z).sum(axis=-1))
+
+
+@sampler()
+def weibull(
+    key: Any, concentration: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0
+) -> Any:
+    """Weibull's: scale (-log(1 - u)) ** (1 / concentration)."""
+    real, size = real_dtype(dtype, concentration, scale), shaped(shape, concentration, scale)
+    power = 1 / spread(concentration, size, real)
+    return exponentials(key, size, real) ** power * spread(scale, size, real)
+
+
+@sampler()
+def weibull_min(
+    key: Any, scale: Any, concentration: Any, shape: Any = None, dtype: Any = None
+) -> Any:
+    """`weibull`, with JAX's order of parameters."""
+    return weibull(key, concentration, shape, dtype, scale)
+
+
+@sampler()
+def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Pareto's with minimum 1: density b / x ** (b + 1) for x >= 1. (NumPy's is this less 1.)"""
+    real, size = real_dtype(dtype, b), shaped(shape, b)
+    return np.exp(exponentials(key, size, real) / spread(b, size, real))
+
+
+@sampler()
+def power(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Density a x ** (a - 1) for 0 <= x <= 1."""
+    real, size = real_dtype(dtype, a), shaped(shape, a)
+    return (-np.expm1(-exponentials(key, size, real))) ** (1 / spread(a, size, real))
+
+
+@sampler()
+def triangular(
+    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
+) -> Any:
+    """A density that rises from `left` to `mode` and falls to `right`, along straight lines."""
+    real, size = real_dtype(dtype, left, mode, right), shaped(shape, left, mode, right)
+    a, c, b = (spread(p, size, real) for p in (left, mode, right))
+    u = unit(key, size, real)
+    up = a + np.sqrt(u * (b - a) * (c - a))
+    down = b - np.sqrt((1 - u) * (b - a) * (b - c))
+    return where(u * (b - a) < c - a, up, down)
+
+
+@sampler()
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, scale: Any = 1.0) -> Any:
+    """Wald's, the inverse Gaussian (Michael, Schucany and Haas, The American Statistician, 1976)."""
+    real, size = real_dtype(dtype, mean, scale), shaped(shape, mean, scale)
+    m, lam = spread(mean, size, real), spread(scale, size, real)
+    first, second = split_in(key, 2)
+    z, u = standard_normal(first, size, real), unit(second, size, real)
+    y = m * z * z
+    # The smaller root of the quadratic, without cancellation.
+    x = m * (1 - 2 * y / (y + np.sqrt(y * (4 * lam + y))))
+    x = where(y == 0, m, x)
+    return where(u <= m / (m + x), x, m * m / x)
+
+
+@sampler()
+def double_sided_maxwell(
+    key: Any, loc: Any, scale: Any, shape: Any = None, dtype: Any = None
+) -> Any:
+    """Maxwell's with a random sign, moved by `loc` and scaled."""
+    real, size = real_dtype(dtype, loc, scale), shaped(shape, loc, scale)
+    first, second = split_in(key, 2)
+    signs = where(unit(second, size, real) < 0.5, real.type(-1), real.type(1))
+    return moved(maxwell(first, size, real) * signs, loc, scale)
+
+
+def moved(z: Any, loc: Any, scale: Any) -> Any:
+    """z scale + loc; standard numbers stay as they are."""
+    if not (type(scale) in (int, float) and scale == 1):
+        z = z * spread(scale, z.shape, z.dtype)
+    if not (type(loc) in (int, float) and loc == 0):
+        z = z + spread(loc, z.shape, z.dtype)
+    return z
+
+
+def split_in(key: Any, count: int) -> list[Tracer]:
+    """`count` keys of a key, one by one."""
+    rows = split(key, count)
+    return [rows[i] for i in range(count)]
+
+
+def _fixed(x: Tracer) -> Tracer:
+    return wrap(build().stop_gradient(as_value(x)))

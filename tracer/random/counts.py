@@ -1,0 +1,260 @@
+"""Counts: Poisson, binomial, multinomial, negative binomial, Zipf; and von Mises' angles.
+
+Small means by inversion (one uniform number is compared with the sums of the probabilities), large ones
+by transformed rejection with squeeze (W. Hörmann, 1993: PTRS and BTRS). All in float64, each element in
+loops of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import F64
+from ..control import while_loop
+from ..functions.common import array, ints, operand, shape_of
+from ..functions.elementwise import clip, where
+from ..functions.movement import broadcast_to, moveaxis
+from ..scans import scan
+from .continuous import split_in
+from .entry import sampler
+from .gammas import log_gamma_numbers
+from .keys import split
+from .lanes import Stream, each, element_keys, repeat
+from .uniforms import real_dtype, shaped, spread
+
+_SMALL = 10.0  # the mean below which numbers are found by inversion
+
+
+def log_factorial(k: Any) -> Any:
+    """log k! for k = 0, 1, ... in float64: Stirling's series at k + 9."""
+    z = k + 9
+    product = k + 1
+    for step in range(2, 9):
+        product = product * (k + step)
+    r = 1 / (z * z)
+    series = (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r / 1680))) / z
+    return (z - 0.5) * np.log(z) - z + 0.5 * math.log(2 * math.pi) + series - np.log(product)
+
+
+def _poisson(lam: Any, e0: Any, e1: Any) -> Any:
+    stream = Stream(e0, e1, F64)
+    small = (lam >= 0) & (lam < _SMALL)
+    u = stream.uniforms(np.uint32(0))[0]
+
+    def step(state: Any) -> Any:
+        k, p, below, _ = state
+        p = p * lam / (k + 1)
+        return k + 1, p, below + p, (u > below + p) & (k < 1000)
+
+    first = np.exp(-lam)
+    found = while_loop(lambda s: s[-1], step, (0 * lam, first, first, small & (u > first)))[0]
+
+    large = (lam >= _SMALL) & (lam < np.inf)
+    mean = where(large, lam, _SMALL)
+    b = 0.931 + 2.53 * np.sqrt(mean)
+    a = -0.059 + 0.02483 * b
+    log_scale = np.log(1.1239 + 1.1328 / (b - 3.4))
+    squeeze = 0.9277 - 3.6224 / (b - 2)
+    log_mean = np.log(mean)
+
+    def trial(state: Any) -> Any:
+        n, _, _ = state
+        u, v = stream.uniforms(n)
+        u, v = u - 0.5, 1 - v
+        us = 0.5 - abs(u)
+        us = where(us > 0, us, 1e-300)
+        k = np.floor((2 * a / us + b) * u + mean + 0.43)
+        possible = (k >= 0) & ((us >= 0.013) | (v <= us))
+        safe = where(possible, k, 0.0)
+        left = np.log(v) + log_scale - np.log(a / (us * us) + b)
+        inside = left <= safe * log_mean - mean - log_factorial(safe)
+        accepted = ((us >= 0.07) & (v <= squeeze)) | (possible & inside)
+        return n + 1, k, np.logical_not(accepted)
+
+    other = repeat(trial, (np.uint32(1), 0 * lam, large))[1]
+    found = where(large, other, found)
+    return where(lam >= 0, found, np.nan)
+
+
+@sampler()
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+    """Poisson with mean `lam`. An integer dtype needs means far below its largest number."""
+    size = shaped(shape, lam)
+    return each(_poisson, spread(lam, size, F64), *element_keys(key, size)).astype(dtype)
+
+
+def _binomial(n: Any, p: Any, e0: Any, e1: Any) -> Any:
+    stream = Stream(e0, e1, F64)
+    good = (n >= 0) & (p >= 0) & (p <= 1) & (n < np.inf)
+    q = where(good, np.minimum(p, 1 - p), 0.0)
+    mean = where(good, n * q, 0.0)
+    odds = q / (1 - q)
+    u = stream.uniforms(np.uint32(0))[0]
+    small = mean < _SMALL
+
+    def step(state: Any) -> Any:
+        k, f, below, _ = state
+        f = f * odds * (n - k) / (k + 1)
+        return k + 1, f, below + f, (u > below + f) & (k + 1 < n)
+
+    first = np.exp(n * np.log1p(-q))
+    start = (0 * n, first, first, good & small & (u > first) & (n > 0))
+    found = while_loop(lambda s: s[-1], step, start)[0]
+
+    large = good & np.logical_not(small)
+    n_ = where(large, n, 40.0)
+    q_ = where(large, q, 0.5)
+    deviation = np.sqrt(n_ * q_ * (1 - q_))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * q_
+    c = n_ * q_ + 0.5
+    squeeze = 0.92 - 4.2 / b
+    alpha = (2.83 + 5.1 / b) * deviation
+    log_odds = np.log(q_ / (1 - q_))
+    mode = np.floor((n_ + 1) * q_)
+    top = log_factorial(mode) + log_factorial(n_ - mode)
+
+    def trial(state: Any) -> Any:
+        i, _, _ = state
+        u, v = stream.uniforms(i)
+        u, v = u - 0.5, 1 - v
+        us = 0.5 - abs(u)
+        us = where(us > 0, us, 1e-300)
+        k = np.floor((2 * a / us + b) * u + c)
+        possible = (k >= 0) & (k <= n_)
+        safe = where(possible, k, mode)
+        left = np.log(v * alpha / (a / (us * us) + b))
+        right = top - log_factorial(safe) - log_factorial(n_ - safe) + (safe - mode) * log_odds
+        accepted = possible & (((us >= 0.07) & (v <= squeeze)) | (left <= right))
+        return i + 1, k, np.logical_not(accepted)
+
+    other = repeat(trial, (np.uint32(1), 0 * n, large))[1]
+    found = where(large, other, found)
+    found = where(p > 0.5, n - found, found)
+    return where(good, found, np.nan)
+
+
+@sampler()
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+    """How many of `n` trials succeed, each with probability `p`."""
+    size = shaped(shape, n, p)
+    trials, chance = spread(n, size, F64), spread(p, size, F64)
+    return each(_binomial, trials, chance, *element_keys(key, size)).astype(dtype)
+
+
+@sampler()
+def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+    """How many of `n` trials fall into each category, whose probabilities `p` has along its last axis.
+
+    The result has the shapes of `n` and, without that axis, of `p`, broadcast, or `shape`, and the
+    categories last.
+    """
+    chances = array(p).astype(F64)
+    *batch, parts = chances.shape
+    if shape is None:
+        size = np.broadcast_shapes(shape_of(operand(n)), tuple(batch))
+    else:
+        size = ints(shape)
+    trials = spread(n, size, F64)
+    chances = broadcast_to(chances, (*size, parts))
+    # Given those before, a category's count is binomial.
+    after = np.flip(np.cumsum(np.flip(chances, -1), axis=-1), -1)
+    share = clip(where(after > 0, chances / after, 0.0), 0.0, 1.0)
+
+    def draw(left: Any, given: Any) -> Any:
+        chance, k = given
+        found = each(_binomial, left, chance, *element_keys(k, size))
+        return left - found, found
+
+    keys = split(key, parts)
+    left, counts = scan(draw, trials, (moveaxis(share[..., :-1], -1, 0), keys[:-1]))
+    return moveaxis(np.concatenate([counts, left[None]]), 0, -1).astype(dtype)
+
+
+@sampler()
+def negative_binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+    """How many trials fail before `n` succeed, each with probability `p`; `n` may be any number > 0."""
+    size = shaped(shape, n, p)
+    chance = spread(p, size, F64)
+    first, second = split_in(key, 2)
+    rate = np.exp(log_gamma_numbers(spread(n, size, F64), *element_keys(first, size)))
+    rate = rate * ((1 - chance) / chance)
+    return each(_poisson, rate, *element_keys(second, size)).astype(dtype)
+
+
+def _zipf(a: Any, e0: Any, e1: Any) -> Any:
+    stream = Stream(e0, e1, F64)
+    b = np.exp2(a - 1)
+
+    def trial(state: Any) -> Any:
+        n, _, _ = state
+        u, v = stream.uniforms(n)
+        x = np.floor((1 - u) ** (-1 / (a - 1)))
+        ratio = (1 + 1 / x) ** (a - 1)
+        accepted = (x < 2.0**63) & (v * x * (ratio - 1) / (b - 1) <= ratio / b)
+        return n + 1, x, np.logical_not(accepted)
+
+    found = repeat(trial, (np.uint32(0), a * 0, (a > 1) & (a < 1000)))[1]
+    return where(a > 1, np.maximum(found, 1.0), np.nan)
+
+
+@sampler()
+def zipf(key: Any, a: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+    """Zipf's: probabilities proportional to 1 / n ** a for n = 1, 2, ..., a > 1 (Devroye, 1986)."""
+    size = shaped(shape, a)
+    return each(_zipf, spread(a, size, F64), *element_keys(key, size)).astype(dtype)
+
+
+@sampler()
+def logseries(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+    """Probabilities proportional to p ** n / n for n = 1, 2, ... (Kemp, 1981)."""
+    size = shaped(shape, p)
+    chance = spread(p, size, F64)
+    words = element_keys(key, size)
+    u, v = Stream(*words, F64).uniforms(np.full(size, 0, np.uint32))
+    v = 1 - v
+    q = -np.expm1(np.log1p(-chance) * u)
+    long = np.floor(1 + np.log(v) / np.log(q))
+    found = where(v <= q * q, long, where(v >= q, 1.0, 2.0))
+    return where(v >= chance, 1.0, found).astype(dtype)
+
+
+def _von_mises(kappa: Any, e0: Any, e1: Any) -> Any:
+    stream = Stream(e0, e1, F64)
+    r = 1 + np.sqrt(1 + 4 * kappa * kappa)
+    rho = (r - np.sqrt(2 * r)) / (2 * kappa)
+    s = where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho * rho) / (2 * rho))
+    sign, around = stream.uniforms(np.uint32(0))
+
+    def trial(state: Any) -> Any:
+        n, _, _ = state
+        u, v = stream.uniforms(n)
+        z = np.cos(math.pi * u)
+        w = (1 + s * z) / (s + z)
+        y = kappa * (s - w)
+        accepted = (y * (2 - y) - v >= 0) | (np.log(y / v) + 1 - y >= 0)
+        return n + 1, w, np.logical_not(accepted)
+
+    w = repeat(trial, (np.uint32(1), kappa * 0, (kappa > 1e-8) & (kappa < 1e6)))[1]
+    angle = np.arccos(clip(w, -1.0, 1.0))
+    angle = where(sign < 0.5, -angle, angle)
+    # Nearly uniform, or nearly normal: sqrt(kappa) x is then in the limit.
+    angle = where(kappa <= 1e-8, math.pi * (2 * around - 1), angle)
+    return where(kappa >= 0, angle, np.nan)
+
+
+@sampler()
+def vonmises(key: Any, mu: Any, kappa: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Von Mises', angles in -pi..pi about `mu`; for `kappa` up to 1e6 (Best and Fisher, 1979)."""
+    real, size = real_dtype(dtype, mu, kappa), shaped(shape, mu, kappa)
+    angle = each(_von_mises, spread(kappa, size, F64), *element_keys(key, size))
+    moved = angle + spread(mu, size, F64)
+    return (np.remainder(moved + math.pi, 2 * math.pi) - math.pi).astype(real)
+
+
+__all__ = [
+    "binomial", "logseries", "multinomial", "negative_binomial", "poisson", "vonmises", "zipf",
+]  # fmt: skip

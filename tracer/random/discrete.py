@@ -1,0 +1,268 @@
+"""Integers, coins, categories; permutations and choices.
+
+Integers in a range come from 64 random bits for ranges up to 2**32, whose probabilities then differ by
+less than 2**-32 of themselves, and by rejection beyond.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import F64, I64, is_integer
+from .. import errors
+from ..core import Tracer, as_value, wrap
+from ..errors import complain
+from ..functions.common import array, axis_index, build, ints, shape_of
+from ..functions.movement import moveaxis
+from ..functions.reductions import argmax
+from ..functions.scans import cumsum
+from ..functions.selection import take, take_along_axis
+from ..functions.sorting import argsort, searchsorted
+from .continuous import exponentials, positive
+from .entry import sampler
+from .keys import U64, joined, raw_bits, threefry
+from .lanes import each, repeat
+from .uniforms import real_dtype, shaped, spread, unit
+
+WIDE = 2**32
+
+
+def integers(
+    key: Any,
+    low: Any,
+    high: Any = None,
+    shape: Any = None,
+    dtype: Any = np.int64,
+    endpoint: bool = False,
+) -> Any:
+    """Integers in low <= n < high (n <= high with `endpoint`); with one bound, in 0 <= n < low.
+
+        dice = jt.random.integers(key, 1, 6, (100,), endpoint=True)
+
+    An empty range is an error if its bounds are Python's, and otherwise gives `low`.
+    """
+    whole = np.dtype(dtype)
+    if not is_integer(whole):
+        complain(
+            errors.DTypeError,
+            f"random integers of dtype {whole}",
+            "take an integer dtype, or bits.",
+        )
+    if high is None:
+        low, high = 0, low
+    small = whole.itemsize <= 4
+    if _is_int(low) and _is_int(high):
+        first, last = operator.index(low), operator.index(high) - (not endpoint)
+        info = np.iinfo(whole)
+        if first > last:
+            raise ValueError(f"low >= high: there is no integer from {low} to {high}")
+        if first < info.min or last > info.max:
+            raise ValueError(f"the range from {low} to {high} does not fit {whole}")
+        low, high = (np.array(n, whole)[()] for n in (first, last))
+        small, endpoint = last - first < WIDE, True
+    return _integers(key, low, high, shape, whole, endpoint, small)
+
+
+def _is_int(x: Any) -> bool:
+    return isinstance(x, (int, np.integer))
+
+
+@sampler(static=("small",))
+def _integers(
+    key: Any, low: Any, high: Any, shape: Any, dtype: Any, endpoint: bool, small: bool
+) -> Any:
+    """`small` promises that there are at most 2**32 integers in the range."""
+    size, b = shaped(shape, low, high), build()
+    wide = U64 if dtype == U64 else I64
+    start, stop = (b.broadcast_to(as_value(array(x), wide), size) for x in (low, high))
+    empty = b.lt(stop, start) if endpoint else b.le(stop, start)
+    start, stop = b.bitcast(start, dtype=U64), b.bitcast(stop, dtype=U64)
+    span = b.sub(stop, start)
+    if endpoint:
+        span = b.add(span, b.full_like(span, 1))
+    span = wrap(b.select(empty, b.full_like(span, 1), span))
+    offset = _scaled(key, size, span) if small else _rejected(key, size, span)
+    found = b.bitcast(b.add(start, as_value(offset)), dtype=wide)
+    return wrap(b.convert(found, dtype=dtype) if dtype != wide else found)
+
+
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Any:
+    """`integers`, with JAX's order of parameters (and numbers of its own)."""
+    return integers(key, minval, maxval, ints(shape), dtype)
+
+
+def _scaled(key: Any, size: tuple[int, ...], spans: Tracer) -> Tracer:
+    """The upper half of 64 random bits times a span of at most 2**32."""
+    r = raw_bits(key, size, 64)
+    low = (r & 0xFFFFFFFF) * spans
+    return ((r >> 32) * spans + (low >> 32)) >> 32
+
+
+def _rejected(key: Any, size: tuple[int, ...], spans: Tracer) -> Tracer:
+    """Random bits below the next power of two, until they are below the span. A span of 0 is 2**64."""
+    b, most = build(), spans - 1
+    for amount in (1, 2, 4, 8, 16, 32):
+        most = most | (most >> amount)
+
+    def one(e0: Any, e1: Any, span: Any, mask: Any) -> Any:
+        def trial(state: Any) -> Any:
+            n, _, _ = state
+            found = joined(*threefry(e0, e1, e0 * 0, n)) & mask
+            return n + 1, found, (found >= span) & (span > 0)
+
+        return repeat(trial, (np.uint32(0), mask, mask == mask))[1]
+
+    first = raw_bits(key, size, 64)
+    e0 = wrap(b.convert(as_value(first >> 32), dtype=np.dtype(np.uint32)))
+    e1 = wrap(b.convert(as_value(first), dtype=np.dtype(np.uint32)))
+    return each(one, e0, e1, spans, most)
+
+
+@sampler()
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+    """True with probability `p`: u < p. The coins are `jax.random`'s."""
+    real, size = real_dtype(None, p), shaped(shape, p)
+    return unit(key, size, real) < spread(p, size, real)
+
+
+@sampler()
+def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Any:
+    """-1 or 1, with equal probabilities."""
+    coin = raw_bits(key, ints(shape), 8) & 1
+    return (coin.astype(np.int8) * 2 - 1).astype(dtype)
+
+
+@sampler()
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+    """How many trials it takes until one succeeds, each with probability `p`: 1, 2, ..."""
+    size = shaped(shape, p)
+    e = exponentials(key, size, F64)
+    trials = np.floor(e / -np.log1p(-spread(p, size, F64))) + 1
+    limit = float(np.iinfo(np.dtype(dtype)).max) if is_integer(np.dtype(dtype)) else np.inf
+    return np.minimum(trials, np.nextafter(limit, 0.0)).astype(dtype)
+
+
+@sampler()
+def categorical(
+    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True
+) -> Any:
+    """An index along `axis` with probability proportional to exp(logits).
+
+    The result has the shape of the other axes, or `shape`, which ends with it. Without `replace` the
+    indices that `shape` has in front are different from each other. With it they are `jax.random`'s:
+    the largest of the logits plus Gumbel noise.
+    """
+    x = array(logits)
+    if x.dtype.kind != "f":
+        x = x.astype(F64)
+    axis = axis_index(axis, x.ndim, x)
+    batch = tuple(n for d, n in enumerate(x.shape) if d != axis)
+    size = batch if shape is None else ints(shape)
+    lead = size[: len(size) - len(batch)]
+    if size[len(lead) :] != batch:
+        complain(
+            errors.ShapeError,
+            f"categorical of shape {size} for logits with other axes {batch}",
+            "end the shape with the shape of the other axes.",
+        )
+    last = moveaxis(x, axis, -1)
+    if replace:
+        # Noise is laid out with the categories where the logits have them, as in JAX.
+        place = axis + len(lead) if lead else axis
+        whole = list(size)
+        whole.insert(place, x.shape[axis])
+        noise = _gumbel(key, tuple(whole), x.dtype)
+        return argmax(moveaxis(noise, place, -1) + last, axis=-1)
+    count = math.prod(lead)
+    if count > x.shape[axis]:
+        raise ValueError(f"{count} different categories of {x.shape[axis]} cannot be chosen")
+    noisy = last + _gumbel(key, last.shape, x.dtype)
+    best = argsort(-noisy, axis=-1)[..., :count]
+    return moveaxis(best, -1, 0).reshape(size)
+
+
+def _gumbel(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    return -np.log(-np.log(positive(key, shape, dtype)))
+
+
+def _order(key: Any, n: int) -> Any:
+    """A permutation of 0..n-1: the order of random numbers of 64 bits."""
+    return argsort(raw_bits(key, (n,), 64), stable=True)
+
+
+@sampler(counts=("x",))
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+    """The numbers 0..x-1, or the slices of the array `x` along `axis`, in random order.
+
+    `independent` orders each line along the axis by itself.
+    """
+    if not shape_of(x):
+        if isinstance(x, Tracer):
+            raise TypeError("the length of a permutation must be a Python int, known while tracing")
+        return _order(key, operator.index(x))
+    a = array(x)
+    axis = axis_index(axis, a.ndim, a)
+    if not independent:
+        return take(a, _order(key, a.shape[axis]), axis=axis)
+    order = argsort(raw_bits(key, a.shape, 64), axis=axis, stable=True)
+    return take_along_axis(a, order, axis)
+
+
+@sampler(counts=("a",))
+def choice(
+    key: Any,
+    a: Any,
+    shape: int | Sequence[int] = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+) -> Any:
+    """Elements of 0..a-1, or slices of the array `a` along `axis`, in an array of `shape`.
+
+    `p` are the probabilities of the slices, in any unit. Without `replace` no slice is taken twice.
+    """
+    source = None if not shape_of(a) else array(a)
+    axis = 0 if source is None else axis_index(axis, source.ndim, source)
+    n = operator.index(a) if source is None else source.shape[axis]
+    size = ints(shape)
+    count = math.prod(size)
+    if n <= 0 and count:
+        raise ValueError("a must be greater than 0 unless no samples are taken")
+    if not replace and count > n:
+        raise ValueError(
+            f"Cannot take a larger sample (size {count}) than population (size {n}) when "
+            "replace is False"
+        )
+    if p is not None and shape_of(array(p)) != (n,):
+        raise ValueError(f"p must have one probability for each of {n} slices")
+    if count == 0:
+        index = wrap(build().full(size, 0, I64))
+    elif p is None:
+        index = integers(key, 0, n, size) if replace else _order(key, n)[:count].reshape(size)
+    elif replace:
+        index = _weighted(key, array(p), size, n)
+    else:
+        index = _distinct(key, array(p), count).reshape(size)
+    if source is None:
+        return index
+    found = take(source, index.reshape(-1), axis=axis)
+    return found.reshape((*source.shape[:axis], *size, *source.shape[axis + 1 :]))
+
+
+def _weighted(key: Any, p: Tracer, size: tuple[int, ...], n: int) -> Any:
+    total = cumsum(p.astype(F64))
+    u = unit(key, size, F64) * total[-1]
+    index = searchsorted(total, u.reshape(-1), side="right").reshape(size)
+    return np.minimum(index, n - 1)
+
+
+def _distinct(key: Any, p: Tracer, count: int) -> Any:
+    """The largest of log p plus Gumbel noise (Efraimidis and Spirakis, 2006)."""
+    weights = p.astype(F64)
+    noisy = np.log(weights) + _gumbel(key, p.shape, F64)
+    return argsort(-noisy)[:count]

@@ -1,0 +1,107 @@
+"""Random vectors and matrices: multivariate normal, points in balls, orthogonal matrices."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..control import fori_loop
+from ..core import Tracer
+from ..errors import complain
+from ..functions.common import array, ints
+from ..functions.elementwise import where
+from ..functions.movement import broadcast_to
+from ..vmap import vmap
+from .continuous import exponentials, split_in
+from .entry import sampler
+from .gammas import generalized_normal
+from .uniforms import real_dtype, standard_normal
+
+
+def cholesky(a: Any) -> Any:
+    """The lower triangular L with L L' = a, of one matrix, column by column."""
+    n = a.shape[0]
+    places = np.arange(n)
+
+    def column(j: Any, lower: Any) -> Any:
+        rest = a[:, j] - lower @ lower[j]
+        values = where(places >= j, rest / np.sqrt(rest[j]), a.dtype.type(0))
+        return where(places == j, values[:, None], lower)
+
+    return fori_loop(0, n, column, a * 0)
+
+
+@sampler()
+def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Normal vectors: mean + L z, where L L' = cov, which has to be positive definite.
+
+    `mean` has the vector's entries along its last axis, `cov` is a matrix in its last two axes. `shape`
+    is the result's without the vectors' axis. Differentiable in both.
+    """
+    m, c = array(mean), array(cov)
+    if m.ndim < 1 or c.ndim < 2 or c.shape[-2:] != (m.shape[-1],) * 2:
+        complain(
+            errors.ShapeError,
+            f"a mean of shape {m.shape} does not go with covariances of shape {c.shape}",
+            "the mean has n entries along its last axis, and cov is n by n in its last two.",
+            operands={"mean": mean, "cov": cov},
+        )
+    real, n = real_dtype(dtype, m, c), m.shape[-1]
+    m, c = m.astype(real), c.astype(real)
+    own = np.broadcast_shapes(m.shape[:-1], c.shape[:-2])
+    size = own if shape is None else ints(shape)
+    z = standard_normal(key, (*size, n), real)
+    flat = c.reshape((-1, n, n))
+    lower = vmap(cholesky)(flat).reshape(c.shape) if c.ndim > 2 else cholesky(c)
+    moved = (lower @ z[..., None])[..., 0] if c.ndim > 2 else z @ lower.T
+    return moved + m
+
+
+@sampler(static=("d", "p"))
+def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None) -> Any:
+    """Uniform in the ball of radius 1 of dimension `d`, by the p-norm (Barthe et al., 2005)."""
+    real, size = real_dtype(dtype), ints(shape)
+    first, second = split_in(key, 2)
+    x = generalized_normal(first, float(p), (*size, operator.index(d)), real)
+    e = exponentials(second, size, real)
+    norm = ((abs(x) ** p).sum(axis=-1) + e) ** (1 / p)
+    return x / norm[..., None]
+
+
+@sampler(static=("n",))
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None) -> Any:
+    """Orthogonal n by n matrices, all equally likely: a product of reflections (Stewart, 1980)."""
+    real, n = real_dtype(dtype), operator.index(n)
+    size = ints(shape)
+    z = standard_normal(key, (*size, n, n), real)
+    if n == 0:
+        return z
+    flat = z.reshape((-1, n, n))
+    return vmap(_reflections)(flat).reshape(z.shape)
+
+
+def _reflections(z: Tracer) -> Any:
+    """Row j of z, from entry j on, says where a reflection sends the j-th axis."""
+    n = z.shape[0]
+    places = np.arange(n)
+    one = z.dtype.type(1)
+
+    def reflect(k: Any, state: Any) -> Any:
+        q, signs = state
+        j = n - 1 - k
+        x = where(places >= j, z[j], one * 0)
+        sign = where(x[j] < 0, -one, one)
+        norm = np.sqrt((x * x).sum())
+        v = where(places == j, x + sign * norm, x)
+        q = q - np.outer(v * (2 / (v * v).sum()), v @ q)
+        return q, where(places == j, -sign, signs)
+
+    identity = broadcast_to(where(places[:, None] == places, one, one * 0), (n, n)) + z * 0
+    q, signs = fori_loop(0, n, reflect, (identity, z[0] * 0 + one))
+    return q * signs
+
+
+__all__ = ["ball", "multivariate_normal", "orthogonal"]
