@@ -227,13 +227,13 @@ class ProgramBuilder:
         tile = self.chosen("product", what, tiles, lambda b, tile: [b.multiplied(step, tile)])
         launch = self.multiplied(step, tile)
         step.name = dot.name = name = launch.kernel
-        size, places = dot.a.dtype.itemsize, dot.batch * dot.m * dot.n
+        places = dot.batch * dot.m * dot.n
         self.note(
             KernelReport(
                 name=name,
                 ops=step.ops,
                 extents=(dot.batch, dot.m, dot.n, dot.k),
-                bytes_read=size * dot.batch * (dot.m + dot.n) * dot.k,
+                bytes_read=step.bytes_read,
                 bytes_written=sum(a.nbytes for a in dict.fromkeys(step.writes)),
                 flops=2 * places * dot.k,
                 parallel=True,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from ...ir.record import replace
 from ..kernel import Array, Kernel, Stage
 from ..steps import Matmul, touched
 from ..survey import survey
@@ -24,23 +25,26 @@ def with_epilogues(steps: Sequence[Any], keep: Collection[Array]) -> list[Any]:
     done = list(steps)
     for i in reversed(range(len(done))):
         product = done[i]
-        if type(product) is not Matmul:
+        if type(product) is Matmul:
+            product = Product(product, loc=product.loc)
+        if not isinstance(product, Product) or product.epilogue or product.total:
             continue
         found = taker(done, i, keep)
         if found is not None:
             j, stored = found
-            done[j] = Product(product, done[j], stored, loc=product.loc)
+            done[j] = replace(product, epilogue=done[j], stored=stored)
             del done[i]
     return done
 
 
 def taker(steps: Sequence[Any], i: int, keep: Collection[Array]) -> tuple[int, bool] | None:
     """Where the kernel stands that product i can take along, and whether others read the product too."""
-    product = steps[i]
+    product = steps[i].matmul if isinstance(steps[i], Product) else steps[i]
     j = next((j for j in range(i + 1, len(steps)) if _touches(steps[j], product.c)), i)
     if j == i or not isinstance(steps[j], Kernel) or not fits(steps[j], product):
         return None
-    if any(_writes(step, (product.a, product.b)) for step in steps[i + 1 : j]):
+    operands = touched(steps[i])[0]
+    if any(_writes(step, operands) for step in steps[i + 1 : j]):
         return None
     stored = product.c in keep or product.c.kind != "temp"
     return j, stored or any(_touches(step, product.c) for step in steps[j + 1 :])

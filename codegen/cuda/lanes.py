@@ -71,7 +71,22 @@ class LaneEmitter(ThreadEmitter):
             yield k
         self._forget()
 
+    def at_lanes(self, lane: Var, count: int, value: Expr) -> list[str]:
+        """The value at 0, 1, ..., count - 1 of a loop, whatever neighbours are meant otherwise."""
+        before = self.lanes, self.along, self.first, self.points, self.registers
+        self.lanes, self.along, self.first = count, lane, "0"
+        self.points = [{} for _ in range(count)]
+        self.registers = self.points[0]
+        self.at[lane] = "0"
+        self._forget()
+        texts = [self.operand(value).text for _ in self._each()]
+        self.lanes, self.along, self.first, self.points, self.registers = before
+        self._forget()
+        return texts
+
     def _position(self, k: int) -> str:
+        if self.first == "0":
+            return str(k)
         return self.value_of(f"add {self.index_type} {self.first}, {k}") if k else self.first
 
     def _forget(self) -> None:

@@ -22,9 +22,9 @@ from ..lower_contraction import (
     packed_rows,
     view_of,
 )
-from ..lower_convolution import conv_as_reduction
 from ..lower_reductions import SCANS
 from ..steps import Carry, Matmul, Program
+from .convolutions import convolution
 from .epilogues import with_epilogues
 from .library_products import WAY, is_for_library, with_library
 from .lower_scans import scan
@@ -112,7 +112,7 @@ class DeviceContext(Context):
     sort_scratch: ClassVar[bool] = False
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
         "dot": _product,
-        "conv": conv_as_reduction,
+        "conv": convolution,
         "scatter": scatter,
         **dict.fromkeys(SCANS, scan),
     }

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..index import Index, Var, variables
 from ..llvm.instructions import SCALAR_TYPES, constant
-from ..llvm.text import Operand
 from ..survey import indices_of
 from .emitter import GLOBAL, SHARED
 from .sources import Source, lie
@@ -257,14 +256,7 @@ class OperandTile:
             e.at[k] = self._units(text) if self.along_k else text
             at[s.k] = _var(k, unit) + (_var(self.lane) if self.along_k else 0)
         e.env.update(at)
-        e.lanes, e.along, e.first = self.width, self.lane, "0"
-        registers: list[dict[object, Operand]] = [{} for _ in range(self.width)]
-        e.points = registers  # type: ignore[assignment]
-        e.at[self.lane] = "0"
-        e._forget()
-        texts = [e.operand(s.value).text for _ in e._each()]
-        e.lanes = 1
-        e._forget()
+        texts = e.at_lanes(self.lane, self.width, s.value)
         if self.width == 1:
             return texts[0]
         vector = "poison"

@@ -51,6 +51,17 @@ class Product(Tiled):
         return self.computed.keys() | (self.epilogue.local if self.epilogue else set())
 
     @property
+    def bytes_read(self) -> int:
+        """Of the operands: each element once."""
+        dot = self.matmul
+        lie = ((dot.a, dot.m), (dot.b, dot.n))
+        there = sum(
+            a.dtype.itemsize * dot.batch * n * dot.k for a, n in lie if a not in self.computed
+        )
+        found = {a.array for s in self.computed.values() for a in s.reads}
+        return there + sum(a.nbytes for a in found)
+
+    @property
     def parts(self) -> int:
         """Into how many parts each sum is cut."""
         return -(-self.total // self.matmul.k) if self.total else 1
