@@ -42,6 +42,14 @@ entry:
 """
 
 
+POINTERS = {
+    "ptr addrspace(1)": "%x",
+    "ptr addrspace(3)": "%s",
+    "ptr addrspace(7)": "%c",
+    "ptr": "%m",
+}
+
+
 def kernel_of(row: Intrinsic, name: str) -> str:
     """A kernel that calls one intrinsic with operands from memory."""
     loads, operands = [], []
@@ -49,7 +57,7 @@ def kernel_of(row: Intrinsic, name: str) -> str:
         if operand != type:
             operands.append(operand)
         elif type.startswith("ptr"):
-            operands.append(f"{type} {'%s' if '3' in type else '%x'}")
+            operands.append(f"{type} {POINTERS[type]}")
         else:
             loads.append(f"  %a{k} = load volatile {type}, ptr addrspace(1) %x")
             operands.append(f"{type} %a{k}")
@@ -60,15 +68,16 @@ def kernel_of(row: Intrinsic, name: str) -> str:
     else:
         end = f"  %r = {call}\n  store volatile {row.result} %r, ptr addrspace(1) %x"
     body = "\n".join([*loads, end])
-    params = "ptr addrspace(1) %x, ptr addrspace(3) %s"
+    params = ", ".join(f"{type} {name}" for type, name in POINTERS.items())
     return f"define ptx_kernel void @{name}({params}) {{\n{body}\n  ret void\n}}"
 
 
-def table_modules() -> dict[tuple[int, int], str]:
+def table_modules() -> dict[tuple[str, int], str]:
     """A module for each pair of least versions, with a kernel for each of its rows."""
-    groups: dict[tuple[int, int], list[Intrinsic]] = defaultdict(list)
+    groups: dict[tuple[str, int], list[Intrinsic]] = defaultdict(list)
     for row in INTRINSICS.values():
-        groups[row.sm, max(row.ptx, module._LEAST[f"sm_{row.sm}"])].append(row)
+        arch = f"sm_{row.sm}{row.features}"
+        groups[arch, max(row.ptx, module._LEAST[arch])].append(row)
     return {
         key: "\n".join(
             [row.declaration for row in rows]
@@ -84,10 +93,10 @@ def test_every_intrinsic_is_selected_at_its_least_versions():
         "import sys; sys.path.insert(0, 'tests')\n"
         "from test_cuda_assemble import table_modules\n"
         "from jitney.runtime.cuda.assemble import assemble\n"
-        "for (sm, ptx), ir in table_modules().items():\n"
-        "    text = assemble(ir, f'sm_{sm}', ptx)\n"
+        "for (arch, ptx), ir in table_modules().items():\n"
+        "    text = assemble(ir, arch, ptx)\n"
         "    assert '.extern' not in text\n"
-        "    print(sm, ptx, text.count('.entry'))\n"
+        "    print(arch, ptx, text.count('.entry'))\n"
     )
     root = module.__file__.rsplit("/runtime/", 1)[0]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
@@ -97,8 +106,8 @@ def test_every_intrinsic_is_selected_at_its_least_versions():
 
 @needs_ptxas
 def test_every_intrinsic_is_assembled():
-    for (sm, ptx), ir in table_modules().items():
-        report = run_ptxas(assemble(ir, f"sm_{sm}", ptx), f"sm_{sm}")
+    for (arch, ptx), ir in table_modules().items():
+        report = run_ptxas(assemble(ir, arch, ptx), arch)
         assert len(report.kernels) == ir.count("ptx_kernel")
         assert report.cubin.startswith(b"\x7fELF")
 

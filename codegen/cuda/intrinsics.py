@@ -190,6 +190,27 @@ _ASYNC_COPIES = "\n".join(
     ]
 )
 
+# Copies of boxes of an array, which a tensor map describes, and the barriers in memory that count them.
+_MBARRIERS = f"""
+    mbarrier.init.shared : void : {_SHARED}, i32
+    mbarrier.arrive.scope.cta.space.cta : i64 : {_SHARED}, i32
+    mbarrier.arrive.expect.tx.scope.cta.space.cta : i64 : {_SHARED}, i32
+    mbarrier.try.wait.parity.scope.cta.space.cta : i1 : {_SHARED}, i32
+    fence.mbarrier_init.release.cluster : void :
+    elect.sync : {{ i32, i1 }} : i32
+"""
+_BOXES = "\n".join(
+    f"cp.async.bulk.tensor.g2s.tile.{rank}d : void : ptr addrspace(7), {_SHARED}, ptr, "
+    f"{_many((rank, 'i32'))}, i16, i64, i1 0, i1 0, i32 0"
+    for rank in (2, 3)
+)
+_WARPGROUPS = """
+    wgmma.fence.sync.aligned : void :
+    wgmma.commit_group.sync.aligned : void :
+    setmaxnreg.inc.sync.aligned.u32 : void : i32 232
+    setmaxnreg.dec.sync.aligned.u32 : void : i32 40
+"""
+
 INTRINSICS: dict[str, Intrinsic] = {
     row.name: row
     for row in [
@@ -206,6 +227,9 @@ INTRINSICS: dict[str, Intrinsic] = {
         *_rows(_MMA_AMPERE, 80, 70),
         *_rows(_ASYNC_COPIES, 80, 70),
         *_rows(_MMA_HOPPER, 90, 78),
+        *_rows(_MBARRIERS, 90, 80),
+        *_rows(_BOXES, 90, 80),
+        *_rows(_WARPGROUPS, 90, 80, "a"),
     ]
 }
 """By name, with the suffixes of overloads."""

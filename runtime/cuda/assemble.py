@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from ...codegen.cuda import wgmma
 from ...codegen.cuda.intrinsics import INTRINSICS
 from ..engine import NativeError, llvm, lock
 
@@ -41,6 +42,7 @@ _DEFAULT = 78  # CUDA 11.8: any driver of 2022 and later takes it
 
 _TYPES = re.compile(r"\b(fp128|x86_fp80|ppc_fp128|x86_amx|vscale|thread_local)\b")
 _ASSEMBLY = re.compile(r"\basm\b")
+_KNOWN_ASSEMBLY = re.compile(r'\bcall [^"\n]*\basm sideeffect "([^"\n]*)", "[^"\n]*"\(')
 _GENERIC_GLOBAL = re.compile(r"^@\S+ = (?!.*addrspace\([134]\))(?!.*\balias\b).*$", re.M)
 _DECLARATION = re.compile(r'^declare [^@]*@"?([\w.$]+)"?\(', re.M)
 
@@ -67,6 +69,14 @@ def nearest_architecture(major: int, minor: int) -> str:
     if not known:
         raise AssembleError(f"GPUs older than sm_75 are not supported; this one is sm_{capability}")
     return max(known, key=architecture_number)
+
+
+def architecture_for(ir: str, arch: str) -> str:
+    """What to assemble a module for, on a device of `arch`: with its own features if it has them."""
+    names = _DECLARATION.findall(ir)
+    rows = [INTRINSICS[name] for name in names if name in INTRINSICS]
+    features = next((row.features for row in rows if row.features), "")
+    return arch if not features or arch.endswith(features) else arch + features
 
 
 def driver_ptx(version: int) -> int:
@@ -119,14 +129,24 @@ def check(ir: str, arch: str, ptx: int) -> None:
             raise AssembleError(f"{name} needs sm_{row.sm}{row.features}, not {arch}")
         if row.flags and not _all_calls_have(ir, name, row.flags):
             raise AssembleError(f"each call of {name} needs the flag {row.flags}")
+    if _ASSEMBLY.search(ir):
+        _check_assembly(ir, arch)
     for pattern, what in (
         (_TYPES, "kernels cannot use {}"),
-        (_ASSEMBLY, "kernels may not contain inline assembly"),
         (_GENERIC_GLOBAL, "a global must say its address space: {}"),
     ):
         found = pattern.search(ir)
         if found:
             raise AssembleError(what.format(found[0]))
+
+
+def _check_assembly(ir: str, arch: str) -> None:
+    """Raise AssembleError but for the assembly of `codegen/cuda/wgmma.py`, where there is such."""
+    known = _KNOWN_ASSEMBLY.findall(ir)
+    if len(known) != len(_ASSEMBLY.findall(ir)) or any(wgmma.parse(t) is None for t in set(known)):
+        raise AssembleError("kernels may not contain inline assembly but wgmma's")
+    if arch != "sm_90a":
+        raise AssembleError(f"wgmma needs sm_90a, not {arch}")
 
 
 def _all_calls_have(ir: str, name: str, flags: str) -> bool:

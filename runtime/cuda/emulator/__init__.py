@@ -6,6 +6,10 @@
     scheduler     emitted code that runs the threads of a grid, in one of several orders
     barriers      emitted code by which threads wait, and are let go
     warps         emitted code of what a warp does together: shuffles, votes, matrices
+    mbarriers     emitted code of barriers that are words of shared memory, and of registers passed on
+    boxes         emitted code of the copy engine
+    warpgroups    emitted code of products that four warps do together
+    hopper        how the instructions of these three are rewritten
     memory        emitted code that checks addresses and lets asynchronous copies arrive late
     races         emitted code that finds accesses of shared memory with no barrier between them
     machine       loading a module and launching its kernels

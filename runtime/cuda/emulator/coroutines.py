@@ -14,10 +14,19 @@ import re
 
 from ....ir.record import field, record
 from ..assemble import AssembleError
+from . import hopper, races
 from . import layout as at
-from . import races
+from .hopper import assembly_waits, rewrite_assembly
 from .instructions import DECLARATIONS, REWRITINGS, WAITING
-from .text import Access, parse_access, parse_call, size_and_alignment, split, take_type
+from .text import (
+    Access,
+    parse_access,
+    parse_assembly,
+    parse_call,
+    size_and_alignment,
+    split,
+    take_type,
+)
 
 _WINDOW_ALIGNMENT = 1024
 
@@ -33,8 +42,9 @@ class HostText:
     coroutines: bool
     static_shared: dict[str, int]
     dynamic_offset: int
-    copies: bool
     partial_barriers: bool
+    rooms: list[str] = field(default_factory=list)
+    registers: dict[str, int] = field(default_factory=dict)
     data: list[str] = field(default_factory=list)
 
 
@@ -80,6 +90,13 @@ class _Kernel:
     def wait(self, how: str, *operands: str | int) -> None:
         words = "".join(f", i32 {word}" for word in (*operands, self.site()))
         self.line(f"call void @emu_{how}(ptr %emu.thread{words})")
+        self.stop()
+
+    def unused(self) -> str:
+        self._numbers += 1
+        return f"%emu.{self._numbers}"
+
+    def stop(self) -> None:
         self._numbers += 1
         here = f"emu.resumed{self._numbers}"
         woken = self.value("call i8 @llvm.coro.suspend(token none, i1 false)")
@@ -126,6 +143,9 @@ class _Kernel:
                 return
             if call.name.startswith("llvm.nvvm."):
                 raise AssembleError(f"the emulation does not know {call.name}")
+        elif assembly := parse_assembly(line):
+            rewrite_assembly(self, assembly)
+            return
         elif access := parse_access(line):
             self._access(access)
             return
@@ -168,9 +188,18 @@ class _Kernel:
         for k, param in enumerate(self.params):
             type, rest = take_type(param)
             size, align = size_and_alignment(type, self.module.types)
+            if by_value := re.search(r"\bbyval\((.*?)\) align (\d+)", rest):
+                size, align = (
+                    size_and_alignment(by_value[1], self.module.types)[0],
+                    int(by_value[2]),
+                )
             offset = -(-offset // align) * align
             lines.append(f"  %emu.arg{k} = getelementptr i8, ptr %emu.args, i64 {offset}")
-            lines.append(f"  {rest.split()[-1]} = load {type}, ptr %emu.arg{k}, align {align}")
+            name = rest.split()[-1]
+            if by_value:
+                lines.append(f"  {name} = getelementptr i8, ptr %emu.args, i64 {offset}")
+            else:
+                lines.append(f"  {name} = load {type}, ptr %emu.arg{k}, align {align}")
             offset += size
         first = re.match(r'("[^"]*"|[\w.$-]+):', body[0])
         label = first[1] if first else self._entry_number()
@@ -194,8 +223,11 @@ class _Module:
         self.static_shared: dict[str, int] = {}
         self.dynamic: list[tuple[str, str]] = []
         self.data: list[str] = []
+        self.registers: dict[str, int] = {}  # of a thread, where a kernel has a limit
         self.out: list[str] = []
         self._lines = text.splitlines()
+        groups = re.findall(r"^attributes (#\d+) = \{(.*)\}", text, re.M)
+        self._attributes = dict(groups)
 
     def site(self, text: str) -> int:
         """A number for an instruction: equal texts at two places are two sites."""
@@ -238,6 +270,10 @@ class _Module:
         params = split(header[start : header.index(")", _last_parameter(header, start))])
         self.kernels[name] = [take_type(param)[0] for param in params]
         self._place_shared(name, body)
+        number = re.search(r"\) .*?(#\d+) \{$", header)
+        attributes = header + (self._attributes.get(number[1], "") if number else "")
+        if limit := re.search(r'"nvvm.maxnreg"="(\d+)"', attributes):
+            self.registers[name] = int(limit[1])
         waits = any(_waits(line) for line in body)
         self.coroutines |= waits
         self.out.append(_Kernel(self, name, params, waits).rewrite(body))
@@ -307,6 +343,8 @@ def _waits(line: str) -> bool:
     call = parse_call(line)
     if call is not None:
         return call.name in WAITING
+    if assembly := parse_assembly(line):
+        return assembly_waits(assembly)
     access = parse_access(line)
     return access is not None and access.volatile and access.kind != "store"
 
@@ -336,7 +374,7 @@ def host_text(text: str) -> HostText:
     names = {re.search(r"@([\w.$]+)\(", line)[1] for line in known}  # type: ignore[index]
     declarations = [
         line
-        for line in sorted(DECLARATIONS)
+        for line in sorted(DECLARATIONS | hopper.DECLARATIONS)
         if re.search(r"@([\w.$]+)\(", line)[1] not in names  # type: ignore[index]
     ]
     lines = [
@@ -353,7 +391,18 @@ def host_text(text: str) -> HostText:
         module.coroutines,
         module.static_shared,
         dynamic_offset,
-        "llvm.nvvm.cp.async" in text,
-        ".aligned.count(" in text,
+        ".aligned.count(" in text or "llvm.nvvm.mbarrier" in text,
+        [room for word, room in _ROOMS if word in text],
+        module.registers,
         module.data,
     )
+
+
+# What kernels that contain a word need room for.
+_ROOMS = (
+    ("llvm.nvvm.cp.async.c", "queues"),
+    ("llvm.nvvm.cp.async.bulk", "boxes"),
+    ("wgmma", "sums"),
+    ("wgmma", "group_steps"),
+    ("setmaxnreg", "group_steps"),
+)

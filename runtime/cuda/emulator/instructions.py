@@ -30,6 +30,14 @@ class Kernel(Protocol):
         """Stop here: `emu_HOW(thread, operands, site)` says for what."""
         ...
 
+    def stop(self) -> None:
+        """Stop here; for what has been said already."""
+        ...
+
+    def unused(self) -> str:
+        """A name for a result that nobody wants."""
+        ...
+
     def address(self, space: int, pointer: str, size: str, align: int, kind: int) -> str: ...
     def site(self) -> int: ...
 
@@ -40,7 +48,7 @@ WAITING: set[str] = set()
 """Intrinsics at which a thread may wait for others: kernels that call one are coroutines."""
 
 
-def _rewrites(*names: str, waits: bool = False) -> Callable[[Rewriting], Rewriting]:
+def rewrites(*names: str, waits: bool = False) -> Callable[[Rewriting], Rewriting]:
     def register(rewriting: Rewriting) -> Rewriting:
         for name in names:
             REWRITINGS[f"llvm.nvvm.{name}"] = rewriting
@@ -69,8 +77,8 @@ for _name, _offset in (
     ("nctaid", at.NCTAID),
 ):
     for _axis, _letter in enumerate("xyz"):
-        _rewrites(f"read.ptx.sreg.{_name}.{_letter}")(_register(_offset + 4 * _axis))
-_rewrites("read.ptx.sreg.laneid")(_register(at.LANE))
+        rewrites(f"read.ptx.sreg.{_name}.{_letter}")(_register(_offset + 4 * _axis))
+rewrites("read.ptx.sreg.laneid")(_register(at.LANE))
 
 
 def _lane_bit(kernel: Kernel) -> str:
@@ -78,7 +86,7 @@ def _lane_bit(kernel: Kernel) -> str:
     return kernel.value(f"shl i32 1, {lane}")
 
 
-@_rewrites(*(f"read.ptx.sreg.lanemask.{which}" for which in ("eq", "lt", "le", "gt", "ge")))
+@rewrites(*(f"read.ptx.sreg.lanemask.{which}" for which in ("eq", "lt", "le", "gt", "ge")))
 def _lane_mask(kernel: Kernel, call: Call) -> None:
     own = _lane_bit(kernel)
     below = kernel.value(f"sub i32 {own}, 1")
@@ -94,13 +102,13 @@ def _lane_mask(kernel: Kernel, call: Call) -> None:
         kernel.line(f"{call.result} = xor i32 {up_to}, -1")
 
 
-@_rewrites("activemask")
+@rewrites("activemask")
 def _active_mask(kernel: Kernel, call: Call) -> None:
     """Only that a lane itself is active is certain: the least answer a GPU may give."""
     kernel.line(f"{call.result} = or i32 {_lane_bit(kernel)}, 0")
 
 
-@_rewrites("read.ptx.sreg.clock64")
+@rewrites("read.ptx.sreg.clock64")
 def _clock(kernel: Kernel, call: Call) -> None:
     kernel.line(f"{call.result} = call i64 @llvm.readcyclecounter()")
 
@@ -108,27 +116,27 @@ def _clock(kernel: Kernel, call: Call) -> None:
 # Barriers
 
 
-@_rewrites("barrier.cta.sync.aligned.all", "barrier.cta.sync.aligned.count", waits=True)
+@rewrites("barrier.cta.sync.aligned.all", "barrier.cta.sync.aligned.count", waits=True)
 def _barrier(kernel: Kernel, call: Call) -> None:
     count = call.value(1) if len(call.operands) > 1 else 0
     kernel.wait("at_barrier", call.value(0), count, barriers.SYNC, 0)
 
 
-@_rewrites(*(f"barrier.cta.red.{how}.aligned.all" for how in ("and", "or", "popc")), waits=True)
+@rewrites(*(f"barrier.cta.red.{how}.aligned.all" for how in ("and", "or", "popc")), waits=True)
 def _reducing_barrier(kernel: Kernel, call: Call) -> None:
     how = call.name.split(".")[5]
     operation = {"and": barriers.AND, "or": barriers.OR, "popc": barriers.POPC}[how]
     predicate = kernel.value(f"zext i1 {call.value(1)} to i32")
     kernel.wait("at_barrier", call.value(0), 0, operation, predicate)
-    _take(kernel, call.result, call.type)
+    take(kernel, call.result, call.type)
 
 
-@_rewrites("barrier.cta.arrive.aligned.count")
+@rewrites("barrier.cta.arrive.aligned.count")
 def _arrive(kernel: Kernel, call: Call) -> None:
     kernel.line(f"call void @emu_arrive(ptr %emu.thread, i32 {call.value(0)})")
 
 
-_rewrites("membar.cta", "membar.gl")(_nothing)  # one thread runs at a time
+rewrites("membar.cta", "membar.gl")(_nothing)  # one thread runs at a time
 
 
 # What a warp does together
@@ -138,7 +146,7 @@ def _together(kernel: Kernel, mask: str, operation: int) -> None:
     kernel.wait("at_operation", mask, operation)
 
 
-def _take(kernel: Kernel, result: str, type: str, word: int = 0) -> None:
+def take(kernel: Kernel, result: str, type: str, word: int = 0) -> None:
     """`result` is what stands in an output word."""
     where = kernel.field(at.OUTPUT + 4 * word)
     if type == "i1":
@@ -148,7 +156,7 @@ def _take(kernel: Kernel, result: str, type: str, word: int = 0) -> None:
         kernel.line(f"{result} = load {type}, ptr {where}")
 
 
-def _take_fields(kernel: Kernel, call: Call, words: int = 1) -> None:
+def take_fields(kernel: Kernel, call: Call, words: int = 1) -> None:
     """The result is a struct: its fields stand in output words, one after the other."""
     fields = [field.strip() for field in call.type.strip("{} ").split(",")]
     struct = "poison"
@@ -172,7 +180,7 @@ _SHUFFLES = {
 }
 
 
-@_rewrites(
+@rewrites(
     *(f"shfl.sync.{mode}.{type}" for mode in _SHUFFLES for type in ("f32", "i32", "f32p", "i32p")),
     waits=True,
 )
@@ -184,12 +192,12 @@ def _shuffle(kernel: Kernel, call: Call) -> None:
     mask, amount, control = call.value(0), call.value(2), call.value(3)
     kernel.wait("at_shuffle", mask, _SHUFFLES[mode], value, amount, control)
     if type.endswith("p"):
-        _take_fields(kernel, call)
+        take_fields(kernel, call)
     else:
-        _take(kernel, call.result, call.type)
+        take(kernel, call.result, call.type)
 
 
-@_rewrites("bar.warp.sync", waits=True)
+@rewrites("bar.warp.sync", waits=True)
 def _warp_sync(kernel: Kernel, call: Call) -> None:
     _together(kernel, call.value(0), warps.WARP_SYNC)
 
@@ -202,31 +210,31 @@ _VOTES = {
 }
 
 
-@_rewrites(*(f"vote.{how}.sync" for how in _VOTES), waits=True)
+@rewrites(*(f"vote.{how}.sync" for how in _VOTES), waits=True)
 def _vote(kernel: Kernel, call: Call) -> None:
     kernel.set_word(at.INPUT, kernel.value(f"zext i1 {call.value(1)} to i32"))
     _together(kernel, call.value(0), _VOTES[call.name.split(".")[3]])
-    _take(kernel, call.result, call.type)
+    take(kernel, call.result, call.type)
 
 
-@_rewrites("match.any.sync.i32", "match.any.sync.i64", waits=True)
+@rewrites("match.any.sync.i32", "match.any.sync.i64", waits=True)
 def _match(kernel: Kernel, call: Call) -> None:
     type, value = call.operands[1]
     wide = value if type == "i64" else kernel.value(f"zext i32 {value} to i64")
     kernel.line(f"store i64 {wide}, ptr {kernel.field(at.INPUT)}")
     _together(kernel, call.value(0), warps.MATCH_ANY)
-    _take(kernel, call.result, call.type)
+    take(kernel, call.result, call.type)
 
 
 _REDUCTIONS = ("add", "min", "max", "umin", "umax", "and", "or", "xor")
 
 
-@_rewrites(*(f"redux.sync.{how}" for how in _REDUCTIONS), waits=True)
+@rewrites(*(f"redux.sync.{how}" for how in _REDUCTIONS), waits=True)
 def _redux(kernel: Kernel, call: Call) -> None:
     kernel.set_word(at.INPUT, call.value(0))
     how = _REDUCTIONS.index(call.name.rpartition(".")[2])
     _together(kernel, call.value(1), warps.REDUX_ADD + how)
-    _take(kernel, call.result, call.type)
+    take(kernel, call.result, call.type)
 
 
 # Matrices
@@ -234,7 +242,7 @@ def _redux(kernel: Kernel, call: Call) -> None:
 _FULL = "-1"
 
 
-@_rewrites(
+@rewrites(
     *(
         f"ldmatrix.sync.aligned.m8n8.x{n}{trans}.b16.p3"
         for n in (1, 2, 4)
@@ -253,9 +261,9 @@ def _load_matrices(kernel: Kernel, call: Call) -> None:
     transposed = ".trans" in call.name
     _together(kernel, _FULL, warps.LDMATRIX_TRANS if transposed else warps.LDMATRIX)
     if count == 1:
-        _take(kernel, call.result, call.type)
+        take(kernel, call.result, call.type)
     else:
-        _take_fields(kernel, call)
+        take_fields(kernel, call)
 
 
 _PRODUCTS = {
@@ -267,16 +275,16 @@ _PRODUCTS = {
 }
 
 
-@_rewrites(*_PRODUCTS, waits=True)
+@rewrites(*_PRODUCTS, waits=True)
 def _multiply(kernel: Kernel, call: Call) -> None:
     words = 2 if call.operands[0][0] == "double" else 1
     for k, (type, value) in enumerate(call.operands):
         kernel.line(f"store {type} {value}, ptr {kernel.field(at.INPUT + 4 * words * k)}")
     _together(kernel, _FULL, _PRODUCTS[call.name.removeprefix("llvm.nvvm.")])
-    _take_fields(kernel, call, words)
+    take_fields(kernel, call, words)
 
 
-@_rewrites("f2tf32.rna")
+@rewrites("f2tf32.rna")
 def _round_to_tf32(kernel: Kernel, call: Call) -> None:
     bits = kernel.value(f"bitcast float {call.value(0)} to i32")
     exponent = kernel.value(f"and i32 {bits}, 2139095040")
@@ -289,7 +297,7 @@ def _round_to_tf32(kernel: Kernel, call: Call) -> None:
 # Asynchronous copies
 
 
-@_rewrites(
+@rewrites(
     *(
         f"cp.async.{cache}.shared.global.{n}{some}"
         for cache, sizes in (("ca", (4, 8, 16)), ("cg", (16,)))
@@ -306,12 +314,12 @@ def _copy(kernel: Kernel, call: Call) -> None:
     kernel.line(f"call void @emu_copy(ptr %emu.thread, ptr {target}, ptr {source}, {sizes})")
 
 
-@_rewrites("cp.async.commit.group")
+@rewrites("cp.async.commit.group")
 def _commit(kernel: Kernel, call: Call) -> None:
     kernel.line("call void @emu_commit(ptr %emu.thread)")
 
 
-@_rewrites("cp.async.wait.group", "cp.async.wait.all")
+@rewrites("cp.async.wait.group", "cp.async.wait.all")
 def _wait(kernel: Kernel, call: Call) -> None:
     groups = call.value(0) if call.operands else "-1"
     kernel.line(f"call void @emu_wait(ptr %emu.thread, i32 {groups})")
@@ -327,7 +335,7 @@ _FUNCTIONS = {
 }
 
 
-@_rewrites(*_FUNCTIONS)
+@rewrites(*_FUNCTIONS)
 def _approximation(kernel: Kernel, call: Call) -> None:
     function = _FUNCTIONS[call.name.removeprefix("llvm.nvvm.")]
     kernel.line(f"{call.result} = call float @{function}(float {call.value(0)})")
@@ -340,18 +348,18 @@ def _tanh(kernel: Kernel, call: Call) -> None:
 REWRITINGS["llvm.tanh.f32"] = _tanh
 
 
-@_rewrites("rsqrt.approx.ftz.f", "rsqrt.approx.f")
+@rewrites("rsqrt.approx.ftz.f", "rsqrt.approx.f")
 def _reciprocal_root(kernel: Kernel, call: Call) -> None:
     root = kernel.value(f"call float @llvm.sqrt.f32(float {call.value(0)})")
     kernel.line(f"{call.result} = fdiv float 1.0, {root}")
 
 
-@_rewrites("rcp.approx.ftz.f")
+@rewrites("rcp.approx.ftz.f")
 def _reciprocal(kernel: Kernel, call: Call) -> None:
     kernel.line(f"{call.result} = fdiv float 1.0, {call.value(0)}")
 
 
-@_rewrites("div.full")
+@rewrites("div.full")
 def _divide(kernel: Kernel, call: Call) -> None:
     kernel.line(f"{call.result} = fdiv float {call.value(0)}, {call.value(1)}")
 

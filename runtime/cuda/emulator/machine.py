@@ -27,11 +27,14 @@ from ...installation import digest, installation
 from ...records import dump_code, load_code_record
 from ...support import load_support
 from .. import assemble
+from . import boxes, races, warpgroups
 from . import layout as at
-from . import races
+from .boxes import BOXES
 from .coroutines import host_text
+from .mbarriers import MBARRIERS
 from .memory import MEMORY
 from .scheduler import SCHEDULER
+from .warpgroups import WARPGROUPS
 from .warps import warp_operation
 
 
@@ -81,13 +84,15 @@ GREEDY = Order(1, greedy=True)
 ORDERS = (FORWARDS, BACKWARDS, Order(0, seed=1, eager=True, fill=0xA5), Order(0, True, seed=2))
 """What must not change a result."""
 
+_ARGUMENTS_ALIGNMENT = 64
 _running = threading.Lock()
 
 
 @lru_cache(maxsize=1)
 def _core() -> tuple[Library, dict[str, int], Any]:
     """The scheduler and what kernels call, compiled: (library, addresses, run)."""
-    functions = [make() for make in (*SCHEDULER, warp_operation, *MEMORY)]
+    makers = (*SCHEDULER, warp_operation, *MEMORY, *MBARRIERS, *BOXES, *WARPGROUPS)
+    functions = [make() for make in makers]
     names = [f.name for f in functions if not f.internal]
     library = load_support("cuda emulator", lambda: module_ir(functions, ()), names).keep()
     addresses = {name: library.address(name) for name in names}
@@ -101,19 +106,22 @@ class _Block:
         self.threads = np.zeros(at.MAX_THREADS * at.THREAD_SIZE, np.uint8)
         self.warps = np.zeros(at.MAX_THREADS // at.WARP_SIZE * at.WARP_BYTES, np.uint8)
         self.sink = np.zeros(2 * at.SINK_BYTES, np.uint8)
-        self.queues: np.ndarray[Any, Any] | None = None
-        self.records: np.ndarray[Any, Any] | None = None
+        self._rooms: dict[str, np.ndarray[Any, Any]] = {}
 
-    def queue_address(self) -> int:
-        if self.queues is None:
-            size = at.MAX_THREADS * at.QUEUE_ENTRIES * at.QUEUE_ENTRY
-            self.queues = np.empty(size, np.uint8)
-        return self.queues.ctypes.data
+    def room(self, name: str) -> int:
+        """The address of what only some kernels need."""
+        if name not in self._rooms:
+            self._rooms[name] = np.zeros(_ROOMS[name], np.uint8)
+        return self._rooms[name].ctypes.data
 
-    def records_address(self) -> int:
-        if self.records is None:
-            self.records = np.empty(at.WINDOW_BYTES * races.RECORD_BYTES, np.uint8)
-        return self.records.ctypes.data
+
+_ROOMS = {
+    "queues": at.MAX_THREADS * at.QUEUE_ENTRIES * at.QUEUE_ENTRY,
+    "records": at.WINDOW_BYTES * races.RECORD_BYTES,
+    "boxes": boxes.ENTRIES * boxes.ENTRY_BYTES,
+    "sums": at.MAX_THREADS * warpgroups.THREAD_BYTES,
+    "group_steps": warpgroups.GROUPS * warpgroups.STEPS * warpgroups.STEP_BYTES,
+}
 
 
 @lru_cache(maxsize=1)
@@ -126,11 +134,12 @@ class EmulatedModule:
 
     def __init__(self, ir: str, optimise: bool = False, arch: str = "sm_90") -> None:
         if optimise:
-            text = assemble.optimised(ir, arch)
+            text = assemble.optimised(ir, assemble.architecture_for(ir, arch))
         else:
             module = assemble.parse(ir)
             text = str(module)
             module.close()
+        arch = assemble.architecture_for(text, arch)
         assemble.check(text, arch, assemble.ptx_for(arch, 13000))
         self.host = host_text(text)
         _, addresses, self._run = _core()
@@ -180,9 +189,11 @@ class EmulatedModule:
             raise ValueError(f"{used} bytes of shared memory; a block can have {at.WINDOW_BYTES}")
         entry = self._library.address(f"emu.kernel.{kernel}")
         with _running:
-            job = self._job(grid, block, used, order, races)
-            packed = ctypes.create_string_buffer(arguments, len(arguments) + 16)
-            job.entry, job.args = entry, ctypes.addressof(packed)
+            job = self._job(kernel, grid, block, used, order, races)
+            packed = np.zeros(len(arguments) + 2 * _ARGUMENTS_ALIGNMENT, np.uint8)
+            start = -packed.ctypes.data % _ARGUMENTS_ALIGNMENT
+            packed[start : start + len(arguments)] = np.frombuffer(arguments, np.uint8)
+            job.entry, job.args = entry, packed.ctypes.data + start
             if ranges is not None:
                 allowed = sorted([*ranges, *self._data]) or [(0, 0)]
                 table = np.array(allowed, np.int64)
@@ -194,6 +205,7 @@ class EmulatedModule:
 
     def _job(
         self,
+        kernel: str,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         used: int,
@@ -211,10 +223,11 @@ class EmulatedModule:
         job.state = (order.seed + 1) * 0x9E3779B97F4A7C15 & (1 << 63) - 1
         job.threads, job.warps = memory.threads.ctypes.data, memory.warps.ctypes.data
         job.sink = memory.sink.ctypes.data + -memory.sink.ctypes.data % at.SINK_BYTES
-        if self.host.copies:
-            job.queues = memory.queue_address()
+        job.registers = self.host.registers.get(kernel, 0)
+        for name in self.host.rooms:
+            setattr(job, name, memory.room(name))
         if find_races and used and not self.host.partial_barriers:  # those order some threads only
-            job.records = memory.records_address()
+            job.records = memory.room("records")
         return job
 
     def _error(self, job: at.Job, kernel: str, order: Order) -> EmulationError:
@@ -248,6 +261,22 @@ def _describe(job: at.Job) -> str:
         at.DIVERGED_BARRIER: f"a warp waits at two barrier instructions (see lane {job.detail})",
         at.MISSING_THREADS: f"a barrier is not reached by as many of the {threads} threads as it wants",
         at.LIVELOCK: "all threads wait for something that never happens",
+        at.NO_MBARRIER: "a word that was not initialised as an mbarrier, or with no count",
+        at.TOO_MANY_ARRIVALS: "more arrivals at an mbarrier than its phase expects",
+        at.TOO_MANY_BYTES: "more bytes are announced to an mbarrier than it can count",
+        at.UNANNOUNCED_BYTES: "bytes arrive at an mbarrier to which they were not announced",
+        at.MISSING_ARRIVALS: "threads wait for a phase that never ends, or for registers: "
+        f"{job.detail & 0xFFFFF} arrivals and {job.detail >> 40 & 0xFFFFF} bytes are missing",
+        at.NO_MAP: "a tensor map that is none, or not of this rank, or not at a multiple of 64",
+        at.UNFENCED_MBARRIER: "the copy engine is given an mbarrier that it may not know of yet: "
+        "a fence is missing",
+        at.UNFINISHED_BOXES: "all threads have gone while copies are under way",
+        at.NO_REGISTERS: "no number of registers that a thread can have, or no limit at the start",
+        at.DIVERGED_GROUP: "warps of a warpgroup do not go by the same instructions",
+        at.BAD_DESCRIPTOR: "a descriptor that is none, or that leads out of shared memory",
+        at.UNFENCED_PRODUCT: "a product of a warpgroup without a fence since the last wait",
+        at.TOUCHED_SUMS: "accumulators of one product belong to several, or were changed under way",
+        at.TOO_MANY_PRODUCTS: "more products under way than the emulation follows",
     }[job.error]
 
 

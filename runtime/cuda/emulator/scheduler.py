@@ -11,7 +11,7 @@ When no warp is ready, threads that spin get another try, or a barrier is comple
 
 from __future__ import annotations
 
-from ...function_ir import Function, Value
+from ...function_ir import NULL, Function, Value
 from . import layout as at
 from .access import (
     I32,
@@ -36,6 +36,7 @@ from .access import (
 from .barriers import at_barrier, at_operation, at_shuffle, barrier, spins
 from .layout import JOB
 from .races import RECORD_BYTES
+from .warpgroups import GROUPS, STEP_BYTES, STEPS, THREAD_BYTES
 from .warps import WARP_SYNC
 
 
@@ -201,6 +202,19 @@ def release() -> Function:
     warps = warp_count(f, job)
     done = f.block("done")
     job_store(f, 0, job, "moved")
+    f.call("void", "emu_answer_waits", job, Value("i1", "false"))
+    f.call("void", "emu_boxes_are_left", job)
+    f.require(f.same(job_load(f, job, "error"), 0), done)
+    idle_engine = f.same(job_load(f, job, "box_count"), 0)
+    with f.when(f.same(f.either(job_load(f, job, "moved"), _as_word(f, idle_engine)), 0)):
+        f.call("void", "emu_box_arrives", job)
+        f.call("void", "emu_answer_waits", job, Value("i1", "true"))
+        job_store(f, 1, job, "moved")
+        job_store(f, 0, job, "idle")
+    f.require(f.same(job_load(f, job, "error"), 0), done)
+    with f.when(f.unlike(job_load(f, job, "moved"), 0)):
+        f.ret(Value("i64", "1"))
+        f.at(f.block("unused"))
     with f.each(warps) as number:  # those that spin try again
         warp = warp_at(f, job, number)
         spinning = f.load(I32, warp, at.state_mask(at.SPINNING))
@@ -246,10 +260,36 @@ def release() -> Function:
             raise_error(f, thread_at(f, job, number, lane), at.MISSING_THREADS)
             f.jump(done)
             f.at(f.block("unused"))
+        waiting = f.load(I32, warp, at.state_mask(at.AT_PHASE))
+        with f.when(f.unlike(waiting, 0)):
+            lane = f.convert("zext", lowest_bit(f, waiting), "i64")
+            _raise_missing(f, thread_at(f, job, number, lane))
+            f.jump(done)
+            f.at(f.block("unused"))
+    with f.when(f.unlike(f.load("ptr", job, JOB["group_steps"]), NULL)):
+        f.call("void", "emu_steps_are_left", job)
     f.jump(done)
     f.at(done)
     f.ret(Value("i64", "0"))
     return f
+
+
+def _as_word(f: Function, condition: Value) -> Value:
+    return f.convert("zext", condition, "i64")
+
+
+def _raise_missing(f: Function, thread: Value) -> None:
+    """What a thread waits for does not come; the error says what the mbarrier's word is."""
+    place = f.load("ptr", thread, at.PHASE_PLACE)
+    look, complain = f.block("look"), f.block("complain", state="i64")
+    none = f.block("none")
+    f.branch(f.unlike(place, NULL), look, none)
+    f.at(look)
+    f.jump(complain, f.load("i64", place))
+    f.at(none)
+    f.jump(complain, 0)
+    (state,) = f.at(complain)
+    raise_error(f, thread, at.MISSING_ARRIVALS, state)
 
 
 def prepare_block() -> Function:
@@ -291,20 +331,30 @@ def prepare_block() -> Function:
             f.store(f.convert("trunc", value, I32), thread, where)
         f.store(job, thread, at.THREAD_JOB)
         f.store(Value("ptr", "null"), thread, at.HANDLE)
-        for where in (at.SITE, at.QUEUE_HEAD, at.QUEUE_TAIL, at.QUEUE_GROUPS):
+        counts = (at.SITE, at.QUEUE_HEAD, at.QUEUE_TAIL, at.QUEUE_GROUPS)
+        for where in (*counts, *range(at.UNFENCED, at.PRODUCT_GROUPS + 4, 4)):
             f.store(word(0), thread, where)
+        limit = f.convert("trunc", job_load(f, job, "registers"), I32)
+        f.store(limit, thread, at.REGISTERS)
     with f.each(warp_count(f, job)) as number:
         warp = warp_at(f, job, number)
         rest = f.sub(n, multiply(f, number, at.WARP_SIZE))
         some = f.op("i64", f"shl i64 1, {f.both(rest, 63).text}")
         lanes = f.select(f.less(rest, at.WARP_SIZE), f.sub(some, 1), Value("i64", str(2**32 - 1)))
-        for state in range(5):
+        for state in range(at.STATES):
             f.store(word(0), warp, at.state_mask(state))
         f.store(f.convert("trunc", lanes, I32), warp, at.EXISTING)
         f.store(word(0), warp, at.SYNCED)
         f.store(f.convert("trunc", lanes, I32), warp, at.state_mask(at.READY))
-    for name, at_start in (("idle", 0), ("position", -1), ("current", 0), ("epoch", 0)):
+    zeros = ("idle", "current", "epoch", "box_count", "unfenced", "pool")
+    for name, at_start in (*dict.fromkeys(zeros, 0).items(), ("position", -1)):
         job_store(f, at_start, job, name)
+    steps = Value("i64", str(GROUPS * STEPS * STEP_BYTES))
+    for name, nbytes in (("sums", multiply(f, n, THREAD_BYTES)), ("group_steps", steps)):
+        room = f.load("ptr", job, JOB[name])
+        with f.when(f.unlike(room, NULL)):
+            operands = f"ptr {room.text}, i8 0, i64 {nbytes.text}, i1 false"
+            f._line(f"call void @llvm.memset.p0.i64({operands})")
     with f.each(at.BARRIERS) as k:
         f.store(Value("i64", "0"), job, f.add(multiply(f, k, 8), JOB["arrivals"]))
     f.ret()

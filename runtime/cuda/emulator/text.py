@@ -145,6 +145,29 @@ _CALL_FLAGS = frozenset(
 
 
 @record
+class Assembly:
+    """`result = call type asm sideeffect "text", "constraints"(operands)`."""
+
+    result: str
+    type: str
+    text: str
+    operands: tuple[tuple[str, str], ...]
+
+
+_ASSEMBLY = re.compile(r'^\s*(%\S+) = (?:tail )?call (.*?) asm sideeffect "([^"]*)", "[^"]*"\(')
+
+
+def parse_assembly(line: str) -> Assembly | None:
+    """A call of inline assembly that gives something; None for any other line."""
+    found = _ASSEMBLY.match(line)
+    if not found:
+        return None
+    start = found.end() - 1
+    operands = tuple(operand(part) for part in split(line[start + 1 : closing(line, start)]))
+    return Assembly(found[1], found[2].strip(), found[3], operands)
+
+
+@record
 class Access:
     """A load, store or atomic: the type in memory, the pointer with its space, `align`, and whether
     other threads' writes are meant to be seen. `before` and `after` surround `ptr ... pointer`."""

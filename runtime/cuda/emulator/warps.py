@@ -13,14 +13,15 @@ from itertools import count
 
 from ...function_ir import Function, Value
 from . import layout as at
-from .access import I32, bit, is_set, lowest_bit, multiply, word
+from .access import I32, bit, is_set, job_load, lowest_bit, multiply, word
 
 _numbers = count(1)
 (
     SHUFFLE_BFLY, SHUFFLE_DOWN, SHUFFLE_UP, SHUFFLE_IDX, WARP_SYNC, VOTE_ALL, VOTE_ANY, VOTE_UNI,
     VOTE_BALLOT, MATCH_ANY, REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_UMIN, REDUX_UMAX, REDUX_AND, REDUX_OR,
     REDUX_XOR, LDMATRIX, LDMATRIX_TRANS, MMA_BF16, MMA_F16, MMA_TF32, MMA_F64_K4, MMA_F64_K16,
-) = (next(_numbers) for _ in range(25))  # fmt: skip
+    ELECT, PRODUCT_WAIT,
+) = (next(_numbers) for _ in range(27))  # fmt: skip
 
 _INDEX = "i64"
 
@@ -120,6 +121,28 @@ def _match(w: _Warp) -> None:
             one = f.select(same, bit(f, lane), word(0))
             f.store(f.either(f.load(I32, equal), one), equal)
         w.output(f.load(I32, equal), thread)
+
+
+def _elect(w: _Warp) -> None:
+    """One lane, and whether it is this one. Which one, a GPU does not say: the first or the last."""
+    f = w.f
+    job = f.load("ptr", w.base, at.THREAD_JOB)
+    f.callees["llvm.ctlz.i32"] = "declare i32 @llvm.ctlz.i32(i32, i1)"
+    zeros = f.op(I32, f"call i32 @llvm.ctlz.i32(i32 {w.group.text}, i1 false)")
+    last = f.differ(zeros, at.WARP_SIZE - 1)
+    backwards = f.same(job_load(f, job, "multiplier"), 31)
+    chosen = f.select(backwards, last, lowest_bit(f, w.group))
+    with w.lanes() as (lane, thread):
+        w.output(chosen, thread)
+        w.output(f.convert("zext", f.same(f.convert("trunc", lane, I32), chosen), I32), thread, 1)
+
+
+def _wait_for_products(w: _Warp) -> None:
+    """Operands: how many groups may be under way, how many accumulators are in the exchange."""
+    with w.lanes() as (_, thread):
+        site = w.f.load(I32, thread, at.SITE)
+        groups, count = w.input(thread, 0), w.input(thread, 1)
+        w.f.call("void", "emu_product_wait", thread, groups, count, site)
 
 
 _REDUCTIONS = {
@@ -278,13 +301,14 @@ def warp_operation() -> Function:
         **{op: (_load_matrices, op == LDMATRIX_TRANS) for op in (LDMATRIX, LDMATRIX_TRANS)},
         **{op: (_multiply_matrices, fragments) for op, fragments in _PRODUCTS.items()},
     }
-    blocks = {op: f.block(f"operation{op}_") for op in (*cases, MATCH_ANY)}
+    alone = {MATCH_ANY: _match, ELECT: _elect, PRODUCT_WAIT: _wait_for_products}
+    blocks = {op: f.block(f"operation{op}_") for op in (*cases, *alone)}
     done = f.block("done")
     f.switch(w.operation, done, blocks)
     for op, block in blocks.items():
         f.at(block)
-        if op == MATCH_ANY:
-            _match(w)
+        if op in alone:
+            alone[op](w)
         else:
             write, detail = cases[op]
             write(w, detail)  # type: ignore[operator]

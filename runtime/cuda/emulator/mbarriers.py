@@ -1,0 +1,216 @@
+"""Barriers that are words of shared memory, and registers that warps pass on, as emitted code.
+
+A word holds the phase's parity, arrivals that are still expected of it and of each phase, and bytes that
+have been announced and have not arrived. A GPU does not tell how; here it is
+
+    bits 0-19 pending arrivals, 20-39 arrivals of a phase, 40-61 bytes, 62 parity; 63 is 0
+
+A thread that waits for a phase stops until it is complete; a wait may also end without that, as a GPU's
+may, so kernels must look at what it says.
+"""
+
+from __future__ import annotations
+
+from ...function_ir import Function, Value
+from . import layout as at
+from .access import (
+    I32,
+    bit,
+    clear_bits,
+    is_set,
+    job_load,
+    job_store,
+    raise_error,
+    set_bits,
+    thread_at,
+    warp_at,
+    warp_count,
+    word,
+)
+
+I64 = "i64"
+_COUNT = (1 << 20) - 1
+_BYTES = (1 << 20) - 1  # the most that may be announced
+
+
+def _bits(f: Function, state: Value, shift: int, mask: int) -> Value:
+    moved = f.op(I64, f"lshr i64 {state.text}, {shift}") if shift else state
+    return f.both(moved, mask)
+
+
+def _pack(f: Function, pending: Value, expected: Value, nbytes: Value, parity: Value) -> Value:
+    state = pending
+    for value, shift in ((expected, 20), (nbytes, 40), (parity, 62)):
+        state = f.either(state, f.op(I64, f"shl i64 {value.text}, {shift}"))
+    return state
+
+
+def refuse_unless(f: Function, good: Value, thread: Value, site: Value, kind: int) -> None:
+    """End the function with an error unless `good`."""
+    fine = f.op("i1", f"xor i1 {good.text}, true")
+    with f.when(fine):
+        f.store(site, thread, at.SITE)
+        raise_error(f, thread, kind)
+        f.ret(None if f.result == "void" else Value(f.result, "0"))
+        f.at(f.block("unused"))
+
+
+def _checked(f: Function, thread: Value, place: Value, site: Value) -> tuple[Value, ...]:
+    """(pending, expected, bytes, parity) of a word that was initialised."""
+    state = f.load(I64, place)
+    pending, expected = _bits(f, state, 0, _COUNT), _bits(f, state, 20, _COUNT)
+    good = f.both(f.compare("sge", state, 0), f.compare("ule", pending, expected))
+    good = f.both(good, f.unlike(expected, 0))
+    refuse_unless(f, good, thread, site, at.NO_MBARRIER)
+    return pending, expected, _bits(f, state, 40, _BYTES), _bits(f, state, 62, 1)
+
+
+def _settle(
+    f: Function, place: Value, pending: Value, expected: Value, nbytes: Value, parity: Value
+) -> None:
+    """Write the word; a phase of which nothing is missing gives way to the next."""
+    done = f.same(f.either(pending, nbytes), 0)
+    pending = f.select(done, expected, pending)
+    parity = f.select(done, f.differ(parity, 1), parity)
+    f.store(_pack(f, pending, expected, nbytes, parity), place)
+
+
+def init() -> Function:
+    """`init(thread, place, count, site)`. The copy engine knows of it after a fence."""
+    f = Function("void", "emu_mbarrier_init", thread="ptr", place="ptr", count=I32, site=I32)
+    thread, place, count, site = f.args
+    wide = f.convert("zext", count, I64)
+    good = f.both(f.unlike(wide, 0), f.compare("ule", wide, _COUNT))
+    refuse_unless(f, good, thread, site, at.NO_MBARRIER)
+    zero = Value(I64, "0")
+    f.store(_pack(f, wide, wide, zero, zero), place)
+    f.store(f.add(f.load(I32, thread, at.UNFENCED), 1), thread, at.UNFENCED)
+    job = f.load("ptr", thread, at.THREAD_JOB)
+    job_store(f, f.add(job_load(f, job, "unfenced"), 1), job, "unfenced")
+    f.ret()
+    return f
+
+
+def fence() -> Function:
+    """`fence(thread)`: what the thread has initialised may be used by the copy engine."""
+    f = Function("void", "emu_mbarrier_fence", thread="ptr")
+    (thread,) = f.args
+    job = f.load("ptr", thread, at.THREAD_JOB)
+    own = f.convert("zext", f.load(I32, thread, at.UNFENCED), I64)
+    job_store(f, f.sub(job_load(f, job, "unfenced"), own), job, "unfenced")
+    f.store(word(0), thread, at.UNFENCED)
+    f.ret()
+    return f
+
+
+def arrive() -> Function:
+    """`arrive(thread, place, count, bytes, site)`: announce bytes, then arrive so many times."""
+    f = Function(
+        I64, "emu_mbarrier_arrive", thread="ptr", place="ptr", count=I32, nbytes=I32, site=I32
+    )
+    thread, place, count, nbytes, site = f.args
+    before = f.load(I64, place)
+    pending, expected, missing, parity = _checked(f, thread, place, site)
+    count, nbytes = f.convert("zext", count, I64), f.convert("zext", nbytes, I64)
+    missing = f.add(missing, nbytes)
+    refuse_unless(f, f.compare("ule", missing, _BYTES), thread, site, at.TOO_MANY_BYTES)
+    refuse_unless(f, f.compare("ule", count, pending), thread, site, at.TOO_MANY_ARRIVALS)
+    _settle(f, place, f.sub(pending, count), expected, missing, parity)
+    f.ret(before)
+    return f
+
+
+def bytes_arrive() -> Function:
+    """`bytes_arrive(thread, place, bytes, site)`: a copy that `thread` began is there."""
+    f = Function("void", "emu_bytes_arrive", thread="ptr", place="ptr", nbytes=I32, site=I32)
+    thread, place, nbytes, site = f.args
+    pending, expected, missing, parity = _checked(f, thread, place, site)
+    nbytes = f.convert("zext", nbytes, I64)
+    refuse_unless(f, f.compare("ule", nbytes, missing), thread, site, at.UNANNOUNCED_BYTES)
+    _settle(f, place, pending, expected, f.sub(missing, nbytes), parity)
+    f.ret()
+    return f
+
+
+def _answer(f: Function, job: Value, thread: Value) -> Value:
+    """Whether what a thread waits for is there: a phase, or registers (which it gets)."""
+    place = f.load("ptr", thread, at.PHASE_PLACE)
+    phase, registers = f.block("phase"), f.block("registers")
+    take, keep, done = f.block("take"), f.block("keep"), f.block("answered", yes="i1")
+    f.branch(f.unlike(place, Value("ptr", "null")), phase, registers)
+    f.at(phase)
+    parity = f.convert("trunc", _bits(f, f.load(I64, place), 62, 1), I32)
+    f.jump(done, f.unlike(parity, f.load(I32, thread, at.COUNT)))
+    f.at(registers)
+    more = f.sub(f.load(I32, thread, at.COUNT), f.load(I32, thread, at.REGISTERS))
+    more = f.convert("sext", more, I64)
+    pool = job_load(f, job, "pool")
+    f.branch(f.compare("sle", more, pool), take, keep)
+    f.at(take)
+    job_store(f, f.sub(pool, more), job, "pool")
+    f.store(f.load(I32, thread, at.COUNT), thread, at.REGISTERS)
+    f.jump(done, Value("i1", "true"))
+    f.at(keep)
+    f.jump(done, Value("i1", "false"))
+    (yes,) = f.at(done)
+    return yes
+
+
+def _ask(f: Function, thread: Value) -> None:
+    """Stop the thread, unless there is nothing to wait for."""
+    job = f.load("ptr", thread, at.THREAD_JOB)
+    yes = _answer(f, job, thread)
+    f.store(f.convert("zext", yes, I32), thread, at.OUTPUT)
+    f.store(f.select(yes, word(at.READY), word(at.AT_PHASE)), thread, at.STATE)
+    f.ret()
+
+
+def try_wait() -> Function:
+    """`try_wait(thread, place, parity, site)`: wait for the end of the phase of that parity."""
+    f = Function("void", "emu_try_wait", thread="ptr", place="ptr", parity=I32, site=I32)
+    thread, place, parity, site = f.args
+    _checked(f, thread, place, site)
+    for value, where in ((place, at.PHASE_PLACE), (parity, at.COUNT), (site, at.SITE)):
+        f.store(value, thread, where)
+    _ask(f, thread)
+    return f
+
+
+def registers() -> Function:
+    """`registers(thread, count, site)`: give registers to the block, or wait for more from it."""
+    f = Function("void", "emu_registers", thread="ptr", count=I32, site=I32)
+    thread, count, site = f.args
+    good = f.both(f.compare("uge", count, 24), f.compare("ule", count, 256))
+    good = f.both(good, f.same(f.both(count, 7), 0))
+    good = f.both(good, f.unlike(f.load(I32, thread, at.REGISTERS), 0))
+    refuse_unless(f, good, thread, site, at.NO_REGISTERS)
+    f.store(Value("ptr", "null"), thread, at.PHASE_PLACE)
+    f.store(count, thread, at.COUNT)
+    f.store(site, thread, at.SITE)
+    _ask(f, thread)
+    return f
+
+
+def answer_waits() -> Function:
+    """`answer_waits(job, all)`: threads whose phase is complete go on; with `all`, the others too, and
+    are told that it is not. Sets `moved` if some do."""
+    f = Function("void", "emu_answer_waits", internal=True, job="ptr", all="i1")
+    job, everyone = f.args
+    with f.each(warp_count(f, job)) as number:
+        warp = warp_at(f, job, number)
+        waiting = f.load(I32, warp, at.state_mask(at.AT_PHASE))
+        with f.each(at.WARP_SIZE) as lane, f.when(is_set(f, waiting, lane)):
+            thread = thread_at(f, job, number, lane)
+            yes = _answer(f, job, thread)
+            phase = f.unlike(f.load("ptr", thread, at.PHASE_PLACE), Value("ptr", "null"))
+            with f.when(f.either(yes, f.both(everyone, phase))):
+                f.store(f.convert("zext", yes, I32), thread, at.OUTPUT)
+                f.store(word(at.READY), thread, at.STATE)
+                clear_bits(f, warp, at.AT_PHASE, bit(f, lane))
+                set_bits(f, warp, at.READY, bit(f, lane))
+                job_store(f, 1, job, "moved")
+    f.ret()
+    return f
+
+
+MBARRIERS = (init, fence, arrive, bytes_arrive, try_wait, registers, answer_waits)
