@@ -36,6 +36,8 @@ class Config:
     cublas             "auto": NVIDIA's cuBLASLt multiplies matrices where
                        it is installed and autotuning measured it faster;
                        "on": wherever it can; "off": never                    JITNEY_CUBLAS
+    cuda_warpgroups    products of 16-bit floats use sm_90a's warpgroups,
+                       where there are; asked when a device is first used     JITNEY_CUDA_WARPGROUPS
     """
 
     __slots__ = ("_set",)
@@ -90,6 +92,13 @@ class Config:
         if chosen is None:
             return _cuda("JITNEY_CUDA", os.environ.get("JITNEY_CUDA", "").strip().lower() or "on")
         return str(chosen)
+
+    @property
+    def cuda_warpgroups(self) -> bool:
+        chosen = self._set.get("cuda_warpgroups")
+        if chosen is None:
+            return os.environ.get("JITNEY_CUDA_WARPGROUPS", "").strip().lower() not in _OFF
+        return bool(chosen)
 
     @property
     def autotune(self) -> bool:
@@ -193,6 +202,7 @@ _CHECKS: dict[str, Any] = {
     "cuda": _cuda,
     "autotune": _flag,
     "cublas": _cublas,
+    "cuda_warpgroups": _flag,
     "threads": None.__class__,  # the pool checks it
 }
 

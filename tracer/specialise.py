@@ -181,7 +181,10 @@ def ptx(function: JitFunction, call: Call, arch: str) -> str:
     graph, _ = _plan(function, traced.graph)
     version = ptx_for(arch)
     deterministic = function._options["deterministic"]
-    target = CudaTarget(architecture_number(arch), version, deterministic=deterministic)
+    exact = arch.endswith("a")
+    target = CudaTarget(
+        architecture_number(arch), version, exact=exact, deterministic=deterministic
+    )
     program = device_program(graph, target, function._options["fastmath"])
     return assemble(program.ir, arch, version)
 

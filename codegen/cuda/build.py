@@ -32,6 +32,7 @@ from .tiles import Tile
 from .transposes import TransposeEmitter
 from .tuning import Chooser
 from .updates import UpdateEmitter
+from .warpgroups import WarpgroupTile, warpgroup_tiles
 
 T = TypeVar("T")
 ALIGNED = 16  # bytes that matter to an access
@@ -63,10 +64,12 @@ class ProgramBuilder:
         return "\n".join([*globals_, *sorted(self.declarations), *texts, ""])
 
     @property
-    def arch(self) -> int:
+    def arch(self) -> str:
         """The least architecture that has all that is called."""
-        called = (line.split("@")[1].split("(")[0] for line in self.declarations)
-        return max((INTRINSICS[name].sm for name in called), default=75)
+        called = [line.split("@")[1].split("(")[0] for line in self.declarations]
+        rows = [INTRINSICS[name] for name in called]
+        features = max((row.features for row in rows), default="")
+        return f"sm_{max((row.sm for row in rows), default=75)}{features}"
 
     # Places.
 
@@ -223,7 +226,8 @@ class ProgramBuilder:
 
         dot = step.matmul
         what = f"{dot.c.dtype.name}[{dot.batch},{dot.m},{dot.n},{dot.k}]"
-        tiles = {repr(t): t for t in tiles_for(dot, self.target)}
+        others = warpgroup_tiles(step, self.target, self.alignment)
+        tiles = {repr(t): t for t in tiles_for(dot, self.target, others)}
         tile = self.chosen("product", what, tiles, lambda b, tile: [b.multiplied(step, tile)])
         launch = self.multiplied(step, tile)
         step.name = dot.name = name = launch.kernel
@@ -243,10 +247,12 @@ class ProgramBuilder:
         )
         return [launch]
 
-    def multiplied(self, step: Product, tile: Tile) -> Launch:
+    def multiplied(self, step: Product, tile: Tile | WarpgroupTile) -> Launch:
         """The launch of a product by a tile."""
         from .tensor_cores import product_emitter
 
+        if isinstance(tile, WarpgroupTile):
+            return self.multiplied_by_warpgroups(step, tile)
         arrays = step.arrays
         alignments = {a: self.alignment(a) for a in arrays}
         e = product_emitter(step, tile, self.target, self.definitions, alignments)
@@ -254,6 +260,20 @@ class ProgramBuilder:
         name = self.emitted(e, symbol(step.ops), tile.threads, list(alignments.values()))
         arguments = [*map(self.ref, arrays), *([Ref("status")] if e.reports else [])]
         return Launch(name, (tile.blocks(step.matmul), 1, 1), tuple(arguments))
+
+    def multiplied_by_warpgroups(self, step: Product, tile: WarpgroupTile) -> Launch:
+        from .boxes import boxed
+        from .warpgroups import WarpgroupEmitter
+
+        sides = boxed(step, tile.m, tile.n, tile.element, self.alignment)
+        assert sides is not None, "such tiles are for operands that boxes bring"
+        alignments = {a: self.alignment(a) for a in step.arrays}
+        e = WarpgroupEmitter(step, tile, sides, self.target, self.definitions, alignments)
+        e.body()
+        name = self.emitted(e, symbol(step.ops), tile.threads, [alignments[a] for a in e.arrays])
+        arguments: list[device.Argument] = [*e.maps(self.ref), *map(self.ref, e.arrays)]
+        arguments += [Ref("status")] if e.reports else []
+        return Launch(name, (e.blocks, 1, 1), tuple(arguments))
 
     def scalar_code(self, step: lowered.ScalarCode) -> list[device.Step]:
         e = ScalarThreadEmitter(step, self.target, self.definitions)

@@ -64,7 +64,7 @@ def compile_device(
         copies=low.context.copies,
         reports=list(builder.reports.values()),
         in_place=low.in_place,
-        arch=f"sm_{builder.arch}",
+        arch=builder.arch,
     )
 
 

@@ -17,6 +17,7 @@ from ..llvm.nests import NestEmitter
 from ..llvm.text import Operand
 from ..scalar import DType, Expr
 from .intrinsics import INTRINSICS
+from .program import MAP_ALIGNMENT, MAP_BYTES
 from .target import CudaTarget
 
 GLOBAL, SHARED = "addrspace(1) ", "addrspace(3) "
@@ -54,6 +55,8 @@ class ThreadEmitter(NestEmitter):
         self.passed: frozenset[Array] = frozenset()  # between threads
         self.scalars: list[str] = []  # parameters that are numbers: `i32 %length`
         self.globals: list[str] = []  # shared memory: `@NAME_shared0 = ...`
+        self.tensor_maps = 0  # parameters before the arrays: %map0, %map1, ...
+        self.attributes: dict[str, str] = {}  # of the function
         self.dynamic_bytes = 0  # of shared memory, asked for at the launch
         self.reports = False  # tells afterwards whether the status block is wanted
 
@@ -61,7 +64,10 @@ class ThreadEmitter(NestEmitter):
 
     def definition(self, name: str, threads: int, alignments: Sequence[int]) -> str:
         """The whole kernel. `alignments`: what each array's pointer is a multiple of, in bytes."""
-        params = []
+        params = [
+            f'ptr byval([{MAP_BYTES} x i8]) align {MAP_ALIGNMENT} "nvvm.grid_constant" %map{k}'
+            for k in range(self.tensor_maps)
+        ]
         for k, (array, n) in enumerate(zip(self.arrays, alignments, strict=True)):
             known = "noalias " if array not in self.passed else ""  # other threads write there
             known += "readonly " if array not in self.written else ""
@@ -69,11 +75,13 @@ class ThreadEmitter(NestEmitter):
         params += self.scalars
         if self.reports:
             params.append(f"ptr {GLOBAL}align 8 %status")
+        attributes = {"nvvm.reqntid": str(threads), **self.attributes}
+        known = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
         body = "\n".join(self.lines)
         shared = "".join(f"{line}\n" for line in self.globals)
         return (
             f"{shared}define ptx_kernel void @{name}({', '.join(params)}) nounwind "
-            f'"nvvm.reqntid"="{threads}" {{\nentry:\n{body}\n  ret void\n}}\n'
+            f"{known} {{\nentry:\n{body}\n  ret void\n}}\n"
         )
 
     # Intrinsics.
@@ -131,13 +139,15 @@ class ThreadEmitter(NestEmitter):
         self.globals.append(f"{name} = {body}")
         return f"{SHARED}{name}"
 
-    def shared_block(self, nbytes: int) -> str:
-        """New shared memory in bytes, aligned to all banks; much of it is asked for at the launch."""
+    def shared_block(self, nbytes: int, align: int = 128, beside: int = 0) -> str:
+        """New shared memory in bytes, aligned to all banks; much of it is asked for at the launch.
+
+        `beside`: bytes that the kernel has anyway."""
         name = f"@NAME_shared{len(self.globals)}"
-        if nbytes <= STATIC_BYTES:
-            body = f"internal addrspace(3) global [{nbytes} x i8] undef, align 128"
+        if nbytes + beside <= STATIC_BYTES:
+            body = f"internal addrspace(3) global [{nbytes} x i8] undef, align {align}"
         else:
-            body = "external addrspace(3) global [0 x i8], align 128"
+            body = f"external addrspace(3) global [0 x i8], align {align}"
             self.dynamic_bytes = nbytes
         self.globals.append(f"{name} = {body}")
         return f"{SHARED}{name}"

@@ -15,7 +15,8 @@ allocates memory, assembles `ir` for the device at hand, and carries out `steps`
 Arena, counters and status belong to one run at a time: runs that overlap need their own.
 
 **Kernels.** For each name in `kernels`, `ir` defines `ptx_kernel void @name(...)` whose parameters are
-the arguments of the launch in order: a `Ref` is a 64-bit global address, a `Scalar` a value. Static
+the arguments of the launch in order: a `Ref` is a 64-bit global address, a `Scalar` a value, a
+`TensorMap` 128 bytes that the driver makes of it (`ptr byval([128 x i8]) align 64`). Static
 shared memory is declared in the text; `Entry.shared_bytes` is the dynamic part, the size of the external
 array that the text declares (more than 48 KB must be asked for at the driver).
 
@@ -58,7 +59,25 @@ class Scalar(NamedTuple):
     value: int | float
 
 
-Argument = Ref | Scalar
+MAP_BYTES, MAP_ALIGNMENT = 128, 64
+
+
+class TensorMap(NamedTuple):
+    """A kernel argument of MAP_BYTES, passed by value, that tells the copy engine of an array.
+
+    `sizes` are its extents in elements, fastest first, `strides` the bytes from one to the next along
+    all dims but the first; `box` is how many elements a copy brings along each. `element` is f16, bf16,
+    or tf32: float32 that is rounded on the way. Lines of a box are 128 bytes, exchanged as wgmma wants.
+    """
+
+    base: Ref
+    element: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+Argument = Ref | Scalar | TensorMap
 
 
 @record
@@ -259,4 +278,4 @@ class DeviceProgram:
     # Outputs of the graph that have no array of their own: (output, input that it replaces), as in
     # `NativeModule`. They are not among `outputs`.
     in_place: list[tuple[int, int]] = field(default_factory=list)
-    arch: str = ""  # the least that `ir` needs, "sm_75" or newer
+    arch: str = ""  # the least that `ir` needs, "sm_75" or newer; "sm_90a": that and no other

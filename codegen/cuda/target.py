@@ -20,6 +20,7 @@ class CudaTarget:
     sms: int = 108
     shared_bytes: int = 48 << 10  # of static shared memory that a block may have
     tf32: bool = False  # whether products of float32 may round operands to 10 bits after the point
+    exact: bool = False  # whether instructions may be used that later architectures lack (sm_90a)
     deterministic: bool = True  # whether results must have the same bits from run to run
     blas: str = ""  # products are cuBLASLt's: "on" where it can, "measured" where faster, "" never
 
@@ -33,7 +34,7 @@ class CudaTarget:
 
     @property
     def name(self) -> str:
-        return f"sm_{self.arch}"
+        return f"sm_{self.arch}{'a' if self.exact else ''}"
 
     def key(self) -> str:
         """A text equal for equal targets: part of every cache key."""

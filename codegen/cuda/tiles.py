@@ -10,13 +10,17 @@ by how many multiprocessors there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ...ir.record import record
 from ..scalar import DType
 from ..steps import Matmul
 from .intrinsics import INTRINSICS
 from .target import CudaTarget
+
+if TYPE_CHECKING:
+    from .warpgroups import WarpgroupTile
 
 CHUNK = 16  # bytes that are copied together at the most
 DOWN, ACROSS = 4, 8  # how the threads of a warp share its tile on ordinary arithmetic
@@ -98,22 +102,33 @@ def atom_for(dtype: DType, target: CudaTarget) -> Atom | None:
 
 def tile_for(step: Matmul, target: CudaTarget) -> Tile:
     """The tile with which a product is done soonest, by a simple model."""
-    return tiles_for(step, target)[0]
+    tile = tiles_for(step, target)[0]
+    assert isinstance(tile, Tile), "there are no others"
+    return tile
 
 
-def tiles_for(step: Matmul, target: CudaTarget) -> list[Tile]:
-    """Tiles for a product, soonest done first, by a simple model: waves of blocks."""
+def tiles_for(
+    step: Matmul, target: CudaTarget, others: Iterable[tuple[WarpgroupTile, float]] = ()
+) -> list[Tile | WarpgroupTile]:
+    """Tiles for a product, soonest done first, by a simple model: waves of blocks.
+
+    `others` are tiles of another kind, each with how much of the arithmetic's speed it reaches.
+    """
     dtype = step.c.dtype
     atom = atom_for(dtype, target)
     fetch = FETCH if atom is None else FETCH_TENSOR
 
-    def cost(found: tuple[Tile, float]) -> float:
+    def cost(found: tuple[Tile | WarpgroupTile, float]) -> float:
         tile, efficiency = found
         together = max(256 // tile.threads, 1)  # blocks that a multiprocessor runs side by side
         waves = -(-tile.blocks(step) // (target.sms * together))
         return waves * together * (tile.m * tile.n / efficiency + (tile.m + tile.n) * fetch)
 
-    return [tile for tile, _ in sorted(candidates(dtype.itemsize, atom, target), key=cost)]
+    found: list[tuple[Tile | WarpgroupTile, float]] = [
+        *candidates(dtype.itemsize, atom, target),
+        *others,
+    ]
+    return [tile for tile, _ in sorted(found, key=cost)]
 
 
 FETCH, FETCH_TENSOR = 8, 32  # multiply-adds in the time in which an element of an operand comes

@@ -16,7 +16,7 @@ from ...ir.record import replace
 from ..kernel import Array
 from ..module import STATUS_WORDS
 from .build import ALIGNED, ProgramBuilder
-from .program import Argument, Buffer, Copy, DeviceProgram, Fill, Gemm, Launch, Ref, Step
+from .program import Argument, Buffer, Copy, DeviceProgram, Fill, Gemm, Launch, Ref, Step, TensorMap
 from .target import CudaTarget
 from .tuning import Chooser
 
@@ -82,6 +82,8 @@ def _moved(step: Step, space: str, first: int) -> Step:
     """A step whose places in one space are inputs, from number `first` on."""
 
     def moved(argument: Argument) -> Any:
+        if isinstance(argument, TensorMap):
+            return argument._replace(base=moved(argument.base))
         if not isinstance(argument, Ref) or argument.space != space:
             return argument
         return Ref("input", first + argument.number, argument.offset)

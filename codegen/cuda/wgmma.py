@@ -124,7 +124,6 @@ def parse(text: str) -> Form | int | None:
 # of them to an atom, atoms the stride apart. Else lines are along the rows, 8 of k to an atom, atoms of
 # the next 8 of k the stride apart, of the next 64 rows the leading offset apart.
 
-ADDRESS_MASK = 0x3FFFF
 SWIZZLED = 1 << 62
 
 

@@ -37,7 +37,7 @@ from ..devices import Device
 from ..disk import disk_cache
 from ..installation import digest, installation
 from .array import DeviceArray
-from .assemble import architecture_number, assemble, ptx_for
+from .assemble import architecture_for, architecture_number, assemble, ptx_for
 from .cublas import BlasError, find_blas
 from .dlpack import CUDA, take
 from .driver import Context, DeviceInfo
@@ -114,8 +114,12 @@ class Program:
 
     def asm(self) -> str:
         """The kernels as PTX for this device."""
-        target = self.client.target
-        return assemble(self.executable.program.ir, self.client.info.arch, target.ptx)
+        ir, info = self.executable.program.ir, self.client.info
+        return assemble(ir, architecture_for(ir, info.arch), self.client.target.ptx)
+
+
+class _RefusedError(DeviceError):
+    """The driver does not load what is for one architecture alone."""
 
 
 class Client:
@@ -128,8 +132,7 @@ class Client:
         self.context: Context = info.context()
         self.pool: Pool = context_pool(self.context)
         self.stream = self.context.create_stream()
-        version = 78 if info.emulated else ptx_for(info.arch, info.driver)
-        self.target = CudaTarget(architecture_number(info.arch), version, info.sms)
+        self.target = target_of(info)
         self._executables: SharedCode[DeviceExecutable] = SharedCode()
 
     # Arrays
@@ -246,12 +249,25 @@ class Client:
             repr(fastmath),
             tuner.identity if tuner else "",
         )
+        try:
+            executable = self._executables.get_or_make(
+                key, lambda: self._load(self._program(key, graph, target, fastmath, tuner))
+            )
+        except _RefusedError as error:
+            self.target = replace(self.target, exact=False)
+            warnings.warn(f"products do without warpgroups: {error}", RuntimeWarning, stacklevel=4)
+            return self._compile(graph, replace(target, exact=False), fastmath, tuner)
+        return Program(self, executable)
 
-        def make() -> DeviceExecutable:
-            program = self._program(key, graph, target, fastmath, tuner)
+    def _load(self, program: DeviceProgram) -> DeviceExecutable:
+        try:
             return DeviceExecutable(program, self.context)
-
-        return Program(self, self._executables.get_or_make(key, make))
+        except BlasError:
+            raise
+        except DeviceError as error:
+            if not program.arch.endswith("a"):
+                raise
+            raise _RefusedError(f"the driver refuses {program.arch}, {error}") from error
 
     def _program(
         self, key: str, graph: Graph, target: CudaTarget, fastmath: bool, tuner: Tuner | None
@@ -270,6 +286,14 @@ class Client:
         if not program.callbacks:  # they are of this process
             cache.put(key, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
         return program
+
+
+def target_of(info: DeviceInfo) -> CudaTarget:
+    """What code for a device is generated for."""
+    version = 80 if info.emulated else ptx_for(info.arch, info.driver)
+    exact = info.capability == (9, 0) and version >= 80 and config.cuda_warpgroups
+    exact = exact and info.library.has("cuTensorMapEncodeTiled")
+    return CudaTarget(architecture_number(info.arch), version, info.sms, exact=exact)
 
 
 def device_program(

@@ -29,7 +29,7 @@ from ...ir.record import record
 from ..config import config
 from ..disk import disk_cache
 from ..installation import digest, installation
-from .assemble import assemble, nearest_architecture, ptx_for
+from .assemble import architecture_for, assemble, nearest_architecture, ptx_for
 from .library import NOT_READY, SUCCESS, DeviceError, Library, find_library
 
 Grid = tuple[int, int, int]
@@ -427,14 +427,15 @@ class Context:
 
     def _machine_code(self, ir: str) -> bytes:
         """What the driver makes of a module, kept on disk for the next process."""
-        version = ptx_for(self.info.arch, self.info.driver)
+        arch = architecture_for(ir, self.info.arch)
+        version = ptx_for(arch, self.info.driver)
         cache = disk_cache()
         driver = f"{self.info.driver} {version}"
-        key = digest("cubin", installation(), self.info.arch, str(self.info.capability), driver, ir)
+        key = digest("cubin", installation(), arch, str(self.info.capability), driver, ir)
         found = cache.get(key)
         if found is not None:
             return found
-        code = self._link(assemble(ir, self.info.arch, version).encode())
+        code = self._link(assemble(ir, arch, version).encode())
         cache.put(key, code)
         return code
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .conditions import SETTERS, NodeParameters
+from .emulator import tensor_maps
 from .emulator.machine import FORWARDS, EmulatedModule, EmulationError, Order
 from .library import (
     INVALID_VALUE,
@@ -483,6 +484,26 @@ class EmulatedLibrary(Library):
 
     def _cuMemsetD32Async(self, target: int, value: int, count: int, stream: int) -> None:
         self._fill(target, ctypes.c_uint32, value, count, stream)
+
+    def _cuTensorMapEncodeTiled(
+        self, map: int, kind: int, rank: int, address: int, sizes: int, strides: int, box: int,
+        steps: int, interleave: int, swizzle: int, promotion: int, fill: int,
+    ) -> None:  # fmt: skip
+        if map % 64 or not 0 < rank <= 5:
+            raise Refused(INVALID_VALUE, f"a tensor map of {rank} dims at {map:#x}")
+        wide, narrow = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
+        asked = tensor_maps.Asked(
+            kind,
+            address,
+            list(wide.from_address(sizes)),
+            list(wide.from_address(strides))[: rank - 1],
+            list(narrow.from_address(box)),
+            list(narrow.from_address(steps)),
+            *(interleave, swizzle, promotion, fill),
+        )
+        if why := tensor_maps.complaint(asked):
+            raise Refused(INVALID_VALUE, f"{why}: {asked}")
+        tensor_maps.write(asked, map)
 
     # Streams and events
 

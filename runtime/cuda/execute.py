@@ -33,6 +33,7 @@ from .launcher import Launcher, Place, launcher
 from .library import DeviceError
 from .memory import Buffer, context_pool
 from .plan import Bases, Planner, commands, is_static, may_be_recorded
+from .tensor_maps import TensorMaps
 from .transfers import Pinned, upload
 from .walk import FAILURE_WORD, STATUS_BYTES, Walk
 
@@ -150,6 +151,7 @@ class DeviceExecutable:
         self._scratch_bytes = (
             start + planner.workspace if planner.workspace else program.arena_bytes
         )
+        self.maps, self.map_count = TensorMaps(context.cuda), planner.map_count
         self._run_table = run or launcher(context.cuda)
         self._outputs = [
             (math.prod(o.shape) * o.dtype.itemsize, f"{o.dtype.name}{list(o.shape)}")

@@ -19,10 +19,11 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...codegen.cuda.program import MAP_ALIGNMENT, MAP_BYTES
 from ..function_ir import NULL, Function, Value, module_ir
 from ..support import load_support
 from .library import Library
@@ -31,6 +32,7 @@ END, LAUNCH, COPY, FILL = range(4)
 # Words of a launch: its head, then a triple for each address among the arguments, then the arguments.
 _HEAD = 8
 _MAX_ARGUMENTS = 4096  # bytes that a kernel may have
+_BYTES = 32  # the bit of a triple's offset that says that what is at the place is the argument
 DRIVER_FUNCTIONS = (
     "cuLaunchKernel",
     "cuMemcpyDtoDAsync_v2",
@@ -40,6 +42,15 @@ DRIVER_FUNCTIONS = (
 )
 
 Place = tuple[int, int]  # number of a base, offset in bytes
+
+
+class Described(NamedTuple):
+    """An argument of MAP_BYTES, which are at a place of the host's memory when it is launched."""
+
+    place: Place
+
+
+Packed = Place | bytes | Described
 
 
 class Table:
@@ -55,9 +66,9 @@ class Table:
         grid: Sequence[int],
         block: Sequence[int],
         shared_bytes: int,
-        arguments: Sequence[Place | bytes],
+        arguments: Sequence[Packed],
     ) -> None:
-        """A kernel; an argument is a place, or the bytes of a value."""
+        """A kernel; an argument is a place, the bytes of a value, or what is at a place."""
         packed, patches = pack_arguments(arguments)
         if len(packed) > _MAX_ARGUMENTS:
             raise ValueError(
@@ -93,12 +104,17 @@ class Table:
 
 
 def pack_arguments(
-    arguments: Sequence[Place | bytes],
+    arguments: Sequence[Packed],
 ) -> tuple[bytes, list[tuple[int, int, int]]]:
     """Naturally aligned bytes, and (offset, base, addend) of each address among them."""
     packed = b""
     patches = []
     for argument in arguments:
+        if isinstance(argument, Described):
+            packed += b"\0" * (-len(packed) % MAP_ALIGNMENT)
+            patches.append((len(packed) | 1 << _BYTES, *argument.place))
+            packed += b"\0" * MAP_BYTES
+            continue
         data = argument if isinstance(argument, bytes) else b"\0" * 8
         packed += b"\0" * (-len(packed) % len(data))
         if not isinstance(argument, bytes):
@@ -177,7 +193,19 @@ def interpreter() -> Function:
     with f.each(patches) as k:
         triple = f.offset(triples, f.op("i64", f"mul i64 {k.text}, 3"), "i64")
         base = f.load("i64", bases, f.load("i64", triple, 8), "i64")
-        f.store(f.add(base, f.load("i64", triple, 16)), room, f.load("i64", triple))
+        value, offset = f.add(base, f.load("i64", triple, 16)), f.load("i64", triple)
+        address, described, next = (f.block(n) for n in ("address", "described", "next"))
+        f.branch(f.less(offset, 1 << _BYTES), address, described)
+        f.at(address)
+        f.store(value, room, offset)
+        f.jump(next)
+        f.at(described)
+        target = f.offset(room, f.both(offset, (1 << _BYTES) - 1))
+        source = f.convert("inttoptr", value, "ptr")
+        operands = f"ptr {target.text}, ptr {source.text}, i64 {MAP_BYTES}, i1 false"
+        f._line(f"call void @llvm.memcpy.p0.p0.i64({operands})")
+        f.jump(next)
+        f.at(next)
     f.store(nbytes, size_word)
     packed = (Value("i64", "1"), room, Value("i64", "2"), size_word, Value("i64", "0"))
     for n, value in enumerate(packed):
@@ -247,7 +275,12 @@ def _launch_arguments(words: Any, here: int, places: Any, stream: int) -> tuple[
     packed = bytearray(struct.pack(f"<{len(data)}q", *data))
     for k in range(patches):
         offset, base, addend = words[first + 3 * k : first + 3 * k + 3]
-        struct.pack_into("<q", packed, offset, places[base] + addend)
+        place = places[base] + addend
+        if offset >> _BYTES:
+            offset -= 1 << _BYTES
+            packed[offset : offset + MAP_BYTES] = ctypes.string_at(place, MAP_BYTES)
+        else:
+            struct.pack_into("<q", packed, offset, place)
     buffer = ctypes.create_string_buffer(bytes(packed), max(len(packed), 1))
     size = ctypes.c_size_t(nbytes)
     extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)

@@ -68,6 +68,7 @@ SIGNATURES = {
     "cuMemsetD8Async": "DBZP",
     "cuMemsetD16Async": "DHZP",
     "cuMemsetD32Async": "DUZP",
+    "cuTensorMapEncodeTiled": "PIUPPPPPIIII",
     # Streams and events
     "cuStreamCreate": "PU",
     "cuStreamDestroy_v2": "P",

@@ -8,9 +8,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...codegen.cuda.program import (
+    MAP_BYTES,
+    Argument,
     Carry,
     Copy,
     DeviceProgram,
@@ -26,21 +28,24 @@ from ...codegen.cuda.program import (
     TapeNew,
     TapePop,
     TapePush,
+    TensorMap,
     While,
 )
 from ...ir.record import record
 from .cublas import BlasError, PreparedGemm, blas_reason, find_blas
 from .driver import Context, Module
-from .launcher import Place, Table
+from .launcher import Described, Packed, Place, Table
 
 _SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 
 
 class Segment:
-    """Commands that need no decision: a table, and where it lies."""
+    """Commands that need no decision: a table, and where it lies. `maps`: the tensor maps among their
+    arguments, by number."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, maps: Mapping[int, TensorMap]) -> None:
         self.words = table.finish()
+        self.maps = dict(maps)
         self.address = self.words.ctypes.data
         self.commands = table.commands
 
@@ -93,6 +98,7 @@ class Bases:
             "counters": 1,
             "status": 1,
             "slot": program.slots,
+            "maps": 1,  # of the host
         }
         self.first: dict[str, int] = {}
         self.count = 0
@@ -115,6 +121,8 @@ class Planner:
         self._bases = bases
         self._context = context
         self.workspace = 0
+        self._maps: dict[int, TensorMap] = {}  # of the segment at hand
+        self.map_count = 0
 
     def plan(self, steps: Sequence[Step]) -> Plan:
         planned: list[Planned] = []
@@ -123,12 +131,26 @@ class Planner:
             if self._command(step, table):
                 continue
             if table.commands:
-                planned.append(Segment(table))
+                planned.append(self._segment(table))
                 table = Table()
             planned.append(self._control(step))
         if table.commands:
-            planned.append(Segment(table))
+            planned.append(self._segment(table))
         return tuple(planned)
+
+    def _segment(self, table: Table) -> Segment:
+        maps, self._maps = self._maps, {}
+        return Segment(table, maps)
+
+    def _argument(self, argument: Argument) -> Packed:
+        if isinstance(argument, Scalar):
+            return struct.pack(_SCALARS[argument.dtype], argument.value)
+        if isinstance(argument, TensorMap):
+            number = self.map_count
+            self.map_count += 1
+            self._maps[number] = argument
+            return Described((self._bases.first["maps"], number * MAP_BYTES))
+        return self._bases.place(argument)
 
     def _command(self, step: Step, table: Table) -> bool:
         """Write a step that needs no decision; False for the others."""
@@ -136,10 +158,7 @@ class Planner:
         if isinstance(step, Launch):
             entry = self._program.kernels[step.kernel]
             handle = self._module.function(step.kernel).handle
-            arguments = [
-                struct.pack(_SCALARS[a.dtype], a.value) if isinstance(a, Scalar) else place(a)
-                for a in step.arguments
-            ]
+            arguments = [self._argument(a) for a in step.arguments]
             table.launch(handle, step.grid, entry.threads, entry.shared_bytes, arguments)
         elif isinstance(step, Copy):
             table.copy(place(step.target), place(step.source), step.nbytes)

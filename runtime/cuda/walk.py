@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...codegen.cuda.program import Carry, HostCall, Ref, TapeNew, TapePop, TapePush
+from ...codegen.cuda.program import MAP_BYTES, Carry, HostCall, Ref, TapeNew, TapePop, TapePush
 from ...codegen.module import STATUS_WORDS
 from .launcher import Place
 from .plan import Branches, LibraryCall, Loop, Plan, Segment, Trips
@@ -36,6 +36,7 @@ class Walk:
         self.work = work
         self._slots = executable.bases.first["slot"]
         self.tapes = Tapes(executable.pool, stream)
+        self._described: np.ndarray[Any, Any] | None = None  # room for tensor maps
 
     def address(self, place: Place) -> int:
         return int(self.bases[place[0]]) + place[1]
@@ -67,6 +68,8 @@ class Walk:
     def _segment(self, segment: Segment) -> None:
         run = self.executable._run_table
         self.context.activate()
+        if segment.maps:
+            self._describe(segment)
         code = run(segment.address, self.bases.ctypes.data, self.stream)
         if code:
             raise self.context.cuda.error("a launch", code)
@@ -77,6 +80,16 @@ class Walk:
         call.product.run(
             at(call.left), at(call.right), at(call.result), at(call.bias), workspace, self.stream
         )
+
+    def _describe(self, segment: Segment) -> None:
+        """Make the tensor maps of the segment's launches, for the addresses of now."""
+        executable = self.executable
+        if self._described is None:
+            self._described = np.empty(MAP_BYTES * executable.map_count, np.uint8)
+        start = self._described.ctypes.data
+        self.bases[executable.bases.first["maps"]] = start
+        for number, map in segment.maps.items():
+            executable.maps.write(map, self.at(map.base), start + MAP_BYTES * number)
 
     def _peek(self, *places: tuple[Place, int]) -> list[bytes]:
         """So many bytes at each place, once the stream has come here."""

@@ -29,6 +29,7 @@ from .text import (
 )
 
 _WINDOW_ALIGNMENT = 1024
+_SHARED_ADDRESS = re.compile(r"^\s*(%\S+) = ptrtoint ptr addrspace\(3\) (\S+) to (i\d+)$")
 
 
 @record(frozen=False)
@@ -144,12 +145,25 @@ class _Kernel:
             if call.name.startswith("llvm.nvvm."):
                 raise AssembleError(f"the emulation does not know {call.name}")
         elif assembly := parse_assembly(line):
+            self._source = assembly.text
             rewrite_assembly(self, assembly)
+            return
+        elif found := _SHARED_ADDRESS.match(line):
+            self._shared_address(*found.groups())
             return
         elif access := parse_access(line):
             self._access(access)
             return
         self.lines.append(line)
+
+    def _shared_address(self, name: str, pointer: str, type: str) -> None:
+        """Shared memory begins at 0, and its numbers are small."""
+        address = self.value(f"ptrtoint ptr {pointer} to i64")
+        start = self.value("ptrtoint ptr @emu.window to i64")
+        if type == "i64":
+            self.line(f"{name} = sub i64 {address}, {start}")
+            return
+        self.line(f"{name} = trunc i64 {self.value(f'sub i64 {address}, {start}')} to {type}")
 
     def _access(self, access: Access) -> None:
         size, _ = size_and_alignment(access.type, self.module.types)

@@ -242,10 +242,9 @@ def _field(f: Function, descriptor: Value, shift: int) -> Value:
 class _Operand:
     """An operand as its descriptor says."""
 
-    def __init__(self, f: Function, job: Value, descriptor: Value, turned: Value) -> None:
-        self.f, self.job, self.turned = f, job, turned
-        start = f.sub(_field(f, descriptor, 0), job_load(f, job, "window"))
-        self.start = f.both(start, wgmma.ADDRESS_MASK)
+    def __init__(self, f: Function, descriptor: Value, turned: Value) -> None:
+        self.f, self.turned = f, turned
+        self.start = _field(f, descriptor, 0)
         self.leading, self.stride = _field(f, descriptor, 16), _field(f, descriptor, 32)
 
     def place(self, row: Value, k: Value, item: Value) -> Value:
@@ -296,7 +295,7 @@ def multiply_now() -> Function:
     item = f.select(wide, Value(I64, "4"), Value(I64, "2"))
     depth = f.select(wide, Value(I64, "8"), Value(I64, "16"))
     a, b = (
-        _Operand(f, job, f.load(I64, entry, 8 * side), f.unlike(f.both(form, 1 << 16 + side), 0))
+        _Operand(f, f.load(I64, entry, 8 * side), f.unlike(f.both(form, 1 << 16 + side), 0))
         for side in range(2)
     )
     lane = f.convert("zext", f.load(I32, thread, at.LANE), I64)
