@@ -363,6 +363,10 @@ MODULES = {
         *("tape_new", "tape_push", "tape_pop"),
     ),
     "lower_convolution": ("conv",),
+    "lower_library": (
+        *("solve", "inv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "eig", "eigvals"),
+        *("svd", "svdvals", "qr_raw", "qr_q", "lstsq", "fft", "rfft", "irfft", "library_call"),
+    ),
     "lower_loops": ("while", "scan"),
     "lower_reductions": (
         *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"),

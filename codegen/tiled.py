@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..ir.ops.library import LibraryLoop
 from ..ir.record import record
 from .conv_plan import Axis, Cut, LongCut, Reach
 from .kernel import Array
@@ -224,3 +225,41 @@ class AttentionGrad(Tiled):
 
     def __str__(self) -> str:
         return f"blocks of {self.block[0]} queries, {self.block[1]} keys"
+
+
+@record(frozen=False, eq=False)
+class LibraryCall(Tiled):
+    """A loop of NumPy's over `batch` items (see `ir.ops.library`), at these arrays.
+
+    `steps` are in bytes: those from item to item, one for each array and constant, then those along the
+    dims of an item, array by array. `site` is where it reports a failure, 0 if it reports none.
+    """
+
+    loop: LibraryLoop
+    operands: list[Array]
+    results: list[Array]
+    batch: int
+    steps: tuple[int, ...]
+    site: int = 0
+
+    @property
+    def units(self) -> int:
+        return self.batch
+
+    @property
+    def flops(self) -> int:
+        """Roughly: what decompositions and transforms take."""
+        core = max(map(math.prod, self.loop.cores))
+        longest = max(self.loop.sizes, default=1)
+        return 4 * self.batch * core * (longest if len(self.loop.cores[0]) > 1 else 16)
+
+    @property
+    def reads(self) -> list[Array]:
+        return list(self.operands)
+
+    @property
+    def writes(self) -> list[Array]:
+        return [*self.operands[: self.loop.in_place], *self.results]
+
+    def __str__(self) -> str:
+        return f"{self.loop.module}.{self.loop.name}[{self.loop.types}]"

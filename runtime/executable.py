@@ -44,6 +44,7 @@ _EXCEPTIONS: dict[str, type[Exception]] = {
     "assert": AssertionError,
     "value": ValueError,
     "memory": MemoryError,
+    "linalg": np.linalg.LinAlgError,
 }
 
 
@@ -271,6 +272,10 @@ def runtime_imports(names: set[str]) -> dict[str, int]:
         elif name in Target.PYTHON_SYMBOLS:
             function = getattr(ctypes.pythonapi, name)
             imports[name] = ctypes.cast(function, ctypes.c_void_p).value or 0
+        elif name.startswith((Target.LOOP, Target.LOOP_DATA)):
+            from .library_loops import loop_address
+
+            imports[name] = loop_address(name)
     return imports
 
 

@@ -74,6 +74,10 @@ class ShapeError(JitneyError, ValueError):
     """Shapes that do not go together."""
 
 
+class LinearAlgebraError(ShapeError, np.linalg.LinAlgError):
+    """Shapes that linear algebra refuses: a matrix that is not square, or no matrix at all."""
+
+
 class DynamicShapeError(JitneyError, TypeError):
     """A result whose shape would depend on values: boolean masks, nonzero, unique."""
 

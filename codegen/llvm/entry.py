@@ -35,7 +35,7 @@ from ..steps import (
     TapePush,
 )
 from ..target import Target
-from ..tiled import Attention, AttentionGrad, Convolution, LongConvolution
+from ..tiled import Attention, AttentionGrad, Convolution, LibraryCall, LongConvolution
 from . import control, tapes, units
 from .calls import Call, Pointers, emit_calls
 from .functions import FunctionTable
@@ -338,6 +338,19 @@ class EntryEmitter:
         pointers: Pointers = tuple((a, 0) for a in (*step.reads, *step.writes))
         self.calls.append(Call(step.name, pointers, step.units, step.grain, False))
 
+    def library_call(self, step: LibraryCall) -> None:
+        from .library import library_call
+
+        text, declarations, imports = library_call(step)
+        self.declarations |= declarations
+        self.imports |= imports
+        step.name = self.function(text, step.loop.name)
+        arrays = [*step.operands, *step.results]
+        status = [(None, 0)] if step.site else []
+        pointers: Pointers = (*((a, 0) for a in arrays), *status)
+        checks = bool(step.site)
+        self.calls.append(Call(step.name, pointers, step.units, step.grain, checks))
+
     def function(self, text: str, hint: str) -> str:
         """The name of a function, given from its parameter list on: equal ones are one."""
         return self.functions.setdefault(text, f"{hint}_{len(self.functions)}")
@@ -390,7 +403,7 @@ def symbol(ops: Sequence[str]) -> str:
 
 
 # Steps that add to `calls`.
-CALLS = (Kernel, ScalarCode, Matmul, RowBlocks, Convolution, LongConvolution)
+CALLS = (Kernel, ScalarCode, Matmul, RowBlocks, Convolution, LongConvolution, LibraryCall)
 EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Kernel: EntryEmitter.kernel,
     Matmul: EntryEmitter.matmul,
@@ -399,6 +412,7 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Attention: EntryEmitter.attention,
     AttentionGrad: EntryEmitter.attention,
     LongConvolution: EntryEmitter.convolution,
+    LibraryCall: EntryEmitter.library_call,
     Sort: EntryEmitter.sort,
     Check: EntryEmitter.check,
     Copy: EntryEmitter.whole_copy,

@@ -1,7 +1,11 @@
-"""Derivatives by composition: an op whose result other ops could compute borrows their rules.
+"""Ops and compositions that stand for each other.
 
-Right at every order, and it costs one expression instead of two hand-written derivatives; the
+`composed_rules`: derivatives by composition. An op whose result other ops could compute borrows their
+rules. Right at every order, and it costs one expression instead of two hand-written derivatives; the
 composition itself is never run, except for the parts that its derivative reads.
+
+`composition`: the other way round. What other ops compute is an op because its derivative is simpler
+than theirs, or theirs does not exist. `passes.inline_calls` puts the others in its place.
 """
 
 from __future__ import annotations
@@ -10,8 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autodiff import jvp_graph, vjp_graph
+from ..batching import batch_elementwise
 from ..build import Builder
 from ..graph import Graph, Op, Value
+from ..interpreter import evaluate
+from ..opdef import OpDef, register
+from ..types import TensorType
 
 Rule = Callable[..., list[Value | None]]
 
@@ -54,3 +62,91 @@ def composed_rules(compose: Callable[..., Value | list[Value]]) -> tuple[Rule, R
 def instantiated(b: Builder, values: Sequence[Value | None], like: Sequence[Any]) -> list[Value]:
     """Zeros in place of None."""
     return [b.zeros(v.type) if t is None else t for t, v in zip(values, like, strict=True)]
+
+
+def transposed(
+    jvp: Callable[[Builder, Op, Sequence[Value | None]], list[Value | None]],
+) -> Callable[..., list[Value | None]]:
+    """The vjp of an op whose jvp is given: its tangents are linear in those that it takes."""
+
+    def vjp(
+        b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    ) -> list[Value | None]:
+        wrt = [i for i, want in enumerate(wanted) if want]
+        flowing = [i for i, ct in enumerate(cotangents) if ct is not None]
+        if not wrt or not flowing:
+            return [None] * len(wanted)
+        graph = Graph(op.name)
+        inner = Builder(graph, op.loc)
+        env: dict[Value, Value] = {v: graph.add_param(v.type) for v in op.operands}
+        operands = [env[v] for v in op.operands]
+        results = [graph.add_param(v.type) for v in op.results]
+        stand_in = Op(op.definition, tuple(operands), op.attrs, op.regions, op.loc)
+        stand_in.results = tuple(results)
+        tangents: list[Value | None] = [None] * len(wanted)
+        for i in wrt:
+            tangents[i] = graph.add_param(op.operands[i].type)
+        found = jvp(inner, stand_in, tangents)
+        graph.outputs = instantiated(
+            inner, [found[i] for i in flowing], [op.results[i] for i in flowing]
+        )
+        first = len(op.operands) + len(op.results)
+        backward = vjp_graph(graph, [first + k for k in range(len(wrt))])
+        given = [
+            *op.operands,
+            *op.results,
+            *(b.zeros(op.operands[i].type) for i in wrt),
+            *(ct for ct in cotangents if ct is not None),
+        ]
+        grads: list[Value | None] = [None] * len(wanted)
+        for i, grad in zip(wrt, b.inline(backward, given)[len(flowing) :], strict=True):
+            grads[i] = grad
+        return grads
+
+    return vjp
+
+
+def composition(
+    name: str,
+    compose: Callable[..., list[Value]],
+    jvp: Rule,
+    *,
+    kinds: str,
+    attrs: tuple[str, ...] = (),
+    doc: str = "",
+) -> OpDef:
+    """Define an op that gives what `compose(b, *operands, **attrs)` makes of leading dims and matrices.
+
+    Its vjp is the transpose of its jvp.
+    """
+
+    def body(types: Sequence[TensorType], attributes: dict[str, Any]) -> Graph:
+        graph = Graph(name)
+        params = [graph.add_param(type) for type in types]
+        graph.outputs = compose(Builder(graph), *params, **attributes)
+        return graph
+
+    def infer(*types: TensorType, **attributes: Any) -> Any:
+        found = tuple(body(types, attributes).output_types)
+        return found if len(found) > 1 else found[0]
+
+    def reference(*arrays: Any, **attributes: Any) -> Any:
+        types = [TensorType(a.shape, a.dtype) for a in arrays]
+        found = tuple(evaluate(body(types, attributes), arrays))
+        return found if len(found) > 1 else found[0]
+
+    return register(
+        OpDef(
+            name,
+            "composition",
+            infer,
+            reference,
+            jvp,
+            transposed(jvp),
+            batch=batch_elementwise,
+            dtypes=kinds,
+            attrs=attrs,
+            doc=doc,
+            extra={"compose": compose, "examples": ()},
+        )
+    )

@@ -7,7 +7,7 @@ a Python number takes the other side's shape and dtype.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from ..build import Builder
 from ..graph import Value
@@ -23,64 +23,64 @@ class Term:
         self.b = b
         self.value = value
 
-    def _op(self, name: str, *operands: Any) -> Term:
-        return Term(self.b, self.b.op(name, *(self.lift(x) for x in operands)))
+    def _op(self, name: str, *operands: Any) -> Self:
+        return type(self)(self.b, self.b.op(name, *(self.lift(x) for x in operands)))
 
     def lift(self, x: Any) -> Value:
         """The value of a Term; a number as a constant like this one."""
         return x.value if isinstance(x, Term) else self.b.full_like(self.value, x)
 
-    def __getattr__(self, name: str) -> Callable[..., Term]:
+    def __getattr__(self, name: str) -> Callable[..., Self]:
         if name not in OPS:
             raise AttributeError(f"there is no op {name!r}")
         return lambda *operands: self._op(name, self, *operands)
 
-    def __neg__(self) -> Term:
+    def __neg__(self) -> Self:
         return self._op("neg", self)
 
-    def __add__(self, other: Any) -> Term:
+    def __add__(self, other: Any) -> Self:
         return self._op("add", self, other)
 
-    def __radd__(self, other: Any) -> Term:
+    def __radd__(self, other: Any) -> Self:
         return self._op("add", other, self)
 
-    def __sub__(self, other: Any) -> Term:
+    def __sub__(self, other: Any) -> Self:
         return self._op("sub", self, other)
 
-    def __rsub__(self, other: Any) -> Term:
+    def __rsub__(self, other: Any) -> Self:
         return self._op("sub", other, self)
 
-    def __mul__(self, other: Any) -> Term:
+    def __mul__(self, other: Any) -> Self:
         return self._op("mul", self, other)
 
-    def __rmul__(self, other: Any) -> Term:
+    def __rmul__(self, other: Any) -> Self:
         return self._op("mul", other, self)
 
-    def __truediv__(self, other: Any) -> Term:
+    def __truediv__(self, other: Any) -> Self:
         return self._op("div", self, other)
 
-    def __rtruediv__(self, other: Any) -> Term:
+    def __rtruediv__(self, other: Any) -> Self:
         return self._op("div", other, self)
 
-    def __pow__(self, other: Any) -> Term:
+    def __pow__(self, other: Any) -> Self:
         return self._op("pow", self, other)
 
-    def __and__(self, other: Term) -> Term:
+    def __and__(self, other: Term) -> Self:
         return self._op("bitwise_and", self, other)
 
-    def __or__(self, other: Term) -> Term:
+    def __or__(self, other: Term) -> Self:
         return self._op("bitwise_or", self, other)
 
-    def __lt__(self, other: Any) -> Term:
+    def __lt__(self, other: Any) -> Self:
         return self._op("lt", self, other)
 
-    def __le__(self, other: Any) -> Term:
+    def __le__(self, other: Any) -> Self:
         return self._op("le", self, other)
 
-    def __gt__(self, other: Any) -> Term:
+    def __gt__(self, other: Any) -> Self:
         return self._op("gt", self, other)
 
-    def __ge__(self, other: Any) -> Term:
+    def __ge__(self, other: Any) -> Self:
         return self._op("ge", self, other)
 
 

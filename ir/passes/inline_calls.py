@@ -1,4 +1,5 @@
-"""Ops that only speak of derivatives are dissolved: what remains is what runs."""
+"""Ops that only speak of derivatives, and compositions that are ops for their sake, are dissolved:
+what remains is what runs."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def inline_calls(graph: Graph, *, cotangents: bool = False) -> Graph:
 
     def dissolves(op: Op) -> bool:
         kept = cotangents and op.attrs.get("label", "").startswith(COTANGENT)
-        return op.name in _DISSOLVED and not kept
+        return (op.name in _DISSOLVED or op.definition.family == "composition") and not kept
 
     if not any(map(dissolves, graph.ops)):
         return graph
@@ -54,6 +55,9 @@ def inline_calls(graph: Graph, *, cotangents: bool = False) -> Graph:
 
 
 def _inside(b: Builder, op: Op, operands: list[Value]) -> list[Value]:
+    if op.definition.family == "composition":
+        with b.at(op.loc):
+            return list(op.definition.extra["compose"](b, *operands, **op.attrs))
     if op.name == "remat":
         return b.inline(op.regions[0], operands)
     start = op.attrs.get("inputs", 0)

@@ -26,6 +26,7 @@ from ..complex_order import extremum_place, sorted_order
 from ..graph import Graph, Op, Value
 from ..ops.callbacks import PythonFunction
 from ..ops.indexing import take_along
+from ..ops.library import LIBRARY_CALL, loop_of
 from ..ops.reductions import multiply_tree
 from ..ops.scans import doubling_products
 from ..ops.term import Term
@@ -116,7 +117,7 @@ class Splitter:
         return [env[v] for v in graph.outputs]
 
     def _one(self, op: Op, operands: list[Parts]) -> Sequence[Parts]:
-        rule = _RULES.get(op.name)
+        rule = _RULES.get(op.name) or (_library if op.definition.family == "library" else None)
         touched = any(map(_is_complex, (*op.operands, *op.results)))
         if op.regions or (rule is not None and touched):
             found = (rule or _structured)(self, op, operands)
@@ -255,6 +256,31 @@ def _bilinear(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
         return made
 
     return s.b.sub(product(a, c), product(b, d)), s.b.add(product(a, d), product(b, c))
+
+
+def _library(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
+    """Its loop reads and writes complex numbers as they lie in memory, part by part."""
+    pairs = tuple(map(_is_complex, (*op.operands, *op.results)))
+    results = tuple(
+        v.tensor.with_shape((*v.shape, 2)).with_dtype(real_dtype(v.dtype))
+        if _is_complex(v)
+        else v.tensor
+        for v in op.results
+    )
+    attrs = {"loop": loop_of(op), "pairs": pairs, "results": results}
+    new = s.b.append(LIBRARY_CALL, _flat(operands), attrs)
+    return [
+        _unstacked(s.b, made) if _is_complex(v) else made
+        for v, made in zip(op.results, new.results, strict=True)
+    ]
+
+
+def _unstacked(b: Builder, v: Value) -> Pair:
+    *shape, _ = v.shape
+    zeros, ones = (0,) * len(shape), (1,) * (len(shape) + 1)
+    parts = [b.slice(v, start=(*zeros, k), stop=(*shape, k + 1), step=ones) for k in (0, 1)]
+    re, im = (b.reshape(p, shape=tuple(shape)) for p in parts)
+    return re, im
 
 
 # What goes by the order of complex numbers

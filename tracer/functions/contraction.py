@@ -290,7 +290,9 @@ def matrix_power(a: Any, n: int) -> Tracer:
         raise ValueError("Last 2 dimensions of the array must be square")
     n = operator.index(n)
     if n < 0:
-        refuse_option("linalg.matrix_power", n=n)
+        from .linalg import inv
+
+        x, n = inv(x), -n
     if n == 0:
         from .creation import eye
 

@@ -12,6 +12,7 @@ from ..core import Tracer, as_value, wrap
 from ..promotion import result_dtype
 from . import ufuncs
 from .common import array, axis_tuple, build
+from .linalg import singular_norm
 from .reductions import absolute_square, kept_shape, max_, min_, sum_
 from .table import function, refuse_option
 
@@ -76,7 +77,7 @@ def _matrix(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Trace
         rest = tuple(n for i, n in enumerate(shape) if i not in axes)
         return wrap(as_value(result.reshape(rest)))
     if ord in (2, -2, "nuc"):
-        return refuse_option("linalg.norm", ord=ord)
+        return singular_norm(x, ord, (row, column), keepdims)
     raise ValueError("Invalid norm order for matrices.")
 
 

@@ -119,16 +119,23 @@ def function(
     return enter
 
 
-def _eagerly(traced: Callable[..., Tracer]) -> Callable[..., Any]:
+def _eagerly(traced: Callable[..., Any]) -> Callable[..., Any]:
     """What `traced` would trace, run op by op on arrays."""
 
     @functools.wraps(traced)
     def reference(*args: Any, **kwargs: Any) -> Any:
         with tracing(Trace(Graph(traced.__name__), eager=True)):
-            result = concrete(traced(*args, **kwargs))
-        return result.copy() if result.ndim else result[()]
+            found = traced(*args, **kwargs)
+            if isinstance(found, tuple):
+                return tuple(_own(concrete(part)) for part in found)
+            return _own(concrete(found))
 
     return reference
+
+
+def _own(array: np.ndarray[Any, Any]) -> Any:
+    """A copy of the array; a scalar of one without dims."""
+    return array.copy() if array.ndim else array[()]
 
 
 def numpy_function(name: str) -> Callable[..., Any] | None:

@@ -1,0 +1,238 @@
+"""numpy.fft: transforms of one axis are one op, those of several axes one after the other."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import F64, I64, complex_dtype, is_complex, is_inexact, real_dtype
+from ..core import Tracer, as_value, wrap
+from ..promotion import DType
+from . import ufuncs
+from .arranging import roll
+from .common import array, axis_index, build, finish
+from .creation import arange
+from .movement import concatenate, moveaxis
+from .padding import pad
+from .table import function
+
+_OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _opposite(norm: Any) -> str:
+    try:
+        return _OPPOSITE[norm]
+    except (KeyError, TypeError):
+        raise ValueError(
+            f'Invalid norm value {norm}; should be "backward","ortho" or "forward".'
+        ) from None
+
+
+def _factor(norm: Any, n: int, part: DType) -> float:
+    """What a forward transform of n elements is multiplied by, rounded as numbers of `part` are."""
+    match _opposite(norm):
+        case "forward":
+            return 1.0
+        case "ortho":
+            return float(np.reciprocal(np.sqrt(n, dtype=part)))
+        case _:
+            return float(np.reciprocal(n, dtype=part))
+
+
+def _part_dtype(x: Tracer) -> DType:
+    """The dtype of the parts of a transform's results."""
+    return np.result_type(real_dtype(x.dtype), 1.0) if is_inexact(x.dtype) else F64
+
+
+def _resized(x: Tracer, n: int, axis: int) -> Tracer:
+    """`x` with n elements along an axis: the first ones, or zeros behind them."""
+    have = x.shape[axis]
+    if n == have:
+        return x
+    before = (slice(None),) * axis
+    if n < have:
+        return x[(*before, slice(0, n))]
+    return pad(x, [(0, n - have if d == axis else 0) for d in range(x.ndim)])
+
+
+def _transform(
+    op: str, x: Tracer, points: int, axis: Any, norm: Any, taken: int, **attrs: Any
+) -> Tracer:
+    """One op along an axis, of which it takes so many elements; `points` make the factor."""
+    if points < 1:
+        raise ValueError(f"Invalid number of FFT data points ({points}) specified.")
+    axis = axis_index(axis, x.ndim, x)
+    part = _part_dtype(x)
+    real = op == "rfft"
+    x = _resized(x.astype(part if real else complex_dtype(part)), taken, axis)
+    factor = _factor(norm, points, part)
+    made = build().op(op, as_value(moveaxis(x, axis, -1)), factor=factor, **attrs)
+    return moveaxis(wrap(made), -1, axis)
+
+
+def _length(x: Tracer, n: Any, axis: Any) -> int:
+    return x.shape[axis_index(axis, x.ndim, x)] if n is None else operator.index(n)
+
+
+@function("fft.fft")
+def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
+    x = array(a)
+    n = _length(x, n, axis)
+    return finish(_transform("fft", x, n, axis, norm, n, inverse=False), out)
+
+
+@function("fft.ifft")
+def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
+    x = array(a)
+    n = _length(x, n, axis)
+    return finish(_transform("fft", x, n, axis, _opposite(norm), n, inverse=True), out)
+
+
+@function("fft.rfft")
+def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
+    x = array(a)
+    if is_complex(x.dtype):
+        raise TypeError(
+            f"rfft takes real numbers, not {x.dtype}: use fft, or rfft of the real part"
+        )
+    n = _length(x, n, axis)
+    return finish(_transform("rfft", x, n, axis, norm, n), out)
+
+
+@function("fft.irfft")
+def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
+    x = array(a)
+    n = (_length(x, None, axis) - 1) * 2 if n is None else operator.index(n)
+    taken = n // 2 + 1
+    return finish(_transform("irfft", x, n, axis, _opposite(norm), taken, n=n), out)
+
+
+@function("fft.hfft")
+def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
+    x = array(a)
+    return finish(irfft(ufuncs.apply(np.conjugate, x), n, axis, _opposite(norm)), out)
+
+
+@function("fft.ihfft")
+def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
+    return finish(ufuncs.apply(np.conjugate, rfft(a, n, axis, _opposite(norm))), out)
+
+
+def _shape_and_axes(
+    x: Tracer, s: Any, axes: Any, real_result: bool = False
+) -> tuple[list[int], list[int]]:
+    """The sizes of the transform along its axes; -1 stands for all of an axis."""
+    shapeless = s is None
+    if axes is None:
+        axes = range(x.ndim) if shapeless else range(-len(s), 0)
+    axes = [axis_index(a, x.ndim, x) for a in axes]
+    sizes = [x.shape[a] for a in axes] if shapeless else [operator.index(n) for n in s]
+    if len(sizes) != len(axes):
+        raise ValueError("Shape and axes have different lengths.")
+    if real_result and shapeless and sizes:
+        sizes[-1] = (sizes[-1] - 1) * 2
+    return [x.shape[a] if n == -1 else n for n, a in zip(sizes, axes, strict=True)], axes
+
+
+def _each(transform: Any, x: Tracer, s: Sequence[int], axes: Sequence[int], norm: Any) -> Tracer:
+    for n, axis in reversed(list(zip(s, axes, strict=True))):
+        x = transform(x, n, axis, norm)
+    return x
+
+
+@function("fft.fftn")
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Tracer:
+    x = array(a)
+    return finish(_each(fft, x, *_shape_and_axes(x, s, axes), norm), out)
+
+
+@function("fft.ifftn")
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Tracer:
+    x = array(a)
+    return finish(_each(ifft, x, *_shape_and_axes(x, s, axes), norm), out)
+
+
+@function("fft.rfftn")
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Tracer:
+    x = array(a)
+    sizes, along = _shape_and_axes(x, s, axes)
+    if not along:
+        raise IndexError("at least one axis is needed: the last one is that of real numbers")
+    x = rfft(x, sizes[-1], along[-1], norm)
+    return finish(_each(fft, x, sizes[:-1], along[:-1], norm), out)
+
+
+@function("fft.irfftn")
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Tracer:
+    x = array(a)
+    sizes, along = _shape_and_axes(x, s, axes, real_result=True)
+    if not along:
+        raise IndexError("at least one axis is needed: the last one is that of real numbers")
+    for n, axis in zip(sizes[:-1], along[:-1], strict=True):
+        x = ifft(x, n, axis, norm)
+    return finish(irfft(x, sizes[-1], along[-1], norm), out)
+
+
+_LAST_TWO = (-2, -1)
+
+
+@function("fft.fft2")
+def fft2(a: Any, s: Any = None, axes: Any = _LAST_TWO, norm: Any = None, out: Any = None) -> Tracer:
+    return fftn(a, s, axes, norm, out)
+
+
+@function("fft.ifft2")
+def ifft2(
+    a: Any, s: Any = None, axes: Any = _LAST_TWO, norm: Any = None, out: Any = None
+) -> Tracer:
+    return ifftn(a, s, axes, norm, out)
+
+
+@function("fft.rfft2")
+def rfft2(
+    a: Any, s: Any = None, axes: Any = _LAST_TWO, norm: Any = None, out: Any = None
+) -> Tracer:
+    return rfftn(a, s, axes, norm, out)
+
+
+@function("fft.irfft2")
+def irfft2(
+    a: Any, s: Any = None, axes: Any = _LAST_TWO, norm: Any = None, out: Any = None
+) -> Tracer:
+    return irfftn(a, s, axes, norm, out)
+
+
+def _shifted(x: Any, axes: Any, sign: int) -> Tracer:
+    x = array(x)
+    if axes is None:
+        axes = tuple(range(x.ndim))
+    along = [axis_index(a, x.ndim, x) for a in (axes if isinstance(axes, Sequence) else (axes,))]
+    halves = [x.shape[a] // 2 for a in along]
+    return roll(x, tuple(sign * n for n in halves), tuple(along))
+
+
+@function("fft.fftshift")
+def fftshift(x: Any, axes: Any = None) -> Tracer:
+    return _shifted(x, axes, 1)
+
+
+@function("fft.ifftshift")
+def ifftshift(x: Any, axes: Any = None) -> Tracer:
+    return _shifted(x, axes, -1)
+
+
+@function("fft.fftfreq", creates=True)
+def fftfreq(n: int, d: Any = 1.0, device: Any = None) -> Tracer:
+    n = operator.index(n)
+    middle = (n - 1) // 2 + 1
+    order = concatenate([arange(0, middle, dtype=I64), arange(-(n // 2), 0, dtype=I64)])
+    return order * (1.0 / (n * d))
+
+
+@function("fft.rfftfreq", creates=True)
+def rfftfreq(n: int, d: Any = 1.0, device: Any = None) -> Tracer:
+    n = operator.index(n)
+    return arange(0, n // 2 + 1, dtype=I64) * (1.0 / (n * d))
