@@ -17,7 +17,7 @@ from gpu import emulator_only
 
 import jitney as jt
 from jitney.codegen.cuda.program import Entry
-from jitney.runtime.cuda import library, transfers
+from jitney.runtime.cuda import library, memory, transfers
 from jitney.runtime.cuda.driver import Context, describe, devices
 from jitney.runtime.cuda.emulated_driver import EmulatedLibrary, Refused
 from jitney.runtime.cuda.emulator.machine import EmulationError
@@ -427,6 +427,31 @@ def test_a_driver_without_a_pool_gets_free_lists():
         pool.allocate(2 << 20, stream)
     with pytest.raises(DeviceError, match="has no cuMemAllocAsync"):
         emulated.cuMemAllocAsync(None, 1, 0)
+
+
+def test_small_buffers_come_and_go_without_the_driver(monkeypatch):
+    """Up to a total, and until memory runs out."""
+    context = device(4 << 20)
+    monkeypatch.setattr(context.info, "emulated", False, raising=False)
+    pool = Pool(context)
+    stream, other = context.create_stream(), context.create_stream()
+    first = pool.allocate(1000, stream)
+    address = first.address
+    del first
+    assert pool.allocate(1000, other).address != address
+    held = pool.allocate(900, stream)
+    assert held.address == address and pool.live() == [held]
+    large = pool.allocate((1 << 20) + 1, stream)
+    free = context.memory()[0]
+    del large
+    context.synchronize(stream)
+    assert context.memory()[0] > free
+    monkeypatch.setattr(memory, "_KEPT", 4096)
+    several = [pool.allocate(2000, stream) for _ in range(4)]
+    several.clear()
+    assert pool._kept_bytes <= 4096
+    pool.allocate((4 << 20) - 2048, stream)  # there is no other room for it
+    assert pool._kept_bytes == 0
 
 
 def test_a_buffer_that_another_stream_uses_is_freed_after_that():

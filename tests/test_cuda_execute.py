@@ -595,6 +595,22 @@ def test_commands_reach_the_driver_as_written(make):
                 raise Refused(77)
             calls.append(("fill", target, type(0).__class__.__name__, value, count, stream))
 
+        def _cuMemcpyDtoHAsync_v2(self, target, source, nbytes, stream):
+            calls.append(("fetch", target, source, nbytes, stream))
+
+        def _cuGraphLaunch(self, graph, stream):
+            calls.append(("graph", graph, stream))
+
+        def _cuEventRecord(self, event, stream):
+            calls.append(("record", event, stream))
+
+        def _cuCtxSetCurrent(self, context):
+            from jitney.runtime.cuda.emulated_driver import Refused
+
+            calls.append(("current", context))
+            if context == 13:
+                raise Refused(201)
+
     table = Table()
     table.launch(2**40, (2**31 - 1, 65535, 7), (1024, 3, 64), 2**17, [(1, 8), b"\1\0\0\0", (0, -4)])
     table.launch(5, ONE, ONE, 0, [])
@@ -603,6 +619,12 @@ def test_commands_reach_the_driver_as_written(make):
     for width, value in ((1, 0xFE), (2, 0xFEDC), (4, 0xFEDCBA98)):
         table.fill((1, width), 2**34, width, value)
     table.fill((1, 0), 0, 1, 0)
+    rest = Table()
+    rest.fetch((0, 8), (1, 4), 64)
+    rest.graph(0)
+    rest.record(1)
+    table.extend(rest)
+    assert table.commands == 9
     words = table.finish()
     bases = np.array([2**45, 2**46], np.int64)
     run = make(Recorder(1 << 16))
@@ -615,7 +637,16 @@ def test_commands_reach_the_driver_as_written(make):
         ("fill", 2**46 + 1, "c_ubyte", 0xFE, 2**34, 99),
         ("fill", 2**46 + 2, "c_ushort", 0xFEDC, 2**34, 99),
         ("fill", 2**46 + 4, "c_uint", 0xFEDCBA98, 2**34, 99),
+        ("fetch", 2**45 + 8, 2**46 + 4, 64, 99),
+        ("graph", 2**45, 99),
+        ("record", 2**46, 99),
     ]
+    calls.clear()
+    assert make(Recorder(1 << 16), 12)(words.ctypes.data, bases.ctypes.data, 1) == 0
+    assert calls[0] == ("current", 12) and len(calls) == 10
+    calls.clear()
+    assert make(Recorder(1 << 16), 13)(words.ctypes.data, bases.ctypes.data, 1) == 201
+    assert calls == [("current", 13)]
     failing = Table()
     failing.fill((1, 0), 1, 4, 9)
     failing.copy((0, 0), (1, 0), 8)

@@ -236,12 +236,9 @@ def test_the_order_of_sums_is_an_option_of_jit() -> None:
     assert "red.global.add.f32" not in jt.jit(f).ptx(*arrays)
     loose = jt.jit(f, deterministic=False)
     assert re.search(r"(red|atom)\S*\.add\.f32", loose.ptx(*arrays))
-    before, jt.config.cuda = jt.config.cuda, "emulate"
-    try:
+    with jt.config(cuda="emulate"):
         x = jt.device_put(arrays[0], "cuda")
         texts = {jt.jit(f, deterministic=d).lower(x, *arrays[1:]).llvm() for d in (True, False)}
         assert len(texts) == 2
         want = jt.jit(f)(*arrays)
         np.testing.assert_allclose(np.asarray(loose(x, *arrays[1:])), want, rtol=1e-4, atol=1e-4)
-    finally:
-        jt.config.cuda = before

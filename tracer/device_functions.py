@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _KEPT = 4096  # programs; the least recently used goes first
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
 _programs: OrderedDict[Hashable, tuple[Program, Callable[..., Any]]] = OrderedDict()
+_quick: dict[Hashable, tuple[Program, Callable[..., Any]]] = {}  # some of these, by simpler keys
 
 
 def run(
@@ -49,6 +50,11 @@ def run(
     """
     if current_trace() is not None:
         return function(*args, **kwargs)
+    quick = None if kwargs else _quick_key(name, args, numbers)
+    if quick is not None and (known := _quick.get(quick)) is not None:
+        program, finish = known
+        arrays = place(program.client, args)
+        return finish(program.run(arrays), arrays)
     leaves, tree = pytree.flatten((tuple(args), dict(kwargs)))
     device = device_of(leaves)
     assert device is not None
@@ -68,10 +74,27 @@ def run(
         found = _programs[key] = program, finish
         if len(_programs) > _KEPT:
             _programs.popitem(last=False)
+            _quick.clear()  # it refills from the others
     _programs.move_to_end(key)
     program, finish = found
+    if quick is not None:
+        _quick[quick] = found
     arrays = place(program.client, given)
     return finish(program.run(arrays), arrays)
+
+
+def _quick_key(name: str, args: Sequence[Any], numbers: bool) -> Hashable:
+    """A key of its own for DeviceArrays and numbers that are inputs; None for all else."""
+    key: list[Any] = [name, numbers]
+    for arg in args:
+        kind = type(arg)
+        if kind is DeviceArray:
+            key += (arg.client, arg.dtype, arg.shape)
+        elif numbers and kind in _WEAK and (kind is not int or -(2**63) < arg < 2**63):
+            key.append(kind)
+        else:
+            return None
+    return tuple(key)
 
 
 def _identifier(name: str) -> str:

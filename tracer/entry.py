@@ -111,8 +111,11 @@ class Entry:
         self.written = [*self.mutated, *self.overwritten]
         self.donated = donated
         self._run = runnable.run
-        self.finish = _finisher(traced)
+        self.finish = self._finisher(traced)
         self._direct = self.all_explicit and not (self.written or self.scalars)
+
+    def _finisher(self, traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
+        return finisher(traced)
 
     @property
     def code(self) -> Runnable:
@@ -186,22 +189,28 @@ class Entry:
             raise SameArrays
 
 
-def _finisher(traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
+def finisher(
+    traced: Traced, present: Callable[[Result, list[Any], Sequence[Any]], Any] | None = None
+) -> Callable[[list[Any], Sequence[Any]], Any]:
     """A function from the graph's outputs and its inputs to what the user's function returns."""
     results, tree = traced.results, traced.out_tree
+    arrays = all(r.output is not None and (present or not r.scalar) for r in results)
+    present = present or _present
     if len(results) == 1 and tree.is_leaf():
         (result,) = results
-        if result.output is not None and not result.scalar:
-            return lambda outputs, given: outputs[0]
-        return lambda outputs, given: _present(result, outputs, given)
-    if all(r.output is not None and not r.scalar for r in results):
+        if arrays:
+            (position,) = (r.output for r in results)
+            assert position is not None
+            return lambda outputs, given: outputs[position]
+        return lambda outputs, given: present(result, outputs, given)
+    if arrays:
         positions = [r.output for r in results if r.output is not None]
         simple = pytree.flatten(tuple(results))[1]
         if tree == simple:
             return lambda outputs, given: tuple([outputs[i] for i in positions])
 
     def finish(outputs: list[Any], given: Sequence[Any]) -> Any:
-        return pytree.unflatten(tree, [_present(r, outputs, given) for r in results])
+        return pytree.unflatten(tree, [present(r, outputs, given) for r in results])
 
     return finish
 

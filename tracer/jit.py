@@ -96,7 +96,7 @@ class JitFunction:
                 elif kind in _SCALARS:
                     key.append(kind)
                 elif kind is DeviceArray:
-                    key += (arg.device, arg.dtype, arg.shape)
+                    key += (arg.client, arg.dtype, arg.shape)
                 else:
                     break
             else:
@@ -401,7 +401,8 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     donate_argnums
         Arrays that the caller gives up: a result may take the place of one of its shape and dtype, and
         then is that very array, with new elements. It is a permission: after the call the elements of
-        donated arrays, and of what shares memory with them, mean nothing.
+        donated arrays, and of what shares memory with them, mean nothing. On a GPU the result is a new
+        DeviceArray in the memory of the donated one, every later use of which raises DeviceError.
     inplace
         "require": raise InPlaceError, with the line and the reason, if an array that is updated or
         carried by a loop has to be copied. `f.explain(...)` lists the copies.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.graph import Graph
+from ..runtime.cuda.array import DeviceArray
 from ..runtime.devices import CPU, Device
 from . import errors, pytree
 from .application import marking
@@ -21,6 +22,9 @@ from .remember import Memory
 from .tracing import Spec, Static, Traced, trace_function
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..codegen.cuda.program import DeviceProgram
     from ..codegen.module import Given, NativeModule
     from ..ir.mincut import SavePlan
     from ..runtime.cuda.client import Program
@@ -130,15 +134,20 @@ def _device_entry(
     seconds = {"trace": time.perf_counter() - start}
     start = time.perf_counter()
     graph, _ = _plan(function, traced.graph)
-    program = _program(function, graph, device)
+    given = _given(function, traced, call)
+    program = _program(function, graph, device, given)
     seconds["compile"] = time.perf_counter() - start
-    return DeviceEntry(call, traced, outside, program, reason, seconds)
+    _settle(function, traced, program.module)
+    donated = frozenset(gift.input for gift in given if gift.output is None)
+    return DeviceEntry(call, traced, outside, program, reason, seconds, donated)
 
 
-def _program(function: JitFunction, graph: Graph, device: Device) -> Program:
+def _program(
+    function: JitFunction, graph: Graph, device: Device, given: Sequence[Given]
+) -> Program:
     options = function._options
     return client(device).compile(
-        graph, options["fastmath"], options["autotune"], options["deterministic"]
+        graph, options["fastmath"], options["autotune"], options["deterministic"], given
     )
 
 
@@ -160,7 +169,7 @@ def lower(function: JitFunction, call: Call) -> Lowered:
         traced, outside = trace_call(function, call, outside, views=device == CPU)
     if device != CPU:
         graph, plan = _plan(function, traced.graph)
-        program = _program(function, graph, device)
+        program = _program(function, graph, device, _given(function, traced, call))
         return Lowered(traced.graph, program, plan, device)
     from ..runtime.compile import CompileOptions, compile
 
@@ -216,10 +225,14 @@ def _donated(function: JitFunction, call: Call) -> list[int]:
     ]
     given = [donated for donated, tree in trees for _ in range(tree.num_leaves)]
     explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
-    return [k for k, i in enumerate(explicit) if given[i] and type(call.leaves[i]) is np.ndarray]
+    return [
+        k
+        for k, i in enumerate(explicit)
+        if given[i] and type(call.leaves[i]) in (np.ndarray, DeviceArray)
+    ]
 
 
-def _settle(function: JitFunction, traced: Traced, module: NativeModule) -> Traced:
+def _settle(function: JitFunction, traced: Traced, module: NativeModule | DeviceProgram) -> Traced:
     """The trace as it was compiled; refuses copies where `inplace="require"`."""
     settled = traced.settled(module.in_place)
     if function._options["inplace"] == "require":

@@ -14,9 +14,25 @@ import numpy as np
 from ..devices import Device
 
 if TYPE_CHECKING:
-    from .client import Client, Memory
+    from .client import Client
+    from .memory import Memory
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Donated:
+    """In the place of the memory of an array that was given up."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        from .library import DeviceError
+
+        raise DeviceError(
+            "the array was donated (donate_argnums) to a function that has been called: its memory "
+            "is that of a result. Use the result, or call without donating it"
+        )
+
+
+DONATED: Any = _Donated()
 
 
 class DeviceArray:

@@ -17,7 +17,7 @@ import os
 import pickle
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from ...codegen.cuda.compile import compile_device
 from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.target import CudaTarget
 from ...codegen.cuda.tuning import Chooser
-from ...codegen.module import KernelReport
+from ...codegen.module import Given, KernelReport
 from ...ir.graph import Graph
 from ...ir.record import replace
 from ...ir.types import TensorType
@@ -44,34 +44,13 @@ from .driver import Context, DeviceInfo
 from .driver import devices as driver_devices
 from .execute import DeviceExecutable, Run
 from .library import DeviceError
-from .memory import Pool, context_pool
+from .memory import Foreign, Memory, Pool, context_pool
 from .transfers import download, upload
 from .tuner import Tuner
 
 Array = np.ndarray[Any, Any]
+_NUMBERS = 1 << 10  # that are kept on a device
 ALIGNMENT = 16  # what programs may rely on; foreign arrays that lie worse are copied
-
-
-class Memory:
-    """The elements of an array: a buffer of ours or of somebody else, and what has to be waited for."""
-
-    __slots__ = ("_owner", "_runs", "address", "nbytes")
-
-    def __init__(self, address: int, nbytes: int, owner: Any, runs: Sequence[Run] = ()) -> None:
-        self.address = address
-        self.nbytes = nbytes
-        self._owner = owner
-        self._runs = tuple(runs)
-
-    def check(self) -> None:
-        """Raise what a run that the elements depend on has complained of. Waits for such runs."""
-        for run in self._runs:
-            run.wait()
-        self._runs = ()
-
-    def pending(self) -> list[Run]:
-        """The runs of which is not known yet whether they went well."""
-        return [run for run in self._runs if not run.succeeded()]
 
 
 class Program:
@@ -80,20 +59,34 @@ class Program:
     def __init__(self, client: Client, executable: DeviceExecutable) -> None:
         self.client = client
         self.executable = executable
+        program = executable.program
+        self._results = [(k.shape, k.dtype) for k in program.outputs]
+        self._in_place = program.in_place
 
     def run(self, arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
-        """Begin a run. Shapes, dtypes and the device of the arrays are those of the graph."""
+        """Begin a run. Shapes, dtypes and the device of the arrays are those of the graph. Results may
+        have the memory of arrays that were given to be overwritten."""
         memories = [array.buffer for array in arrays]
-        run = self.executable.run([m.address for m in memories], self.client.stream)
-        pending = {id(r): r for memory in memories for r in memory.pending()}
-        runs = [*pending.values(), *([run] if run.may_fail else [])]
-        kinds = self.executable.program.outputs
-        return [
-            DeviceArray(
-                self.client, Memory(buffer.address, buffer.nbytes, buffer, runs), k.shape, k.dtype
-            )
-            for buffer, k in zip(run.outputs, kinds, strict=True)
+        client, executable = self.client, self.executable
+        outputs, status = executable.begin([m.address for m in memories], client.stream)
+        runs: tuple[Any, ...] = ()
+        for memory in memories:
+            if memory.runs:
+                runs += tuple(run for run in memory.pending() if run not in runs)
+        if status is not None:
+            runs += (Run(executable, [], status),)
+        if runs:
+            for buffer in outputs:
+                buffer.runs = runs
+        results = [
+            DeviceArray(client, buffer, shape, dtype)
+            for buffer, (shape, dtype) in zip(outputs, self._results, strict=True)
         ]
+        for output, number in self._in_place:
+            given = arrays[number]
+            given.buffer.runs = runs
+            results.insert(output, DeviceArray(client, given.buffer, given.shape, given.dtype))
+        return results
 
     @property
     def kernels(self) -> list[KernelReport]:
@@ -133,6 +126,7 @@ class Client:
         self.pool: Pool = context_pool(self.context)
         self.stream = self.context.create_stream()
         self.target = target_of(info)
+        self._numbers: dict[tuple[Any, bytes], DeviceArray] = {}
         self._executables: SharedCode[DeviceExecutable] = SharedCode()
 
     # Arrays
@@ -141,8 +135,25 @@ class Client:
         """A copy of an array of any layout. The array may change when this returns."""
         label = f"{array.dtype.name}{list(array.shape)}"
         buffer = upload(self.pool, array, self.stream, label)
-        memory = Memory(buffer.address, buffer.nbytes, buffer)
-        return DeviceArray(self, memory, array.shape, array.dtype)
+        return DeviceArray(self, buffer, array.shape, array.dtype)
+
+    def number(self, array: Array) -> DeviceArray:
+        """As `put`, of a number; those that come again are there already."""
+        key = array.dtype, array.tobytes()
+        found = self._numbers.get(key)
+        if found is None:
+            if len(self._numbers) >= _NUMBERS:
+                self._numbers.clear()
+            found = self._numbers[key] = self.put(array)
+        return found
+
+    def copy(self, array: DeviceArray) -> DeviceArray:
+        """The same elements in memory of their own."""
+        label = f"{array.dtype.name}{list(array.shape)}"
+        buffer = self.pool.allocate(array.nbytes, self.stream, label)
+        self.context.copy(buffer.address, array.buffer.address, array.nbytes, self.stream)
+        buffer.runs = array.buffer.runs
+        return DeviceArray(self, buffer, array.shape, array.dtype)
 
     def fetch(self, memory: Memory, array: Array) -> None:
         """Fill a C-contiguous array with the elements."""
@@ -174,7 +185,7 @@ class Client:
             shape, dtype, address, owner = taken.shape, taken.dtype, taken.pointer, taken.owner
             strides = taken.strides
             steps = None if strides is None else tuple(s * dtype.itemsize for s in strides)
-        found = DeviceArray(self, Memory(address, 0, owner), shape, dtype)
+        found = DeviceArray(self, Foreign(address, 0, owner), shape, dtype)
         found.buffer.nbytes = found.nbytes
         if found.nbytes and steps is not None and tuple(steps) != found.strides:
             raise DeviceError(
@@ -184,7 +195,7 @@ class Client:
         if found.nbytes and address % ALIGNMENT:
             buffer = self.pool.allocate(found.nbytes, self.stream, "an aligned copy")
             self.context.copy(buffer.address, address, found.nbytes, self.stream)
-            found.buffer = Memory(buffer.address, buffer.nbytes, (buffer, owner))
+            found.buffer = Foreign(buffer.address, buffer.nbytes, (buffer, owner))
         return found
 
     @property
@@ -214,10 +225,12 @@ class Client:
         fastmath: bool = False,
         autotune: bool | None = None,
         deterministic: bool = True,
+        given: Sequence[Given] = (),
     ) -> Program:
         """A program for the graph, whose inputs are C-contiguous; kept here and on disk.
 
-        `autotune`: choose launch parameters by measuring; None: as `config.autotune` says.
+        `autotune`: choose launch parameters by measuring; None: as `config.autotune` says. `given`:
+        inputs whose memory results may have.
         """
         target = replace(self.target, deterministic=deterministic)
         tuner = None
@@ -225,11 +238,11 @@ class Client:
             tuner = Tuner(self.context, self.stream)
         try:
             with_blas = replace(target, blas=self._blas(tuner))
-            return self._compile(graph, with_blas, fastmath, tuner)
+            return self._compile(graph, with_blas, fastmath, tuner, given)
         except BlasError as error:  # only the library itself knows what it can do
             if config.cublas == "on":
                 warnings.warn(f"cuBLASLt is not used: {error}", RuntimeWarning, stacklevel=2)
-            return self._compile(graph, target, fastmath, tuner)
+            return self._compile(graph, target, fastmath, tuner, given)
 
     def _blas(self, tuner: Tuner | None) -> str:
         """Which products are cuBLASLt's, as `CudaTarget.blas` says it."""
@@ -239,24 +252,33 @@ class Client:
         return "measured" if wanted and find_blas(self.context) is not None else ""
 
     def _compile(
-        self, graph: Graph, target: CudaTarget, fastmath: bool, tuner: Tuner | None
+        self,
+        graph: Graph,
+        target: CudaTarget,
+        fastmath: bool,
+        tuner: Tuner | None,
+        given: Sequence[Given],
     ) -> Program:
         key = digest(
             "device program",
             installation(),
             target.key(),
             graph_key(graph),
-            repr(fastmath),
+            repr((fastmath, [tuple(gift) for gift in given])),
             tuner.identity if tuner else "",
         )
+
+        def make() -> DeviceProgram:
+            return device_program(graph, target, fastmath, tuner, given)
+
         try:
             executable = self._executables.get_or_make(
-                key, lambda: self._load(self._program(key, graph, target, fastmath, tuner))
+                key, lambda: self._load(self._kept(key, make))
             )
         except _RefusedError as error:
             self.target = replace(self.target, exact=False)
             warnings.warn(f"products do without warpgroups: {error}", RuntimeWarning, stacklevel=4)
-            return self._compile(graph, replace(target, exact=False), fastmath, tuner)
+            return self._compile(graph, replace(target, exact=False), fastmath, tuner, given)
         return Program(self, executable)
 
     def _load(self, program: DeviceProgram) -> DeviceExecutable:
@@ -269,9 +291,8 @@ class Client:
                 raise
             raise _RefusedError(f"the driver refuses {program.arch}, {error}") from error
 
-    def _program(
-        self, key: str, graph: Graph, target: CudaTarget, fastmath: bool, tuner: Tuner | None
-    ) -> DeviceProgram:
+    def _kept(self, key: str, make: Callable[[], DeviceProgram]) -> DeviceProgram:
+        """A program from disk; made, and kept there, if there is none yet."""
         cache = disk_cache()
         data = cache.get(key)
         if data is not None:
@@ -282,7 +303,7 @@ class Client:
             else:
                 if isinstance(found, DeviceProgram):
                     return found
-        program = device_program(graph, target, fastmath, tuner)
+        program = make()
         if not program.callbacks:  # they are of this process
             cache.put(key, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
         return program
@@ -297,12 +318,16 @@ def target_of(info: DeviceInfo) -> CudaTarget:
 
 
 def device_program(
-    graph: Graph, target: CudaTarget, fastmath: bool = False, chooser: Chooser | None = None
+    graph: Graph,
+    target: CudaTarget,
+    fastmath: bool = False,
+    chooser: Chooser | None = None,
+    given: Sequence[Given] = (),
 ) -> DeviceProgram:
     """Optimised and compiled for a GPU that need not be here. Inputs are C-contiguous.
 
-    `fastmath` admits the rules that are not exact, and TF32 in products of float32. `chooser`: see
-    `compile_device`.
+    `fastmath` admits the rules that are not exact, and TF32 in products of float32. `chooser` and
+    `given`: see `compile_device`.
     """
     from ...ir.passes import optimise, split_complex
 
@@ -311,7 +336,7 @@ def device_program(
     graph = optimise(split_complex(graph), fastmath=fastmath)
     target = replace(target, tf32=fastmath)
     alignment = [ALIGNMENT] * len(types)
-    return compile_device(graph, target, None, alignment, signature, chooser=chooser)
+    return compile_device(graph, target, None, alignment, signature, given, chooser)
 
 
 _clients: dict[tuple[int, int], Client] = {}

@@ -1,6 +1,6 @@
 """Loops and branches inside of CUDA graphs: the device itself decides how they go on.
 
-    recorded = RecordedWalk(executable, bases, stream, work)
+    recorded = RecordedWalk(executable, stream, work)
     recorded.walk(plan)                            # while the stream is captured
 
 A conditional node of a graph has a body, a graph of its own, and a condition, a number that a kernel
@@ -158,7 +158,7 @@ class RecordedWalk(Walk):
 
     def _copy_back(self, carries: Sequence[Carry]) -> None:
         for carry in carries:
-            now, following = (int(self.bases[self._slots + k]) for k in (carry.now, carry.next))
+            now, following = (self.bases[self._slots + k] for k in (carry.now, carry.next))
             self.context.copy(now, following, carry.nbytes, self.stream)
 
     def _branches(self, branches: Branches) -> None:

@@ -20,19 +20,16 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from ...codegen.cuda.program import DeviceProgram
 from ...codegen.module import STATUS_WORDS
 from .conditions import RecordedWalk
 from .conditions import are_supported as conditions_are_supported
 from .driver import Context
-from .launcher import Launcher, Place, launcher
+from .launcher import Launcher, Place, Table, launcher
 from .library import DeviceError
 from .memory import Buffer, context_pool
-from .plan import Bases, Planner, commands, is_static, may_be_recorded
+from .plan import Bases, Planner, Segment, commands, is_static, may_be_recorded
 from .tensor_maps import TensorMaps
 from .transfers import Pinned, upload
 from .walk import FAILURE_WORD, STATUS_BYTES, Walk
@@ -52,11 +49,10 @@ class Status:
         self._event = context.create_event()
         self._block: Buffer | None = None
 
-    def fetch(self, block: Buffer, stream: int) -> None:
-        """Ask for what the block holds when the stream has come so far."""
+    def expect(self, block: Buffer) -> tuple[int, int]:
+        """The words of `block` are going to be copied: where to, and the event that tells of it."""
         self._block = block
-        self._context.copy_out(self._pinned.address, block.address, STATUS_BYTES, stream)
-        self._context.record_event(self._event, stream)
+        return self._pinned.address, self._event
 
     def done(self) -> bool:
         return self._block is None or self._context.has_happened(self._event)
@@ -77,6 +73,8 @@ class Status:
 
 class Run:
     """A run that was begun. `outputs` may be used by what comes later on its stream."""
+
+    __slots__ = ("_executable", "_status", "_words", "outputs")
 
     def __init__(
         self, executable: DeviceExecutable, outputs: list[Buffer], status: Status | None
@@ -115,10 +113,14 @@ class Run:
 
 
 class Work:
-    """Memory that the runs on one stream share, one after the other."""
+    """What the runs on one stream share, one after the other: scratch memory, and the addresses that
+    places start from, as `Bases` numbers them."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int) -> None:
         self.lock = threading.Lock()
+        self.bases = (ctypes.c_int64 * count)()
+        self.address = ctypes.addressof(self.bases)
+        self.ready = False  # whether the bases are those of the memory here
         self.arena: Buffer | None = None
         self.counters: Buffer | None = None
         self.status: Buffer | None = None
@@ -152,49 +154,93 @@ class DeviceExecutable:
             start + planner.workspace if planner.workspace else program.arena_bytes
         )
         self.maps, self.map_count = TensorMaps(context.cuda), planner.map_count
-        self._run_table = run or launcher(context.cuda)
+        self._run_table = run or launcher(context.cuda, context.handle)
         self._outputs = [
             (math.prod(o.shape) * o.dtype.itemsize, f"{o.dtype.name}{list(o.shape)}")
             for o in program.outputs
         ]
-        self._no_bases = np.zeros(self.bases.count, np.int64)
+        self._pack = struct.Struct(f"{len(program.inputs) + len(program.outputs)}q").pack_into
+        self._poisons = bool(self._scratch_bytes) and context.info.emulated
         self._constants: list[Buffer] | None = None
         self._work: dict[int, Work] = {}
         self._statuses: list[Status] = []
         self._lock = threading.Lock()
-        self._graphs: OrderedDict[bytes, int] = OrderedDict()
-        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._graphs: OrderedDict[tuple[int, ...], int] = OrderedDict()
+        self._seen: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._decides = not is_static(self.plan)
         short = commands(self.plan) < _GRAPH_COMMANDS and not self._decides
         recordable = may_be_recorded(self.plan) and commands(self.plan) <= _RECORDED_COMMANDS
         conditions = not self._decides or conditions_are_supported(context)
         self.replays = graphs and recordable and conditions and not short
+        self._tables()
         self.pool.reclaimable(self)
+
+    def _tables(self) -> None:
+        """What surrounds a run that checks something, and what is one call of machine code."""
+        first = self.bases.first
+        before, after, replay = Table(), Table(), Table()
+        if self.program.errors or self.program.callbacks:
+            before.fill((first["status"], 0), 2 * STATUS_WORDS, 4, 0)
+            after.fetch((first["answer"], 0), (first["status"], 0), STATUS_BYTES)
+            after.record(first["event"])
+        replay.graph(first["graph"])
+        self._before, self._after = Segment(before), Segment(after)
+        self._replay = _joined(before, replay, after)
+        self._whole: Segment | None = None
+        if all(isinstance(step, Segment) and not step.maps for step in self.plan):
+            tables = [step.table for step in self.plan if isinstance(step, Segment)]
+            self._whole = _joined(before, *tables, after)
 
     def run(self, inputs: Sequence[int], stream: int) -> Run:
         """Begin a run. `inputs` are the addresses of the first elements, in memory that lives until the
         stream has come so far."""
-        with self.context:
-            return self._begin(inputs, stream)
+        layouts = self.program.inputs
+        if len(inputs) != len(layouts):
+            raise TypeError(f"{len(layouts)} inputs are needed, {len(inputs)} were given")
+        for k, (address, layout) in enumerate(zip(inputs, layouts, strict=True)):
+            if address % layout.alignment:
+                raise ValueError(
+                    f"input {k} at {address:#x} is not aligned as the program needs it"
+                )
+        return Run(self, *self.begin(inputs, stream))
 
-    def _begin(self, inputs: Sequence[int], stream: int) -> Run:
-        outputs = [self.pool.allocate(nbytes, stream, label) for nbytes, label in self._outputs]
-        with self._lock:
-            work = self._work.setdefault(stream, Work())
+    def begin(self, inputs: Sequence[int], stream: int) -> tuple[list[Buffer], Status | None]:
+        """As `run`, of inputs that are as the program wants them; gives what a Run is made of."""
+        allocate = self.pool.allocate
+        outputs = [allocate(nbytes, stream, label) for nbytes, label in self._outputs]
+        places = [*inputs, *[buffer.address for buffer in outputs]]
+        work = self._work.get(stream) or self._new_work(stream)
         with work.lock:
-            bases = self._addresses(inputs, outputs, work, stream)
-            state = Walk(self, bases, stream, work)
-            if work.status is not None:
-                self.context.fill(work.status.address, 2 * STATUS_WORDS, 4, 0, stream)
-            if self.replays:
-                self._replay(state)
-            else:
-                state.walk(self.plan)
+            if not work.ready:
+                self._prepare(work, stream)
+            self._pack(work.bases, 0, *places)
+            if self._poisons and work.arena is not None:  # its contents are undefined
+                self.context.fill(work.arena.address, self._scratch_bytes, 1, 0xFF, stream)
             status = None
             if work.status is not None:
                 status = self._take_status()
-                status.fetch(work.status, stream)
-        return Run(self, outputs, status)
+                first = self.bases.first
+                work.bases[first["answer"]], work.bases[first["event"]] = status.expect(work.status)
+            if self.replays and (graph := self._graph((stream, *places), work)):
+                work.bases[self.bases.first["graph"]] = graph
+                self._native(self._replay, work, stream)
+            elif self._whole is not None:
+                self._native(self._whole, work, stream)
+            else:
+                with self.context:
+                    self._native(self._before, work, stream)
+                    Walk(self, stream, work).walk(self.plan)
+                    self._native(self._after, work, stream)
+        return outputs, status
+
+    def _native(self, segment: Segment, work: Work, stream: int) -> None:
+        code = self._run_table(segment.address, work.address, stream)
+        if code:
+            raise self.context.cuda.error("a launch", code)
+
+    def _new_work(self, stream: int) -> Work:
+        with self._lock:
+            return self._work.setdefault(stream, Work(self.bases.count))
 
     def _take_status(self) -> Status:
         with self._lock:
@@ -207,27 +253,12 @@ class DeviceExecutable:
         """Back from a run, which may still be under way."""
         self._statuses.append(status)
 
-    def _addresses(
-        self, inputs: Sequence[int], outputs: list[Buffer], work: Work, stream: int
-    ) -> np.ndarray[Any, Any]:
-        program, first = self.program, self.bases.first
-        if len(inputs) != len(program.inputs):
-            raise TypeError(f"{len(program.inputs)} inputs are needed, {len(inputs)} were given")
-        bases = self._no_bases.copy()
-        for k, address in enumerate(inputs):
-            if address % program.inputs[k].alignment:
-                raise ValueError(
-                    f"input {k} at {address:#x} is not aligned as the program needs it"
-                )
-            bases[first["input"] + k] = address
-        for k, buffer in enumerate(outputs):
-            bases[first["output"] + k] = buffer.address
+    def _prepare(self, work: Work, stream: int) -> None:
+        """Memory for the runs on a stream."""
+        program, first, bases = self.program, self.bases.first, work.bases
         if self._scratch_bytes:
-            if work.arena is None:
-                work.arena = self.pool.allocate(self._scratch_bytes, stream, "scratch memory")
+            work.arena = self.pool.allocate(self._scratch_bytes, stream, "scratch memory")
             bases[first["arena"]] = work.arena.address
-            if self.context.info.emulated:  # its contents are undefined
-                self.context.fill(work.arena.address, self._scratch_bytes, 1, 0xFF, stream)
         if program.counter_words:
             if work.counters is None:
                 work.counters = self.pool.allocate(4 * program.counter_words, stream, "counters")
@@ -240,7 +271,7 @@ class DeviceExecutable:
         for k, buffer in enumerate(self._device_constants()):
             buffer.used_on(stream)
             bases[first["constant"] + k] = buffer.address
-        return bases
+        work.ready = True
 
     def _device_constants(self) -> list[Buffer]:
         """The constants on the device, copied there at first."""
@@ -259,43 +290,41 @@ class DeviceExecutable:
                 self.context.destroy_stream(stream)
             return self._constants
 
-    def _replay(self, state: Walk) -> None:
-        """Run as a graph, if this was asked for with these addresses before."""
-        key = struct.pack("<q", state.stream) + state.bases.tobytes()
+    def _graph(self, key: tuple[int, ...], work: Work) -> int:
+        """The graph of a run with these addresses, if one was asked for before; else 0."""
+        graph = self._graphs.get(key)
+        if graph is not None:
+            if len(self._graphs) == _GRAPHS:
+                with self._lock:
+                    self._graphs.move_to_end(key)
+            return graph
         with self._lock:
-            graph = self._graphs.get(key, 0)
-            if graph:
-                self._graphs.move_to_end(key)
-            elif key not in self._seen and not self._decides:
+            if key not in self._seen and not self._decides:
                 self._seen[key] = None
                 while len(self._seen) > 4 * _GRAPHS:
                     self._seen.popitem(last=False)
-                graph = -1
-        if graph < 0:
-            state.walk(self.plan)
-            return
-        if not graph:
-            try:
-                graph = self._capture(state)
-            except DeviceError as error:
-                if not self._decides:
-                    raise
-                # Nothing has run yet, and the host can decide.
-                self.replays = False
-                warnings.warn(
-                    f"loops wait for the host, since the driver refuses them in a graph: {error}",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
-                state.walk(self.plan)
-                return
-            with self._lock:
-                self._graphs[key] = graph
-                while len(self._graphs) > _GRAPHS:
-                    self.context.destroy_graph(self._graphs.popitem(last=False)[1])
-        self.context.launch_graph(graph, state.stream)
+                return 0
+        try:
+            with self.context:
+                graph = self._capture(work)
+        except DeviceError as error:
+            if not self._decides:
+                raise
+            # Nothing has run yet, and the host can decide.
+            self.replays = False
+            warnings.warn(
+                f"loops wait for the host, since the driver refuses them in a graph: {error}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+            return 0
+        with self._lock:
+            self._graphs[key] = graph
+            while len(self._graphs) > _GRAPHS:
+                self.context.destroy_graph(self._graphs.popitem(last=False)[1])
+        return graph
 
-    def _capture(self, state: Walk) -> int:
+    def _capture(self, work: Work) -> int:
         """A graph of the run, captured on a stream of its own: nothing that others ask of the run's
         stream meanwhile, such as freeing memory, is part of it."""
         context = self.context
@@ -303,7 +332,7 @@ class DeviceExecutable:
         try:
             context.begin_capture(stream)
             try:
-                RecordedWalk(self, state.bases, stream, state.work).walk(self.plan)
+                RecordedWalk(self, stream, work).walk(self.plan)
             except BaseException:
                 context.abandon_capture(stream)
                 raise
@@ -327,7 +356,7 @@ class DeviceExecutable:
         for one in work:
             if one.lock.acquire(blocking=False):
                 try:
-                    one.arena = None
+                    one.arena, one.ready = None, False
                 finally:
                     one.lock.release()
         for graph in graphs:
@@ -336,3 +365,10 @@ class DeviceExecutable:
     def __del__(self) -> None:
         for graph in getattr(self, "_graphs", {}).values():
             self.context.destroy_graph(graph)
+
+
+def _joined(*tables: Table) -> Segment:
+    whole = Table()
+    for table in tables:
+        whole.extend(table)
+    return Segment(whole)

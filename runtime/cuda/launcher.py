@@ -1,7 +1,7 @@
 """All launches of a program in one native call: an emitted interpreter of tables.
 
-    table = Table(...)                              # of launches, copies and fills, as words
-    run = launcher(library)
+    table = Table(...)                              # of launches, copies, fills and graphs, as words
+    run = launcher(library, context)                # makes the context current
     code = run(table.address, bases, stream)        # the driver's error code, 0 for none
 
 A launch from Python costs several times what the driver needs for it. So what a program asks of the
@@ -18,7 +18,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..function_ir import NULL, Function, Value, module_ir
 from ..support import load_support
 from .library import Library
 
-END, LAUNCH, COPY, FILL = range(4)
+END, LAUNCH, COPY, FILL, FETCH, GRAPH, RECORD = range(7)
 # Words of a launch: its head, then a triple for each address among the arguments, then the arguments.
 _HEAD = 8
 _MAX_ARGUMENTS = 4096  # bytes that a kernel may have
@@ -39,6 +39,10 @@ DRIVER_FUNCTIONS = (
     "cuMemsetD8Async",
     "cuMemsetD16Async",
     "cuMemsetD32Async",
+    "cuMemcpyDtoHAsync_v2",
+    "cuGraphLaunch",
+    "cuEventRecord",
+    "cuCtxSetCurrent",
 )
 
 Place = tuple[int, int]  # number of a base, offset in bytes
@@ -94,6 +98,23 @@ class Table:
         if count:
             self._add(FILL, 7, *target, width, value, count)
 
+    def fetch(self, target: Place, source: Place, nbytes: int) -> None:
+        """Copy to pinned memory of the host."""
+        self._add(FETCH, 7, *target, *source, nbytes)
+
+    def graph(self, base: int) -> None:
+        """Launch the graph whose handle is where addresses have base number `base`."""
+        self._add(GRAPH, 3, base)
+
+    def record(self, base: int) -> None:
+        """Record the event whose handle is base number `base`."""
+        self._add(RECORD, 3, base)
+
+    def extend(self, other: Table) -> None:
+        """Go on with what another table does."""
+        self._words += other._words
+        self.commands += other.commands
+
     def _add(self, *words: int) -> None:
         self._words += words
         self.commands += 1
@@ -126,40 +147,47 @@ def pack_arguments(
 Launcher = Callable[[int, int, int], int]
 
 
-def launcher(library: Library) -> Launcher:
-    """`run(address of a table, address of the bases, stream)`, giving an error code."""
-    addresses = [library.address(name) for name in DRIVER_FUNCTIONS]
-    functions = (ctypes.c_int64 * len(addresses))(*addresses)
-    native = _native()
-
-    def run(table: int, bases: int, stream: int) -> int:
-        return native(table, bases, stream, ctypes.addressof(functions))
-
+def launcher(library: Library, context: int = 0) -> Launcher:
+    """`run(address of a table, address of the bases, stream)`, giving an error code. A context is made
+    current first."""
+    found = [library.address(n) if library.has(n) else 0 for n in DRIVER_FUNCTIONS]
+    frame = (ctypes.c_int64 * (len(found) + 1))(*found, context)
+    run = partial(_native(), ctypes.addressof(frame))
+    run.frame = frame  # type: ignore[attr-defined]  # as long as the function lives
     return run
 
 
 @lru_cache(maxsize=1)
-def _native() -> Callable[[int, int, int, int], int]:
+def _native() -> Callable[..., int]:
     library = load_support("cuda launcher", lambda: module_ir([interpreter()], ()), ["cuda_run"])
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 4)
-    function = kind(library.keep().address("cuda_run"))
-    return lambda *arguments: int(function(*arguments))
+    return kind(library.keep().address("cuda_run"))
 
 
 def interpreter() -> Function:
-    """`i32 cuda_run(table, bases, stream, functions)`."""
-    f = Function("i32", "cuda_run", table="ptr", bases="ptr", stream="ptr", functions="ptr")
-    table, bases, stream, functions = f.args
+    """`i32 cuda_run(functions and a context, table, bases, stream)`."""
+    f = Function("i32", "cuda_run", functions="ptr", table="ptr", bases="ptr", stream="ptr")
+    functions, table, bases, stream = f.args
     room = f.alloca("i8", _MAX_ARGUMENTS + 64)
     size_word, extra = f.alloca("i64"), f.alloca("i64", 5)
     f.callees["llvm.memcpy.p0.p0.i64"] = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
     loop = f.block("loop", here="ptr")
-    launch, copy, fill, end = (f.block(name) for name in ("launch", "copy", "fill", "end"))
+    names = ("launch", "copy", "fill", "fetch", "graph", "record", "end")
+    launch, copy, fill, fetch, graph, record, end = (f.block(name) for name in names)
     failed = f.block("failed", code="i32")
+    context = f.load("ptr", functions, 8 * len(DRIVER_FUNCTIONS))
+    with f.when(f.unlike(context, NULL), likely=True):
+        current = f.call("i32", f.load("ptr", functions, 8 * (len(DRIVER_FUNCTIONS) - 1)), context)
+        refused, accepted = f.block("refused"), f.block("accepted")
+        f.branch(f.same(current, 0), accepted, refused)
+        f.at(refused)
+        f.jump(failed, current)
+        f.at(accepted)
     f.jump(loop, table)
     (here,) = f.at(loop)
     next_command = f.offset(here, f.load("i64", here, 8), "i64")
-    f.switch(f.load("i64", here), end, {LAUNCH: launch, COPY: copy, FILL: fill})
+    blocks = {COPY: copy, FILL: fill, FETCH: fetch, GRAPH: graph, RECORD: record}
+    f.switch(f.load("i64", here), end, {LAUNCH: launch, **blocks})
     f.at(end)
     f.ret(Value("i32", "0"))
     (code,) = f.at(failed)
@@ -224,6 +252,12 @@ def interpreter() -> Function:
     )  # fmt: skip
     f.at(copy)
     go_on(f.call("i32", function(1), place(2), place(4), f.load("i64", here, 48), stream))
+    f.at(fetch)
+    go_on(f.call("i32", function(5), place(2), place(4), f.load("i64", here, 48), stream))
+    for number, block in ((6, graph), (7, record)):
+        f.at(block)
+        handle = f.load("ptr", bases, f.load("i64", here, 16), "i64")
+        go_on(f.call("i32", function(number), handle, stream))
     f.at(fill)
     width, value, count = (f.load("i64", here, 8 * word) for word in (4, 5, 6))
     target = place(2)
@@ -239,11 +273,14 @@ def interpreter() -> Function:
     return f
 
 
-def python_launcher(library: Library) -> Launcher:
+def python_launcher(library: Library, context: int = 0) -> Launcher:
     """The same by ctypes, command by command."""
-    launch, copy, *fills = (library.functions[name] for name in DRIVER_FUNCTIONS)
+    functions: list[Any] = [library.functions.get(name) for name in DRIVER_FUNCTIONS]
+    launch, copy, *fills, fetch, graph, record, make_current = functions
 
     def run(table: int, bases: int, stream: int) -> int:
+        if context and (code := make_current(context)):
+            return int(code)
         words = ctypes.cast(table, ctypes.POINTER(ctypes.c_int64))
         places = ctypes.cast(bases, ctypes.POINTER(ctypes.c_int64))
         here = 0
@@ -251,9 +288,11 @@ def python_launcher(library: Library) -> Launcher:
             kind, size = words[here], words[here + 1]
             if kind == LAUNCH:
                 code = launch(*_launch_arguments(words, here, places, stream))
-            elif kind == COPY:
+            elif kind in (COPY, FETCH):
                 target, source = (places[words[here + k]] + words[here + k + 1] for k in (2, 4))
-                code = copy(target, source, words[here + 6], stream)
+                code = (copy if kind == COPY else fetch)(target, source, words[here + 6], stream)
+            elif kind in (GRAPH, RECORD):
+                code = (graph if kind == GRAPH else record)(places[words[here + 2]], stream)
             else:
                 width, value, count = words[here + 4 : here + 7]
                 target = places[words[here + 2]] + words[here + 3]

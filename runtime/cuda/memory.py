@@ -4,19 +4,19 @@
     buffer = pool.allocate(nbytes, stream, "f32[4096,4096], result of attention")
     buffer.address                                # until `buffer` dies
 
-The driver's own pool recycles what is freed. Drivers without one get free lists here. When memory runs
-out, everything that nobody needs is given back first; then the error names the largest buffers.
+What has been freed is kept in free lists, so that small arrays come and go without the driver: all of it
+where the driver has no pool of its own, else so much as is soon wanted again. When memory runs out,
+everything that nobody needs is given back first; then the error names the largest buffers.
 """
 
 from __future__ import annotations
 
 import gc
-import heapq
 import itertools
 import sys
 import threading
 import weakref
-from typing import Any
+from typing import Any, Protocol
 
 from .driver import Context
 from .library import OUT_OF_MEMORY, DeviceError
@@ -24,6 +24,8 @@ from .library import OUT_OF_MEMORY, DeviceError
 _SMALL = (
     512  # sizes in the free lists are multiples of this, and of an eighth of their power of two
 )
+_RECYCLED = 1 << 20  # bytes of a buffer, up to which it is kept although the driver has a pool
+_KEPT = 64 << 20  # bytes of all such buffers
 _NAMED = 5  # buffers that an error names
 
 
@@ -31,23 +33,63 @@ class OutOfMemoryError(DeviceError, MemoryError):
     """The device's memory is full."""
 
 
-class Buffer:
+class Run(Protocol):
+    """A run of a program whose checks may complain."""
+
+    def wait(self) -> None: ...
+
+    def succeeded(self) -> bool: ...
+
+
+class Memory:
+    """Memory of a device at `address`, and the runs whose checks its contents depend on."""
+
+    __slots__ = ("__weakref__", "address", "nbytes", "runs")
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.runs: tuple[Run, ...] = ()
+
+    def check(self) -> None:
+        """Raise what a run that the contents depend on has complained of. Waits for such runs."""
+        for run in self.runs:
+            run.wait()
+        self.runs = ()
+
+    def pending(self) -> list[Run]:
+        """The runs of which is not known yet whether they went well."""
+        return [run for run in self.runs if not run.succeeded()]
+
+
+class Foreign(Memory):
+    """Memory that belongs to somebody else."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, address: int, nbytes: int, owner: Any) -> None:
+        super().__init__(address, nbytes)
+        self._owner = owner
+
+
+class Buffer(Memory):
     """Memory of a device, freed when this dies, after the work that its streams then have."""
 
-    __slots__ = ("address", "nbytes", "label", "stream", "_pool", "_others", "__weakref__")
+    __slots__ = ("label", "stream", "_pool", "_others")
 
     def __init__(self, pool: Pool, address: int, nbytes: int, stream: int, label: str) -> None:
         self.address = address
         self.nbytes = nbytes
+        self.runs = ()
         self.label = label
         self.stream = stream
         self._pool = pool
-        self._others: set[int] = set()
+        self._others: tuple[int, ...] = ()
 
     def used_on(self, stream: int) -> None:
         """Work on another stream than its own reads or writes it."""
-        if stream != self.stream:
-            self._others.add(stream)
+        if stream != self.stream and stream not in self._others:
+            self._others += (stream,)
 
     def __repr__(self) -> str:
         return f"<Buffer {size_text(self.nbytes)} at {self.address:#x}: {self.label}>"
@@ -64,8 +106,11 @@ class Pool:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._lock = threading.RLock()
-        self._live: weakref.WeakSet[Buffer] = weakref.WeakSet()
         self._kept: dict[tuple[int, int], list[int]] = {}  # by stream and size
+        self._kept_bytes = 0
+        # An emulated driver's pool looks whether memory is used that was freed: it gets all of it back.
+        most = 0 if context.info.emulated else _RECYCLED
+        self._recycled = most if context.stream_ordered else sys.maxsize
         self._reclaimable: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def allocate(self, nbytes: int, stream: int, label: str = "") -> Buffer:
@@ -73,26 +118,28 @@ class Pool:
         size = self._size(nbytes)
         with self._lock:
             kept = self._kept.get((stream, size))
-            address = kept.pop() if kept else self._ask(size, nbytes, stream, label)
-            buffer = Buffer(self, address, nbytes, stream, label)
-            self._live.add(buffer)
-        return buffer
+            if kept:
+                address = kept.pop()
+                self._kept_bytes -= size
+            else:
+                address = self._ask(size, nbytes, stream, label)
+        return Buffer(self, address, nbytes, stream, label)
 
     def reclaimable(self, holder: Any) -> None:
         """`holder.release_memory()` is called before memory is said to be full."""
         self._reclaimable.add(holder)
 
     def live(self) -> list[Buffer]:
-        """The buffers that are alive, largest first."""
-        with self._lock:
-            return heapq.nlargest(len(self._live), list(self._live), key=lambda b: b.nbytes)
+        """The buffers that are alive, largest first. Nobody keeps a list of them: this takes long."""
+        alive = [x for x in gc.get_objects() if type(x) is Buffer and x._pool is self]
+        return sorted(alive, key=lambda b: -b.nbytes)
 
     def _size(self, nbytes: int) -> int:
         """What is asked of the driver: with free lists, a size that others will ask for too."""
-        if self.context.stream_ordered:
+        if nbytes > self._recycled:
             return nbytes
-        step = max(_SMALL, 1 << max(nbytes.bit_length() - 4, 0))
-        return -(-max(nbytes, 1) // step) * step
+        step = max(_SMALL, 1 << max(nbytes.bit_length() - 4, 0)) if nbytes > 8 * _SMALL else _SMALL
+        return -(-nbytes // step) * step or step
 
     def _ask(self, size: int, nbytes: int, stream: int, label: str) -> int:
         for attempt in itertools.count():
@@ -114,6 +161,7 @@ class Pool:
         for (stream, _), addresses in self._kept.items():
             while addresses:
                 self.context.free(addresses.pop(), stream)
+        self._kept_bytes = 0
         self.context.trim()
 
     def _full(self, nbytes: int, label: str) -> OutOfMemoryError:
@@ -135,20 +183,26 @@ class Pool:
         if sys.is_finalizing():
             return
         try:
-            context = self.context
-            for other in buffer._others:
-                event = context.create_event()
-                context.record_event(event, other)
-                context.wait_event(buffer.stream, event)
-                context.destroy_event(event)
-            if context.stream_ordered:
-                context.free(buffer.address, buffer.stream)
-            else:
-                with self._lock:
-                    key = (buffer.stream, self._size(buffer.nbytes))
-                    self._kept.setdefault(key, []).append(buffer.address)
+            if buffer._others:
+                self._wait_for(buffer)
+            size, stream = self._size(buffer.nbytes), buffer.stream
+            with self._lock:
+                most = _KEPT if self.context.stream_ordered else sys.maxsize
+                if keep := size <= self._recycled and self._kept_bytes + size <= most:
+                    self._kept_bytes += size
+                    self._kept.setdefault((stream, size), []).append(buffer.address)
+            if not keep:
+                self.context.free(buffer.address, stream)
         except Exception:  # the device is lost, or the process was forked: nobody could be told
             pass
+
+    def _wait_for(self, buffer: Buffer) -> None:
+        context = self.context
+        for other in buffer._others:
+            event = context.create_event()
+            context.record_event(event, other)
+            context.wait_event(buffer.stream, event)
+            context.destroy_event(event)
 
 
 def size_text(nbytes: int) -> str:

@@ -43,9 +43,10 @@ class Segment:
     """Commands that need no decision: a table, and where it lies. `maps`: the tensor maps among their
     arguments, by number."""
 
-    def __init__(self, table: Table, maps: Mapping[int, TensorMap]) -> None:
+    def __init__(self, table: Table, maps: Mapping[int, TensorMap] | None = None) -> None:
+        self.table = table
         self.words = table.finish()
-        self.maps = dict(maps)
+        self.maps = dict(maps or {})
         self.address = self.words.ctypes.data
         self.commands = table.commands
 
@@ -99,6 +100,9 @@ class Bases:
             "status": 1,
             "slot": program.slots,
             "maps": 1,  # of the host
+            "answer": 1,  # where the status block goes on the host,
+            "event": 1,  # and what is recorded then
+            "graph": 1,  # that stands for the whole program
         }
         self.first: dict[str, int] = {}
         self.count = 0

@@ -26,12 +26,10 @@ FAILURE_WORD = STATUS_WORDS - 1  # of the status block: the number of the error 
 class Walk:
     """One run on its way through the plan."""
 
-    def __init__(
-        self, executable: DeviceExecutable, bases: np.ndarray[Any, Any], stream: int, work: Work
-    ) -> None:
+    def __init__(self, executable: DeviceExecutable, stream: int, work: Work) -> None:
         self.executable = executable
         self.context = executable.context
-        self.bases = bases
+        self.bases = work.bases
         self.stream = stream
         self.work = work
         self._slots = executable.bases.first["slot"]
@@ -39,7 +37,7 @@ class Walk:
         self._described: np.ndarray[Any, Any] | None = None  # room for tensor maps
 
     def address(self, place: Place) -> int:
-        return int(self.bases[place[0]]) + place[1]
+        return self.bases[place[0]] + place[1]
 
     def at(self, ref: Ref) -> int:
         return self.address(self.executable.bases.place(ref))
@@ -70,7 +68,7 @@ class Walk:
         self.context.activate()
         if segment.maps:
             self._describe(segment)
-        code = run(segment.address, self.bases.ctypes.data, self.stream)
+        code = run(segment.address, self.work.address, self.stream)
         if code:
             raise self.context.cuda.error("a launch", code)
 
@@ -118,11 +116,11 @@ class Walk:
     def _trade(self, carries: Sequence[Carry]) -> None:
         for carry in carries:
             now, following = self._slots + carry.now, self._slots + carry.next
-            self.bases[[now, following]] = self.bases[[following, now]]
+            self.bases[now], self.bases[following] = self.bases[following], self.bases[now]
 
     def _bring_home(self, carries: Sequence[Carry]) -> None:
         for carry in carries:
-            here, home = int(self.bases[self._slots + carry.now]), self.at(carry.home)
+            here, home = self.bases[self._slots + carry.now], self.at(carry.home)
             if here != home:
                 self.context.copy(home, here, carry.nbytes, self.stream)
 
