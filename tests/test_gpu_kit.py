@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from gpu import emulator_only
 
 import jitney
+from jitney.runtime.cuda import tuner
 
 ROOT = Path(jitney.__file__).resolve().parent
 
@@ -77,10 +79,26 @@ def test_the_kit_runs_on_the_emulated_device(tmp_path):
     assert len(stages["tests: test_cuda_kernels.py"]) >= 2
     cell = stages["speed"]["call_1"]["cells"]["jitney"]
     assert cell["error_of_tolerated"] <= 1 and cell["median"] > 0 and cell["device"] > 0
+    assert set(stages["speed"]["call_1"]["cells"]) == {"jitney"}
     errors = [r for found in stages.values() for r in found.values() if "error" in r]
     assert not errors
     written = path.with_suffix(".md").read_text()
     assert "| call_1" in written and "What failed" not in written
+
+
+@emulator_only
+def test_products_are_done_in_several_ways(process, gpu, monkeypatch):
+    from benchmarks.gpu import speed
+
+    monkeypatch.setattr(tuner, "EMULATED_WAYS", 2)
+    names = ["jitney", "jitney_cublas", "jitney_tuned"]
+    bench = speed.Bench({"small": True, "frameworks": names, "row_seconds": 0.01})
+    found = bench.row("matmul_4096")
+    assert not bench.missing and "error" not in found
+    assert list(found["cells"]) == names
+    assert all(c["error_of_tolerated"] <= 1 and c["median"] > 0 for c in found["cells"].values())
+    found = bench.row("call_1")
+    assert list(found["cells"]) == ["jitney"]
 
 
 def test_without_a_gpu_it_says_so_and_stops(tmp_path):
@@ -94,10 +112,31 @@ def test_without_a_gpu_it_says_so_and_stops(tmp_path):
     assert list(json.loads(path.read_text())["stages"]) == ["first_light"]
 
 
+def test_what_is_not_installed_is_said_in_a_sentence(process, tmp_path, monkeypatch, capsys):
+    import importlib
+
+    kit = importlib.import_module("benchmarks.gpu.__main__")
+    lacking = {"optree"}
+    monkeypatch.setattr(kit, "find_spec", lambda name: None if name in lacking else name)
+    monkeypatch.setattr(sys, "argv", ["gpu", "--emulate", "-s", "tests", "-o", str(tmp_path)])
+    assert kit.main() == 1
+    assert (
+        "does not start here: first_light needs optree: pip install optree"
+        in capsys.readouterr().out
+    )
+    lacking = {"hypothesis"}
+    assert kit.main() == 0
+    said = capsys.readouterr().out
+    assert "left out: tests needs hypothesis: pip install hypothesis" in said
+    (path,) = tmp_path.glob("*.md")
+    assert "needs hypothesis" in path.read_text()
+
+
 def test_the_table_shows_what_a_run_found(process):
     from benchmarks.gpu import report
 
     cells = {"jitney": {"median": 1e-3, "device": 9e-4}, "torch": {"median": 2e-3}}
+    cells["jitney_cublas"] = {"median": 5e-4}
     row = {"dtype": "float32", "traffic": 1.8e9, "flops": None, "cells": cells}
     failing = {"error": "AssertionError: no", "lost": True}
     log = {"log": "========= ERROR SUMMARY: 3 errors\n"}
@@ -117,6 +156,7 @@ def test_the_table_shows_what_a_run_found(process):
     text = report.markdown(run)
     speed = next(line for line in text.splitlines() if line.startswith("| axpb"))
     assert "2.00x" in speed and "50%" in speed and "| 900 us |" in speed
+    assert " 500 us |" in speed  # by cuBLASLt: shown, and no peer
     assert "memcheck: ERROR SUMMARY: 3 errors" in text
     assert "- AssertionError: no: 1 items, first `tests: memcheck test_b`" in text
     assert "4000 GB/s" in text and "| exp float32" in text

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,35 @@ STAGES = ("first_light", "tests", "sweeps", "speed")
 SECONDS = {"first_light": 75.0, "tests": 130.0, "sweeps": 40.0, "speed": 225.0}  # at most
 QUICK = {"first_light": 30.0, "tests": 40.0, "sweeps": 15.0, "speed": 60.0}
 QUICK_ROWS = (
-    "negative axpb softmax sum_all matmul_4096 call_1 transpose while_loop mlp_adam".split()
+    "negative axpb softmax sum_all matmul_4096 matmul_4096_bf16 call_1 transpose while_loop "
+    "mlp_adam".split()
 )
 TINY_ROWS = ["negative", "call_1"]
 
 
+# What stages import, besides what the others do. Packages have the names of their modules.
+NEEDED = {
+    "first_light": ("numpy", "llvmlite", "optree", "networkx"),
+    "tests": ("pytest", "hypothesis"),
+    "sweeps": ("mpmath",),
+    "speed": (),
+}
+
+
+def missing(stage: str) -> str:
+    """What a stage lacks, as a sentence; "" if nothing."""
+    lacking = [name for name in NEEDED[stage] if find_spec(name) is None]
+    if not lacking:
+        return ""
+    names = " ".join(lacking)
+    return f"{stage} needs {' and '.join(lacking)}: pip install {names}, or carry wheels there"
+
+
 def main() -> int:
     options = parse()
+    if sentence := missing("first_light"):
+        print(f"jitney does not start here: {sentence}")
+        return 1
     run = Run(options)
     for stage in options.stages:
         run.stage(stage)
@@ -76,7 +99,12 @@ class Run:
     def stage(self, name: str) -> None:
         print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
         start = time.monotonic()
-        if name == "tests":
+        if sentence := missing(name):
+            print(f"  left out: {sentence}", flush=True)
+            with self._lock:
+                self.found["stages"][name] = {"packages": {"error": f"left out: {sentence}"}}
+            self.save()
+        elif name == "tests":
             self._tests()
         else:
             self._one(name, self.common, self.limits[name])

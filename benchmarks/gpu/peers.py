@@ -1,7 +1,8 @@
 """Each framework on the GPU: rows prepared as calls, with the stream that they run on.
 
 jitney, PyTorch and JAX run the programs of `benchmarks/frameworks`; Triton has a few kernels here.
-Products of float32 are float32 everywhere, not TF32.
+Products of float32 are float32 everywhere, not TF32, but in rows that ask for it. `jitney_cublas` and
+`jitney_tuned` are jitney again, with products by cuBLASLt and with kernels chosen by measuring.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..rows import Row, map_arrays
 from . import rows as gpu_rows
 
-NAMES = ("jitney", "torch", "torch_compile", "jax", "triton")
+NAMES = ("jitney", "jitney_cublas", "jitney_tuned", "torch", "torch_compile", "jax", "triton")
+OWN = frozenset(name for name in NAMES if name.startswith("jitney"))
+PRODUCTS = frozenset(
+    "matmul_4096 matmul_4096_bf16 matmul_4096_f16 matmul_4096_tf32 matmul_4096_f64 dense "
+    "matmul_batched".split()
+)
 
 
 def context() -> Any:
@@ -65,11 +71,26 @@ class Jitney:
         if row.implementation == "while_loop":
             steps, cos = gpu_rows.LOOP_STEPS, self.jt.cos
             return lambda x: self.jt.fori_loop(0, steps, lambda _, x: cos(x), x)
+        if row.implementation == "while_data":
+            return self._while_data
         return use_jitney.ROWS.get(row.implementation) or row.program
 
+    def _while_data(self, x: Any, steps: Any) -> Any:
+        start = np.int32(0), x
+        return self.jt.while_loop(
+            lambda c: c[0] < steps, lambda c: (c[0] + 1, self.jt.cos(c[1])), start
+        )[1]
+
     def prepare(self, row: Row, inputs: tuple[Any, ...]) -> Call:
-        function = self.jt.jit(self.program(row), device="cuda")
-        put = tuple(map_arrays(lambda a: self.jt.device_put(a, "cuda"), part) for part in inputs)
+        elements = gpu_rows.ELEMENTS.get(row.name, "")
+        options = {"fastmath": True} if elements == "tf32" else {}
+        function = self.jt.jit(self.program(row), device="cuda", **options)
+        dtype = None if elements in ("", "tf32") else _dtype(elements)
+
+        def moved(a: Any) -> Any:
+            return self.jt.device_put(a if dtype is None else a.astype(dtype), "cuda")
+
+        put = tuple(map_arrays(moved, part) for part in inputs)
         return Call(lambda: function(*put), self.wait, self.arrays)
 
     def wait(self, result: Any) -> Any:
@@ -81,7 +102,56 @@ class Jitney:
             return {key: self.arrays(part) for key, part in result.items()}
         if isinstance(result, list | tuple):
             return [self.arrays(part) for part in result]
-        return np.asarray(result)
+        return _comparable(np.asarray(result))
+
+
+class JitneyWith(Jitney):
+    """jitney with a setting, while functions are compiled; for the rows that it is about."""
+
+    setting: ClassVar[dict[str, Any]] = {}
+    rows: ClassVar[frozenset[str]] = frozenset()
+
+    def prepare(self, row: Row, inputs: tuple[Any, ...]) -> Call:
+        if row.name not in self.rows:
+            raise NotWrittenError
+        with self.jt.config(**self.setting):
+            call = super().prepare(row, inputs)
+            call.wait(call())
+        return call
+
+
+class JitneyCublas(JitneyWith):
+    name = "jitney_cublas"
+    setting: ClassVar = {"cublas": "on"}
+    rows = PRODUCTS
+
+    def __init__(self) -> None:
+        from jitney.runtime.cuda.cublas import blas_reason
+
+        super().__init__()
+        if reason := blas_reason(self.client.context):
+            raise ImportError(reason)
+
+
+class JitneyTuned(JitneyWith):
+    name = "jitney_tuned"
+    setting: ClassVar = {"autotune": True, "cublas": "off"}
+    rows = frozenset("matmul_4096 matmul_4096_bf16 softmax layernorm sum_columns".split())
+
+
+def _dtype(name: str) -> Any:
+    """NumPy's dtype; bfloat16 is one of ml_dtypes."""
+    if name != "bfloat16":
+        return np.dtype(name)
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def _comparable(a: Any) -> Any:
+    """Elements of 16 bits as float32, which every dtype can be compared in."""
+    a = np.asarray(a)
+    return a.astype(np.float32) if "float" in a.dtype.name and a.dtype.itemsize < 4 else a
 
 
 class Torch:
@@ -104,10 +174,16 @@ class Torch:
             "negative": lambda x: -x,
             "transpose": lambda x: x.T.contiguous(),
             "while_loop": self._while_loop,
+            "while_data": self._while_data,
         }
 
     def _while_loop(self, x: Any) -> Any:
         for _ in range(gpu_rows.LOOP_STEPS):
+            x = self.torch.cos(x)
+        return x
+
+    def _while_data(self, x: Any, steps: Any) -> Any:
+        for _ in range(int(steps)):
             x = self.torch.cos(x)
         return x
 
@@ -119,7 +195,25 @@ class Torch:
             function, arguments = self.use.prepare(row, inputs)
         else:
             raise NotWrittenError
+        elements = gpu_rows.ELEMENTS.get(row.name, "")
+        if elements == "tf32":
+            return Call(lambda: self._in_tf32(function, arguments), self.use.wait, self.use.arrays)
+        if elements:
+            dtype = getattr(self.torch, elements)
+            arguments = tuple(a.to(dtype) for a in arguments)
+            return Call(
+                lambda: function(*arguments),
+                self.use.wait,
+                lambda found: self.use.arrays(found.float()),
+            )
         return Call(lambda: function(*arguments), self.use.wait, self.use.arrays)
+
+    def _in_tf32(self, function: Any, arguments: Any) -> Any:
+        self.torch.backends.cuda.matmul.allow_tf32 = True
+        try:
+            return function(*arguments)
+        finally:
+            self.torch.backends.cuda.matmul.allow_tf32 = False
 
     def own(self, name: str) -> Callable[..., Any]:
         return self._own[name]
@@ -163,6 +257,9 @@ class Jax:
             "negative": lambda x: -x,
             "transpose": lambda x: x.T,
             "while_loop": lambda x: lax.fori_loop(0, steps, lambda _, x: jnp.cos(x), x),
+            "while_data": lambda x, n: lax.while_loop(
+                lambda c: c[0] < n, lambda c: (c[0] + 1, jnp.cos(c[1])), (0, x)
+            )[1],
         }
 
     def prepare(self, row: Row, inputs: tuple[Any, ...]) -> Call:
@@ -171,7 +268,17 @@ class Jax:
         if row.implementation not in self.use.ROWS:
             raise NotWrittenError
         function, arguments = self.use.prepare(row, inputs)
-        return Call(lambda: function(*arguments), self.use.wait, self.use.arrays)
+        elements = gpu_rows.ELEMENTS.get(row.name, "")
+        if elements == "tf32":
+            jnp = self.jax.numpy
+            function = self.jax.jit(lambda a, b: jnp.matmul(a, b, precision="tensorfloat32"))
+        elif elements:
+            arguments = tuple(a.astype(elements) for a in arguments)
+        return Call(
+            lambda: function(*arguments),
+            self.use.wait,
+            lambda found: self.jax.tree.map(_comparable, self.use.arrays(found)),
+        )
 
 
 class Triton:
@@ -207,6 +314,8 @@ class NotWrittenError(Exception):
 
 KINDS: dict[str, Callable[[], Any]] = {
     "jitney": Jitney,
+    "jitney_cublas": JitneyCublas,
+    "jitney_tuned": JitneyTuned,
     "torch": Torch,
     "torch_compile": TorchCompile,
     "jax": Jax,

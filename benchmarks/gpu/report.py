@@ -14,6 +14,7 @@ from ..report import seconds, table
 
 Run = dict[str, Any]
 PEERS = ("torch", "torch_compile", "jax", "triton")
+VARIANTS = {"jitney_cublas": "by cuBLASLt", "jitney_tuned": "autotuned"}
 
 
 def markdown(run: Run) -> str:
@@ -56,14 +57,16 @@ def _speed(records: dict[str, Any]) -> str:
         if cells is None:
             continue
         own = cells.get("jitney", {})
-        others = {p: c["median"] for p, c in cells.items() if p != "jitney" and "median" in c}
+        others = {p: cells[p]["median"] for p in PEERS if "median" in cells.get(p, {})}
         best = min(others, key=others.__getitem__, default=None)
         ours, alone = own.get("median"), own.get("device")
-        peak = cublas.get(f"{record['dtype']} 8192")
+        arithmetic = record.get("arithmetic", record["dtype"])
+        peak = cublas.get(f"{arithmetic} {record.get('size')}", cublas.get(f"{arithmetic} 8192"))
         lines.append(
             [
                 name,
                 "-" if ours is None else seconds(ours),
+                *(_median(cells.get(variant, {})) for variant in VARIANTS),
                 *("-" if p not in others else seconds(others[p]) for p in PEERS),
                 "-" if best is None or ours is None else f"{others[best] / ours:.2f}x",
                 "-" if alone is None else seconds(alone),
@@ -71,8 +74,13 @@ def _speed(records: dict[str, Any]) -> str:
                 _share(record.get("flops"), alone, peak),
             ]
         )
-    heads = ["row", "jitney", *PEERS, "best peer / jitney", "device", "of copy", "of cuBLAS"]
+    heads = ["row", "jitney", *VARIANTS.values(), *PEERS]
+    heads += ["best peer / jitney", "device", "of copy", "of cuBLAS"]
     return table(heads, lines) if lines else ""
+
+
+def _median(cell: dict[str, Any]) -> str:
+    return seconds(cell["median"]) if "median" in cell else "-"
 
 
 def _share(work: float | None, taken: float | None, rate: float | None) -> str:
@@ -171,7 +179,7 @@ def failures(run: Run) -> str:
             if "error" in record:
                 met.setdefault(record["error"][:200], []).append(f"{stage} {item}")
             for peer, cell in record.get("cells", {}).items():
-                if "error" in cell and peer != "jitney" and "traceback" in cell:
+                if "error" in cell and not peer.startswith("jitney") and "traceback" in cell:
                     met.setdefault(f"{peer}: {cell['error'][:200]}", []).append(item)
     return "\n".join(
         f"- {error}: {len(items)} items, first `{items[0].strip()}`"

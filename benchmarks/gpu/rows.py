@@ -41,6 +41,32 @@ def while_loop(x: Array) -> Array:
     return x
 
 
+def _counted(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    return rng.standard_normal(1000), np.array(n, np.int32)
+
+
+@own.add(
+    "while_data",
+    "x = cos(x) on 1000 elements as often as a number on the device says",
+    make=_counted,
+    size=LOOP_STEPS,
+    small=20,
+    passes=None,
+)
+def while_data(x: Array, steps: Array) -> Array:
+    for _ in range(int(steps)):
+        x = np.cos(x)
+    return x
+
+
+# Products whose operands are other numbers than the row's: elements of 16 bits, or rounded to TF32.
+# Frameworks are given the operands as such; answers are compared in float32.
+ELEMENTS = {
+    "matmul_4096_f16": "float16",
+    "matmul_4096_bf16": "bfloat16",
+    "matmul_4096_tf32": "tf32",
+}
+
 # name: (definition, size, fields that differ). In the order of what one wants to know first.
 _SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "negative": ("negative", 1 << 26, {}),
@@ -49,12 +75,17 @@ _SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "softmax": ("softmax", 1 << 15, {}),
     "sum_all": ("sum_all", 8192, {}),
     "matmul_4096": ("matmul_1024", 4096, {}),
+    "matmul_4096_bf16": ("matmul_1024", 4096, {"tolerance": 2e-2}),
+    "matmul_4096_f16": ("matmul_1024", 4096, {"tolerance": 2e-3}),
+    "matmul_4096_tf32": ("matmul_1024", 4096, {"tolerance": 2e-3}),
+    "matmul_4096_f64": ("matmul_1024_f64", 4096, {}),
     "call_1": ("call_1", 10, {}),
     "transpose": ("transpose", 8192, {}),
     "layernorm": ("layernorm", 1 << 15, {}),
     "cross_entropy_grad": ("cross_entropy_grad", 1 << 15, {}),
     "attention": ("attention", 1024, {}),
     "while_loop": ("while_loop", 1, {}),
+    "while_data": ("while_data", LOOP_STEPS, {}),
     "mlp_adam": ("mlp_adam", 256, {}),
     "black_scholes": ("black_scholes", 1 << 24, {}),
     "sum_rows": ("sum_rows", 8192, {}),
@@ -95,7 +126,19 @@ _SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
 def _at(name: str, definition: str, size: int, fields: dict[str, Any]) -> Row:
     row = own.get(definition) or DEFINITIONS[definition]
     title = row.title if size <= 10 else f"{row.title.partition(',')[0]}, n = {size:,}"
+    if name in ELEMENTS:
+        title = f"{title}, {ELEMENTS[name]}"
     return replace(row, **{"name": name, "size": size, "title": title, "goal": None, **fields})
 
 
-ROWS: dict[str, Row] = {name: _at(name, *entry) for name, entry in _SIZES.items()}
+def _is_known(name: str) -> bool:
+    """Whether this jitney has the dtype that a row needs."""
+    from jitney.ir.types import DTYPE_NAMES
+
+    short = {"float16": "f16", "bfloat16": "bf16"}.get(ELEMENTS.get(name, ""), "f32")
+    return short in DTYPE_NAMES
+
+
+ROWS: dict[str, Row] = {
+    name: _at(name, *entry) for name, entry in _SIZES.items() if _is_known(name)
+}

@@ -19,7 +19,7 @@ import numpy as np
 from ..rows import as_list
 from . import peers, timing
 from .process import Options, Writer, failure
-from .rows import ROWS
+from .rows import ELEMENTS, ROWS
 
 COPY_BYTES = 1 << 29
 SAMPLES_BYTES = 1 << 22  # of an answer that is compared with the others'
@@ -97,10 +97,10 @@ class Bench:
                         "error": f"{unwritten} elements are NaN",
                         "nans": unwritten,
                     }
+            except peers.NotWrittenError:
+                continue
             except Exception as error:
                 cells[framework] = failure(error)
-                if isinstance(error, peers.NotWrittenError):
-                    cells[framework].pop("traceback")
         self._time(cells, calls)
         if "jitney" in answers:
             cells["jitney"]["deviation"] = {
@@ -112,14 +112,14 @@ class Bench:
         found = {
             "title": row.title,
             "dtype": row.dtype,
+            "arithmetic": ELEMENTS.get(name, row.dtype),
+            "size": row.size,
             "flops": row.flops(row.size) if row.flops else None,
             "traffic": row.traffic(inputs, outputs) if outputs else None,
             "cells": cells,
         }
-        own = cells.get("jitney", {})
-        if "error" in own:
-            found["error"] = own["error"]
-        return found
+        wrong = [f"{f}: {c['error']}" for f, c in cells.items() if f in peers.OWN and "error" in c]
+        return found | ({"error": wrong[0]} if wrong else {})
 
     def _time(self, cells: dict[str, dict[str, Any]], calls: dict[str, Any]) -> None:
         right = {f: c for f, c in calls.items() if cells[f]["error_of_tolerated"] <= 1}
@@ -140,7 +140,7 @@ class Bench:
 def poisoned(framework: str) -> Iterator[None]:
     """Memory that jitney allocates in here is full of NaN."""
     context = peers.context()
-    if framework != "jitney":
+    if framework not in peers.OWN:
         yield
         return
     peers.support("gpu").poison(context)
@@ -162,7 +162,7 @@ def prepare(
     cell: dict[str, Any] = {"error_of_tolerated": error}
     if not error <= 1:
         cell["reason"] = f"wrong answer, {error:.3g} times what is tolerated"
-        if peer.name == "jitney":
+        if peer.name in peers.OWN:
             cell["error"] = cell["reason"]
     call = trial if trial and inputs is small else peer.prepare(row, inputs)
     start = time.perf_counter()

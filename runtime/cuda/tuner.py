@@ -159,7 +159,7 @@ class Tuner(Chooser):
         """Memory full of numbers."""
         context, stream = self._context, self._stream
         buffer = context_pool(context).allocate(layout.nbytes, stream, "memory of the autotuner")
-        if layout.dtype.kind not in "fc":
+        if not layout.dtype.name.startswith(("float", "bfloat", "complex")):
             context.fill(buffer.address, layout.nbytes, 1, 0, stream)
             return buffer
         count = min(layout.nbytes, _BLOCK_BYTES) // layout.dtype.itemsize
