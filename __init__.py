@@ -93,6 +93,7 @@ _HOMES = {
     "fori_loop": "tracer.control",
     "grad": "tracer.transforms",
     "hessian": "tracer.jacobians",
+    "finfo": "tracer.promotion",
     "hvp": "tracer.linear",
     "io_callback": "tracer.callbacks",
     "jacfwd": "tracer.jacobians",
@@ -120,9 +121,13 @@ _MODULES = {"errors": "tracer.errors", "random": "tracer.random", "tree": "trace
 _FROM_NUMPY = (
     *("pi", "e", "inf", "nan", "newaxis"),
     *("bool", "bool_", "int8", "int16", "int32", "int64"),
-    *("uint8", "uint16", "uint32", "uint64", "float32", "float64"),
+    *("uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"),
     *("complex64", "complex128"),
-    *("finfo", "iinfo"),
+    "iinfo",
+)
+_FROM_ML_DTYPES = (
+    *("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3", "float8_e3m4"),
+    *("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz"),
 )
 
 
@@ -136,6 +141,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     if name in _FROM_NUMPY:
         value = getattr(import_module("numpy"), name)
+    elif name in _FROM_ML_DTYPES:
+        value = getattr(import_module("ml_dtypes"), name)
     elif name in _MODULES:
         value = import_module(f".{_MODULES[name]}", __name__)
     elif name in _HOMES:
@@ -160,5 +167,13 @@ def _nearest(name: str, functions: dict[str, Any]) -> str:
 
 
 def __dir__() -> list[str]:
-    names = {*_HOMES, *_MODULES, *_FROM_NUMPY, *_array_functions(), "__version__", "__doc__"}
+    names = {
+        *_HOMES,
+        *_MODULES,
+        *_FROM_NUMPY,
+        *_FROM_ML_DTYPES,
+        *_array_functions(),
+        "__version__",
+        "__doc__",
+    }
     return sorted(names)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..ir.graph import Graph
+from ..ir.opdef import GraphError
 from ..ir.record import record
-from ..ir.types import TensorType, Type, is_complex, real_dtype
+from ..ir.types import TensorType, Type, bits_dtype, is_complex, is_small, real_dtype
 from .context import Context
 from .giving import place, settle
 from .index import contiguous_strides
@@ -107,6 +108,8 @@ def lowered(
     """The part of `compile_graph` that is the same for every target."""
     taken, returned = signature or (graph.input_types, graph.output_types)
     types = [t for t in taken if isinstance(t, TensorType)]
+    if any(isinstance(t, TensorType) and is_small(t.dtype) for t in graph.input_types):
+        raise GraphError("small floats are not packed: run `passes.storable` first")
     results = [t for t in returned if isinstance(t, TensorType)]
     strides = [tuple(s) for s in input_strides or [contiguous_strides(t.shape) for t in types]]
     inputs = _arrays("input", taken, strides)
@@ -149,7 +152,8 @@ def _arrays(
             continue
         position, steps = next(layouts)
         if not is_complex(t.dtype):
-            found.append(Array(t.shape, t.dtype, kind, strides=steps, position=position))
+            dtype = bits_dtype(t.dtype) if is_small(t.dtype) else t.dtype
+            found.append(Array(t.shape, dtype, kind, strides=steps, position=position))
             continue
         steps = tuple(2 * s for s in steps)
         found += [

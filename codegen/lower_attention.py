@@ -56,7 +56,7 @@ def _attention_grad(low: Lowering, op: Op) -> None:
     qt, ctt = _packed(low, q, block[0], scale), _packed(low, ct, block[0], 1.0)
     share = _share(low, y, ct, op)
     views = [_matrix(low, x) for x in (q, k, v, ct)]
-    row_sums = low.materialise(lse)
+    row_sums = _adjacent_rows(low, lse)
     more = _bias(low, bias)
     dq, dk, dv = (_result(low, r) for r in op.results)
     if 0 in q.shape[:-1]:
@@ -71,7 +71,7 @@ def _attention_grad(low: Lowering, op: Op) -> None:
             views[1],
             views[2],
             more,
-            _rows(row_sums),
+            row_sums,
             _rows(share),
             views[3],
             ctt,
@@ -137,6 +137,12 @@ def _bias(low: Lowering, bias: list[Value]) -> View | None:
 def _rows(array: Array) -> View:
     """One element per row."""
     return View(array, array.strides[:-1], 1)
+
+
+def _adjacent_rows(low: Lowering, x: Value) -> View:
+    """One element per row, side by side, of a value that may lie otherwise."""
+    array, strides, offset = adjacent(low, x, -1, "row sums")
+    return View(array, strides[:-1], 1, offset)
 
 
 def _result(low: Lowering, value: Value) -> View:

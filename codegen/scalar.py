@@ -73,6 +73,8 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
         "C's conversion. Float to integer of a value that does not fit, and of NaN, gives "
         "what NumPy gives for arrays on x86-64; attr True: the value is known to fit",
     ),
+    "half_to_float": (1, "uint16 bits of a half -> float32, exact"),
+    "float_to_half": (1, "float32 -> uint16 bits of the nearest half"),
     "bitcast": (1, "the same bits as another dtype of the same size"),
     "table": (1, "attr: tuple of numbers; integer operand indexes it, in range"),
     "var": (0, "attr: a name. A parameter of `loop`, or a value that the kernel emitter binds"),

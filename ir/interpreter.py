@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Graph, Op, Value
-from .types import TensorType, type_of
+from .types import F32, TensorType, Type, is_small, type_of
 
 
 def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
@@ -38,11 +38,34 @@ def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
 
 
 def evaluate_op(op: Op, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """The results of one op, of exactly the types that were inferred for it."""
+    """The results of one op, of exactly the types that were inferred for it.
+
+    Floats of 16 and 8 bits are computed with in float32, and each result is rounded once.
+    """
     regions = {"regions": op.regions} if op.regions else {}
+    types = [v.type for v in op.operands]
+    small = any(isinstance(t, TensorType) and is_small(t.dtype) for t in types)
+    widens = small and not op.definition.only_moves(op.attrs)
     with np.errstate(all="ignore"):
+        if widens:
+            operands = [_widened(a) for a in operands]
         results = op.definition.reference(*operands, **regions, **op.attrs)
-    return results if isinstance(results, tuple) else (results,)
+        results = results if isinstance(results, tuple) else (results,)
+        if widens:
+            pairs = zip(results, op.results, strict=True)
+            results = tuple(_rounded(a, v.type) for a, v in pairs)
+    return results
+
+
+def _widened(operand: Any) -> Any:
+    small = isinstance(operand, np.ndarray) and is_small(operand.dtype)
+    return operand.astype(F32) if small else operand
+
+
+def _rounded(result: Any, type: Type) -> Any:
+    if isinstance(type, TensorType) and is_small(type.dtype):
+        return result.astype(type.dtype)
+    return result
 
 
 def _last_uses(graph: Graph) -> dict[Op, list[Value]]:

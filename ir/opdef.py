@@ -70,12 +70,23 @@ class OpDef:
     vjp: Callable[..., Any] | None = None
     forward: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
+    moves: bool | Callable[..., bool] = False  # see `only_moves`
     dtypes: str = "biufc"  # NumPy kind codes accepted for the operands: the tests sample from these
     attrs: tuple[str, ...] = ()  # names of the attributes, in printing order
     regions: int = 0
     effect: bool = False  # takes a token as its last operand and gives one as its last result
     doc: str = ""
     extra: dict[str, Any] = field(default_factory=dict)  # a family's own data, e.g. partials
+
+    def only_moves(self, attrs: dict[str, Any]) -> bool:
+        """Whether elements are moved, kept and handed on, but not computed with.
+
+        Of floats of 16 and 8 bits such an op takes the bits; all others compute in float32 and round
+        each result once, the reference included (`interpreter.evaluate_op`).
+        """
+        if self.family in ("structured", "source", "tape"):
+            return True
+        return self.moves(attrs) if callable(self.moves) else self.moves
 
 
 class _Registry(dict[str, OpDef]):

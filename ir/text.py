@@ -33,7 +33,7 @@ import numpy as np
 
 from .graph import Graph, Op, SourceLine, Value
 from .text_parser import NAME, ParseError, parse_graph
-from .types import TapeType, TensorType, TokenType, dtype_name
+from .types import TapeType, TensorType, TokenType, dtype_kind, dtype_name, is_small
 
 __all__ = ["ParseError", "parse_graph", "print_graph"]
 
@@ -151,17 +151,19 @@ def print_attribute(value: Any) -> str:
 def _print_array(array: np.ndarray) -> str:
     if array.size > INLINE_ELEMENTS:
         data = np.ascontiguousarray(array)
-        data = data.astype(data.dtype.newbyteorder("<"), copy=False)
+        if not is_small(data.dtype):
+            data = data.astype(data.dtype.newbyteorder("<"), copy=False)
         return f'{{base64 "{base64.b64encode(data.tobytes()).decode("ascii")}"}}'
     return f"{{{', '.join(_print_element(x) for x in array.reshape(-1))}}}"
 
 
 def _print_element(x: Any) -> str:
-    if x.dtype.kind == "b":
+    kind = dtype_kind(x.dtype)
+    if kind == "b":
         return "true" if x else "false"
-    if x.dtype.kind == "c":
+    if kind == "c":
         return f"({_print_element(x.real)}, {_print_element(x.imag)})"
-    if x.dtype.kind != "f":
+    if kind != "f":
         return str(int(x))
     if math.isnan(x):  # NaNs differ in sign and payload: only the plain one is `nan`
         plain = np.array(math.nan, x.dtype)

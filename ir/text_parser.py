@@ -18,7 +18,7 @@ from .build import Builder
 from .graph import Graph, SourceLine, Value
 from .opdef import OPS, GraphError
 from .record import record
-from .types import DTYPE_NAMES, TensorType, Type, parse_type, real_dtype
+from .types import DTYPE_NAMES, TensorType, Type, dtype_kind, is_small, parse_type, real_dtype
 
 NAME = r"[^\W\d][\w.]*"
 
@@ -319,8 +319,8 @@ def _array(elements: list[Element] | bytes, type: TensorType) -> np.ndarray:
     if isinstance(elements, bytes):
         if len(elements) != type.nbytes:
             raise ValueError(f"{len(elements)} bytes are given, {type.nbytes} are needed")
-        little = np.frombuffer(elements, type.dtype.newbyteorder("<"))
-        array = little.astype(type.dtype).reshape(type.shape)
+        little = type.dtype if is_small(type.dtype) else type.dtype.newbyteorder("<")
+        array = np.frombuffer(elements, little).astype(type.dtype).reshape(type.shape)
     else:
         if len(elements) != type.size:
             raise ValueError(f"{len(elements)} elements are given, {type.size} are needed")
@@ -333,7 +333,7 @@ def _array(elements: list[Element] | bytes, type: TensorType) -> np.ndarray:
 
 
 def _set_element(array: np.ndarray, i: int, text: Element) -> None:
-    kind = array.dtype.kind
+    kind = dtype_kind(array.dtype)
     if kind == "c":
         if isinstance(text, str):
             raise ValueError(f"{text!r} is not a complex number, as in (1.0, 2.0)")

@@ -22,6 +22,7 @@ from ..codegen.target import Target
 from ..ir.collector import resting_collector
 from ..ir.graph import Graph, Value
 from ..ir.record import record
+from ..ir.types import dtype_name
 from .cache import SharedCode, budget
 from .callable import load_native_calls
 from .disk import disk_cache
@@ -102,11 +103,11 @@ def _compile(
     options: CompileOptions,
 ) -> Executable:
     from ..codegen.compile import compile_graph
-    from ..ir.passes import optimise, split_complex
+    from ..ir.passes import optimise, storable
 
     start = time.perf_counter()
     signature = graph.input_types, graph.output_types
-    graph = optimise(split_complex(graph))
+    graph = optimise(storable(graph))
     optimised = time.perf_counter()
     module = compile_graph(graph, target, strides, options.fastmath, signature, options.given)
     generated = time.perf_counter()
@@ -203,7 +204,7 @@ def _describe(graph: Graph, parts: list[str]) -> None:
 
 def _describe_attribute(value: Any, parts: list[str]) -> None:
     if isinstance(value, np.ndarray):
-        parts += (value.dtype.str, str(value.shape), value.tobytes().hex())
+        parts += (dtype_name(value.dtype), str(value.shape), value.tobytes().hex())
     elif isinstance(value, (tuple, list)) and not all(type(item) is int for item in value):
         parts.append("(")
         for item in value:

@@ -36,6 +36,7 @@ from jitney.codegen.cuda.program import (
 )
 from jitney.codegen.module import STATUS_WORDS
 from jitney.ir.graph import Graph
+from jitney.ir.passes import storable
 from jitney.runtime.cuda.assemble import assemble
 from jitney.runtime.cuda.emulator.machine import FORWARDS, Order
 from jitney.runtime.cuda.ptxas import Report, find_ptxas, run_ptxas
@@ -53,7 +54,8 @@ def compiled(graph: Graph, arrays: Sequence[np.ndarray[Any, Any]]) -> DeviceProg
     """A program for arrays that lie as these do."""
     strides = [tuple(s // a.itemsize for s in a.strides) for a in arrays]
     alignment = [min(a.ctypes.data & -a.ctypes.data, 16) or 16 for a in arrays]
-    return compile_device(graph, TARGET, strides, alignment)
+    signature = graph.input_types, graph.output_types
+    return compile_device(storable(graph), TARGET, strides, alignment, signature)
 
 
 def run(

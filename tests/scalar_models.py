@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from jitney.ir.types import BOOL, DTYPE_NAMES, F32, F64
+from jitney.ir.types import BASIC, BOOL, DTYPE_NAMES, F32, F64
 from jitney.runtime.engine import host_target
 
 I8, U8, U32, U64 = (DTYPE_NAMES[n] for n in ("i8", "u8", "u32", "u64"))
-INTS = [d for d in DTYPE_NAMES.values() if d.kind in "iu"]
+INTS = [d for d in BASIC.values() if d.kind in "iu"]
 FLOATS = [F32, F64]
 NUMBERS = INTS + FLOATS
 ALL = [BOOL, *NUMBERS]

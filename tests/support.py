@@ -16,6 +16,7 @@ import numpy as np
 
 import jitney as jt
 from jitney.ir.interpreter import evaluate
+from jitney.ir.types import finfo, is_inexact, is_small
 from jitney.ir.verify import verify
 from jitney.tracer import pytree
 from jitney.tracer.application import spec_of
@@ -80,8 +81,11 @@ def same(got: Any, want: Any, rtol: float | None = None, where: str = "result") 
     assert g.shape == w.shape, f"{where}: shape {g.shape}, NumPy has {w.shape}"
     if isinstance(want, (np.generic, bool, int, float, complex)):
         assert not isinstance(got, np.ndarray), f"{where}: an array, NumPy has a scalar"
-    if w.dtype.kind in "fc":
-        if rtol is None:
+    if is_inexact(w.dtype):
+        if is_small(w.dtype):
+            rtol = max(rtol or 0.0, 2 * float(finfo(w.dtype).eps))
+            g, w = g.astype(np.float64), w.astype(np.float64)
+        elif rtol is None:
             rtol = 2e-5 if w.dtype in (np.float32, np.complex64) else 1e-10
         scale = np.max(np.abs(w[np.isfinite(w)]), initial=0)
         np.testing.assert_allclose(g, w, rtol=rtol, atol=rtol * scale, err_msg=where)

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from support import check, check_raises, run
 
 import jitney as jt
-from jitney.ir.types import DTYPE_NAMES
+from jitney.ir.types import BASIC
 from jitney.tracer.functions import BY_NUMPY, FUNCTIONS, public_names
 
 _random = np.random.default_rng(7)
@@ -281,7 +281,7 @@ def test_at() -> None:
     check(f, DATA["x"], DATA["v"], np.array([0, 2, 2, 0]))
 
 
-NUMBERS = list(DTYPE_NAMES.values())
+NUMBERS = list(BASIC.values())
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 
 
@@ -299,15 +299,9 @@ def agree(f: Any, *args: Any) -> None:
     """NumPy and jitney give the same, or both raise."""
     try:
         with np.errstate(all="ignore"):
-            want = f(*args)
+            f(*args)
     except (TypeError, ValueError, IndexError):
         check_raises(f, *args)
-        return
-    if any(
-        np.asarray(w).dtype == np.float16 for w in (want if isinstance(want, tuple) else [want])
-    ):
-        with pytest.raises(TypeError):
-            run(f, *args)
         return
     check(f, *args)
 

@@ -15,10 +15,10 @@ from jitney.codegen.math import EXPANSIONS
 from jitney.codegen.scalar import const
 from jitney.ir.opdef import OPS
 from jitney.ir.ops.erfinv import erfinv
-from jitney.ir.types import BOOL, DTYPE_NAMES, F32, F64, I32
+from jitney.ir.types import BASIC, BOOL, F32, F64, I32
 
 FLOATS = [F32, F64]
-INTS = [d for d in DTYPE_NAMES.values() if d.kind in "iu"]
+INTS = [d for d in BASIC.values() if d.kind in "iu"]
 APPROXIMATED = [n for n in UNARY + BINARY if n != "sqrt"]
 LIMIT = 2.5  # ULP, what docs/accuracy.md promises for all
 # What the algorithms give, with a little room, so that a coefficient gone wrong is seen.

@@ -15,7 +15,19 @@ from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS, GraphError
 from jitney.ir.ops.sampling import Case, cases
-from jitney.ir.types import BOOL, DTYPE_NAMES, F32, F64, I32, I64, TOKEN, TensorType, type_of
+from jitney.ir.types import (
+    BOOL,
+    DTYPE_NAMES,
+    F32,
+    F64,
+    I32,
+    I64,
+    TOKEN,
+    TensorType,
+    dtype_kind,
+    is_small,
+    type_of,
+)
 
 ALL = sorted(OPS)
 # Need regions, tokens or tapes: tested by hand.
@@ -30,6 +42,7 @@ NO_DERIVATIVE = {
     *"frexp_exponent invert gcd lcm bitwise_and bitwise_or bitwise_xor".split(),
     *"left_shift right_shift constant iota create_token window_argmax window_argmin".split(),
     *"tape_new threefry".split(),
+    *"widen narrow".split(),  # of graphs that are differentiated already
 }
 
 
@@ -114,16 +127,17 @@ def test_reference_gives_the_inferred_type(name: str, wild: bool) -> None:
             assert isinstance(result, np.ndarray)
             assert type_of(result) == output.type, str(case)
         for a, b in zip(arrays, before, strict=True):
-            np.testing.assert_array_equal(a, b, err_msg=f"{case} changed its operand")
+            assert a.tobytes() == b.tobytes(), f"{case} changed its operand"
 
 
 @pytest.mark.parametrize("name", [n for n in ALL if OPS[n].family == "elementwise"])
 def test_elementwise_refuses_other_shapes_dtypes_and_counts(name: str) -> None:
     definition = OPS[name]
+    own_rules = ("select", "convert", "widen", "narrow")
     case = next(cases(definition))
     types = [type_of(a) for a in case.sample(np.random.default_rng(0))]
     attrs = dict(case.example.attrs)
-    refused(name, *types, types[0], **attrs) if name not in ("select", "convert") else None
+    refused(name, *types, types[0], **attrs) if name not in own_rules else None
     if len(types) > 1:
         wrong = [*types[:-1], TensorType((7,), types[-1].dtype)]
         message = refused(name, *wrong, **attrs)
@@ -132,7 +146,7 @@ def test_elementwise_refuses_other_shapes_dtypes_and_counts(name: str) -> None:
         message = refused(name, *types[:-1], TensorType(types[-1].shape, other), **attrs)
         assert str(TensorType(types[-1].shape, other)) in message
     for dtype in DTYPE_NAMES.values():
-        if dtype.kind not in definition.dtypes:
+        if dtype_kind(dtype) not in definition.dtypes:
             refused(name, *(TensorType((2,), dtype) for _ in types), **attrs)
 
 
@@ -151,9 +165,9 @@ NUMPY_NAMES = {
     "gt": "greater",
     "ge": "greater_equal",
 }
-NOT_UFUNCS = (
-    "complex real imag select convert stop_gradient erf erfinv frexp_fraction frexp_exponent "
-    "threefry bitcast".split()
+NOT_UFUNCS = frozenset(
+    "complex real imag select convert widen narrow stop_gradient erf erfinv frexp_fraction "
+    "frexp_exponent threefry bitcast".split()
 )
 UFUNCS = {
     name: getattr(np, NUMPY_NAMES.get(name, name))
@@ -166,6 +180,8 @@ UFUNCS = {
 def test_elementwise_is_the_ufunc(name: str) -> None:
     rng = np.random.default_rng(7)
     for case in cases(OPS[name]):
+        if name == "copysign" and case.dtype.name.endswith("fnuz"):
+            continue  # ml_dtypes gives NaN for a zero with a minus sign, which such a dtype has not
         arrays = case.sample(rng, wild=True)
         if name == "pow" and case.dtype.kind == "i":
             arrays[1] = abs(arrays[1] % 5)
@@ -173,6 +189,8 @@ def test_elementwise_is_the_ufunc(name: str) -> None:
             expected = np.asarray(UFUNCS[name](*arrays))
         result = run(name, *arrays)
         assert result.dtype == expected.dtype, str(case)
+        if is_small(result.dtype):
+            result, expected = result.astype(F64), expected.astype(F64)
         np.testing.assert_array_equal(result, expected, err_msg=str(case))
 
 
@@ -354,7 +372,7 @@ WRONG = [
     ("dot", (f8, f8), {"contract": ((1,), (0,)), "batch": ((), ())}, ["f64[2,3]"]),
     ("dot", (f8, TensorType((3,), F32)), {"contract": ((1,), (0,)), "batch": ((), ())}, ["f32[3]"]),
     ("select", (f8, f8, f8), {}, ["bool"]),
-    ("convert", (f8,), {"dtype": np.dtype(np.float16)}, ["float16"]),
+    ("convert", (f8,), {"dtype": np.dtype(np.longdouble)}, ["float128"]),
     ("iota", (), {"shape": (2,), "dtype": I64, "axis": 1}, ["axis=1"]),
     ("constant", (), {"value": np.zeros(2)}, ["writeable"]),
     ("add", (f8, TOKEN), {}, ["token"]),

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..ir.graph import Op
 from ..ir.ops.callbacks import IO_CALLBACK, PURE_CALLBACK, PythonFunction
-from ..ir.types import TensorType
+from ..ir.types import TensorType, is_supported
 from . import errors, pytree
 from .accept import refuse
 from .core import Tracer, as_value, wrap
@@ -235,7 +235,7 @@ def _declared(leaf: Any, what: str) -> TensorType:
 def _is_scalar(leaf: Any) -> bool | None:
     """Whether the function sees a NumPy scalar; None for a leaf that is no array."""
     if isinstance(leaf, np.ndarray):
-        if leaf.dtype.kind not in "biufc":
+        if not is_supported(leaf.dtype):
             refuse(leaf, f"dtype {leaf.dtype} in a callback")
         return False
     if isinstance(leaf, np.generic):

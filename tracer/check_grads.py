@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.types import F32, F64, is_complex, real_dtype
+from ..ir.types import finfo, is_complex, is_small, real_dtype
 from . import errors, pytree
 from .application import is_inexact_leaf
 from .core import Tracer
@@ -17,8 +17,8 @@ from .errors import complain
 from .transforms import jvp, vjp
 
 # The step balances rounding (eps_machine / step) against truncation (step**2): its cube root.
-_STEP = {F32: 5e-3, F64: 6e-6}
-_TOLERANCE = {F32: 5e-3, F64: 1e-5}
+_STEP = {4: 5e-3, 8: 6e-6}
+_TOLERANCE = {4: 5e-3, 8: 1e-5}
 
 
 def check_grads(
@@ -60,9 +60,12 @@ def check_grads(
     dtype = min(parts, key=lambda d: d.itemsize, default=None)
     if dtype is None:
         raise TypeError("check_grads needs a float argument: integers have no derivative")
-    eps = _STEP[dtype] if eps is None else eps
-    rtol = _TOLERANCE[dtype] if rtol is None else rtol
-    atol = _TOLERANCE[dtype] if atol is None else atol
+    unit = float(finfo(dtype).eps)
+    small = is_small(dtype)
+    eps = (unit ** (1 / 3) if small else _STEP[dtype.itemsize]) if eps is None else eps
+    known = 8 * unit ** (2 / 3) if small else _TOLERANCE[dtype.itemsize]
+    rtol = known if rtol is None else rtol
+    atol = known if atol is None else atol
     _check(f, args, order, tuple(modes), eps, rtol, atol, np.random.default_rng(0))
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.types import is_complex
+from ..ir.types import dtype_kind, is_complex
 from . import errors, views
 from .core import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
 from .errors import complain
 from .functions.common import build, static_array
 from .functions.table import FUNCTIONS
-from .promotion import canonical
+from .promotion import can_cast, canonical
 
 _KIND = {"b": "b", "i": "i", "u": "i", "f": "f", "c": "c"}
 
@@ -124,7 +124,7 @@ def astype(
             operands={"x": self},
             cause=error,
         )
-    if not np.can_cast(self.dtype, found, casting):
+    if not can_cast(self.dtype, found, casting):
         complain(
             errors.CastingError,
             f"Cannot cast array data from {self.dtype!r} to {found!r} according to the rule "
@@ -180,7 +180,7 @@ def item(self: Tracer, *index: Any) -> Any:
     if known is not None:
         return known.item()
     value = element.reshape(()) if element.ndim else element
-    kind = _KIND[value.dtype.kind]
+    kind = _KIND[dtype_kind(value.dtype)]
     return wrap(as_value(value, WEAK_DTYPES[kind]), weak=kind)
 
 

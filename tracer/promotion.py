@@ -5,8 +5,12 @@ int64 < uint64, ldexp's int32 exponent) is NumPy's by construction. An operand i
 `Kind`: a dtype, or Python's `int`, `float` or `complex` for a weak operand, which stands for a Python
 scalar and takes the dtype of the others. A Python bool is not weak: it is a `bool`.
 
-Only the dtypes of `ir.types` can live in a graph. A loop over another one (np.sin of an int8 array is
-float16 in NumPy) is refused with a TypeError that says what to convert.
+Only the dtypes of `ir.types` can live in a graph. A loop over another one (a longdouble) is refused with
+a TypeError that says what to convert.
+
+Of the floats of ml_dtypes NumPy knows what the ufuncs' loops are, and no more. That is taken over, and
+two gaps are filled as in JAX: a Python float or complex is weak beside them, too (NumPy makes a bfloat16
+array plus 1.0 float32), and functions that ask np.result_type promote as np.add does.
 """
 
 from __future__ import annotations
@@ -17,7 +21,21 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.types import BOOL, C128, DTYPE_NAMES, F64, I64, dtype_name, is_inexact, is_supported
+from ..ir.types import (
+    BOOL,
+    C128,
+    DTYPE_NAMES,
+    F64,
+    I64,
+    complex_dtype,
+    dtype_kind,
+    dtype_name,
+    is_complex,
+    is_extended,
+    is_inexact,
+    is_supported,
+)
+from ..ir.types import finfo as dtype_limits
 
 DType = np.dtype[Any]
 Kind = DType | type  # a dtype, or the Python type `int`, `float` or `complex` for a weak operand
@@ -57,6 +75,7 @@ def kind_of(dtype: DType, weak: str | None) -> Kind:
     return dtype if weak is None else _WEAK_KINDS[weak]
 
 
+_KINDS = "buifc"
 _SAMPLES: dict[Any, Any] = {int: 0, float: 0.0, complex: 0j}
 
 
@@ -67,8 +86,26 @@ def result_dtype(*kinds: Kind) -> DType:
     >>> result_dtype(np.dtype(np.float32), float)
     dtype('float32')
     """
-    found = np.result_type(*(_SAMPLES.get(k, k) for k in kinds))
-    return canonical(found)
+    strong = [k for k in kinds if isinstance(k, np.dtype)]
+    if any(map(is_extended, strong)):
+        found = strong[0]
+        for other in strong[1:]:
+            found = np.add.resolve_dtypes((found, other, None))[-1]
+        weak_complex = complex in kinds and not is_complex(found)
+        return canonical(complex_dtype(found) if weak_complex else found)
+    return canonical(np.result_type(*(_SAMPLES.get(k, k) for k in kinds)))
+
+
+def _decided(kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+    """Python floats and complex numbers beside extended floats as what they become."""
+    strong = [k for k in kinds if isinstance(k, np.dtype)]
+    if len(strong) == len(kinds) or not any(map(is_extended, strong)):
+        return kinds
+    stands: dict[Kind, Kind] = {
+        float: result_dtype(*strong, float),
+        complex: result_dtype(*strong, complex),
+    }
+    return tuple(stands.get(k, k) for k in kinds)
 
 
 def can_hold(value: int, dtype: DType) -> bool:
@@ -103,11 +140,16 @@ def ufunc_dtypes(
         query: Sequence[Any] = (None, kinds[0], None)
         found = _resolve(ufunc, query, dtype, casting, reduction=True)
         return tuple(canonical(d) for d in found)
-    query = (*kinds, *([None] * ufunc.nout))
+    query = (*_decided(kinds), *([None] * ufunc.nout))
     found = _resolve(ufunc, query, dtype, casting)
     if all(is_supported(d) for d in found):
         return tuple(canonical(d) for d in found)
-    return _widen(ufunc, kinds, found)
+    bad = next(d for d in found if not is_supported(d))
+    given = ", ".join(k.name if isinstance(k, np.dtype) else f"Python {k.__name__}" for k in kinds)
+    raise NoLoop(
+        f"np.{ufunc.__name__} of {given}: {unsupported_message(bad)}",
+        "convert the operands with .astype(np.float64) first.",
+    )
 
 
 def _resolve(
@@ -126,26 +168,6 @@ def _resolve(
     )
 
 
-def _widen(ufunc: np.ufunc, kinds: tuple[Kind, ...], found: tuple[Any, ...]) -> tuple[DType, ...]:
-    """Run a float16 loop with bool or int outputs in float32; refuse other unsupported loops."""
-    outputs = found[ufunc.nin :]
-    half = np.dtype(np.float16)
-    if all(is_supported(d) for d in outputs):
-        return tuple(canonical(np.float32 if d == half else d) for d in found)
-    given = ", ".join(k.name if isinstance(k, np.dtype) else f"Python {k.__name__}" for k in kinds)
-    bad = next(d for d in found if not is_supported(d))
-    if bad == half:
-        raise NoLoop(
-            f"np.{ufunc.__name__} of {given} gives float16 in NumPy, which is not supported in "
-            f"compiled code yet",
-            "convert with .astype(np.float32) first.",
-        )
-    raise NoLoop(
-        f"np.{ufunc.__name__} of {given}: {unsupported_message(bad)}",
-        "convert the operands with .astype(np.float64) first.",
-    )
-
-
 def sum_dtype(dtype: DType) -> DType:
     """The dtype of np.sum, np.prod, np.cumsum: small integers widen to 64 bits."""
     return ufunc_dtypes(np.add, (dtype,), reduction=True)[-1]
@@ -156,6 +178,23 @@ def float_dtype(dtype: DType) -> DType:
     return dtype if is_inexact(dtype) else F64
 
 
+def can_cast(source: DType, target: DType, casting: Any) -> bool:
+    """`np.can_cast`, with floats of all kinds of the same kind."""
+    if casting == "same_kind" and (is_extended(source) or is_extended(target)):
+        return _KINDS.index(dtype_kind(source)) <= _KINDS.index(dtype_kind(target))
+    return bool(np.can_cast(source, target, casting=casting))
+
+
 def same_kind(source: DType, target: DType) -> bool:
     """NumPy's rule for in-place operators and out=: may `source` be stored in `target`?"""
-    return bool(np.can_cast(source, target, casting="same_kind"))
+    return can_cast(source, target, "same_kind")
+
+
+def finfo(type: Any) -> Any:
+    """What a float dtype can hold: `np.finfo`, which knows the floats of ml_dtypes, too."""
+    dtype = getattr(type, "dtype", type)
+    try:
+        known = np.dtype(dtype)
+    except TypeError:
+        known = None
+    return np.finfo(dtype) if known is None or not is_extended(known) else dtype_limits(known)

@@ -15,7 +15,7 @@ import numpy as np
 from ..ir.build import Builder
 from ..ir.graph import Graph, Value
 from ..ir.record import record
-from ..ir.types import TOKEN, TensorType
+from ..ir.types import TOKEN, TensorType, dtype_kind
 from . import functions, pytree  # noqa: F401  (functions gives tracers operators)
 from .core import WEAK_DTYPES
 from .tracing import Spec, Static, Traced, trace_function
@@ -36,7 +36,7 @@ class Out:
 
 def fits(weak: str, dtype: np.dtype[Any]) -> bool:
     """Whether a Python scalar of that kind becomes `dtype` when it meets an array of `dtype`."""
-    return dtype.kind in {"b": "b", "i": "iufc", "f": "fc", "c": "c"}[weak]
+    return dtype_kind(dtype) in {"b": "b", "i": "iufc", "f": "fc", "c": "c"}[weak]
 
 
 def common_type(outs: Sequence[Out]) -> Out | None:

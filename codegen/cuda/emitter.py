@@ -28,6 +28,7 @@ class ThreadEmitter(NestEmitter):
     """Emits at width 1. `arrays` are behind the parameters %p0, %p1, ..., at elements `origins`."""
 
     table_space = GLOBAL
+    HALF_FEATURES = frozenset(("",))  # every device converts halves
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ...ir.types import BOOL, DTYPE_NAMES, F32, F64, I32, I64
+from ...ir.types import BASIC, BOOL, DTYPE_NAMES, F32, F64, I32, I64
 from ..scalar import DType, Expr
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 U32 = DTYPE_NAMES["u32"]
 U64 = DTYPE_NAMES["u64"]
 SCALAR_TYPES: dict[DType, str] = {
-    dtype: "i1" if name == "bool" else f"i{dtype.itemsize * 8}"
-    for name, dtype in DTYPE_NAMES.items()
+    dtype: "i1" if name == "bool" else f"i{dtype.itemsize * 8}" for name, dtype in BASIC.items()
 } | {F32: "float", F64: "double"}
 
 
@@ -287,6 +286,26 @@ def _to_integer(e: TextEmitter, a: str, source: DType, dtype: DType, lanes: int,
     )
 
 
+def _half_to_float(e: TextEmitter, node: Expr, lanes: int, a: str) -> str:
+    if not e.has_half:
+        return e.half_by_bits(node, lanes, a)
+    bits, half = type_text(node.args[0].dtype, lanes), _half_type(lanes)
+    value = e.value_of(f"bitcast {bits} {a} to {half}")
+    return e.value_of(f"fpext {half} {value} to {type_text(F32, lanes)}")
+
+
+def _float_to_half(e: TextEmitter, node: Expr, lanes: int, a: str) -> str:
+    if not e.has_half:
+        return e.half_by_bits(node, lanes, a)
+    half = _half_type(lanes)
+    value = e.value_of(f"fptrunc {type_text(F32, lanes)} {a} to {half}")
+    return e.value_of(f"bitcast {half} {value} to {type_text(node.dtype, lanes)}")
+
+
+def _half_type(lanes: int) -> str:
+    return "half" if lanes == 1 else f"<{lanes} x half>"
+
+
 def _bitcast(e: TextEmitter, node: Expr, lanes: int, a: str) -> str:
     old, new = type_text(node.args[0].dtype, lanes), type_text(node.dtype, lanes)
     return a if old == new else e.value_of(f"bitcast {old} {a} to {new}")
@@ -350,6 +369,8 @@ INSTRUCTIONS: dict[str, Instruction] = {
     "ge": _comparison("fcmp oge", "icmp sge", "icmp uge"),
     "select": _select,
     "convert": _convert,
+    "half_to_float": _half_to_float,
+    "float_to_half": _float_to_half,
     "bitcast": _bitcast,
     "table": _table,
 }

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, MutableSet, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from ...ir.types import BOOL
+from ...ir.types import BOOL, F16, F32, bits_dtype
 from ..functions import Function
-from ..scalar import DType, Expr, LoopBody
+from ..math.small_floats import half_bits, half_value
+from ..scalar import DType, Expr, LoopBody, var
 from .instructions import INSTRUCTIONS, SCALAR_TYPES, number, type_text
 from .lanes import emit_lanes, is_plain
 from .text import Operand, TargetLike, TextEmitter
@@ -164,19 +166,26 @@ class ScalarEmitter(TextEmitter):
 
     def call(self, function: Function, operands: Sequence[Operand]) -> Operand:
         """An elementwise function of emitted operands, written here."""
+        return self.write_out(function.params, function.root, operands)
+
+    def write_out(self, params: Sequence[Expr], root: Expr, operands: Sequence[Operand]) -> Operand:
+        """An expression of variables that have these values."""
         memo, log = self._memo, self._memo_log
         self._memo, self._memo_log = {}, []
-        outside = [self._bound.get(p.attr) for p in function.params]
-        for param, operand in zip(function.params, operands, strict=True):
+        outside = [self._bound.get(p.attr) for p in params]
+        for param, operand in zip(params, operands, strict=True):
             self._bound[param.attr] = operand
-        result = self.operand(function.root)
+        result = self.operand(root)
         self._memo, self._memo_log = memo, log
-        for param, before in zip(function.params, outside, strict=True):
+        for param, before in zip(params, outside, strict=True):
             if before is None:
                 del self._bound[param.attr]
             else:
                 self._bound[param.attr] = before
         return result
+
+    def half_by_bits(self, node: Expr, lanes: int, a: str) -> str:
+        return self.write_out(*_half_formula(node.op), [Operand(a, lanes == 1)]).text
 
     def _emit_loop(self, node: Expr, body: LoopBody) -> list[Operand]:
         """head: carries, test; body: new values, kept back in lanes that are done; exit."""
@@ -396,6 +405,12 @@ class ScalarEmitter(TextEmitter):
             elif not known.uniform:
                 return False
         return True
+
+
+@cache
+def _half_formula(op: str) -> tuple[list[Expr], Expr]:
+    x = var(("half", 0), F32 if op == "float_to_half" else bits_dtype(F16))
+    return [x], half_bits(x) if op == "float_to_half" else half_value(x)
 
 
 _PURE = INSTRUCTIONS.keys() | {"const", "var", "result", "loop", "call"}

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 from ...ir.types import BOOL
-from ..scalar import DType
+from ..scalar import DType, Expr
 from .instructions import SCALAR_TYPES, type_text
 
 LINE = 64  # bytes of a cache line
@@ -45,6 +45,7 @@ class TextEmitter:
     """
 
     table_space = ""
+    HALF_FEATURES = frozenset(("+f16c", "+neon"))  # one of these converts halves
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class TextEmitter:
         self.definitions: MutableMapping[str, str] = {} if definitions is None else definitions
         self.block = block
         features = target.features.split(",")
+        self.has_half = not self.HALF_FEATURES.isdisjoint(features)
         self.has_scalef = "+avx512f" in features and "+avx512vl" in features
         self.signatures: dict[Any, tuple[str, str]] = {}
         self._numbered: dict[str, str] = {}  # instruction -> name of its value
@@ -94,6 +96,10 @@ class TextEmitter:
         name = f"%v{next(self.names)}"
         self.lines.append(f"  {name} = {instruction}")
         return name
+
+    def half_by_bits(self, node: Expr, lanes: int, a: str) -> str:
+        """A conversion of halves, where the machine has no instruction for it."""
+        raise TypeError("a plain text emitter writes no formulas")
 
     def define(self, prefix: str, body: str) -> str:
         """The name of a module-level constant or metadata node (`prefix` is `@something` or `!`)."""

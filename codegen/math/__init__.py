@@ -23,6 +23,7 @@ from . import (
     logarithm,
     power,
     random,
+    small_floats,
     trigonometry,
 )
 
@@ -112,6 +113,9 @@ EXPANSIONS: dict[str, Expansion] = {
     "pow": _by_kind(power.power, integers.power),
     "cbrt": power.cbrt,
     "hypot": power.hypot,
+    # floats of 16 and 8 bits
+    "widen": small_floats.widen,
+    "narrow": small_floats.narrow,
 }
 
 

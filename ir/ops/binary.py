@@ -174,7 +174,7 @@ elementwise(
     operands=_TWO,
     domain=_APART,
 )
-elementwise("nextafter", np.nextafter, [IDENTITY, None], operands=_TWO)
+elementwise("nextafter", np.nextafter, [IDENTITY, None], operands=_TWO, moves=True)
 
 
 def _share(t: Term, z: Term, x: Term, exp: str) -> Term:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..opdef import GraphError
-from ..types import DTYPE_NAMES, F32, TensorType
+from ..types import F32, TensorType, dtype_kind, is_supported
 from .families import BITS, INTEGER, REAL, DType, check_arity, check_kind, elementwise
 
 elementwise("bitwise_and", np.bitwise_and, kinds=BITS, operands=("T", "T"))
@@ -21,7 +21,7 @@ def _infer_bitcast(*types: TensorType, dtype: DType) -> TensorType:
     check_arity(types, 1)
     (x,) = types
     check_kind(x, REAL)
-    if dtype not in DTYPE_NAMES.values() or dtype.kind not in REAL:
+    if not is_supported(dtype) or dtype_kind(dtype) not in REAL:
         raise GraphError(f"dtype={dtype} is not a dtype of real numbers that graphs know")
     if dtype.itemsize != x.dtype.itemsize:
         raise GraphError(f"operand of type {x}, and dtype={dtype} has another size")
@@ -36,6 +36,7 @@ elementwise(
     operands=("u32",),
     infer=_infer_bitcast,
     attrs=("dtype",),
+    moves=True,
     samples={"dtype": F32},
     doc="the same bits as another dtype of the same size; derivative zero",
 )

@@ -110,10 +110,12 @@ def _vjp_complex(
     (ct,) = cotangents
     if ct is None:
         return [None, None]
-    return [
+    parts = [
         b.op("real", ct) if wanted[0] else None,
         b.op("neg", b.op("imag", ct)) if wanted[1] else None,
     ]
+    own = op.operands[0].dtype  # smaller than the parts of the smallest complex numbers, perhaps
+    return [p if p is None or p.dtype == own else b.op("convert", p, dtype=own) for p in parts]
 
 
 _register("complex", _infer_complex, _complex, _jvp_complex, _vjp_complex, FLOAT, 2)

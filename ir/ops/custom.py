@@ -244,6 +244,7 @@ BARRIER = register(
         lambda b, op, tangents: _through_barrier(b, tangents),
         lambda b, op, cotangents, wanted: _through_barrier(b, cotangents),
         batch=_batch_barrier,
+        moves=True,
         doc="its operands, which no pass traces back any further",
         extra={"examples": examples((2, 3)) + examples((2,), (3,))},
     )

@@ -21,7 +21,7 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..opdef import GraphError, OpDef, register
 from ..record import field, record
-from ..types import DTYPE_NAMES, TensorType, is_complex, real_dtype
+from ..types import DTYPE_NAMES, TensorType, dtype_kind, is_complex, real_dtype
 from .masks import product
 from .term import Term
 
@@ -80,8 +80,8 @@ def examples(*shapes: Sequence[int], **attrs: Any) -> tuple[Example, ...]:
 def check_kind(type: TensorType, kinds: str) -> None:
     if not isinstance(type, TensorType):
         raise GraphError(f"an operand is a {type}, not a tensor")
-    if type.dtype.kind not in kinds:
-        names = [n for n, d in DTYPE_NAMES.items() if d.kind in kinds]
+    if dtype_kind(type.dtype) not in kinds:
+        names = [n for n, d in DTYPE_NAMES.items() if dtype_kind(d) in kinds]
         raise GraphError(f"operand of type {type}; accepted dtypes are {', '.join(names)}")
 
 
@@ -137,6 +137,7 @@ def elementwise(
     samples: dict[str, Any] | None = None,
     domain: tuple[float, float] | Sequence[tuple[float, float]] = (-2.0, 2.0),
     of_complex: tuple[Partial, Partial] | None = None,
+    moves: bool = False,
     doc: str = "",
 ) -> OpDef:
     """Define an op that works on each element by itself.
@@ -216,6 +217,7 @@ def elementwise(
             jvp if partials is not None else None,
             vjp if partials is not None else None,
             batch=batch_elementwise,
+            moves=moves,
             dtypes=kinds,
             attrs=attrs,
             doc=doc,
@@ -240,6 +242,7 @@ def linear(
     *,
     batch: Rule,
     linear_in: tuple[int, ...] | None = None,
+    moves: bool = True,
     kinds: str = ANY,
     attrs: tuple[str, ...] = (),
     examples: tuple[Example, ...] = (),
@@ -282,6 +285,7 @@ def linear(
             jvp,
             vjp,
             batch=batch,
+            moves=moves,
             dtypes=kinds,
             attrs=attrs,
             doc=doc,
@@ -299,6 +303,7 @@ def opaque(
     jvp: Callable[..., Any] | None = None,
     vjp: Callable[..., Any] | None = None,
     batch: Rule | None = None,
+    moves: bool | Callable[..., bool] = False,
     kinds: str = ANY,
     attrs: tuple[str, ...] = (),
     examples: tuple[Example, ...] = (),
@@ -319,6 +324,7 @@ def opaque(
             jvp,
             vjp,
             batch=batch,
+            moves=moves,
             dtypes=kinds,
             attrs=attrs,
             doc=doc,

@@ -311,6 +311,7 @@ opaque(
     jvp=_jvp_scatter,
     vjp=_vjp_scatter,
     batch=_batch_scatter,
+    moves=lambda attrs: attrs["combine"] == "set",
     attrs=("axes", "mode", "combine"),
     examples=_scatter_examples(),
     doc="a copy of x with u combined into the places that index arrays name",

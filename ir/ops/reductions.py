@@ -73,6 +73,7 @@ linear(
     _infer_over(NUMBER),
     lambda x, *, axes: np.sum(x, axes, x.dtype),
     lambda b, op, ct, i: restore(b, ct, op.operands[0].shape, op.attrs["axes"]),
+    moves=False,
     kinds=NUMBER,
     batch=leading(axes=shift),
     attrs=("axes",),

@@ -16,7 +16,7 @@ from ..build import Builder
 from ..graph import Graph
 from ..opdef import OpDef
 from ..record import record
-from ..types import DTYPE_NAMES, real_dtype, type_of
+from ..types import DTYPE_NAMES, dtype_kind, finfo, is_float, real_dtype, type_of
 from .families import Arg, Array, DType, Example
 
 
@@ -82,7 +82,7 @@ def cases(definition: OpDef) -> Iterator[Case]:
     """Every example at every dtype that the op accepts."""
     for example in definition.extra["examples"]:
         for dtype in DTYPE_NAMES.values():
-            if dtype.kind in definition.dtypes and dtype.kind in example.kinds:
+            if dtype_kind(dtype) in definition.dtypes and dtype_kind(dtype) in example.kinds:
                 yield Case(definition, example, dtype)
                 if not any(a.dtype == "T" for a in example.args):
                     break
@@ -92,9 +92,11 @@ def _specials(dtype: DType) -> Array:
     if dtype.kind == "c":
         parts = _specials(real_dtype(dtype))
         return np.array([complex(x, y) for x in parts for y in parts], dtype)
-    if dtype.kind != "f":
+    if not is_float(dtype):
         info = np.iinfo(dtype)
         return np.array([info.min, info.max, 0, 1, info.min + 1, info.max - 1, 7], dtype)
-    f = np.finfo(dtype)
-    values = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, f.max, f.min, f.tiny, f.eps]
-    return np.array([*values, float(f.smallest_subnormal), 2.5, -1.5, 1e5], dtype)
+    f = finfo(dtype)
+    limits = map(float, (f.max, f.min, f.tiny, f.eps, f.smallest_subnormal))
+    values = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, *limits, 2.5, -1.5, 1e5]
+    with np.errstate(over="ignore"):
+        return np.array(values, dtype)

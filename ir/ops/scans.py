@@ -53,6 +53,7 @@ linear(
     _infer,
     _scan(np.add.accumulate),
     lambda b, op, ct, i: b.op("cumsum", ct, axis=op.attrs["axis"], reverse=not op.attrs["reverse"]),
+    moves=False,
     kinds=NUMBER,
     batch=leading(axis=shift),
     attrs=("axis", "reverse"),

@@ -24,7 +24,7 @@ def _infer_constant(*, value: Array) -> TensorType:
 
 def _infer_iota(*, shape: tuple[int, ...], dtype: DType, axis: int) -> TensorType:
     check_axis(axis, len(shape))
-    if not is_supported(np.dtype(dtype)) or np.dtype(dtype).kind == "b":
+    if not is_supported(np.dtype(dtype)) or np.dtype(dtype) == np.bool_:
         raise GraphError(f"dtype={dtype} is not a number dtype that graphs know")
     return TensorType(tuple(shape), np.dtype(dtype))
 

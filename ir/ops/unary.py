@@ -17,7 +17,19 @@ from ..batching import batch_elementwise
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError, OpDef, register
-from ..types import BOOL, C64, F32, F64, TensorType, is_complex, is_inexact, is_supported
+from ..types import (
+    BOOL,
+    C64,
+    F16,
+    F32,
+    F64,
+    TensorType,
+    bits_dtype,
+    is_complex,
+    is_inexact,
+    is_small,
+    is_supported,
+)
 from .families import (
     ANY,
     BITS,
@@ -146,7 +158,9 @@ elementwise(
     doc="of a complex number z / |z|, which turns with z",
 )
 elementwise("invert", np.invert, kinds=BITS)
-elementwise("stop_gradient", lambda x: x, [None], kinds=ANY, doc="identity; derivative zero")
+elementwise(
+    "stop_gradient", lambda x: x, [None], kinds=ANY, moves=True, doc="identity; derivative zero"
+)
 
 # Predicates of floats.
 elementwise("isnan", np.isnan, result="bool", kinds=INEXACT)
@@ -212,6 +226,7 @@ register(
         _jvp_select,
         _vjp_select,
         batch=batch_elementwise,
+        moves=True,
         dtypes=ANY,
         doc="x where the condition holds, y elsewhere",
         extra={
@@ -235,8 +250,12 @@ def _infer_convert(x: TensorType, *, dtype: DType) -> TensorType:
 
 
 def _convert(x: Array, *, dtype: DType) -> Array:
-    real = is_complex(x.dtype) and dtype.kind in "iuf"
-    return (x.real if real else x).astype(dtype)
+    if is_complex(x.dtype) and dtype.kind not in "bc":
+        x = x.real
+    exact = x.dtype == F64 and dtype == F16  # rounded once; ml_dtypes goes by float32 here, too
+    if x.dtype != dtype and not exact and (is_small(dtype) or is_small(x.dtype)):
+        x = x.astype(F32)
+    return x.astype(dtype)
 
 
 def _jvp_convert(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
@@ -264,6 +283,7 @@ register(
         _jvp_convert,
         _vjp_convert,
         batch=batch_elementwise,
+        moves=True,
         dtypes=ANY,
         attrs=("dtype",),
         doc="NumPy's astype; a complex number gives its real part to a real dtype",
@@ -272,7 +292,58 @@ register(
             "domain": (-2.0, 2.0),
             "examples": tuple(
                 Example((Arg((2, 3)),), {"dtype": d})
-                for d in (F64, F32, C64, np.dtype(np.int16), BOOL)
+                for d in (F64, F32, F16, C64, np.dtype(np.int16), BOOL)
+            ),
+        },
+    )
+)
+
+
+# widen and narrow: floats of 16 and 8 bits as their bits, which is all that compiled code knows of them.
+# `passes.pack_floats` makes these; derivatives are taken before.
+
+
+def _infer_widen(bits: TensorType, *, dtype: DType) -> TensorType:
+    if not isinstance(bits, TensorType) or not is_small(dtype) or bits.dtype != bits_dtype(dtype):
+        raise GraphError(f"operand of type {bits} holds no bits of {dtype}")
+    return bits.with_dtype(F32)
+
+
+def _infer_narrow(x: TensorType, *, dtype: DType) -> TensorType:
+    check_kind(x, "f")
+    if not is_small(dtype) or is_small(x.dtype) or (x.dtype == F64 and dtype != F16):
+        raise GraphError(f"{x} is not narrowed to {dtype}; convert it to float32 first")
+    return x.with_dtype(bits_dtype(dtype))
+
+
+register(
+    OpDef(
+        "widen",
+        "elementwise",
+        _infer_widen,
+        lambda bits, *, dtype: bits.view(dtype).astype(F32),
+        batch=batch_elementwise,
+        dtypes="u",
+        attrs=("dtype",),
+        doc="the float32 values of floats of 16 or 8 bits, given as bits",
+        extra={"examples": (Example((Arg((2, 3), "u16"),), {"dtype": F16}),)},
+    )
+)
+register(
+    OpDef(
+        "narrow",
+        "elementwise",
+        _infer_narrow,
+        lambda x, *, dtype: x.astype(dtype).view(bits_dtype(dtype)),
+        batch=batch_elementwise,
+        dtypes="f",
+        attrs=("dtype",),
+        doc="the bits of the nearest float of 16 or 8 bits",
+        extra={
+            "domain": (-2.0, 2.0),
+            "examples": (
+                Example((Arg((2, 3), "f32"),), {"dtype": F16}),
+                Example((Arg((2, 3), "f64"),), {"dtype": F16}),
             ),
         },
     )

@@ -86,7 +86,7 @@ def identity(name: str, dtype: np.dtype[Any]) -> Any:
     """What a window without elements gives."""
     if name in ("sum", "prod"):
         return 0 if name == "sum" else 1
-    if dtype.kind == "f":
+    if is_float(dtype):
         return -np.inf if name == "max" else np.inf
     info = np.iinfo(dtype)
     return info.min if name == "max" else info.max
@@ -183,6 +183,7 @@ linear(
     _folded("sum", np.add),
     _transpose_sum,
     batch=_BATCH,
+    moves=False,
     kinds=NUMBER,
     attrs=ATTRS,
     examples=_examples(distinct=False),
@@ -370,6 +371,7 @@ linear(
     lambda b, op, ct, i: b.op("window_pick", ct, op.operands[1], **_attributes_of(op)),
     batch=leading(**_SHIFTED, shape=SIZE),
     linear_in=(0,),
+    moves=False,
     kinds=NUMBER,
     attrs=(*ATTRS, "shape"),
     examples=_with_places(_examples(distinct=False), put=True),

@@ -2,7 +2,8 @@
 
 A pass gives back a new graph that shares what it did not change, or its argument if it changed
 nothing. It never edits. Its docstring shows before and after, which is also its first test.
-`split_complex` runs before them all; it alone changes what a graph takes and gives.
+`storable` runs before them all; it alone changes what a graph takes and gives: complex values become
+pairs of real ones (`split_complex`), floats of 16 and 8 bits integers (`pack_floats`).
 
 What does not live here: derivatives (`ir.autodiff`), and anything that knows kernels or machines.
 The rules of `simplify` stand in `algebra`, `movement`, `reductions`, `fold`, `control`
@@ -22,6 +23,7 @@ from .fold import fold_constants
 from .hash import canonical_key
 from .hoist import hoist_invariants
 from .inline_calls import inline_calls
+from .pack_floats import pack_floats
 from .simplify import exact_rules, simplify, simplify_fast
 from .sink import sink_views
 from .split_complex import split_complex
@@ -36,11 +38,13 @@ __all__ = [
     "hoist_invariants",
     "inline_calls",
     "optimise",
+    "pack_floats",
     "recognise_attention",
     "simplify",
     "simplify_fast",
     "sink_views",
     "split_complex",
+    "storable",
 ]
 
 Pass = Callable[[Graph], Graph]
@@ -55,6 +59,11 @@ PIPELINE: tuple[Pass, ...] = (
     gather_sums,
     sink_views,
 )
+
+
+def storable(graph: Graph) -> Graph:
+    """`graph` over the dtypes that code generation knows: bools, integers, float32 and float64."""
+    return pack_floats(split_complex(graph))
 
 
 def prepare() -> None:

@@ -223,7 +223,9 @@ def _convert(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
 
 @_rule("complex")
 def _complex(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
-    return _joined(_flat(operands))
+    part = real_dtype(op.result.dtype)
+    parts = [v if v.dtype == part else s.b.convert(v, dtype=part) for v in _flat(operands)]
+    return _joined(parts)
 
 
 # Products and contractions

@@ -329,11 +329,11 @@ def device_program(
     `fastmath` admits the rules that are not exact, and TF32 in products of float32. `chooser` and
     `given`: see `compile_device`.
     """
-    from ...ir.passes import optimise, split_complex
+    from ...ir.passes import optimise, storable
 
     signature = graph.input_types, graph.output_types
     types = [t for t in graph.input_types if isinstance(t, TensorType)]
-    graph = optimise(split_complex(graph), fastmath=fastmath)
+    graph = optimise(storable(graph), fastmath=fastmath)
     target = replace(target, tf32=fastmath)
     alignment = [ALIGNMENT] * len(types)
     return compile_device(graph, target, None, alignment, signature, given, chooser)

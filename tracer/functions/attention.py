@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...ir.graph import Value
+from ...ir.types import finfo
 from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
@@ -85,7 +86,7 @@ def dot_product_attention(
 
 def _extra(bias: Any, mask: Any, dtype: Any) -> Tracer | None:
     """What is added to the scores."""
-    low = 0.7 * float(np.finfo(dtype).min)
+    low = 0.7 * float(finfo(dtype).min)
     if mask is None:
         return None if bias is None else array(bias).astype(dtype)
     seen = array(mask)

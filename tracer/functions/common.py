@@ -14,7 +14,7 @@ from ...ir.types import BOOL, is_complex
 from .. import errors
 from ..core import Tracer, as_value, concrete, weak_kind, wrap
 from ..errors import complain
-from ..promotion import DType, Kind, canonical, kind_of, result_dtype
+from ..promotion import DType, Kind, can_cast, canonical, kind_of, result_dtype
 from ..source import user_line
 from ..trace import EagerBuilder, require_trace
 from .table import refuse_complex
@@ -225,7 +225,7 @@ def store(out: Any, result: Tracer, casting: str = "same_kind", where: Any = Tru
             "result.",
             operands={"out": out},
         )
-    if not np.can_cast(result.dtype, out.dtype, casting=casting):  # type: ignore[arg-type]
+    if not can_cast(result.dtype, out.dtype, casting):
         complain(
             errors.CastingError,
             f"Cannot cast the result from {result.dtype!r} to {out.dtype!r} with casting rule "

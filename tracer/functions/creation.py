@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, I64, is_complex
+from ...ir.types import F64, I64, is_complex, is_float
 from .. import errors
 from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
@@ -175,7 +175,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, **named: Any) -> T
         if int(start) != 0:
             value = b.add(value, b.full((n,), np.int64(int(start)).astype(found), found))
         return wrap(value, scalar=False)
-    if n <= 1024 or found.kind != "f":
+    if n <= 1024 or not is_float(found):
         return wrap(b.const(known), scalar=False)
     index = b.iota(shape=(n,), dtype=found, axis=0)
     # NumPy fills with start + i * (next - start), where next is start + step, rounded.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.ops.erfinv import erfinv as inverse_of_erf
-from ...ir.types import BOOL, F64, is_complex, is_inexact
+from ...ir.types import BOOL, F16, F64, finfo, is_complex, is_float, is_inexact
 from .. import errors, views
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
@@ -126,7 +126,7 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         exact = ufuncs.apply(np.rint, x.astype(F64) / scale) * scale
         return finish(exact.astype(x.dtype), out)
     if x.dtype == BOOL:
-        ufuncs.loop_dtypes(np.rint, (x,))  # float16 in NumPy: says so
+        x = x.astype(F16)
     if decimals == 0:
         return finish(ufuncs.apply(np.rint, x), out)
     scale = float(10 ** abs(decimals))
@@ -148,8 +148,8 @@ def nan_to_num(
     if is_complex(a.dtype):
         parts = (nan_to_num(p, True, nan, posinf, neginf) for p in (real(a), imag(a)))
         result = wrap(build().complex(*map(as_value, parts)), scalar=False)
-    elif a.dtype.kind == "f":
-        info = np.finfo(a.dtype)
+    elif is_float(a.dtype):
+        info = finfo(a.dtype)
         high = info.max if posinf is None else posinf
         low = info.min if neginf is None else neginf
         fills = [ufuncs.apply(np.isnan, a), a == math.inf, a == -math.inf]
@@ -167,7 +167,7 @@ def nan_to_num(
 def _erf_reference(x: Any, /) -> Any:
     """The error function, by `math.erf` at each element."""
     a = np.asarray(x)
-    dtype = a.dtype if a.dtype.kind == "f" else np.dtype(np.float64)
+    dtype = a.dtype if is_float(a.dtype) else np.dtype(np.float64)
     values = [math.erf(v) for v in a.astype(np.float64).ravel()]
     return np.array(values, dtype).reshape(a.shape)[()]
 
@@ -396,7 +396,7 @@ def i0(x: Any) -> Any:
 
     impl: Any = _function_base_impl  # its tables of coefficients are private
     a = array(x)
-    a = abs(a.astype(F64) if a.dtype.kind != "f" else a)
+    a = abs(a if is_float(a.dtype) else a.astype(F64))
     small = ufuncs.apply(np.exp, a) * _chebyshev(a / 2.0 - 2, impl._i0A)
     safe = where(a > 8.0, a, a.dtype.type(16.0))
     large = ufuncs.apply(np.exp, a) * _chebyshev(32.0 / safe - 2.0, impl._i0B)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
-from ...ir.types import BOOL, F64, I32, is_complex, is_inexact
+from ...ir.types import BOOL, F16, F64, I32, is_complex, is_float, is_inexact
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -133,7 +133,7 @@ def _reciprocal(b: Builder, x: Value) -> Value:
 
 
 def _rounding(op: str) -> Callable[..., Value]:
-    return lambda b, x: b.op(op, x) if x.dtype.kind == "f" else x
+    return lambda b, x: b.op(op, x) if is_float(x.dtype) else x
 
 
 for _name in ("floor", "ceil", "trunc"):
@@ -210,8 +210,11 @@ def _ldexp(b: Builder, x: Value, n: Value) -> Value:
 
 @lowering("spacing")
 def _spacing(b: Builder, x: Value) -> Value:
-    """The distance to the next number away from zero; of -0.0 it is positive."""
-    away = b.copysign(b.full_like(x, math.inf), x)
+    """The distance to the next number away from zero, or of a half to the next greater one, as in
+    NumPy; of -0.0 it is positive."""
+    away = b.full_like(x, math.inf)
+    if x.dtype != F16:
+        away = b.copysign(away, x)
     step = b.sub(b.nextafter(x, away), x)
     step = b.select(b.eq(x, b.full_like(x, 0)), b.abs(step), step)
     return b.select(b.isinf(x), b.full_like(x, math.nan), step)

@@ -16,7 +16,7 @@ import numpy as np
 from .. import errors, views
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
-from ..promotion import canonical, result_dtype
+from ..promotion import can_cast, canonical, result_dtype
 from .common import (
     array,
     axis_index,
@@ -237,7 +237,7 @@ def concatenate(
             )
     joined = result_dtype(*(kind(p) if p.weak is None else p.dtype for p in parts))
     dtype = joined if dtype is None else canonical(dtype)
-    if not all(np.can_cast(p.dtype, dtype, casting) for p in parts):  # type: ignore[arg-type]
+    if not all(can_cast(p.dtype, dtype, casting) for p in parts):
         raise TypeError(f"Cannot cast array data to {dtype!r} according to the rule {casting!r}")
     values = [as_value(p, dtype) for p in parts]
     value = build().concat(*values, axis=axis) if len(values) > 1 else values[0]

@@ -12,9 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL, F64, I64, is_complex, is_inexact, real_dtype
+from ...ir.types import (
+    BOOL,
+    F32,
+    F64,
+    I64,
+    finfo,
+    has_infinity,
+    is_complex,
+    is_float,
+    is_inexact,
+    is_small,
+    real_dtype,
+)
 from ..core import Tracer, as_value, wrap
-from ..promotion import DType, canonical, float_dtype, sum_dtype
+from ..promotion import DType, canonical, float_dtype, result_dtype, sum_dtype
 from . import ufuncs
 from .common import (
     NO_VALUE,
@@ -95,8 +107,8 @@ def lowest(dtype: DType) -> Any:
     """The identity of max."""
     if is_complex(dtype):
         return complex(-math.inf, -math.inf)
-    if dtype.kind == "f":
-        return -math.inf
+    if is_float(dtype):
+        return -math.inf if has_infinity(dtype) else float(finfo(dtype).min)
     return False if dtype == BOOL else int(np.iinfo(dtype).min)
 
 
@@ -104,8 +116,8 @@ def highest(dtype: DType) -> Any:
     """The identity of min."""
     if is_complex(dtype):
         return complex(math.inf, math.inf)
-    if dtype.kind == "f":
-        return math.inf
+    if is_float(dtype):
+        return math.inf if has_infinity(dtype) else float(finfo(dtype).max)
     return True if dtype == BOOL else int(np.iinfo(dtype).max)
 
 
@@ -233,6 +245,8 @@ def mean(
 ) -> Any:
     x = array(a)
     dtype = float_dtype(x.dtype) if dtype is None else canonical(dtype)
+    if is_small(dtype):  # rounded once, at the end
+        return finish(mean(x, axis, F32, None, keepdims, where=where).astype(dtype), out)
     axes = _mean_axes(axis, x)
     total = sum_(x, axis=axes, dtype=dtype, keepdims=keepdims, where=where)
     count = _count(x, axes, where, _keep(keepdims))
@@ -262,6 +276,9 @@ def var(
         ddof = correction
     x = array(a)
     dtype = float_dtype(x.dtype) if dtype is None else canonical(dtype)
+    if is_small(dtype):
+        wide = var(x.astype(F32), axis, F32, None, ddof, keepdims, where=where, mean=mean)
+        return finish(wide.astype(dtype), out)
     axes = _mean_axes(axis, x)
     if given(mean):
         centre: Any = mean
@@ -288,7 +305,10 @@ def absolute_square(x: Tracer) -> Tracer:
 
 @function("std")
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *args: Any, **kw: Any) -> Any:
-    return finish(ufuncs.apply(np.sqrt, var(a, axis, dtype, None, *args, **kw)), out)
+    found = float_dtype(array(a).dtype) if dtype is None else canonical(dtype)
+    wide = F32 if is_small(found) else dtype
+    root = ufuncs.apply(np.sqrt, var(a, axis, wide, None, *args, **kw))
+    return finish(root.astype(found) if is_small(found) else root, out)
 
 
 @function("average")
@@ -311,7 +331,7 @@ def average(
                     "Shape of weights must be consistent with shape of a along specified axis."
                 )
             w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
-        dtype = np.result_type(x.dtype, w.dtype, *(() if is_inexact(x.dtype) else (F64,)))
+        dtype = result_dtype(x.dtype, w.dtype, *(() if is_inexact(x.dtype) else (F64,)))
         scale = sum_(w.astype(dtype) + np.zeros(x.shape, dtype), axis=axes, keepdims=keepdims)
         products = ufuncs.apply(np.multiply, x, w)
         result = _quotient(sum_(products, axis=axes, dtype=dtype, keepdims=keepdims), scale)
@@ -331,6 +351,8 @@ def logsumexp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """`log(sum(exp(a)))` without overflow; infinities and empty sums give what the limit gives."""
     x = array(a)
     x = x.astype(float_dtype(x.dtype))
+    if is_small(x.dtype):
+        return wrap(as_value(logsumexp(x.astype(F32), axis, keepdims), x.dtype))
     axes = axis_tuple(axis, x.ndim, x)
     top = max_(x.real, axis=axes, keepdims=True, initial=-math.inf)
     shift = ufuncs.apply(np.isfinite, top)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import C64, C128, F64, I64, is_complex
+from ...ir.types import C64, C128, F64, I64, is_complex, is_float
 from ..core import Tracer, as_value, wrap
-from ..promotion import float_dtype
+from ..promotion import float_dtype, result_dtype
 from . import ufuncs
 from .common import (
     array,
@@ -142,7 +142,7 @@ def quantile(
 @function("percentile")
 def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
     x = array(a)
-    share = _fractions(q, x) / (x.dtype.type(100) if x.dtype.kind == "f" else 100)
+    share = _fractions(q, x) / (x.dtype.type(100) if is_float(x.dtype) else 100)
     if share.size and not (share.min() >= 0 and share.max() <= 1):
         raise ValueError("Percentiles must be in the range [0, 100]")
     return quantile(x, share, axis, out, *args, **kwargs)
@@ -151,9 +151,9 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, *args: Any, **
 def _fractions(q: Any, x: Tracer) -> Any:
     """q as NumPy takes it: a Python number has the data's float dtype, an array its own."""
     known = require_static(q, "q")
-    if isinstance(q, (int, float)) and x.dtype.kind == "f":
+    if isinstance(q, (int, float)) and is_float(x.dtype):
         return known.astype(x.dtype)
-    return known if known.dtype.kind == "f" else known.astype(np.float64)
+    return known if is_float(known.dtype) else known.astype(np.float64)
 
 
 def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, middle: bool = False) -> Tracer:
@@ -162,7 +162,7 @@ def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, middle: bool = False)
         check_real("quantile", x)
     axes = axis_tuple(axis, x.ndim, x)
     shape = kept_shape(x.shape, axes)
-    dtype = float_dtype(x.dtype) if middle else np.result_type(float_dtype(x.dtype), q)
+    dtype = float_dtype(x.dtype) if middle else result_dtype(float_dtype(x.dtype), q.dtype)
     rest = [i for i in range(x.ndim) if i not in axes]
     size = math.prod(x.shape[i] for i in axes)
     lead = tuple(x.shape[i] for i in rest)
@@ -181,7 +181,7 @@ def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, middle: bool = False)
     else:
         gap, share = b - a, q.dtype.type(place - low)
         result = a + gap * share if share < 0.5 else b - gap * (1 - share)
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         bad = ufuncs.apply(np.isnan, ordered[..., -1])
         result = where(bad, dtype.type(math.nan), result)
     result = wrap(as_value(result))
@@ -226,7 +226,7 @@ def _before(x: Any, y: Any) -> Any:
     """x < y in sorting order: NaN is last."""
     b = build()
     less = b.lt(x, y)
-    if x.dtype.kind != "f":
+    if not is_float(x.dtype):
         return less
     return b.bitwise_or(less, b.bitwise_and(b.isnan(y), b.invert(b.isnan(x))))
 

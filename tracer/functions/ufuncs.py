@@ -12,7 +12,7 @@ from ...ir.types import BOOL
 from .. import errors
 from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
-from ..promotion import NoLoop, can_hold, check_python_int, ufunc_dtypes
+from ..promotion import NoLoop, can_cast, can_hold, check_python_int, ufunc_dtypes
 from .common import (
     NO_VALUE,
     array,
@@ -324,7 +324,7 @@ def _at(ufunc: np.ufunc, a: Any, indices: Any, values: Any = NO_VALUE) -> None:
     if name not in _AT:
         _refuse_method(ufunc, "at")
     dtypes = loop_dtypes(ufunc, (a, values))
-    if not np.can_cast(dtypes[-1], a.dtype, casting="same_kind"):
+    if not can_cast(dtypes[-1], a.dtype, "same_kind"):
         complain(
             errors.CastingError,
             f"Cannot cast ufunc '{name}' output from {dtypes[-1]!r} to {a.dtype!r} with casting "
