@@ -379,3 +379,80 @@ def test_fastmath_asks_for_tf32():
     assert "tf32" in jt.jit(f, fastmath=True).ptx(x, x, arch="sm_80")
     assert "mma.sync" not in jt.jit(f, fastmath=True).ptx(x, x, arch="sm_75")
     assert "m16n8k16.row.col.f64" in jt.jit(f).ptx(x.astype("f8"), x.astype("f8"), arch="sm_90")
+
+
+# What is done with operands before, on the way to shared memory.
+
+
+def ahead(b, x, w, bias):
+    """A bias and an activation before, a conversion on the other side."""
+    h = b.maximum(b.add(x, column(b, bias, x.shape)), b.full_like(x, 0))
+    return dot(b, h, b.convert(w, dtype=x.dtype))
+
+
+def turned(b, x, w, bias):
+    """Both operands moved: what was rows are columns, backwards, and parts of rows."""
+    m, k = x.shape
+    left = b.flip(b.mul(x, b.full_like(x, 3)), axes=(1,))
+    right = b.reshape(
+        b.transpose(b.reshape(w, shape=(4, k // 4, w.shape[1])), perm=(1, 0, 2)), shape=w.shape
+    )
+    return dot(b, left, right)
+
+
+def padded(b, x, w, bias):
+    """Zeros around an operand are not stored."""
+    zero = b.const(0, x.dtype)
+    wide = b.pad(x, zero, low=(1, 0), high=(2, 0), interior=(0, 0))
+    return dot(b, wide, w)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("program", [ahead, turned, padded], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("k", [36, 1028], ids=["whole", "in parts"])
+def test_elementwise_operands_are_computed_on_the_way(program, k, order):
+    arrays = [sample((37, k), "f4"), sample((k, 40), "f8" if program is ahead else "f4", 1)]
+    arrays.append(sample((k,), "f4", 2))
+    graph = optimise(build(program, *arrays))
+    found = compiled(graph, arrays)
+    assert len(found.steps) == (2 if k > 1024 else 1)
+    same(run_program(found, arrays, order), expected(graph, arrays))
+
+
+@pytest.mark.parametrize("mode", ["clip", "check"])
+def test_rows_that_are_looked_up(mode):
+    def looked_up(b, x, w, rows):
+        return dot(b, b.op("gather", x, rows, axes=(0,), mode=mode), w)
+
+    rows = np.random.default_rng(0).integers(-37, 37, 50)
+    arrays = [sample((37, 40), "f4"), sample((40, 36), "f4", 1), rows]
+    graph = optimise(build(looked_up, *arrays))
+    found = compiled(graph, arrays)
+    assert len(found.steps) == 1
+    same(run_program(found, arrays), expected(graph, arrays))
+    rows[17] = 50
+    if mode == "check":
+        with pytest.raises(IndexError):
+            run_program(found, arrays)
+
+
+def test_batches_with_both_operands_computed():
+    def scores(b, x, y):
+        return b.op("dot", b.neg(x), b.mul(y, y), contract=((2,), (2,)), batch=((0,), (0,)))
+
+    arrays = [sample((3, 37, 20), "f8"), sample((3, 33, 20), "f8", 1)]
+    graph = optimise(build(scores, *arrays))
+    found = compiled(graph, arrays)
+    assert len(found.steps) == 1
+    same(run_program(found, arrays), expected(graph, arrays))
+
+
+def test_what_many_tiles_would_compute_is_stored():
+    def dear(b, x, w):
+        return dot(b, b.tanh(x), w)
+
+    arrays = [sample((64, 40), "f4"), sample((40, 700), "f4", 1)]
+    graph = optimise(build(dear, *arrays))
+    found = compiled(graph, arrays)
+    assert len(found.steps) == 2
+    same(run_program(found, arrays), expected(graph, arrays))

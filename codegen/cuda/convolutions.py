@@ -34,6 +34,7 @@ from ..lower_windows import Place
 from ..pointwise import IndexTuple, Pointwise
 from ..scalar import Expr, const, fma, select
 from ..steps import Matmul
+from .lower_products import is_cheap
 from .products import Product
 from .target import CudaTarget
 from .tiles import CHUNK, atom_for, parts_of
@@ -74,7 +75,7 @@ def root(value: Value) -> Value:
 
 def stored_if_dear(low: Lowering, value: Value, times: float) -> None:
     """Give memory to what would cost too much to compute so many times for each element."""
-    if value not in low.arrays and low.cost.get(value, 0) * times > REPEATED:
+    if value not in low.arrays and not is_cheap(low, value, times):
         low.materialise(root(value))
 
 
