@@ -133,22 +133,30 @@ def bytes_arrive() -> Function:
 
 
 def _answer(f: Function, job: Value, thread: Value) -> Value:
-    """Whether what a thread waits for is there: a phase, or registers (which it gets)."""
+    """Whether what a thread waits for is there: a phase, or registers, which the first lane of a warp
+    gets for the whole warp."""
     place = f.load("ptr", thread, at.PHASE_PLACE)
     phase, registers = f.block("phase"), f.block("registers")
+    first, other = f.block("first_lane"), f.block("other_lane")
     take, keep, done = f.block("take"), f.block("keep"), f.block("answered", yes="i1")
     f.branch(f.unlike(place, Value("ptr", "null")), phase, registers)
     f.at(phase)
     parity = f.convert("trunc", _bits(f, f.load(I64, place), 62, 1), I32)
     f.jump(done, f.unlike(parity, f.load(I32, thread, at.COUNT)))
     f.at(registers)
-    more = f.sub(f.load(I32, thread, at.COUNT), f.load(I32, thread, at.REGISTERS))
-    more = f.convert("sext", more, I64)
+    lane = f.convert("zext", f.load(I32, thread, at.LANE), I64)
+    leader = f.offset(thread, f.mul(lane, -at.THREAD_SIZE))
+    wanted, held = f.load(I32, thread, at.COUNT), f.load(I32, leader, at.REGISTERS)
+    f.branch(f.same(lane, 0), first, other)
+    f.at(other)
+    f.jump(done, f.same(wanted, held))
+    f.at(first)
+    more = f.mul(f.convert("sext", f.sub(wanted, held), I64), at.WARP_SIZE)
     pool = job_load(f, job, "pool")
     f.branch(f.compare("sle", more, pool), take, keep)
     f.at(take)
     job_store(f, f.sub(pool, more), job, "pool")
-    f.store(f.load(I32, thread, at.COUNT), thread, at.REGISTERS)
+    f.store(wanted, thread, at.REGISTERS)
     f.jump(done, Value("i1", "true"))
     f.at(keep)
     f.jump(done, Value("i1", "false"))
