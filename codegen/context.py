@@ -13,7 +13,8 @@ from .fusion import fuse
 from .kernel import Array
 from .module import CallbackSite, CopySite, ErrorSite
 from .rowblocks import row_blocks
-from .steps import Carry, Program, TimeTiles
+from .sort_blocks import U32, count_words
+from .steps import Carry, Program, Sort, TimeTiles
 from .time_tiles import time_tiles
 
 
@@ -29,7 +30,6 @@ class Context:
         1 << 13
     )  # elements that a thread scans at a time, if there are 8 such
     scan_rows: ClassVar[int] = 8  # rows from which it scans whole ones
-    sort_scratch: ClassVar[bool] = True  # whether a sort takes more memory than its two buffers
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {}
 
     def __init__(self, target: Any) -> None:
@@ -47,6 +47,15 @@ class Context:
     def tiles(self, carries: Sequence[Carry], body: Program, length: int) -> TimeTiles | None:
         """How a loop of `length` trips makes several of them at a time, if it should."""
         return time_tiles(carries, body, length, self.target)
+
+    def sort(self, step: Sort) -> Sort:
+        """A sort with the memory that it takes beside its two buffers."""
+        keys = step.keys
+        step.scratch = Array(keys.shape, keys.dtype, name="scratch")
+        n = keys.shape[step.axis]
+        rows = keys.size // (n * (2 if step.kind == "pairs" else 1))
+        step.counts = Array((rows * count_words(n),), U32, name="counts")
+        return step
 
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
         """A new error site, whose message shows `values`; returns its number, counted from 1."""

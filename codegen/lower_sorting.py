@@ -20,11 +20,11 @@ from .kernel import Array, Stage
 from .lower import Lowering, indices, lowering, variables
 from .pointwise import index_value
 from .scalar import DType, Expr, binary, bitcast, const, convert, ne, select
-from .sort_blocks import count_words
+from .sort_blocks import U32
 from .steps import Sort
 
 LONG = 1 << 14  # elements of a row from which a part of it is selected, not sorted
-U8, U32, U64 = np.dtype(np.uint8), np.dtype(np.uint32), np.dtype(np.uint64)
+U8, U64 = np.dtype(np.uint8), np.dtype(np.uint64)
 
 
 @lowering("sort", "argsort")
@@ -42,7 +42,6 @@ def _sort(low: Lowering, op: Op) -> None:
     element = U64 if op.name == "argsort" else code
     whole = (*shape, 2) if kind == "pairs" else shape
     keys, ordered = (Array(whole, element, name=name) for name in ("keys", "sorted"))
-    scratch = Array(whole, element, name="scratch") if low.context.sort_scratch else keys
     at = indices(dims)
     p = low.point()
     value = p.at(source, own)
@@ -61,11 +60,11 @@ def _sort(low: Lowering, op: Op) -> None:
         low.emit(p, Stage(keys, dims, encode(value), ops=[op.name], loc=op.loc))
     bits = 8 * code.itemsize
     window = _window(low, op) if kind != "pairs" else None
-    rows = keys.size // max(shape[-1] * (2 if kind == "pairs" else 1), 1)
-    words = rows * count_words(shape[-1]) if low.context.sort_scratch else 0
-    counts = Array((words,), U32, name="counts")
     if keys.size:
-        low.items.append(Sort(keys, ordered, scratch, counts, kind, bits, op.loc, window))
+        counts = Array((0,), U32, name="counts")
+        step = Sort(keys, ordered, keys, counts, kind, bits, op.loc, window)
+        low.items.append(low.context.sort(step))
+        ordered = step.target
     array = low.array_for(op.result)
     p = low.point()
     if window is not None:  # decode no more than this

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+U32, U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 SHORT = 512  # elements up to which a row is not sorted by digits
 BLOCK = 1 << 15  # elements that a thread counts and moves at a time, at the least
 MOST_BLOCKS = 32

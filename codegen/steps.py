@@ -101,7 +101,9 @@ class RowBlocks:
 class Sort:
     """Sort rows of encoded elements, `keys`, into `target`; see `lower_sorting` for the kinds.
 
-    `keys` and `scratch` (of the same size, or `keys` again) are overwritten, and `counts`.
+    `keys` and `scratch` (of the same size, or `keys` again) are overwritten, and `counts`. With memory
+    for counts, `target` may be `keys` again. Of `key_bits` the last `settled` are in order where the
+    others are equal: they need no sorting.
     """
 
     keys: Array
@@ -112,6 +114,7 @@ class Sort:
     key_bits: int
     loc: SourceLine | None = None
     window: tuple[int, int] | None = None  # only these elements of each row are wanted
+    settled: int = 0
 
     @property
     def axis(self) -> int:

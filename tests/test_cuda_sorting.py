@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulated import compiled, run
+from emulated import TARGET, assembled, compiled, run
 from programs import build, expected, laid_out, sample, sorted_columns
 from test_cuda_kernels import check
 
+from jitney.codegen.cuda import radix_plan
+from jitney.codegen.cuda.compile import compile_device
+from jitney.ir.types import TensorType
 from jitney.runtime.cuda.emulator.machine import ORDERS
 
 
@@ -61,6 +64,68 @@ def test_equal_elements_keep_their_order(dtype):
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 def test_threads_in_any_order(order):
     check(both, numbers((2, 2100), "f4"), order=order)
+
+
+@pytest.fixture
+def by_digits(monkeypatch):
+    """Rows of any length are sorted by digits, a few elements to a thread."""
+    monkeypatch.setattr(radix_plan, "TILE_OF_MERGE", 1)
+    monkeypatch.setattr(radix_plan, "MERGE", 100.0)
+    monkeypatch.setattr(radix_plan, "HELD", 2)
+
+
+DIGITS = [((900,), "f4"), ((2, 1000), "f8"), ((3, 769), "?"), ((1600,), "i2"), ((2, 800), "u8")]
+
+
+@pytest.mark.parametrize(("shape", "dtype"), DIGITS, ids=str)
+def test_sorting_by_digits(shape, dtype, by_digits):
+    x = numbers(shape, dtype)
+    program = compiled(build(both, x), [x])
+    assert any(name.startswith("sweep") for name in program.kernels)
+    check(both, x)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_digits_in_any_order_of_threads(order, by_digits):
+    check(lambda b, x: b.sort(x, axis=0, stable=True), numbers((2000,), "i4"), order=order)
+
+
+def test_all_digits_are_equal_or_all_of_a_tile_is_of_one_value(by_digits):
+    for x in (np.full(2000, 7, "i4"), np.arange(2000, dtype="i4"), np.arange(2000)[::-1] << 40):
+        check(both, np.ascontiguousarray(x))
+
+
+def test_zeros_of_both_signs_are_one_digit(by_digits):
+    x = np.zeros(1000, "f4")
+    x[::3] = -0.0
+    got, places = run(compiled(build(both, x), [x]), [x])
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(x))
+    np.testing.assert_array_equal(places, np.arange(x.size))
+
+
+def test_long_rows_are_sorted_by_digits_short_ones_merged():
+    def kernels(shape, dtype):
+        program = compile_device(
+            build(lambda b, x: b.sort(x, axis=1, stable=True), types=[TensorType(shape, dtype)]),
+            TARGET,
+        )
+        return {name.partition("_")[0] for name in program.kernels}
+
+    assert "sweep" in kernels((3, 1_000_000), np.dtype("f4"))
+    assert "sweep" in kernels((3, 20_000), np.dtype("i2"))
+    assert "merge" in kernels((3, 10_000), np.dtype("f4"))
+    assert "merge" in kernels((300, 100_000), np.dtype("f8"))
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+@pytest.mark.parametrize("dtype", ["f4", "i8"])
+def test_kernels_fit_registers(dtype, arch):
+    graph = build(both, types=[TensorType((10_000_000,), np.dtype(dtype))])
+    report = assembled(compile_device(graph, TARGET).ir, arch)
+    if report is None:
+        pytest.skip("there is no ptxas")
+    most = max(k.registers for k in report.kernels.values())
+    assert most <= 80, "two blocks of 384 threads share a multiprocessor"
 
 
 def test_along_other_axes_and_in_other_memory():

@@ -21,12 +21,12 @@ from .lanes import LaneEmitter
 from .library_products import LibraryProduct, library_steps
 from .points import PointEmitter
 from .products import Product
-from .program import Entry, Launch, Ref, Scalar
+from .program import Entry, Launch, Ref
 from .rows import RowEmitter
 from .scalar_code import ScalarThreadEmitter
 from .scans import ColumnScanEmitter, RowScanEmitter
 from .schedule import Schedule, scatters, schedule
-from .sorting import SortEmitter, SortPlan, sort_plan
+from .sort_steps import sort_steps
 from .target import CudaTarget
 from .tiles import Tile
 from .transposes import TransposeEmitter
@@ -283,41 +283,6 @@ class ProgramBuilder:
         arguments = [*map(self.ref, e.arrays), *([Ref("status")] if e.reports else [])]
         return [Launch(step.name, (1, 1, 1), tuple(arguments))]
 
-    def sort(self, step: lowered.Sort) -> list[device.Step]:
-        """Sort tiles, then merge runs to and fro between the two buffers; the last go to the target."""
-        plan = sort_plan(step)
-        turns = [step.target, step.keys]
-        homes = [turns[k % 2] for k in range(len(plan.merges), -1, -1)]
-        name, arguments = self._sorting(step, plan, step.keys, homes[0])
-        steps: list[device.Step] = [Launch(name, (plan.blocks, 1, 1), arguments)]
-        for run, source, result in zip(plan.merges, homes, homes[1:], strict=False):
-            name, arguments = self._sorting(step, plan, source, result, merge=True)
-            numbers = (Scalar(plan.index_type, n) for n in (run, run.bit_length()))
-            steps.append(Launch(name, (plan.merge_blocks, 1, 1), (*arguments, *numbers)))
-        return steps
-
-    def _sorting(
-        self, step: lowered.Sort, plan: SortPlan, source: Array, result: Array, merge: bool = False
-    ) -> tuple[str, tuple[Ref, ...]]:
-        """The name of a kernel of a sort, and the pointers that it takes."""
-        e = SortEmitter(step, plan, source, result, self.target, self.definitions)
-        e.merge() if merge else e.tiles()
-        hint = "merge" if merge else "sort"
-        name = self.emitted(e, hint, plan.threads, [self.alignment(a) for a in e.arrays])
-        self.note(
-            KernelReport(
-                name=name,
-                ops=(hint,),
-                extents=(plan.rows, plan.n),
-                bytes_read=step.keys.nbytes,
-                bytes_written=step.keys.nbytes,
-                parallel=True,
-                note=f"tiles of {plan.tile}",
-                locs=(step.loc,) if step.loc is not None else (),
-            )
-        )
-        return name, tuple(map(self.ref, e.arrays))
-
     def copy(self, step: lowered.Copy) -> list[device.Step]:
         return self._copy(step.target, step.source)
 
@@ -422,7 +387,7 @@ def emitter_for(plan: Schedule) -> type[LaneEmitter]:
 EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     Kernel: ProgramBuilder.kernel,
     lowered.Copy: ProgramBuilder.copy,
-    lowered.Sort: ProgramBuilder.sort,
+    lowered.Sort: sort_steps,
     lowered.Check: ProgramBuilder.check,
     lowered.Callback: ProgramBuilder.callback,
     lowered.TapeNew: ProgramBuilder.tape_new,

@@ -11,12 +11,14 @@ from ..context import Context
 from ..fusion import fuse
 from ..kernel import Array, Kernel
 from ..lower_reductions import SCANS
-from ..steps import Carry, Program
+from ..sort_blocks import U32
+from ..steps import Carry, Program, Sort
 from .convolutions import convolution
 from .epilogues import with_epilogues
 from .library_products import with_library
 from .lower_products import product_of_matrices
 from .lower_scans import scan
+from .radix_plan import dimensions, radix_plan, sorted_bits
 from .scatter import scatter
 from .schedule import row_of
 from .target import CudaTarget
@@ -27,7 +29,6 @@ class DeviceContext(Context):
     """Stages become kernels for threads; operands of products are read as they lie."""
 
     chunk: ClassVar[int] = 1 << 12
-    sort_scratch: ClassVar[bool] = False
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
         "dot": product_of_matrices,
         "conv": convolution,
@@ -38,6 +39,19 @@ class DeviceContext(Context):
     def __init__(self, target: CudaTarget, chooser: Chooser | None = None) -> None:
         super().__init__(target)
         self.chooser = chooser or Chooser()
+
+    def sort(self, step: Sort) -> Sort:
+        """Merges need two buffers; passes by digits counts too, and an even number of them ends where it
+        began."""
+        plan = radix_plan(
+            *dimensions(step.keys, step.kind),
+            *sorted_bits(step.kind, step.key_bits, step.settled),
+        )
+        if plan is not None:
+            step.counts = Array((plan.words,), U32, name="counts")
+            if len(plan.shifts) % 2 == 0:
+                step.target, step.scratch = step.keys, step.target
+        return step
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
         steps = with_library(fuse(items, keep), keep, self.target, self.chooser)

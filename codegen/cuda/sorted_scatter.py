@@ -88,8 +88,9 @@ def _sorted_keys(low: Lowering, op: Op, count: int, places: int, bits: int) -> A
     keys, ordered = (Array((count,), dtype, name=n) for n in ("keys", "sorted"))
     low.emit(p, Stage(keys, dims, key, index=(number,), ops=["scatter"], loc=op.loc))
     nothing = Array((0,), U32, name="counts")
-    low.items.append(Sort(keys, ordered, keys, nothing, "value", 8 * dtype.itemsize, op.loc))
-    return ordered
+    step = Sort(keys, ordered, keys, nothing, "value", place_bits + bits, op.loc, settled=bits)
+    low.items.append(low.context.sort(step))
+    return step.target
 
 
 def _whole_spans(low: Lowering, runs: _Runs, finer: list[Array]) -> Array:

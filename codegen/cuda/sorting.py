@@ -14,18 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import NamedTuple
 
-from ...ir.types import I64
 from ..kernel import Array
-from ..llvm.instructions import SCALAR_TYPES
 from ..llvm.loops import Carried, Values
 from ..steps import Sort
-from .emitter import ThreadEmitter, fits_32_bits
+from .emitter import fits_32_bits
+from .sort_elements import Element, ElementEmitter
 from .target import CudaTarget
 
 ITEMS = 4  # elements of a thread
 THREADS = 256  # of a block, at the most
 
-Element = tuple[str, ...]  # the texts of its parts, the key last
 Reader = Callable[[str], Element]
 
 
@@ -71,7 +69,7 @@ def sort_plan(step: Sort) -> SortPlan:
     return SortPlan(rows, n, threads, width, "i32" if small else "i64")
 
 
-class SortEmitter(ThreadEmitter):
+class SortEmitter(ElementEmitter):
     """Emits the kernel that sorts tiles, or one that merges; from `source` to `result`."""
 
     def __init__(
@@ -83,28 +81,21 @@ class SortEmitter(ThreadEmitter):
         target: CudaTarget,
         definitions: MutableMapping[str, str],
     ) -> None:
-        arrays = list(dict.fromkeys((source, result)))
-        super().__init__(target, plan.index_type, arrays, dict.fromkeys(arrays, 0), definitions)
-        self.layout, self.kind = plan, step.kind
-        self.source, self.result = source, result
-        self.written = {result}
-        self.pairs = step.kind == "pairs"
-        self.dtype = I64 if self.pairs else step.keys.dtype
-        self.element = SCALAR_TYPES[self.dtype]
-        self.tid = self.thread()
-        self.memory = [self.shared(self.dtype, plan.tile) for _ in range(2 if self.pairs else 1)]
+        super().__init__(step, plan.index_type, source, result, target, definitions)
+        self.layout = plan
+        self.memory = [self.shared(self.dtype, plan.tile) for _ in range(self.parts)]
 
     def tiles(self) -> None:
         """Sort every tile of the source."""
         plan, op = self.layout, self.value_of
         if plan.parts == 1:
-            first = self._times(self.block_number(), plan.tile // plan.width)
+            first = self.times(self.block_number(), plan.tile // plan.width)
             places = [self._place_in_rows(first, e) for e in self._striped()]
         else:
             row, start = self._part()
             places = [self._place_in_row(row, start, e) for e in self._striped()]
         for local, (inside, place) in zip(self._striped(), places, strict=True):
-            self._put(local, self._fetch(inside, place))
+            self.put(local, self.fetch(inside, place))
         self.barrier()
         items = self._sorted_registers(self._take())
         passes = (plan.width // ITEMS).bit_length() - 1
@@ -113,14 +104,14 @@ class SortEmitter(ThreadEmitter):
             self.barrier()
             self._give(self._elements(values))
             self.barrier()
-            run = op(f"shl i32 {ITEMS}, {self._narrow(number)}")
+            run = op(f"shl i32 {ITEMS}, {self.narrow(number)}")
             out = op(f"mul i32 {self.tid}, {ITEMS}")
             twice = op(f"shl i32 {run}, 1")
             into = op(f"and i32 {out}, {op(f'sub i32 {twice}, 1')}")
             first = op(f"sub i32 {out}, {into}")
             second = op(f"add i32 {first}, {run}")
             bits = passes + ITEMS.bit_length()
-            split = self._split(into, run, run, bits, first, second, self._get)
+            split = self._split(into, run, run, bits, first, second, self.get)
             return self._carried(self._merged(into, split, first, run, second, run))
 
         items = self._elements(self._loop("0", str(passes), 1, self._carried(items), double))
@@ -128,7 +119,7 @@ class SortEmitter(ThreadEmitter):
         self._give(items)
         self.barrier()
         for local, (inside, place) in zip(self._striped(), places, strict=True):
-            self._keep(inside, place, self._get(local))
+            self.write_out(inside, place, self.get(local))
 
     def merge(self) -> None:
         """Merge neighbouring runs of %run elements, which is a multiple of a tile's."""
@@ -141,12 +132,12 @@ class SortEmitter(ThreadEmitter):
         second = op(f"add {ty} {first}, %run")
         m = self._clamped(f"{plan.n}", first)
         k = self._clamped(f"{plan.n}", second)
-        until = self._least(ty, op(f"add {ty} {into}, {plan.tile}"), op(f"add {ty} {m}, {k}"))
-        base = self._times(row, plan.n)
+        until = self.smaller(ty, op(f"add {ty} {into}, {plan.tile}"), op(f"add {ty} {m}, {k}"))
+        base = self.times(row, plan.n)
         a, b = (op(f"add {ty} {base}, {x}") for x in (first, second))
-        i, end = (self._split(d, m, k, "%bits", a, b, self._element_at) for d in (into, until))
-        m = self._narrow(op(f"sub {ty} {end}, {i}"))  # of this tile, from each run
-        total = self._narrow(op(f"sub {ty} {until}, {into}"))
+        i, end = (self._split(d, m, k, "%bits", a, b, self.element_at) for d in (into, until))
+        m = self.narrow(op(f"sub {ty} {end}, {i}"))  # of this tile, from each run
+        total = self.narrow(op(f"sub {ty} {until}, {into}"))
         k = op(f"sub i32 {total}, {m}")
         from_a = op(f"add {ty} {a}, {i}")
         from_b = op(f"add {ty} {b}, {op(f'sub {ty} {into}, {i}')}")
@@ -156,18 +147,18 @@ class SortEmitter(ThreadEmitter):
             left = op(f"icmp slt i32 {local}, {m}")
             origin = op(f"select i1 {left}, {ty} {from_a}, {ty} {from_b}")
             place = op(f"add {ty} {origin}, {self.widened(local)}")
-            self._put(local, self._fetch(on, place))
+            self.put(local, self.fetch(on, place))
         self.barrier()
-        out = self._least("i32", op(f"mul i32 {self.tid}, {ITEMS}"), total)
+        out = self.smaller("i32", op(f"mul i32 {self.tid}, {ITEMS}"), total)
         bits = plan.tile.bit_length()
-        split = self._split(out, m, k, bits, "0", m, self._get)
+        split = self._split(out, m, k, bits, "0", m, self.get)
         items = self._merged(out, split, "0", m, m, k)
         self.barrier()
         self._give(items)
         self.barrier()
         to = op(f"add {ty} {base}, {start}")
         for local, on in inside.items():
-            self._keep(on, op(f"add {ty} {to}, {self.widened(local)}"), self._get(local))
+            self.write_out(on, op(f"add {ty} {to}, {self.widened(local)}"), self.get(local))
 
     # Where this thread's elements are.
 
@@ -180,7 +171,7 @@ class SortEmitter(ThreadEmitter):
         """The row, and the first place in it, of this block's tile."""
         ty, op, block = self.index_type, self.value_of, self.block_number()
         row = op(f"udiv {ty} {block}, {self.layout.parts}")
-        return row, self._times(op(f"urem {ty} {block}, {self.layout.parts}"), self.layout.tile)
+        return row, self.times(op(f"urem {ty} {block}, {self.layout.parts}"), self.layout.tile)
 
     def _place_in_rows(self, first: str, local: str) -> tuple[str, str]:
         """Whether the place of a tile of short rows is an element, and which."""
@@ -189,14 +180,14 @@ class SortEmitter(ThreadEmitter):
         row = op(f"lshr i32 {local}, {plan.width.bit_length() - 1}")
         row = op(f"add {ty} {first}, {self.widened(row)}")
         short, known = op(f"icmp slt i32 {at}, {plan.n}"), op(f"icmp slt {ty} {row}, {plan.rows}")
-        place = op(f"add {ty} {self._times(row, plan.n)}, {self.widened(at)}")
+        place = op(f"add {ty} {self.times(row, plan.n)}, {self.widened(at)}")
         return op(f"and i1 {short}, {known}"), place
 
     def _place_in_row(self, row: str, start: str, local: str) -> tuple[str, str]:
         plan, op, ty = self.layout, self.value_of, self.index_type
         at = op(f"add {ty} {start}, {self.widened(local)}")
         inside = op(f"icmp slt {ty} {at}, {plan.n}")
-        return inside, op(f"add {ty} {self._times(row, plan.n)}, {at}")
+        return inside, op(f"add {ty} {self.times(row, plan.n)}, {at}")
 
     # Merging.
 
@@ -211,7 +202,7 @@ class SortEmitter(ThreadEmitter):
         ty, op = self.index_type if isinstance(bits, str) else "i32", self.value_of
         least = op(f"sub {ty} {total}, {k}")
         low = op(f"select i1 {op(f'icmp sgt {ty} {least}, 0')}, {ty} {least}, {ty} 0")
-        ends: Values = [Carried(t, True, ty) for t in (low, self._least(ty, total, m))]
+        ends: Values = [Carried(t, True, ty) for t in (low, self.smaller(ty, total, m))]
         last = op(f"add {ty} {second}, {op(f'sub {ty} {total}, 1')}")
 
         def halve(_: str, values: Values) -> Values:
@@ -237,7 +228,7 @@ class SortEmitter(ThreadEmitter):
         i = op(f"add i32 {first}, {split}")
         j = op(f"add i32 {second}, {op(f'sub i32 {out}, {split}')}")
         ends = op(f"add i32 {first}, {m}"), op(f"add i32 {second}, {k}")
-        x, y = self._get(self._inside(i)), self._get(self._inside(j))
+        x, y = self.get(self._inside(i)), self.get(self._inside(j))
         found: list[Element] = []
         for _ in range(ITEMS):
             more_x, more_y = (
@@ -245,12 +236,12 @@ class SortEmitter(ThreadEmitter):
             )
             sooner = op(f"xor i1 {op(f'and i1 {more_y}, {self._less(y, x)}')}, true")
             take_x = op(f"and i1 {more_x}, {sooner}")
-            found.append(self._chosen(take_x, x, y))
+            found.append(self.chosen(take_x, x, y))
             if len(found) == ITEMS:
                 break
             next_i, next_j = op(f"add i32 {i}, 1"), op(f"add i32 {j}, 1")
-            new = self._get(self._inside(op(f"select i1 {take_x}, i32 {next_i}, i32 {next_j}")))
-            x, y = self._chosen(take_x, new, x), self._chosen(take_x, y, new)
+            new = self.get(self._inside(op(f"select i1 {take_x}, i32 {next_i}, i32 {next_j}")))
+            x, y = self.chosen(take_x, new, x), self.chosen(take_x, y, new)
             i = op(f"select i1 {take_x}, i32 {next_i}, i32 {i}")
             j = op(f"select i1 {take_x}, i32 {j}, i32 {next_j}")
         return found
@@ -262,28 +253,14 @@ class SortEmitter(ThreadEmitter):
             for k in range(turn % 2, ITEMS - 1, 2):
                 x, y = items[k], items[k + 1]
                 swap = self._less(y, x)
-                items[k], items[k + 1] = self._chosen(swap, y, x), self._chosen(swap, x, y)
+                items[k], items[k + 1] = self.chosen(swap, y, x), self.chosen(swap, x, y)
         return items
 
     # Elements.
 
     def _less(self, x: Element, y: Element) -> str:
         """Whether the key of x comes before that of y."""
-        return self.value_of(f"icmp ult {self.element} {self._key(x)}, {self._key(y)}")
-
-    def _key(self, x: Element) -> str:
-        if self.kind != "float":
-            return x[-1]
-        middle = 1 << (8 * self.dtype.itemsize - 1)  # the codes of both zeros meet here
-        below = self.value_of(f"icmp eq {self.element} {x[-1]}, {middle - 1}")
-        return self.value_of(f"select i1 {below}, {self.element} {middle}, {self.element} {x[-1]}")
-
-    def _chosen(self, condition: str, x: Element, y: Element) -> Element:
-        ty = self.element
-        return tuple(
-            self.value_of(f"select i1 {condition}, {ty} {a}, {ty} {b}")
-            for a, b in zip(x, y, strict=True)
-        )
+        return self.value_of(f"icmp ult {self.element} {self.key(x)}, {self.key(y)}")
 
     def _carried(self, items: Sequence[Element]) -> Values:
         return [Carried(text, True, self.element) for item in items for text in item]
@@ -292,66 +269,17 @@ class SortEmitter(ThreadEmitter):
         texts, parts = [v.text for v in values], len(self.memory)
         return [tuple(texts[k : k + parts]) for k in range(0, len(texts), parts)]
 
-    # Memory.
-
-    def _get(self, local: str) -> Element:
-        return tuple(
-            self.load(self.dtype, self.in_shared(self.dtype, memory, local), 1)
-            for memory in self.memory
-        )
-
-    def _put(self, local: str, item: Element) -> None:
-        for memory, text in zip(self.memory, item, strict=True):
-            self.store(self.dtype, text, self.in_shared(self.dtype, memory, local), 1)
-
     def _own(self) -> list[str]:
         """Places of the elements that this thread sorts: side by side."""
         first = self.value_of(f"mul i32 {self.tid}, {ITEMS}")
         return [self.value_of(f"add i32 {first}, {k}") for k in range(ITEMS)]
 
     def _take(self) -> list[Element]:
-        return [self._get(local) for local in self._own()]
+        return [self.get(local) for local in self._own()]
 
     def _give(self, items: Sequence[Element]) -> None:
         for local, item in zip(self._own(), items, strict=True):
-            self._put(local, item)
-
-    def _element_at(self, place: str) -> Element:
-        pointer = self.pointers[self.source]
-        return tuple(
-            self.load(self.dtype, self._address(self.dtype, pointer, at), 1)
-            for at in self._parts_of(place)
-        )
-
-    def _parts_of(self, place: str) -> list[str]:
-        if not self.pairs:
-            return [place]
-        twice = self._times(place, 2)
-        return [twice, self.value_of(f"add {self.index_type} {twice}, 1")]
-
-    def _fetch(self, inside: str, place: str) -> Element:
-        """An element of the source, or what sorts after all of them."""
-        safe = self.value_of(f"select i1 {inside}, {self.index_type} {place}, {self.index_type} 0")
-        return self._chosen(inside, self._element_at(safe), ("-1",) * len(self.memory))
-
-    def _keep(self, inside: str, place: str, item: Element) -> None:
-        with self.only_if(inside):
-            for at, text in zip(self._parts_of(place), item, strict=True):
-                pointer = self._address(self.dtype, self.pointers[self.result], at)
-                self.store(self.dtype, text, pointer, 1)
-
-    # Numbers.
-
-    def _times(self, text: str, factor: int) -> str:
-        return self.value_of(f"mul {self.index_type} {text}, {factor}")
-
-    def _narrow(self, text: str) -> str:
-        return text if self.index_type == "i32" else self.value_of(f"trunc i64 {text} to i32")
-
-    def _least(self, ty: str, x: str, y: str) -> str:
-        return self.value_of(
-            f"select i1 {self.value_of(f'icmp slt {ty} {x}, {y}')}, {ty} {x}, {ty} {y}"
-        )
+            self.put(local, item)
 
     def _clamped(self, end: str, start: str) -> str:
         """How many elements of a run from `start` on are before `end`."""
@@ -359,8 +287,8 @@ class SortEmitter(ThreadEmitter):
         left = self.value_of(f"sub {ty} {end}, {start}")
         some = self.value_of(f"icmp sgt {ty} {left}, 0")
         left = self.value_of(f"select i1 {some}, {ty} {left}, {ty} 0")
-        return self._least(ty, left, "%run")
+        return self.smaller(ty, left, "%run")
 
     def _inside(self, local: str) -> str:
         """A place of the tile: the last one instead of one beyond it."""
-        return self._least("i32", local, str(self.layout.tile - 1))
+        return self.smaller("i32", local, str(self.layout.tile - 1))
