@@ -26,7 +26,9 @@ from jitney.runtime.cuda.ptxas import (
     run_ptxas,
 )
 
-needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas is installed")
+needs_ptxas = pytest.mark.skipif(
+    find_ptxas() is None, reason="no ptxas is installed: pip install jitney[ptxas]"
+)
 
 SCALE = """
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()

@@ -81,7 +81,10 @@ def run_ptxas(ptx: str, arch: str, ptxas: str | None = None) -> Report:
     """Assemble for an architecture. Raises PtxasError with what ptxas says."""
     program = ptxas or find_ptxas()
     if program is None:
-        raise PtxasError("no ptxas on PATH, under CUDA_HOME or in an nvidia-cuda-nvcc wheel")
+        raise PtxasError(
+            "no ptxas on PATH, under CUDA_HOME or in an nvidia-cuda-nvcc wheel: "
+            "pip install jitney[ptxas]"
+        )
     with tempfile.TemporaryDirectory(prefix="jitney-ptxas-") as folder:
         source, result = os.path.join(folder, "module.ptx"), os.path.join(folder, "module.cubin")
         with open(source, "w", encoding="ascii") as file:
