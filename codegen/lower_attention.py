@@ -54,7 +54,7 @@ def _attention_grad(low: Lowering, op: Op) -> None:
     block = _block(low, q)
     scale = op.attrs["scale"]
     qt, ctt = _packed(low, q, block[0], scale), _packed(low, ct, block[0], 1.0)
-    share = _share(low, y, ct, op)
+    share = row_products(low, y, ct, op)
     views = [_matrix(low, x) for x in (q, k, v, ct)]
     row_sums = _adjacent_rows(low, lse)
     more = _bias(low, bias)
@@ -152,7 +152,7 @@ def _result(low: Lowering, value: Value) -> View:
     return View(array, strides[:-2], strides[-2])
 
 
-def _share(low: Lowering, y: Value, ct: Value, op: Op) -> Array:
+def row_products(low: Lowering, y: Value, ct: Value, op: Op) -> Array:
     """The sum of y times its cotangent over each row."""
     *kept, last = variables(y.shape)
     array = Array(y.shape[:-1], y.dtype, name="share")

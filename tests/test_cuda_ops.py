@@ -15,12 +15,14 @@ from emulated import assembled, compiled, run
 from test_codegen import CASES, LAYOUTS, ROUNDED_ALIKE, close, laid_out
 from test_codegen import compiled as native
 
+from jitney.codegen.cuda.program import DeviceProgram
 from jitney.ir.autodiff import is_differentiable, vjp_graph
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.ops.sampling import Case
 from jitney.ir.passes import optimise
+from jitney.runtime.cuda.assemble import architecture_number
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 BY_OP: dict[str, list[Case]] = {}
@@ -66,8 +68,8 @@ def fails(case: Case, wild: bool) -> bool:
     return False
 
 
-def check_cases(cases: Sequence[Case], layout: str, wild: bool = False) -> str:
-    """The cases in one program; with `wild` on extreme values as well. Returns the program's code."""
+def check_cases(cases: Sequence[Case], layout: str, wild: bool = False) -> DeviceProgram:
+    """The cases in one program; with `wild` on extreme values as well. Returns the program."""
     good = [case for case in cases if not fails(case, False)]
     tame = [wild and fails(case, True) for case in good]
     graphs = [case.graph() for case in good]
@@ -85,14 +87,16 @@ def check_cases(cases: Sequence[Case], layout: str, wild: bool = False) -> str:
                 label = f"{case} {layout}{' extreme' if extreme else ''}"
                 close(next(got), want, case.definition.name in ROUNDED_ALIKE, label)
     assert program is not None
-    return program.ir
+    return program
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_op(name: str) -> None:
     cases = BY_OP[name]
-    ir = check_cases(cases, "contiguous", cases[0].definition.family == "elementwise")
-    assembled(ir, ARCHITECTURES[NAMES.index(name) % 3])
+    program = check_cases(cases, "contiguous", cases[0].definition.family == "elementwise")
+    assembled(
+        program.ir, max(ARCHITECTURES[NAMES.index(name) % 3], program.arch, key=architecture_number)
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS[1:])

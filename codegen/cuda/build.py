@@ -14,6 +14,8 @@ from ..module import KernelReport
 from ..schedule import bytes_moved
 from ..signature import Signature, signature
 from . import program as device
+from .attention_lowering import attention_steps
+from .attention_plan import AttentionStep
 from .columns import ColumnEmitter
 from .emitter import ThreadEmitter
 from .intrinsics import INTRINSICS
@@ -399,5 +401,6 @@ EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     lowered.Matmul: ProgramBuilder.matmul,
     Product: ProgramBuilder.product,
     LibraryProduct: library_steps,
+    AttentionStep: attention_steps,
     lowered.ScalarCode: ProgramBuilder.scalar_code,
 }

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.graph import Graph, Op
-from ...ir.passes.attention import compose_attention
 from ...ir.types import TensorType, Type
 from ..compile import lowered
 from ..index import contiguous_strides
@@ -40,7 +39,7 @@ def compile_device(
     doing a step, `chooser` takes one; without one the model's.
     """
     low = lowered(
-        compose_attention(graph),
+        graph,
         lambda: DeviceContext(target, chooser),
         input_strides,
         signature,

@@ -175,6 +175,7 @@ _MMA_AMPERE = "\n".join(
         f"mma.m16n8k8.row.col.tf32 : {_F4} : {_many((6, 'i32'), (4, 'float'))}",
         f"mma.m8n8k4.row.col.f64 : {_D2} : {_many((4, 'double'))}",
         "f2tf32.rna : i32 : float",
+        "ff2bf16x2.rn : <2 x bfloat> : float, float",
     ]
 )
 _MMA_HOPPER = f"mma.m16n8k16.row.col.f64 : {_D4} : {_many((16, 'double'))}"

@@ -13,6 +13,7 @@ from ..kernel import Array, Kernel
 from ..lower_reductions import SCANS
 from ..sort_blocks import U32
 from ..steps import Carry, Program, Sort
+from .attention_lowering import attention, attention_grad
 from .convolutions import convolution
 from .epilogues import with_epilogues
 from .library_products import with_library
@@ -32,6 +33,8 @@ class DeviceContext(Context):
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
         "dot": product_of_matrices,
         "conv": convolution,
+        "attention": attention,
+        "attention_grad": attention_grad,
         "scatter": scatter,
         **dict.fromkeys(SCANS, scan),
     }

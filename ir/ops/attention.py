@@ -10,7 +10,7 @@ the cotangent of a bias or of lse) is differentiated as the composition that the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -140,10 +140,6 @@ def _compose_grad(
     return [_product(b, ds, k, -1, -2), _product(b, ds, q, -2, -2), _product(b, p, ct, -2, -2)]
 
 
-COMPOSED: dict[str, Callable[..., list[Value]]] = {
-    "attention": _compose,
-    "attention_grad": _compose_grad,
-}
 _composed_jvp, _composed_vjp = composed_rules(_compose)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..attention_pattern import Attention, find, is_causal_bias
 from ..build import Builder
 from ..graph import Graph, Op, Value
-from ..ops.attention import COMPOSED
-from .dead import eliminate_dead_code
 from .regions import map_regions
 
 
@@ -23,35 +21,6 @@ def recognise_attention(graph: Graph) -> Graph:
     if "attention" in names:
         graph = _with_causal(graph)
     return _recognised(graph) if "exp" in names else graph
-
-
-def compose_attention(graph: Graph) -> Graph:
-    """The other way: for targets that have no kernel for the op.
-
-    before: y, lse = attention(q, k, v)
-    after:  s = dot(q, k) * scale; e = exp(s - max(s)); y = dot(e / sum(e), v)
-    """
-    graph = map_regions(graph, compose_attention)
-    if not any(op.name in COMPOSED for op in graph.ops):
-        return graph
-    new = Graph(graph.name)
-    new.params = list(graph.params)
-    b = Builder(new)
-    env: dict[Value, Value] = {}
-    for op in graph.ops:
-        operands = [env.get(v, v) for v in op.operands]
-        compose = COMPOSED.get(op.name)
-        if compose is not None:
-            with b.at(op.loc):
-                env.update(zip(op.results, compose(b, *operands, **op.attrs), strict=True))
-        elif env.keys().isdisjoint(op.operands):
-            new.ops.append(op)
-        else:
-            copy = op.with_operands(operands)
-            env.update(zip(op.results, copy.results, strict=True))
-            new.ops.append(copy)
-    new.outputs = [env.get(v, v) for v in graph.outputs]
-    return eliminate_dead_code(new)
 
 
 def _with_causal(graph: Graph) -> Graph:

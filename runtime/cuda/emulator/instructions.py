@@ -294,6 +294,23 @@ def _round_to_tf32(kernel: Kernel, call: Call) -> None:
     kernel.line(f"{call.result} = and i32 {chosen}, -8192")
 
 
+@rewrites("ff2bf16x2.rn")
+def _round_to_bf16(kernel: Kernel, call: Call) -> None:
+    """The first operand becomes the second element."""
+    halves = []
+    for number in (1, 0):
+        value = call.value(number)
+        bits = kernel.value(f"bitcast float {value} to i32")
+        last = kernel.value(f"and i32 {kernel.value(f'lshr i32 {bits}, 16')}, 1")
+        rounded = kernel.value(f"add i32 {kernel.value(f'add i32 {bits}, 32767')}, {last}")
+        quiet = kernel.value(f"or i32 {bits}, 4194304")
+        nan = kernel.value(f"fcmp uno float {value}, {value}")
+        halves.append(kernel.value(f"select i1 {nan}, i32 {quiet}, i32 {rounded}"))
+    low = kernel.value(f"lshr i32 {halves[0]}, 16")
+    word = kernel.value(f"or i32 {low}, {kernel.value(f'and i32 {halves[1]}, -65536')}")
+    kernel.line(f"{call.result} = bitcast i32 {word} to <2 x bfloat>")
+
+
 # Asynchronous copies
 
 

@@ -1,0 +1,240 @@
+"""Lowering of attention and its derivative to the kernels of `attention_kernels`.
+
+before: y, lse = attention(q, k, v)
+after:  one kernel; where few queries meet many keys, one for parts of the keys and what joins these
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...ir.graph import Op, Value
+from ...ir.record import replace
+from ..index import contiguous_strides, linear
+from ..kernel import Array, Stage
+from ..lower import Lowering, indices, variables
+from ..lower_attention import row_products
+from ..lower_contraction import strided_view
+from ..math import EXPANSIONS
+from ..module import KernelReport
+from ..scalar import const, eq, select
+from . import program as device
+from .attention_plan import AttentionStep, Matrices, element_of, tile_for
+
+if TYPE_CHECKING:
+    from .build import ProgramBuilder
+
+WANTED = 128  # blocks that keep a GPU busy
+QUERIES = 64  # of a block
+PART = 256  # keys of one part, at the least
+
+
+def parts_of_keys(batch: int, queries: int, keys: int) -> tuple[int, int]:
+    """Parts into which keys are cut, so that many blocks have work, and the length of each.
+
+    By shape alone: results depend on it.
+    """
+    parts = min(2 * WANTED // (batch * -(-queries // QUERIES)), keys // PART)
+    if parts < 4:
+        return 1, keys
+    length = -(-keys // (QUERIES * parts)) * QUERIES
+    return -(-keys // length), length
+
+
+def attention(low: Lowering, op: Op) -> None:
+    y_value, lse_value = op.results
+    if 0 in y_value.shape[:-1]:
+        for value in op.results:
+            _own(low, value)
+        return
+    step = _step(low, op, "forward", op.operands[:3], op.operands[3:])
+    batch = math.prod(step.batch)
+    parts, length = parts_of_keys(batch, step.queries, step.keys)
+    if parts == 1:
+        step.results = (_result(low, y_value), _rows(_own(low, lse_value)))
+        low.items.append(_grouped(step))
+        return
+    arrays = [
+        Array((parts, *value.shape), step.real, name="partial") for value in (y_value, lse_value)
+    ]
+    y, lse = arrays
+    step.parts, step.length = parts, length
+    step.results = (Matrices(y, y.strides[:-2], *y.strides[-2:]), _rows(lse))
+    low.items.append(_grouped(step))
+    _join(low, op, y, lse)
+
+
+def _grouped(step: AttentionStep) -> AttentionStep:
+    """A step whose queries are those of several heads, if there is one of each and they share keys.
+
+    before: q[*B, G, 1, D], k[*B, 1, S, D]       after: q[*B, G, D], k[*B, S, D]
+    """
+    if step.queries != 1 or not step.batch or step.k.batch[-1] or step.v.batch[-1]:
+        return step
+    views = (step.q, step.k, step.v)
+    q, k, v = (replace(m, batch=m.batch[:-1]) for m in views)
+    own = [replace(m, batch=m.batch[:-1], row=m.batch[-1]) for m in step.results]
+    bias = step.bias and replace(step.bias, batch=step.bias.batch[:-1], row=step.bias.batch[-1])
+    return replace(
+        step,
+        q=replace(q, row=step.q.batch[-1]),
+        k=k,
+        v=v,
+        bias=bias,
+        results=tuple(own),
+        batch=step.batch[:-1],
+        queries=step.batch[-1],
+    )
+
+
+def _join(low: Lowering, op: Op, y: Array, lse: Array) -> None:
+    """Results of all keys from those of parts, each with the weight that its part has."""
+    y_value, lse_value = op.results
+    *rows, column = variables(y_value.shape)
+    (part,) = variables((lse.shape[0],))
+    dims, kept = (*rows, part), len(rows)
+    loc = op.loc
+
+    def reduce(name: str, array: Array, dims: Any, value: Any, point: Any) -> None:
+        stage = Stage(array, dims, value, "reduce", name, len(dims) - 1, loc=loc, ops=["attention"])
+        low.emit(point, stage)
+
+    top, total = (Array(lse.shape[1:], lse.dtype, name=n) for n in ("top", "total"))
+    p = low.point()
+    reduce("max", top, dims, p.load(lse, indices((part, *rows)), None), p)
+    never = const(float("-inf"), lse.dtype)
+    p = low.point()
+    shift = p.load(top, indices(rows), None)
+    shift = select(eq(shift, never), const(0, lse.dtype), shift)
+    exponent = p.load(lse, indices((part, *rows)), None) - shift
+    reduce("sum", total, dims, EXPANSIONS["exp"](exponent), p)
+    whole = low.array_for(lse_value)
+    p = low.point()
+    sums = p.load(total, indices(rows), None)
+    found = p.load(top, indices(rows), None) + EXPANSIONS["log"](sums)
+    found = select(eq(sums, const(0, lse.dtype)), const(float("nan"), lse.dtype), found)
+    low.emit(p, Stage(whole, tuple(rows), found, ops=["attention"], loc=loc))
+    low.arrays[lse_value] = whole
+    p = low.point()
+    weight = p.load(lse, indices((part, *rows)), None) - p.load(whole, indices(rows), None)
+    value = p.load(y, indices((part, *rows, column)), None) * EXPANSIONS["exp"](weight)
+    result = _own(low, y_value)
+    assert kept == len(result.shape) - 1
+    reduce("sum", result, (*rows, column, part), value, p)
+
+
+def attention_grad(low: Lowering, op: Op) -> None:
+    q, k, v, y, lse, ct, *bias = op.operands
+    if 0 in q.shape[:-1]:
+        for result in op.results:
+            array, dims = _own(low, result), variables(result.shape)
+            low.emit(low.point(), Stage(array, dims, const(0, result.dtype), loc=op.loc))
+        return
+    step = _step(low, op, "queries", (q, k, v), bias)
+    given = (_matrices(low, ct), _vectors(low, lse), _rows(row_products(low, y, ct, op)))
+    dq, dk, dv = (_result(low, r) for r in op.results)
+    low.items.append(replace(step, given=given, results=(dq,)))
+    whole = replace(step, keys=k.shape[-2], causal=op.attrs["causal"])
+    low.items.append(replace(whole, kind="keys", given=given, results=(dk, dv)))
+
+
+def _step(
+    low: Lowering, op: Op, kind: Any, operands: Sequence[Value], bias: Sequence[Value]
+) -> AttentionStep:
+    q, k, v = operands
+    causal = op.attrs["causal"]
+    keys = min(k.shape[-2], q.shape[-2]) if causal else k.shape[-2]
+    extra = _shared(bias[0], _matrices(low, bias[0])) if bias else None
+    return AttentionStep(
+        kind,
+        element_of(q.dtype),
+        _matrices(low, q),
+        _matrices(low, k),
+        _matrices(low, v),
+        extra,
+        (),
+        (),
+        q.shape[:-2],
+        q.shape[-2],
+        max(keys, 1),
+        q.shape[-1],
+        v.shape[-1],
+        op.attrs["scale"],
+        causal and q.shape[-2] > 1,
+        loc=op.loc,
+    )
+
+
+def _matrices(low: Lowering, value: Value) -> Matrices:
+    """Where matrices lie: their own memory, however strided, or a copy."""
+    array, (*batch, row, column), offset = _window(low, value)
+    return Matrices(array, tuple(batch), row, column, offset)
+
+
+def _vectors(low: Lowering, value: Value) -> Matrices:
+    """The same for one element per row."""
+    array, (*batch, row), offset = _window(low, value)
+    return Matrices(array, tuple(batch), row, 0, offset)
+
+
+def _window(low: Lowering, value: Value) -> tuple[Array, tuple[int, ...], int]:
+    found = strided_view(low, value)
+    if found is None:
+        low.materialise(value)
+        found = strided_view(low, value)
+    assert found is not None, "a value with memory is a window of it"
+    return found
+
+
+def _shared(value: Value, view: Matrices) -> Matrices:
+    """A dim of size 1 serves all."""
+    batch = tuple(0 if n == 1 else s for n, s in zip(value.shape[:-2], view.batch, strict=True))
+    return replace(view, batch=batch)
+
+
+def _own(low: Lowering, value: Value) -> Array:
+    array = low.arrays[value] = low.array_for(value)
+    return array
+
+
+def _rows(array: Array) -> Matrices:
+    """One element per row."""
+    strides = contiguous_strides(array.shape)
+    return Matrices(array, strides[:-1], 1, 0)
+
+
+def _result(low: Lowering, value: Value) -> Matrices:
+    array, dims, place = low.destination(value)
+    flat = linear(place, array.strides)
+    *batch, row, column = (flat.coeff(v) for v in dims)
+    return Matrices(array, tuple(batch), row, column, flat.const)
+
+
+def attention_steps(builder: ProgramBuilder, step: AttentionStep) -> list[device.Step]:
+    """The launch of one kernel."""
+    from .attention_kernels import attention_emitter
+
+    tile = tile_for(step, builder.target)
+    arrays = list(dict.fromkeys([*step.reads, *step.writes]))
+    alignments = {a: builder.alignment(a) for a in arrays}
+    e = attention_emitter(step, tile, builder.target, builder.definitions, alignments)
+    e.body()
+    hint = f"attention_{step.kind}"
+    step.name = builder.emitted(e, hint, tile.threads, list(alignments.values()))
+    builder.note(
+        KernelReport(
+            name=step.name,
+            ops=("attention" if step.kind == "forward" else "attention_grad",),
+            extents=(math.prod(step.batch), step.queries, step.keys, step.depth, step.width),
+            bytes_read=sum(a.nbytes for a in step.reads),
+            bytes_written=sum(a.nbytes for a in step.writes),
+            flops=step.flops,
+            parallel=True,
+            note=tile.note,
+            locs=(step.loc,) if step.loc is not None else (),
+        )
+    )
+    arguments = tuple(map(builder.ref, e.arrays))
+    return [device.Launch(step.name, (tile.blocks(step), 1, 1), arguments)]
