@@ -11,7 +11,7 @@ When no warp is ready, threads that spin get another try, or a barrier is comple
 
 from __future__ import annotations
 
-from ...function_ir import NULL, Function, Value
+from ...function_ir import NULL, Block, Function, Value
 from . import layout as at
 from .access import (
     I32,
@@ -204,13 +204,15 @@ def release() -> Function:
     job_store(f, 0, job, "moved")
     f.call("void", "emu_answer_waits", job, Value("i1", "false"))
     f.call("void", "emu_boxes_are_left", job)
-    f.require(f.same(job_load(f, job, "error"), 0), done)
-    idle_engine = f.same(job_load(f, job, "box_count"), 0)
-    with f.when(f.same(f.either(job_load(f, job, "moved"), _as_word(f, idle_engine)), 0)):
-        f.call("void", "emu_box_arrives", job)
-        f.call("void", "emu_answer_waits", job, Value("i1", "true"))
-        job_store(f, 1, job, "moved")
-        job_store(f, 0, job, "idle")
+    under_way = f.unlike(job_load(f, job, "box_count"), 0)
+    still = f.same(job_load(f, job, "moved"), 0)
+    with f.when(f.both(under_way, still)):  # copies are later than all that needs none
+        _try_barriers(f, job, done)
+        with f.when(f.same(job_load(f, job, "moved"), 0)):
+            f.call("void", "emu_box_arrives", job)
+            f.call("void", "emu_answer_waits", job, Value("i1", "true"))
+            job_store(f, 1, job, "moved")
+            job_store(f, 0, job, "idle")
     f.require(f.same(job_load(f, job, "error"), 0), done)
     with f.when(f.unlike(job_load(f, job, "moved"), 0)):
         f.ret(Value("i64", "1"))
@@ -245,11 +247,8 @@ def release() -> Function:
             raise_error(f, thread_at(f, job, number, lane), at.MISSING_LANES, detail)
             f.jump(done)
             f.at(f.block("unused"))
-    with f.each(at.BARRIERS) as barrier:
-        f.call("void", "emu_barrier", job, f.convert("trunc", barrier, I32))
-        f.require(f.same(job_load(f, job, "error"), 0), done)
+    _try_barriers(f, job, done)
     with f.when(f.unlike(job_load(f, job, "moved"), 0)):
-        job_store(f, f.add(job_load(f, job, "epoch"), 1), job, "epoch")
         f.ret(Value("i64", "1"))
         f.at(f.block("unused"))
     with f.each(warps) as number:  # whoever is still at a barrier
@@ -274,8 +273,13 @@ def release() -> Function:
     return f
 
 
-def _as_word(f: Function, condition: Value) -> Value:
-    return f.convert("zext", condition, "i64")
+def _try_barriers(f: Function, job: Value, failed: Block) -> None:
+    """Let the threads at complete barriers go on; `moved` says whether there were some."""
+    with f.each(at.BARRIERS) as barrier:
+        f.call("void", "emu_barrier", job, f.convert("trunc", barrier, I32))
+        f.require(f.same(job_load(f, job, "error"), 0), failed)
+    with f.when(f.unlike(job_load(f, job, "moved"), 0)):
+        job_store(f, f.add(job_load(f, job, "epoch"), 1), job, "epoch")
 
 
 def _raise_missing(f: Function, thread: Value) -> None:
