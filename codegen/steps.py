@@ -53,6 +53,7 @@ class Matmul:
 
     a's rows or its columns lie side by side. b's rows do, and if there is a `panel`, b lies packed in
     panels of so many columns (b_strides[0] leads from batch to batch), the last one filled up.
+    `element`: what float of 16 bits, "f16" or "bf16", the words of a and b stand for; c is float32.
     """
 
     a: Array
@@ -69,6 +70,7 @@ class Matmul:
     panel: int = 0
     loc: SourceLine | None = None
     name: str = ""
+    element: str = ""
 
 
 class Part(NamedTuple):

@@ -12,10 +12,14 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...ir.record import record
+from ...ir.types import DTYPE_NAMES
 from ..index import Index, contiguous_strides, linear, of_var
 from ..kernel import Array, Kernel
+from ..math.small_floats import narrow
 from ..module import KernelReport
+from ..scalar import Expr
 from ..steps import Matmul, Tiled
+from ..survey import loads
 from . import program as device
 from .epilogues import taker
 from .products import Product, dims_of, equal, rows_and_columns
@@ -35,12 +39,14 @@ WAY = "cuBLASLt"
 
 @record(frozen=False, eq=False)
 class LibraryProduct(Tiled):
-    """A product by cuBLASLt. With a `bias` the result is `sum`: the bias is added to each row."""
+    """A product by cuBLASLt, and what it does with the result, which is `taken` then instead: a `bias`
+    is added to each row, or it is `narrowed` to the floats of 16 bits that the operands are."""
 
     matmul: Matmul
     bias: Array | None = None
     start: int = 0  # elements before the bias in its array
-    sum: Array | None = None
+    taken: Array | None = None
+    narrowed: bool = False
 
     @property
     def reads(self) -> list[Array]:
@@ -49,7 +55,7 @@ class LibraryProduct(Tiled):
 
     @property
     def result(self) -> Array:
-        return self.sum if self.sum is not None else self.matmul.c
+        return self.taken if self.taken is not None else self.matmul.c
 
     @property
     def writes(self) -> list[Array]:
@@ -79,9 +85,13 @@ def _lying(rows: int, columns: int, down: int, across: int) -> tuple[bool, int] 
     return None
 
 
+def operand_dtype(product: Matmul, array: Array) -> str:
+    return {"f16": "float16", "bf16": "bfloat16"}.get(product.element, array.dtype.name)
+
+
 def is_for_library(product: Matmul, target: CudaTarget) -> bool:
     """Whether the library, if there is one, can do a product."""
-    dtypes = {x.dtype.name for x in (product.a, product.b)}
+    dtypes = {operand_dtype(product, x) for x in (product.a, product.b)}
     return (
         target.blas != ""
         and len(dtypes) == 1
@@ -110,16 +120,18 @@ def with_library(
             continue
         j, stored = taker(done, i, keep) or (i, True)
         kernel = done[j] if j != i else None
-        biased = None if stored or kernel is None else _biased(kernel, product)
+        more = None
+        if not stored and kernel is not None:
+            more = _biased(kernel, product) or _narrowed(kernel, product)
         plain = LibraryProduct(product, loc=product.loc)
-        ours = [biased] if biased else [plain, *([kernel] if kernel else [])]
+        ours = [more] if more else [plain, *([kernel] if kernel else [])]
         if target.blas == "measured":
             if not chooser.wants_all:
                 continue
             if _chosen(product, kernel, stored, ours, target, chooser) != WAY:
                 continue
-        if biased:
-            done[j] = biased
+        if more:
+            done[j] = more
             del done[i]
         else:
             done[i] = plain
@@ -181,6 +193,31 @@ def _biased(kernel: Kernel, product: Matmul) -> LibraryProduct | None:
     return LibraryProduct(product, other.array, start, stage.array, loc=product.loc)
 
 
+def _narrowed(kernel: Kernel, product: Matmul) -> LibraryProduct | None:
+    """The product, rounded to what its operands are, if the kernel does that and no more."""
+    (stage, *others) = kernel.stages
+    walk, found = dims_of(kernel, product), loads(stage.value)
+    if others or walk is None or not product.element or len(found) != 1:
+        return None
+    order, shape = walk
+    steps = contiguous_strides(shape)
+    whole = sum((of_var(stage.dims[d]) * s for d, s in zip(order, steps, strict=True)), Index())
+    if not equal(linear(stage.index, stage.array.strides), whole):
+        return None
+    if not _alike(stage.value, narrow(found[0], DTYPE_NAMES[product.element])):
+        return None
+    return LibraryProduct(product, taken=stage.array, narrowed=True, loc=product.loc)
+
+
+def _alike(x: Expr, y: Expr) -> bool:
+    """Whether two expressions are the same, over the same loads."""
+    if x is y:
+        return True
+    own, other = (e.attr for e in (x, y))
+    same = (x.op, x.dtype, len(x.args)) == (y.op, y.dtype, len(y.args)) and x.op != "load"
+    return same and own == other and all(map(_alike, x.args, y.args))
+
+
 # Steps of the device.
 
 
@@ -189,31 +226,30 @@ def library_steps(builder: ProgramBuilder, step: LibraryProduct) -> list[device.
     lying = sides(dot)
     assert lying is not None, "the library can read the operands"
     left, right = (
-        _matrix(builder, array, offset, side)
+        _matrix(builder, array, operand_dtype(dot, array), offset, side)
         for array, offset, side in (
             (dot.a, dot.a_offset, lying[0]),
             (dot.b, dot.b_offset, lying[1]),
         )
     )
-    result = _matrix(builder, step.result, 0, (False, dot.n, dot.m * dot.n))
+    stored = operand_dtype(dot, dot.a) if step.narrowed else step.result.dtype.name
+    result = _matrix(builder, step.result, stored, 0, (False, dot.n, dot.m * dot.n))
     bias = None
     if step.bias is not None:
         bias = builder.ref(step.bias, step.start * step.bias.dtype.itemsize)
     tf32 = builder.target.tf32 and dot.a.dtype == "float32"
     shape = (dot.batch, dot.m, dot.n, dot.k)
-    step.name = dot.name = f"cublaslt_{dot.a.dtype.name}_{'x'.join(map(str, shape))}"
+    step.name = dot.name = f"cublaslt_{operand_dtype(dot, dot.a)}_{'x'.join(map(str, shape))}"
     builder.note(_report(step, shape))
     return [Gemm(left, right, result, shape, bias, tf32)]
 
 
 def _matrix(
-    builder: ProgramBuilder, array: Array, offset: int, side: tuple[bool, int, int]
+    builder: ProgramBuilder, array: Array, dtype: str, offset: int, side: tuple[bool, int, int]
 ) -> Matrix:
     turned, ld, stride = side
     at = offset * array.dtype.itemsize
-    return Matrix(
-        builder.ref(array, at), array.dtype.name, turned, ld, stride, builder.alignment(array, at)
-    )
+    return Matrix(builder.ref(array, at), dtype, turned, ld, stride, builder.alignment(array, at))
 
 
 def _report(step: LibraryProduct, shape: tuple[int, int, int, int]) -> KernelReport:
@@ -221,7 +257,7 @@ def _report(step: LibraryProduct, shape: tuple[int, int, int, int]) -> KernelRep
     dot = step.matmul
     return KernelReport(
         name=step.name,
-        ops=("dot", *(["add"] if step.bias is not None else [])),
+        ops=("dot", *["add"] * (step.bias is not None), *["narrow"] * step.narrowed),
         extents=shape,
         bytes_read=dot.a.dtype.itemsize * batch * (m + n) * k,
         bytes_written=step.result.nbytes,

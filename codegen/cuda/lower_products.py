@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...ir.graph import Op, Value
 from ...ir.record import replace
-from ...ir.types import BOOL
+from ...ir.types import BOOL, dtype_name
 from ..index import Index, Var, delinearise, of_var
 from ..kernel import Array, Stage
 from ..lower import Lowering
@@ -26,7 +26,7 @@ from ..steps import Matmul
 from .library_products import WAY, is_for_library
 from .products import Product
 from .program import DeviceProgram
-from .tiles import other_parts, parts_of
+from .tiles import other_parts, parts_of, takes
 from .tuning import Fixed
 
 TILE = 64  # rows or columns of a tile, roughly: how often the other operand is read
@@ -46,6 +46,7 @@ def product_of_matrices(low: Lowering, op: Op) -> None:
     (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
     am = tuple(d for d in range(len(a.shape)) if d not in ac and d not in ab)
     bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
+    a, b, element = _small_floats(low, op)
     left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
     if min(m, n) == 1 or k < 2 or batch * m * n * k <= SMALL_MATMUL or op.result.dtype == BOOL:
@@ -55,7 +56,7 @@ def product_of_matrices(low: Lowering, op: Op) -> None:
     y = view_of(low, right) or _packed_or_none(low, right, m)
     array = low.array_for(op.result)
     low.arrays[op.result] = array
-    whole = _matmul(op, x, y, array, (batch, m, n, k))
+    whole = replace(_matmul(op, x, y, array, (batch, m, n, k)), element=element)
     parts, length = _parts(low, op, whole) if batch == 1 else (1, k)
     cut = batch, parts, length
     computed = {
@@ -66,7 +67,7 @@ def product_of_matrices(low: Lowering, op: Op) -> None:
     c = Array((parts, *array.shape), array.dtype, name="partial") if parts > 1 else array
     if parts > 1:
         x, y = (v and replace(v, batch=v.inner * length) for v in (x, y))
-        whole = _matmul(op, x, y, c, (parts, m, n, length))
+        whole = replace(_matmul(op, x, y, c, (parts, m, n, length)), element=element)
     whole = replace(whole, **{at: stage.array for at, stage in computed.items()})
     if parts == 1 and not computed:
         low.items.append(whole)
@@ -76,6 +77,24 @@ def product_of_matrices(low: Lowering, op: Op) -> None:
     low.items.append(Product(whole, total=total, computed=stages, loc=op.loc))
     if parts > 1:
         sum_partials(low, op, c, array)
+
+
+def _small_floats(low: Lowering, op: Op) -> tuple[Value, Value, str]:
+    """The operands' bits and what floats of 16 bits they are, if tensor cores multiply them.
+
+    Their sums are float32, but not each of them is rounded to the nearest: that is good enough for
+    results that are rounded to few bits themselves, or whoever asked for speed.
+    """
+    a, b = op.operands
+    target = low.context.target
+    made = [v.op for v in (a, b)]
+    kinds = {dtype_name(o.attrs["dtype"]) if o and o.name == "widen" else "" for o in made}
+    used = low.users[op.result]
+    rounded = op.result not in low.outputs and all(user.name == "narrow" for user in used)
+    if len(kinds) != 1 or not takes(min(kinds), target) or not (rounded or target.tf32):
+        return a, b, ""
+    bits = [o.operands[0] for o in made if o is not None]
+    return bits[0], bits[1], kinds.pop()
 
 
 def _packed_or_none(low: Lowering, side: Operand, others: int) -> View | None:

@@ -100,6 +100,18 @@ def atom_for(dtype: DType, target: CudaTarget) -> Atom | None:
     return F64 if target.arch in (80, 90, 100) else None  # others have hardly any units for it
 
 
+def atom_of(step: Matmul, target: CudaTarget) -> Atom | None:
+    """The instruction that multiplies a product's operands; None: ordinary arithmetic does."""
+    if step.element:
+        return {"f16": F16, "bf16": BF16}[step.element]
+    return atom_for(step.c.dtype, target)
+
+
+def takes(element: str, target: CudaTarget) -> bool:
+    """Whether tensor cores multiply floats of 16 bits."""
+    return element in ("f16", "bf16") and target.arch >= 80
+
+
 def tile_for(step: Matmul, target: CudaTarget) -> Tile:
     """The tile with which a product is done soonest, by a simple model."""
     tile = tiles_for(step, target)[0]
@@ -114,8 +126,8 @@ def tiles_for(
 
     `others` are tiles of another kind, each with how much of the arithmetic's speed it reaches.
     """
-    dtype = step.c.dtype
-    atom = atom_for(dtype, target)
+    dtype = step.a.dtype if step.element else step.c.dtype
+    atom = atom_of(step, target)
     fetch = FETCH if atom is None else FETCH_TENSOR
 
     def cost(found: tuple[Tile | WarpgroupTile, float]) -> float:

@@ -364,6 +364,8 @@ def _element(step: Matmul, target: CudaTarget) -> str:
     """What tensor cores make of the operands' elements; "": they do not take them."""
     if target.name != "sm_90a" or target.ptx < 80:
         return ""
+    if step.element:
+        return step.element
     return "tf32" if step.a.dtype == F32 and target.tf32 else ""
 
 
