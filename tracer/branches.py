@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..ir.graph import Value
 from ..ir.opdef import OPS
 from ..ir.types import TensorType
-from . import errors, pytree
+from . import errors, pytree, streams
 from .application import is_array, spec_of
-from .core import Tracer, as_value, wrap
+from .core import Storage, Tracer, as_value, wrap
 from .effects import advance, order_token
 from .errors import complain
 from .regions import Out, Region, common_type, have_effects, show_tree, trace_region, union
@@ -26,7 +27,36 @@ def branch_region(
     names: Sequence[str],
     operands: tuple[Any, ...],
 ) -> Any:
-    """Append a `cond` op that runs branch number `index`, an i32 value, on the operands."""
+    """Append a `cond` op that runs branch number `index`, an i32 value, on the operands.
+
+    States that branches advance (`streams`) are operands and results of it, too.
+    """
+
+    def build(storages: list[Storage]) -> Any:
+        if not storages:
+            return _branch_region(what, index, branches, names, operands)
+        within = [partial(_advancing, storages, branch) for branch in branches]
+        given = (streams.states(storages), *operands)
+        result, after = _branch_region(what, index, within, names, given)
+        streams.settle(storages, after)
+        return result
+
+    return streams.threaded(build)
+
+
+def _advancing(
+    storages: list[Storage], branch: Callable[..., Any], states: Any, *operands: Any
+) -> Any:
+    return streams.inside(storages, states, branch, *operands)
+
+
+def _branch_region(
+    what: str,
+    index: Value,
+    branches: Sequence[Callable[..., Any]],
+    names: Sequence[str],
+    operands: tuple[Any, ...],
+) -> Any:
     leaves, tree = pytree.flatten((operands, {}))
     arrays = [leaf for leaf in leaves if is_array(leaf)]
     specs = [spec_of(leaf) if is_array(leaf) else Static(leaf) for leaf in leaves]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.record import record
+from ..ir.record import record, replace
 from ..ir.types import I64, TensorType, is_supported
 from ..runtime.cuda.array import DeviceArray
 from ..runtime.devices import CPU, Device
@@ -24,6 +24,7 @@ from .core import WEAK_DTYPES, Tracer, refuse_leaked
 from .devices import CHOSEN, device_of, foreign_index, is_foreign, put
 from .errors import complain
 from .exact import Exact
+from .guards import is_random_state
 from .outside import array_spec
 from .shapes import ShapeDtype
 from .tracing import Same, Spec, Static
@@ -163,6 +164,9 @@ class Call:
         # Where the call has to run; None: wherever what the function reads is, or by default.
         self.device = self._place(device)
         self.specs = self._specs()
+        for i, spec in enumerate(self.specs):
+            if isinstance(spec, Spec) and spec.holder is not None:
+                self.leaves[i] = getattr(self.leaves[i], spec.holder._jitney_state)
 
     def _place(self, device: Device | None) -> Device | None:
         """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
@@ -185,6 +189,9 @@ class Call:
         cls = type(leaf)
         if cls is np.ndarray and is_supported(leaf.dtype):
             return array_spec(leaf)
+        state = vars(cls).get("_jitney_state")
+        if state is not None:
+            return replace(array_spec(getattr(leaf, state)), holder=cls)
         if cls in _WEAK:
             kind = _WEAK[cls]
             if kind == "i" and not -(2**63) <= leaf < 2**63:
@@ -209,6 +216,13 @@ class Call:
         name = self.leaf_names()[index]
         kind = f"{name}, a value of type {type(leaf).__name__}"
         root = name.split("[")[0].split(".")[0]
+        if is_random_state(leaf):
+            self.refuse(
+                index,
+                kind,
+                f"pass jitney's own generator, {root} = jt.random.default_rng(seed), whose state "
+                "compiled functions advance",
+            )
         if isinstance(leaf, (str, bytes)) or callable(leaf):
             if name != root:
                 self.refuse(
@@ -300,9 +314,7 @@ class Call:
                 writeable = spec.writeable
                 if isinstance(leaf, np.ndarray):
                     writeable = leaf.flags.writeable
-                spec = Spec(
-                    spec.type, spec.weak, spec.scalar, writeable, spec.strides, _identifier(name)
-                )
+                spec = replace(spec, writeable=writeable, name=_identifier(name), device=None)
             named.append(spec)
         return named
 

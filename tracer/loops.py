@@ -9,9 +9,9 @@ from ..ir.build import Builder
 from ..ir.graph import Graph, Value
 from ..ir.opdef import OPS
 from ..ir.types import BOOL, TensorType
-from . import errors, pytree
+from . import errors, pytree, streams
 from .carries import Carry
-from .core import as_value, wrap
+from .core import Storage, as_value, wrap
 from .effects import advance, order_token
 from .errors import complain
 from .regions import Region, have_effects, show_tree, trace_region, union
@@ -32,7 +32,56 @@ def while_region(
     variable: str = "carry",
     checkpoint: str | int = "all",
 ) -> Any:
-    """Append a `while` op and return its carry. `what` names it in messages; the rest: see Carry."""
+    """Append a `while` op and return its carry. `what` names it in messages; the rest: see Carry.
+
+    States that the body advances (`streams`) are carried, too.
+    """
+
+    def build(storages: list[Storage]) -> Any:
+        if not storages:
+            return _while_region(cond_fn, body_fn, init, what, counted, variable, checkpoint)
+        join, part = _joined(counted)
+
+        def body(carried: Any) -> Any:
+            own, states = part(carried)
+            return join(*streams.inside(storages, states, body_fn, own))
+
+        first = join(init, streams.states(storages))
+        carried = _while_region(
+            lambda carried: cond_fn(part(carried)[0]),
+            body,
+            first,
+            what,
+            counted,
+            variable,
+            checkpoint,
+        )
+        result, after = part(carried)
+        streams.settle(storages, after)
+        return result
+
+    return streams.threaded(build)
+
+
+def _joined(counted: bool) -> tuple[Callable[[Any, Any], Any], Callable[[Any], tuple[Any, Any]]]:
+    """How states join a carry, and how the two are taken apart."""
+    if not counted:
+        return (lambda carry, states: (carry, states)), (lambda carried: carried)
+    return (
+        lambda carry, states: (carry[0], (carry[1], states)),
+        lambda carried: ((carried[0], carried[1][0]), carried[1][1]),
+    )
+
+
+def _while_region(
+    cond_fn: Function,
+    body_fn: Function,
+    init: Any,
+    what: str,
+    counted: bool,
+    variable: str,
+    checkpoint: str | int,
+) -> Any:
     carry = Carry(init, what, "body_fn", counted=counted, variable=variable)
 
     def traced(function: Function, part: str) -> Region:
@@ -77,8 +126,43 @@ def scan_region(
 ) -> tuple[Any, Any]:
     """Append a `scan` op; returns `(carry, ys)`. Every leaf of `xs` has `length` slices.
 
-    With `unroll` a trip of the op makes that many steps.
+    With `unroll` a trip of the op makes that many steps. States that the body advances (`streams`) are
+    carried, too.
     """
+
+    def build(storages: list[Storage]) -> Any:
+        options = (xs, length, what, reverse, unroll, counted, variable, body_name)
+        if not storages:
+            return _scan_region(function, init, *options)
+        join, part = _joined(counted)
+
+        def body(carried: Any, x: Any) -> Any:
+            own, states = part(carried)
+            found, after = streams.inside(storages, states, function, own, x)
+            if not (isinstance(found, tuple) and len(found) == 2):
+                return found  # refused as it is
+            return join(found[0], after), found[1]
+
+        carried, ys = _scan_region(body, join(init, streams.states(storages)), *options)
+        result, after = part(carried)
+        streams.settle(storages, after)
+        return result, ys
+
+    return streams.threaded(build)
+
+
+def _scan_region(
+    function: Function,
+    init: Any,
+    xs: Any,
+    length: int,
+    what: str,
+    reverse: bool,
+    unroll: int,
+    counted: bool,
+    variable: str,
+    body_name: str,
+) -> tuple[Any, Any]:
     x_leaves, x_tree = pytree.flatten(xs)
     values = [as_value(x) for x in x_leaves]
     slices = [TensorType(v.shape[1:], v.dtype) for v in values]

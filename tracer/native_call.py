@@ -253,6 +253,9 @@ class _Writer:
         ):
             self.given[number] = word
             self.program.scalar(word, self.block + number, type(value))
+        elif (state := vars(type(value)).get("_jitney_state")) is not None:
+            self.program.of_type(word, type(value))
+            self._array(self._attribute(word, state), number)
         else:
             raise NotNative
 

@@ -179,7 +179,8 @@ def refuse_random(name: str) -> None:
         errors.ImpureFunctionError,
         f"{name} was asked for random numbers while the function was traced: the compiled function "
         "would return the same numbers for ever",
-        "draw the numbers outside and pass them as an argument.",
+        "draw from jitney's own generator, rng = jt.random.default_rng(seed), whose state compiled "
+        "functions advance; or draw the numbers outside and pass them as an argument.",
     )
 
 

@@ -233,6 +233,8 @@ class _Finder:
         """Walk down the attributes as far as they lead to plain values."""
         value = _read(path)
         for position, attr in enumerate(attrs):
+            if _state_of(value) is not None:
+                break
             last = position == len(attrs) - 1
             if value is _ABSENT:
                 return
@@ -289,6 +291,9 @@ class _Finder:
         """A value as a whole is read."""
         if isinstance(value, ModuleType):
             return
+        state = _state_of(value)
+        if state is not None:
+            path, value = path.get(state), getattr(value, state)
         self.record(path, value, free)
         if isinstance(value, FunctionType):
             self.function(value, None, free and not path.attrs, path)
@@ -340,6 +345,12 @@ class _Finder:
         self.reads.values.setdefault(key, (path, value))
         if not free:
             self.reads.fixed.add(path.key)
+
+
+def _state_of(value: Any) -> str | None:
+    """The attribute with the array that is all that matters of an object of ours, if it has one."""
+    found: str | None = vars(type(value)).get("_jitney_state")
+    return found
 
 
 def _read(path: Path) -> Any:

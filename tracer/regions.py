@@ -151,9 +151,14 @@ def trace_region(
     specs: Sequence[Spec | Static],
     tree: pytree.TreeDef,
     what: str,
+    *,
+    conditional: bool = True,
 ) -> Region:
-    """Trace `function` as a region of the current trace. `what` names it in error messages."""
-    return Region(trace_function(function, specs, tree, what=what))
+    """Trace `function` as a region of the current trace. `what` names it in error messages.
+
+    `conditional` says that it may run never or often.
+    """
+    return Region(trace_function(function, specs, tree, what=what, conditional=conditional))
 
 
 def union(regions: Sequence[Region]) -> list[Value]:

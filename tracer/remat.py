@@ -88,7 +88,7 @@ def _region(fun: Function, policy: Policy, args: tuple[Any, ...], kwargs: dict[s
     specs = [spec_of(leaf) if is_array(leaf) else Static(leaf) for leaf in leaves]
     given = [as_value(leaf) for leaf in leaves if is_array(leaf)]
     name = function_name(fun)
-    region = trace_region(fun, specs, tree, f"checkpoint({name})")
+    region = trace_region(fun, specs, tree, f"checkpoint({name})", conditional=False)
     if region.mutated:
         complain(
             errors.OuterMutationError,

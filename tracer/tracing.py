@@ -63,6 +63,7 @@ class Spec:
     name: str = ""
     active: bool = False
     device: Device | None = None  # where a DeviceArray is
+    holder: Any = None  # the class of the object whose state the leaf is
 
 
 @record
@@ -158,6 +159,7 @@ def trace_function(
     values_only: bool = True,
     views: bool = True,
     refuse_as: Callable[..., Any] | None = None,
+    conditional: bool = False,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
 
@@ -165,13 +167,15 @@ def trace_function(
     trace needs `concrete`, the values of the traced leaves. With `values_only` every leaf of the
     result becomes an output of the graph; without it (as jit wants) arguments that are returned as
     they came, and results that are no arrays, do not; nor, with `views`, do views of arguments
-    that NumPy can make. `refuse_as` is the function that error messages name.
+    that NumPy can make. `refuse_as` is the function that error messages name. What is `conditional`
+    may run never or often each time that the enclosing trace's graph runs.
     """
     name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what)
+    trace.conditional = conditional
     with tracing(trace):
         leaves = _parameters(trace, specs, concrete)
-        args, kwargs = pytree.unflatten(tree, leaves)
+        args, kwargs = pytree.unflatten(tree, _held(specs, leaves))
         try:
             out = function(*args, **kwargs)
         except (TypeError, ValueError) as error:
@@ -227,6 +231,18 @@ def _parameters(
         else:
             leaves.append(spec.value if isinstance(spec, Static) else leaves[spec.leaf])
     return leaves
+
+
+def _held(specs: Sequence[Spec | Static | Same], leaves: Sequence[Any]) -> list[Any]:
+    """The leaves as the function sees them: objects whose state was taken out, with their state."""
+    held: list[Any] = []
+    for spec, leaf in zip(specs, leaves, strict=True):
+        if isinstance(spec, Same):
+            held.append(held[spec.leaf])
+        else:
+            holder = spec.holder if isinstance(spec, Spec) else None
+            held.append(leaf if holder is None else holder(leaf))
+    return held
 
 
 def _mutated(leaves: Sequence[Any]) -> list[Tracer]:

@@ -7,12 +7,14 @@
     counts      Poisson, binomial and others that are found by rejection
     discrete    integers, categories, permutations, choices
     vectors     multivariate normal, balls, orthogonal matrices
+    generator   generators like NumPy's, with a state (how it is threaded: `tracer.streams`)
     lanes       a loop of each element's own
     entry       how a function of this package runs, traced or not
 
-The functions are pure: the same key gives the same numbers, in compiled functions and outside, on any
-number of threads, on every machine, on GPUs. Parameters broadcast as in NumPy; `shape` is the result's,
-by default the parameters'. `dtype` is float64 unless parameters are float32 arrays, or it is given.
+All but the generators' methods are pure: the same key gives the same numbers, in compiled functions
+and outside, on any number of threads, on every machine, on GPUs. Parameters broadcast as in NumPy;
+`shape` is the result's, by default the parameters'. `dtype` is float64 unless parameters are float32
+arrays, or it is given.
 """
 
 from .continuous import (
@@ -33,7 +35,15 @@ from .continuous import (
     weibull,
     weibull_min,
 )
-from .counts import binomial, logseries, multinomial, negative_binomial, poisson, vonmises, zipf
+from .counts import (
+    binomial,
+    logseries,
+    multinomial,
+    negative_binomial,
+    poisson,
+    vonmises,
+    zipf,
+)
 from .discrete import (
     bernoulli,
     categorical,
@@ -45,11 +55,13 @@ from .discrete import (
     randint,
 )
 from .gammas import beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
+from .generator import Generator, default_rng
 from .keys import bits, fold_in, key, split
 from .uniforms import normal, uniform
 from .vectors import ball, multivariate_normal, orthogonal
 
 __all__ = [
+    "Generator",
     "ball",
     "bernoulli",
     "beta",
@@ -59,6 +71,7 @@ __all__ = [
     "cauchy",
     "chisquare",
     "choice",
+    "default_rng",
     "dirichlet",
     "double_sided_maxwell",
     "exponential",

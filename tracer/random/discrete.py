@@ -46,6 +46,13 @@ def integers(
 
     An empty range is an error if its bounds are Python's, and otherwise gives `low`.
     """
+    low, high, endpoint, small = integer_range(low, high, dtype, endpoint)
+    return integers_between(key, low, high, shape, np.dtype(dtype), endpoint, small)
+
+
+def integer_range(low: Any, high: Any, dtype: Any, endpoint: bool) -> tuple[Any, Any, bool, bool]:
+    """The bounds as `integers_between` takes them: the last two say whether the upper one belongs to the
+    range, and whether 32 bits suffice."""
     whole = np.dtype(dtype)
     if not is_integer(whole):
         complain(
@@ -65,7 +72,7 @@ def integers(
             raise ValueError(f"the range from {low} to {high} does not fit {whole}")
         low, high = (np.array(n, whole)[()] for n in (first, last))
         small, endpoint = last - first < WIDE, True
-    return _integers(key, low, high, shape, whole, endpoint, small)
+    return low, high, endpoint, small
 
 
 def _is_int(x: Any) -> bool:
@@ -73,7 +80,7 @@ def _is_int(x: Any) -> bool:
 
 
 @sampler(static=("small",))
-def _integers(
+def integers_between(
     key: Any, low: Any, high: Any, shape: Any, dtype: Any, endpoint: bool, small: bool
 ) -> Any:
     """`small` promises that there are at most 2**32 integers in the range."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +22,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Parameters that decide shapes, dtypes or algorithms: part of the program, not inputs of it.
 _STATIC = frozenset("axis dtype endpoint independent method num replace shape".split())
-_first_call = threading.Lock()
+_LENGTHS = (int, np.integer)
+_KEPT = 1024  # of a function; the oldest goes first
+_lock = threading.Lock()
 
 
 def sampler(*, static: tuple[str, ...] = (), counts: tuple[str, ...] = ()) -> Callable[[F], F]:
@@ -33,8 +36,8 @@ def sampler(*, static: tuple[str, ...] = (), counts: tuple[str, ...] = ()) -> Ca
 
     def decorate(traced: F) -> F:
         signature = inspect.signature(traced)
-        names = _STATIC.union(static) & set(signature.parameters)
-        eager = _Compiled(traced, signature, frozenset(names), counts)
+        fixed = _STATIC.union(static) & set(signature.parameters)
+        eager = _Compiled(traced, signature, fixed, counts)
         entry = ArrayFunction(f"random.{traced.__name__}", traced, eager, None, creates=True)
 
         @functools.wraps(traced)
@@ -43,15 +46,23 @@ def sampler(*, static: tuple[str, ...] = (), counts: tuple[str, ...] = ()) -> Ca
                 return entry(*args, **kwargs)
             return entry.trace(args, kwargs)
 
+        def advancing(key_of: Callable[[Any], Any]) -> _Compiled:
+            """The function, compiled, of what `key_of` makes a key of."""
+
+            def function(key: Any, **given: Any) -> Any:
+                return traced(key_of(key), **given)
+
+            return _Compiled(functools.wraps(traced)(function), signature, fixed, counts)
+
         call.__module__ = "jitney.random"
-        call.traced = traced  # type: ignore[attr-defined]
+        call.advancing = advancing  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return decorate
 
 
 class _Compiled:
-    """A function, compiled at its first call."""
+    """A function as compiled functions of its arrays, one for each choice of its other arguments."""
 
     def __init__(
         self,
@@ -62,33 +73,53 @@ class _Compiled:
     ) -> None:
         self.function = function
         self.signature = signature
+        self.names = tuple(signature.parameters)
         self.static = static
         self.counts = counts
-        self.jitted: dict[frozenset[str], Callable[..., Any]] = {}
+        self.made: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = self.signature.bind(*args, **kwargs).arguments
-        lengths = (n for n in self.counts if isinstance(given.get(n), (int, np.integer)))
-        static = self.static.union(lengths)
+        given = dict(zip(self.names, args, strict=False))
+        if len(args) > len(self.names) or not given.keys().isdisjoint(kwargs):
+            self.signature.bind(*args, **kwargs)  # says what is wrong
+        given.update(kwargs)
+        fixed, names, arrays = [], [], []
         for name, value in given.items():
-            if name in static:
-                given[name] = _hashable(value)
-            elif isinstance(value, (list, tuple)):
-                given[name] = np.asarray(value)
-        return self._function(static)(**given)
+            if name in self.static or (name in self.counts and isinstance(value, _LENGTHS)):
+                fixed.append((name, _hashable(value)))
+            elif value is not None:
+                names.append(name)
+                arrays.append(np.asarray(value) if isinstance(value, (list, tuple)) else value)
+        return self._function(tuple(fixed), tuple(names))(*arrays)
 
-    def _function(self, static: frozenset[str]) -> Callable[..., Any]:
-        found = self.jitted.get(static)
+    def _function(
+        self, fixed: tuple[tuple[str, Any], ...], names: tuple[str, ...]
+    ) -> Callable[..., Any]:
+        found = self.made.get((fixed, names))
         if found is None:
             from ..jit import jit
 
-            with _first_call:
-                made = jit(self.function, static_argnames=tuple(sorted(static)))
-                found = self.jitted.setdefault(static, made)
+            self.signature.bind(**dict(fixed), **dict.fromkeys(names))
+            found = jit(_partial(self.function, fixed, names))
+            with _lock:
+                found = self.made.setdefault((fixed, names), found)
+                if len(self.made) > _KEPT:
+                    self.made.popitem(last=False)
         return found
+
+
+def _partial(
+    function: Callable[..., Any], fixed: tuple[tuple[str, Any], ...], names: tuple[str, ...]
+) -> Callable[..., Any]:
+    def draw(*arrays: Any) -> Any:
+        return function(**dict(fixed), **dict(zip(names, arrays, strict=True)))
+
+    draw.__name__ = draw.__qualname__ = function.__name__
+    return draw
 
 
 def _hashable(value: Any) -> Any:
     if isinstance(value, (list, np.ndarray)):
-        return tuple(np.asarray(value).tolist()) if np.ndim(value) else int(value)
+        flat = np.asarray(value)
+        return tuple(flat.tolist()) if flat.ndim else flat.item()
     return value

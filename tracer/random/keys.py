@@ -26,7 +26,6 @@ U32, U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 Words = tuple[Tracer, Tracer]
 
 
-@sampler()
 def key(seed: Any) -> Any:
     """A key made of an integer: its upper and its lower 32 bits.
 
@@ -36,7 +35,14 @@ def key(seed: Any) -> Any:
     Keys are used once: `split` makes new ones of a key. `jax.random.key_data(jax.random.key(seed))` is
     the same array.
     """
-    x = array(_python_seed(seed))
+    if isinstance(seed, int) and not isinstance(seed, bool):
+        seed = np.uint64(seed & (2**64 - 1))
+    return _key(seed)
+
+
+@sampler()
+def _key(seed: Any) -> Any:
+    x = array(seed)
     if x.ndim or x.dtype.kind not in "iu":
         complain(
             errors.DTypeError,
@@ -52,13 +58,6 @@ def key(seed: Any) -> Any:
     return _pair(b.convert(high, dtype=U32), b.convert(low, dtype=U32))
 
 
-def _python_seed(seed: Any) -> Any:
-    """Python ints wrap to 64 bits."""
-    if isinstance(seed, int) and not isinstance(seed, bool):
-        return np.uint64(seed & (2**64 - 1))
-    return seed
-
-
 @sampler()
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     """`num` new keys, as the rows of an array of shape (num, 2); `num` may be a shape.
@@ -69,7 +68,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     """
     shape = ints(num)
     first, second = blocks(key, shape)
-    return wrap(_stacked(first, second), scalar=False)
+    return wrap(stacked(first, second), scalar=False)
 
 
 @sampler()
@@ -173,10 +172,11 @@ def _refuse_key(key: Any) -> NoReturn:
 
 
 def _pair(first: Value, second: Value) -> Tracer:
-    return wrap(_stacked(wrap(first), wrap(second)), scalar=False)
+    return wrap(stacked(wrap(first), wrap(second)), scalar=False)
 
 
-def _stacked(first: Tracer, second: Tracer) -> Value:
+def stacked(first: Tracer, second: Tracer) -> Value:
+    """Two arrays, side by side along a new last axis."""
     b = build()
     shape = (*first.shape, 1)
     return b.concat(
