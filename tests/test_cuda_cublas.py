@@ -173,6 +173,25 @@ def test_runs_are_replayed_as_graphs(blas):
     check(f, *arrays, tolerance=1e-4)  # equal steps have one report
 
 
+@emulator_only
+def test_a_library_that_is_no_part_of_a_graph_is_called_each_time(blas, monkeypatch):
+    run = cublas.PreparedGemm.run
+
+    def refuse(self, *arguments):
+        if blas.driver._stream(arguments[-1]).captured is not None:
+            raise BlasError("cublasLtMatmul: not while a stream is captured")
+        run(self, *arguments)
+
+    monkeypatch.setattr(cublas.PreparedGemm, "run", refuse)
+    arrays = [sample((20, 20), "f4", n) for n in range(2)]
+    program = jt.jit(lambda a, b: np.tanh(np.tanh(a @ b) @ b) @ a, device="cuda")
+    put = [jt.device_put(x, "cuda") for x in arrays]
+    first = np.asarray(program(*put))
+    with pytest.warns(RuntimeWarning, match="products are launched one by one.*captured"):
+        for _ in range(3):
+            np.testing.assert_array_equal(np.asarray(program(*put)), first)
+
+
 def test_products_in_loops(blas):
     def f(a, n):
         return jt.fori_loop(0, n, lambda i, x: np.tanh(x @ a), a)

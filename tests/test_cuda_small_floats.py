@@ -52,7 +52,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("name", "kind"), zip(CASES, 5 * ["f16", "bf16"], strict=False))
+@pytest.mark.parametrize(("name", "kind"), list(zip(CASES, 5 * ["f16", "bf16"], strict=False)))
 def test_products(kind, name):
     function, *shapes = CASES[name]
     check(function, kind, *shapes)

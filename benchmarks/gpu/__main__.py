@@ -30,7 +30,7 @@ TINY_ROWS = ["negative", "call_1"]
 
 # What stages import, besides what the others do. Packages have the names of their modules.
 NEEDED = {
-    "first_light": ("numpy", "llvmlite", "optree", "networkx"),
+    "first_light": ("numpy", "llvmlite", "ml_dtypes", "optree", "networkx"),
     "tests": ("pytest", "hypothesis"),
     "sweeps": ("mpmath",),
     "speed": (),

@@ -22,7 +22,7 @@ from .checks import sanitizer
 from .process import Options, Writer
 
 PEERS = ("torch", "triton", "jax", "jaxlib", "cupy-cuda13x", "nvidia-cublas")
-OWN = ("numpy", "llvmlite", "optree", "networkx", "pytest", "hypothesis")
+OWN = ("numpy", "llvmlite", "ml_dtypes", "optree", "networkx", "pytest", "hypothesis")
 # CUdevice_attribute
 ATTRIBUTES = {
     "clock_kHz": 13, "memory_clock_kHz": 36, "memory_bus_bits": 37, "l2_bytes": 38,

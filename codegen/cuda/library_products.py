@@ -234,14 +234,15 @@ def library_steps(builder: ProgramBuilder, step: LibraryProduct) -> list[device.
     )
     stored = operand_dtype(dot, dot.a) if step.narrowed else step.result.dtype.name
     result = _matrix(builder, step.result, stored, 0, (False, dot.n, dot.m * dot.n))
-    bias = None
+    bias, alignment = None, 16
     if step.bias is not None:
-        bias = builder.ref(step.bias, step.start * step.bias.dtype.itemsize)
+        at = step.start * step.bias.dtype.itemsize
+        bias, alignment = builder.ref(step.bias, at), builder.alignment(step.bias, at)
     tf32 = builder.target.tf32 and dot.a.dtype == "float32"
     shape = (dot.batch, dot.m, dot.n, dot.k)
     step.name = dot.name = f"cublaslt_{operand_dtype(dot, dot.a)}_{'x'.join(map(str, shape))}"
     builder.note(_report(step, shape))
-    return [Gemm(left, right, result, shape, bias, tf32)]
+    return [Gemm(left, right, result, shape, bias, alignment, tf32)]
 
 
 def _matrix(

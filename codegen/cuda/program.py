@@ -136,13 +136,15 @@ class Matrix:
 @record
 class Gemm:
     """Products of matrices by cuBLASLt: `result` = `left` @ `right`, of `shape` (batch, m, n, k); with a
-    `bias`, its n elements are added to each row. `tf32`: operands of float32 may be rounded."""
+    `bias`, its n elements are added to each row. `tf32`: operands of float32 may be rounded.
+    """
 
     left: Matrix
     right: Matrix
     result: Matrix
     shape: tuple[int, int, int, int]
     bias: Ref | None = None
+    bias_alignment: int = 16
     tf32: bool = False
 
 

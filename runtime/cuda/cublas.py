@@ -191,12 +191,17 @@ class PreparedGemm:
             made.set("MatmulDesc", self._matmul, attribute, ctypes.c_int32, turned)
         if self.biased:
             made.set("MatmulDesc", self._matmul, EPILOGUE, ctypes.c_uint32, WITH_BIAS)
+            # What algorithms there are depends on how well this is aligned.
+            self._set_bias(gemm.bias_alignment)
         self._a = self._layout(gemm.right, k, n, batch)
         self._b = self._layout(gemm.left, m, k, batch)
         self._c = self._layout(gemm.result, m, n, batch)
         chosen = self._choose(gemm)
         self._algorithm = (ctypes.c_uint64 * 8)(*chosen.algorithm)
         self.workspace = int(chosen.workspace)
+
+    def _set_bias(self, address: int) -> None:
+        self._made.set("MatmulDesc", self._matmul, BIAS_POINTER, ctypes.c_void_p, address)
 
     def _layout(self, matrix: Matrix, rows: int, columns: int, batch: int) -> int:
         """A matrix as the library sees it: our rows, or columns if it is turned, are its columns."""
@@ -241,7 +246,7 @@ class PreparedGemm:
         blas.context.activate()
         with blas.lock:
             if self.biased:
-                self._made.set("MatmulDesc", self._matmul, BIAS_POINTER, ctypes.c_void_p, bias)
+                self._set_bias(bias)
             blas.call(
                 "cublasLtMatmul", blas.handle, self._matmul, ctypes.byref(self._alpha), right,
                 self._a, left, self._b, ctypes.byref(self._beta), result, self._c, result, self._c,

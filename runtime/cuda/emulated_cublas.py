@@ -172,6 +172,9 @@ class EmulatedBlas(Blas):
         self._get(handle, "handle")
         self.queries += 1
         self._shapes(matmul, a, b, c, d)
+        product = self._get(matmul, "matmul")
+        if product.attributes.get(7, 1) == 4 and not product.attributes.get(8):
+            raise _Refused("nobody said how a bias is aligned")
         wishes = self._get(preference, "preference").attributes
         if set(wishes) != set(_SIZES["preference"]) or wishes[3] != 2:
             raise _Refused("preferences that are not set, or parts of sums in another type")
@@ -179,14 +182,16 @@ class EmulatedBlas(Blas):
             raise _Refused("no algorithm is wanted")
         fits = wishes[1] >= _WORKSPACE
         found = Heuristic.from_address(results)
-        found.algorithm[:] = self._algorithm(matmul, a, b, d, [wishes[k] for k in (5, 6, 7, 8)])
+        alignments = [wishes[k] for k in (5, 6, 7, 8)]
+        bias = product.attributes.get(8, 16)
+        found.algorithm[:] = self._algorithm(matmul, a, b, d, [*alignments, bias & -bias])
         found.workspace, found.state = _WORKSPACE, 0
         ctypes.c_int.from_address(count).value = int(fits)
 
     def _algorithm(self, matmul: int, a: int, b: int, d: int, alignments: list[int]) -> list[int]:
         """What stands for an algorithm: it serves the shapes and alignments that it was made for."""
         things = [self._things[t].given for t in (a, b, d)]
-        return [hash((self._things[matmul].given, *things)) & (2**63 - 1), *alignments, 0, 0, 1]
+        return [hash((self._things[matmul].given, *things)) & (2**63 - 1), *alignments, 0, 1]
 
     def _shapes(self, matmul: int, a: int, b: int, c: int, d: int) -> tuple[int, ...]:
         """batch, m, n, k in the library's terms."""
@@ -229,15 +234,16 @@ class EmulatedBlas(Blas):
         if (scalar.from_address(alpha).value, scalar.from_address(beta).value) != (1, 0):
             raise _Refused("other factors than 1 and 0")
         chosen = list((ctypes.c_uint64 * 8).from_address(algorithm))
-        if chosen != self._algorithm(matmul, a_layout, b_layout, d_layout, chosen[1:5]):
+        if chosen != self._algorithm(matmul, a_layout, b_layout, d_layout, chosen[1:6]):
             raise _Refused("an algorithm for another product")
-        for place, alignment in zip((a, b, c, d), chosen[1:5], strict=True):
+        bias = product.attributes.get(8, 0)
+        for place, alignment in zip((a, b, c, d, bias), chosen[1:6], strict=True):
             if place % alignment:
                 raise _Refused(f"{place:#x} is not a multiple of {alignment}")
         if nbytes < _WORKSPACE or workspace % 256:
             raise _Refused("the workspace is too small, or misaligned")
         self.driver.memory.check(workspace, nbytes)
-        epilogue, bias = product.attributes.get(7, 1), product.attributes.get(8, 0)
+        epilogue = product.attributes.get(7, 1)
         layouts = [self._things[t] for t in (a_layout, b_layout, d_layout)]
         turned = product.attributes[3], product.attributes[4]
         tf32 = product.given[0] == 77

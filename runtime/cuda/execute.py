@@ -25,6 +25,7 @@ from ...codegen.cuda.program import DeviceProgram
 from ...codegen.module import STATUS_WORDS
 from .conditions import RecordedWalk
 from .conditions import are_supported as conditions_are_supported
+from .cublas import BlasError
 from .driver import Context
 from .launcher import Launcher, Place, Table, launcher
 from .library import DeviceError
@@ -308,14 +309,15 @@ class DeviceExecutable:
             with self.context:
                 graph = self._capture(work)
         except DeviceError as error:
-            if not self._decides:
+            if not self._decides and not isinstance(error, BlasError):
                 raise
-            # Nothing has run yet, and the host can decide.
+            # Nothing has run yet, and the host can decide, and ask for products one by one.
             self.replays = False
+            what = (
+                "loops wait for the host" if self._decides else "products are launched one by one"
+            )
             warnings.warn(
-                f"loops wait for the host, since the driver refuses them in a graph: {error}",
-                RuntimeWarning,
-                stacklevel=4,
+                f"{what}, since a graph of them is refused: {error}", RuntimeWarning, stacklevel=4
             )
             return 0
         with self._lock:
