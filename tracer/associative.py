@@ -10,6 +10,7 @@ import numpy as np
 from . import errors, pytree
 from .control import check_callable, is_plain
 from .core import Tracer, as_value, wrap
+from .device_transforms import compiled_on_devices
 from .errors import complain
 from .regions import show_tree
 from .shapes import ShapeDtype
@@ -17,6 +18,7 @@ from .shapes import ShapeDtype
 Arrays = list[Any]
 
 
+@compiled_on_devices("fn", "reverse", "axis")
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

@@ -21,10 +21,12 @@ import numpy as np
 
 from ..ir.graph import Value
 from ..ir.types import BOOL, I32, I64, is_integer
+from ..runtime.cuda.array import DeviceArray
 from . import errors
 from .branches import branch_region
 from .carries import arranger, own, parameter_name
 from .core import Tracer, as_value, emit, weak_kind, wrap
+from .device_transforms import compiled_on_devices
 from .effects import check
 from .errors import complain, describe
 from .loops import scan_region, while_region
@@ -34,6 +36,7 @@ from .trace import current_trace
 Function = Callable[..., Any]
 
 
+@compiled_on_devices("true_fn", "false_fn", among="pred")
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
     """`true_fn(*operands)` if `pred` else `false_fn(*operands)`; `pred` is a scalar bool.
 
@@ -52,12 +55,17 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     """`branches[index](*operands)`, the index clamped into the range of branches."""
-    branches = list(branches)
+    branches = tuple(branches)
     if not branches:
         complain(errors.ShapeError, "switch was given no branch", "give it a list of functions.")
     for i, branch in enumerate(branches):
         check_callable("switch", f"branches[{i}]", branch)
     _check_integer(index, "the index of switch")
+    return _switch(index, branches, *operands)
+
+
+@compiled_on_devices("branches", among="index")
+def _switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     last = len(branches) - 1
     if not _is_traced(index):
         return branches[min(max(operator.index(index), 0), last)](*operands)
@@ -98,6 +106,13 @@ def case(
         check_callable("case", "default", default)
     elif not functions:
         complain(errors.ShapeError, "case was given no pair", "give it (predicate, function).")
+    return _chosen_case(tuple(preds), tuple(functions), default, exclusive)
+
+
+@compiled_on_devices("functions", "default", "exclusive")
+def _chosen_case(
+    preds: Sequence[Any], functions: Sequence[Function], default: Function | None, exclusive: bool
+) -> Any:
     if not any(map(_is_traced, preds)):
         return _case(preds, functions, default, exclusive)
     found = as_value(len(preds), I32)
@@ -130,6 +145,7 @@ def _case(
     return chosen[0]() if chosen else default()  # type: ignore[misc]
 
 
+@compiled_on_devices("cond_fn", "body_fn", "checkpoint")
 def while_loop(
     cond_fn: Function, body_fn: Function, init: Any, *, checkpoint: str | int = "all"
 ) -> Any:
@@ -169,6 +185,7 @@ def while_loop(
         carry = arranged(body_fn(carry))
 
 
+@compiled_on_devices("body_fn", "unroll", "checkpoint")
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -281,7 +298,7 @@ def _op(name: str, *values: Value, **attrs: Any) -> Value:
 def _check_bool(x: Any, what: str) -> None:
     if isinstance(x, (bool, np.bool_)):
         return
-    if isinstance(x, (Tracer, np.ndarray)) and x.dtype == BOOL and x.shape == ():
+    if isinstance(x, (Tracer, np.ndarray, DeviceArray)) and x.dtype == BOOL and x.shape == ():
         return
     complain(
         errors.TransformError,
@@ -293,7 +310,11 @@ def _check_bool(x: Any, what: str) -> None:
 def _check_integer(x: Any, what: str) -> None:
     if isinstance(x, int) and not isinstance(x, bool):
         return
-    if isinstance(x, (Tracer, np.ndarray, np.integer)) and is_integer(x.dtype) and x.shape == ():
+    if (
+        isinstance(x, (Tracer, np.ndarray, np.integer, DeviceArray))
+        and is_integer(x.dtype)
+        and x.shape == ()
+    ):
         return
     complain(
         errors.TransformError,

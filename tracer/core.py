@@ -316,8 +316,10 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
             value = storage.value if x._view is None else x.value
         else:
             value = _from_enclosing(x, trace)
-    elif isinstance(x, (np.ndarray, DeviceArray)):
+    elif isinstance(x, np.ndarray):
         value = trace.capture(check_array(np.asarray(x)))
+    elif isinstance(x, DeviceArray):
+        value = trace.capture_on_device(x)
     elif isinstance(x, (bool, int, float, complex)):
         return _at(trace, lambda b: b.const(x, _scalar_dtype(x) if dtype is None else dtype))
     elif isinstance(x, np.generic) and is_supported(x.dtype):

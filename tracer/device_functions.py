@@ -49,7 +49,9 @@ def run(
     without, they are part of it (axes, shapes).
     """
     if current_trace() is not None:
-        return function(*args, **kwargs)
+        return function(
+            *[operators.as_tracer(x) if type(x) is DeviceArray else x for x in args], **kwargs
+        )
     quick = None if kwargs else _quick_key(name, args, numbers)
     if quick is not None and (known := _quick.get(quick)) is not None:
         program, finish = known

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..ir.types import F64, is_complex, is_inexact
+from ..runtime.cuda.array import DeviceArray
 from . import errors, pytree
 from .accept import check_array, refuse
 from .application import Application, Leaf, is_inexact_leaf
@@ -49,7 +50,7 @@ def tangent_leaves(
             continue
         if isinstance(leaf, (bool, int, float, complex)) and not type.shape:
             leaf = type.dtype.type(leaf)
-        if not isinstance(leaf, (Tracer, np.ndarray, np.generic)):
+        if not isinstance(leaf, (Tracer, np.ndarray, np.generic, DeviceArray)):
             complain(
                 errors.TransformError,
                 f"the {what} of a {whose} of type {type} must be an array like it",
@@ -71,7 +72,9 @@ def tangent_leaves(
                 operands={what: leaf},
             )
         inside = current_trace() is not None or isinstance(leaf, Tracer)
-        found.append(as_value(leaf) if inside else np.asarray(leaf))
+        value: Any = as_value(leaf) if inside else leaf
+        here = inside or isinstance(leaf, DeviceArray)
+        found.append(value if here else np.asarray(leaf))
     return found
 
 

@@ -81,6 +81,7 @@ class JitFunction:
         device = options["device"]
         self._device = None if device is None else parse_device(device)
         self._misses = 0
+        self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
         self._programs: list[NativeProgram] = []  # what the native call tries
 
@@ -252,7 +253,7 @@ class JitFunction:
     def _compile(self, call: Call, bucket: Bucket) -> Entry:
         entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
         self._misses += 1
-        if len(self._buckets) > _SIGNATURES:
+        if len(self._buckets) > self.most_signatures:
             self._buckets.pop(next(iter(list(self._buckets))), None)
             self._fast.clear()  # it refills from the buckets
             install_programs(self)

@@ -10,9 +10,12 @@ import numpy as np
 from ..ir.autodiff import jvp_graph, vjp_graph
 from ..ir.remat import reached
 from ..ir.types import TensorType, is_inexact
+from ..runtime.cuda.array import DeviceArray
 from . import errors, pytree
 from .application import Application, Leaf, is_inexact_leaf, present
 from .core import Tracer, weak_kind
+from .device_transforms import compiled_on_devices, run_apart
+from .devices import holds_device_arrays
 from .differentiable import check_callable, check_leaves, function_name, tangent_leaves
 from .errors import complain
 from .shapes import ShapeDtype
@@ -41,6 +44,9 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     What does not depend on the tangents is computed once. None stands for the tangent of an integer.
     """
     check_callable(fun, "linearize")
+    if current_trace() is None and holds_device_arrays(primals):
+        out, later = run_apart(lambda *x: _linearized(fun, x), primals, "linearize")
+        return out, lambda *tangents: later(tangents)
     leaves, in_tree = pytree.flatten(primals)
     check_leaves(leaves, "linearize")
     application, _ = _apply_to_primals(fun, primals, leaves, False, "linearize", copy=True)
@@ -84,6 +90,11 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     return out, f_lin
 
 
+def _linearized(fun: Function, primals: tuple[Any, ...]) -> tuple[Any, Function, Any]:
+    out, f_lin = linearize(fun, *primals)
+    return out, lambda tangents: f_lin(*tangents), primals
+
+
 def linear_transpose(fun: Function, *types: Any) -> Function:
     """The transpose of a linear function: `<fun(x), ct> == <x, transposed(ct)[0]>`.
 
@@ -111,7 +122,11 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     tree = pytree.flatten((types, {}))[1]
     traced = trace_function(fun, specs, tree, what="linear_transpose")
     count = len(leaves)
-    env: dict[Any, Leaf] = {capture.param: capture.outer for capture in traced.captures}
+    outers = [(capture.param, capture.outer) for capture in traced.captures]
+    env: dict[Any, Leaf] = {
+        param: np.asarray(outer) if isinstance(outer, DeviceArray) else outer
+        for param, outer in outers
+    }
     application = Application(traced, current_trace(), env)
     returned = application.arrays
     for r in returned:
@@ -143,6 +158,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     out_tree = traced.out_tree
     out_types: list[TensorType] = [application.output(r).tensor for r in returned]
 
+    @compiled_on_devices()
     def transposed(cotangent: Any) -> tuple[Any, ...]:
         given = tangent_leaves(cotangent, out_tree, out_types, "cotangent", "result")
         found = application.extend(ops, dict(zip(seeds, given, strict=True)))
@@ -154,6 +170,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     return transposed
 
 
+@compiled_on_devices("fun")
 def hvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The product of the Hessian of a scalar function with a vector, forward over reverse.
 

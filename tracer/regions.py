@@ -92,7 +92,7 @@ class Region:
         """The values of the enclosing trace that the function closes over."""
         found = [capture.outer for capture in self.traced.captures]
         assert all(isinstance(v, Value) for v in found), "a region lives inside a trace"
-        return found  # type: ignore[return-value]
+        return found
 
     def close(
         self,
@@ -125,7 +125,7 @@ class Region:
         if not captures_first:
             lifted = {v: graph.add_param(v.type, v.name) for v in captured}
         builder = Builder(graph)
-        env.update((c.param, lifted[c.outer]) for c in self.traced.captures)  # type: ignore[index]
+        env.update((c.param, lifted[c.outer]) for c in self.traced.captures)
         for op in inner.ops:
             if op.name == "create_token" and token is not None:
                 env[op.result] = token  # the region's thread goes on from the outer one

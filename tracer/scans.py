@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph
+from ..runtime.cuda.array import DeviceArray
 from . import errors, pytree
 from .carries import arranger, own, parameter_name
 from .control import check_callable, is_plain, unroll_count
 from .core import Tracer
+from .device_transforms import compiled_on_devices
 from .errors import complain, describe
 from .functions.common import common_dtype
 from .loops import scan_region
@@ -28,6 +30,7 @@ from .trace import Trace, current_trace, tracing
 Function = Callable[..., Any]
 
 
+@compiled_on_devices("f", "length", "reverse", "unroll")
 def scan(
     f: Function,
     init: Any,
@@ -59,6 +62,7 @@ def scan(
     return _scan(f, init, xs, count, "scan", variable=variable, reverse=reverse, unroll=steps)
 
 
+@compiled_on_devices("f", "dtype")
 def map_fn(f: Function, xs: Any, dtype: Any = None) -> Any:
     """`f` of each slice of `xs` along axis 0, results stacked; trees in, trees out.
 
@@ -73,6 +77,7 @@ def map_fn(f: Function, xs: Any, dtype: Any = None) -> Any:
     return ys
 
 
+@compiled_on_devices("f")
 def foldl(f: Function, xs: Any, initializer: Any = None) -> Any:
     """`f(...f(f(initializer, xs[0]), xs[1])..., xs[-1])`; without initializer, xs[0] is it.
 
@@ -81,6 +86,7 @@ def foldl(f: Function, xs: Any, initializer: Any = None) -> Any:
     return _fold(f, xs, initializer, "foldl", reverse=False)
 
 
+@compiled_on_devices("f")
 def foldr(f: Function, xs: Any, initializer: Any = None) -> Any:
     """`f(...f(f(initializer, xs[-1]), xs[-2])..., xs[0])`; without initializer, xs[-1] is it."""
     return _fold(f, xs, initializer, "foldr", reverse=True)
@@ -169,7 +175,8 @@ def _stack(column: list[Any], what: str) -> Any:
             "every step gives arrays of one shape; pad the smaller ones.",
         )
     dtype = common_dtype(*column)
-    if current_trace() is not None and any(isinstance(x, Tracer) for x in column):
+    traced = current_trace() is not None and any(isinstance(x, Tracer) for x in column)
+    if traced or any(isinstance(x, DeviceArray) for x in column):
         return np.stack([_converted(x, dtype) for x in column])
     return np.stack([np.asarray(x, dtype) for x in column])
 

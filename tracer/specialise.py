@@ -104,6 +104,7 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     traced, outside = trace_call(function, call, outside)
     if function._options["check"]:
         compare(traced, trace_call(function, call)[0])
+    _fetch_captures(traced)
     seconds = {"trace": time.perf_counter() - start}
     start = time.perf_counter()
     executable = _compile_graph(function, traced, call, outside)
@@ -114,6 +115,13 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     memory.remember(traced, outside, getattr(executable, "key", ""))
     donated = frozenset(_donated(function, call))
     return Entry(call, traced, outside, executable, reason, seconds, donated)
+
+
+def _fetch_captures(traced: Traced) -> None:
+    """What runs on the CPU reads the elements of DeviceArrays that the function closes over there."""
+    for capture in traced.captures:
+        if isinstance(capture.outer, DeviceArray):
+            capture.outer = np.asarray(capture.outer)
 
 
 def _device(call: Call, outside: Outside) -> Device:
@@ -167,7 +175,9 @@ def lower(function: JitFunction, call: Call) -> Lowered:
     device = _device(call, outside)
     with function._lock:
         traced, outside = trace_call(function, call, outside, views=device == CPU)
-    if device != CPU:
+    if device == CPU:
+        _fetch_captures(traced)
+    else:
         graph, plan = _plan(function, traced.graph)
         program = _program(function, graph, device, _given(function, traced, call))
         return Lowered(traced.graph, program, plan, device)

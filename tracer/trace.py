@@ -19,7 +19,8 @@ import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Graph, Op, SourceLine, Value
-from ..ir.types import TOKEN, is_inexact, type_of
+from ..ir.types import TOKEN, TensorType, is_inexact, type_of
+from ..runtime.cuda.array import DeviceArray
 from . import errors
 from .errors import complain
 
@@ -67,14 +68,16 @@ class EagerBuilder(Builder):
 class Capture:
     """A value from outside that a trace reads: hidden parameter `param`.
 
-    `outer` is a Value of the parent trace, or for an outermost trace the captured ndarray itself,
+    `outer` is a Value of the parent trace, or for an outermost trace the captured array itself,
     which is `private` if the traced function made it and nobody else can reach it.
     """
 
     __slots__ = ("outer", "param", "private", "snapshot")
 
-    def __init__(self, outer: Value | Array, param: Value, snapshot: Array | None = None) -> None:
-        self.outer = outer
+    def __init__(
+        self, outer: Value | Array | DeviceArray, param: Value, snapshot: Array | None = None
+    ) -> None:
+        self.outer: Any = outer
         self.param = param
         self.snapshot = snapshot
         self.private = False
@@ -121,6 +124,19 @@ class Trace:
         known.append(capture)
         self.captures.append(capture)
         return param
+
+    def capture_on_device(self, array: DeviceArray) -> Value:
+        """The value of an array in a GPU's memory, which never changes."""
+        if self.parent is not None:
+            return self.lift(self.parent.capture_on_device(array), self.parent)
+        if self.eager:
+            return self.builder.const(np.asarray(array))
+        known = self._arrays.setdefault(id(array), [])
+        if not known:
+            param = self.graph.add_param(TensorType(array.shape, array.dtype))
+            known.append(Capture(array, param))
+            self.captures.append(known[0])
+        return known[0].param
 
     def lift(self, outer: Value, owner: Trace) -> Value:
         """The value, in this trace, of `outer`, a value of the enclosing trace `owner`."""

@@ -19,6 +19,7 @@ from ..ir.graph import Graph, Op, Value
 from ..ir.opdef import OPS
 from ..ir.record import field, record, replace
 from ..ir.types import I64, TensorType, type_of
+from ..runtime.cuda.array import DeviceArray
 from ..runtime.devices import Device
 from . import errors, pytree
 from .accept import refuse
@@ -358,6 +359,9 @@ def _settle_captures(trace: Trace) -> None:
         count = uses[id(capture.outer)]
         alone = _references(capture) == _ALONE + count - 1  # before a variable here refers to it
         array, snapshot = capture.outer, capture.snapshot
+        if isinstance(array, DeviceArray):
+            kept.append(capture)
+            continue
         assert isinstance(array, np.ndarray) and snapshot is not None
         changed = count > 1 or snapshot.tobytes() != array.tobytes()
         private = alone and (

@@ -38,6 +38,7 @@ from .application import (
     present,
 )
 from .core import Tracer, as_value, emit, weak_kind
+from .device_transforms import compiled_on_devices, run_apart
 from .devices import holds_device_arrays
 from .differentiable import (
     Function,
@@ -136,6 +137,8 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     `(out, vjp_fn, aux)`. The primals' values are kept: changing the arrays later changes nothing.
     """
     check_callable(fun, "vjp")
+    if current_trace() is None and holds_device_arrays(primals):
+        return _vjp_on_device(fun, primals, has_aux)
     leaves, in_tree = pytree.flatten(primals)
     check_leaves(leaves, "vjp")
     floats = [is_inexact_leaf(leaf) for leaf in leaves]
@@ -176,6 +179,16 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     return (out, vjp_fn, side) if has_aux else (out, vjp_fn)
 
 
+def _vjp_on_device(fun: Function, primals: tuple[Any, ...], has_aux: bool) -> tuple[Any, ...]:
+    def split(*primals: Any) -> tuple[Any, Function, Any]:
+        out, vjp_fn, *side = vjp(fun, *primals, has_aux=has_aux)
+        return (out, side), vjp_fn, out
+
+    (out, side), vjp_fn = run_apart(split, primals, "vjp")
+    return (out, vjp_fn, *side)
+
+
+@compiled_on_devices("fun", "has_aux")
 def jvp(
     fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.cuda.array import DeviceArray
 from . import errors, pytree
 from .core import Tracer
 from .differentiable import check_callable, function_name
@@ -105,7 +106,7 @@ def _parse(signature: str) -> tuple[list[Dims], list[Dims]]:
 
 def _array(x: Any, place: int) -> Any:
     """An argument as something with a shape; Python numbers stay what they are."""
-    if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, complex)):
+    if isinstance(x, (Tracer, np.ndarray, DeviceArray, np.generic, bool, int, float, complex)):
         return x
     array = np.asarray(x)
     if array.dtype == object:

@@ -180,9 +180,9 @@ class Pool:
 
     def _give(self, buffer: Buffer) -> None:
         """A buffer has died: its stream waits for the others that used it, then frees."""
-        if sys.is_finalizing():
-            return
         try:
+            if sys.is_finalizing():
+                return
             if buffer._others:
                 self._wait_for(buffer)
             size, stream = self._size(buffer.nbytes), buffer.stream
@@ -193,7 +193,9 @@ class Pool:
                     self._kept.setdefault((stream, size), []).append(buffer.address)
             if not keep:
                 self.context.free(buffer.address, stream)
-        except Exception:  # the device is lost, or the process was forked: nobody could be told
+        except (
+            Exception
+        ):  # the device is lost, the process forked or at its end: nobody could be told
             pass
 
     def _wait_for(self, buffer: Buffer) -> None:

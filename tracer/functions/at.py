@@ -5,10 +5,14 @@ Each gives a new array and leaves x alone. Repeated indices accumulate, as with 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...runtime.cuda.array import DeviceArray
+from ..devices import holds_device_arrays
+from ..trace import current_trace
 from .common import array
 from .table import function
 
@@ -45,6 +49,8 @@ class AtIndex:
 
     def get(self) -> Any:
         """A copy of `x[index]`."""
+        if self._on_device(None):
+            return self._run("get", lambda x, index: At(x, traced=True)[index].get())
         part = self.x[self.index]
         return part.copy() if hasattr(part, "copy") else part
 
@@ -64,6 +70,14 @@ class AtIndex:
         return self._updated(value, "max")
 
     def _updated(self, value: Any, combine: str) -> Any:
+        if self._on_device(value):
+            if isinstance(value, (bool, int, float, complex)):  # an input of the program
+                value = np.asarray(value).astype(self.x.dtype)
+            return self._run(
+                combine,
+                lambda x, index, value: At(array(x), traced=True)[index]._updated(value, combine),
+                value,
+            )
         result = self.x.copy()
         if self.traced or not isinstance(result, np.ndarray):
             from ..indexing import update
@@ -75,12 +89,23 @@ class AtIndex:
             _UFUNCS[combine].at(result, self.index, np.asarray(value).astype(result.dtype))
         return result
 
+    def _on_device(self, value: Any) -> bool:
+        """Whether this is about DeviceArrays, outside of tracing."""
+        if self.traced or current_trace() is not None:
+            return False
+        return holds_device_arrays((self.x, self.index, value))
+
+    def _run(self, name: str, function: Callable[..., Any], *value: Any) -> Any:
+        from ..device_functions import run
+
+        return run(f"at.{name}", function, (self.x, self.index, *value), {})
+
 
 def _reference(x: Any) -> At:
     """`jt.at(x)[index].set(value)` (or add, multiply, min, max): x with a part replaced, as a copy."""
-    return At(np.asarray(x), traced=False)
+    return At(x if isinstance(x, DeviceArray) else np.asarray(x), traced=False)
 
 
-@function("at", reference=_reference)
+@function("at", reference=_reference, computes=False)
 def at(x: Any) -> At:
     return At(array(x), traced=True)

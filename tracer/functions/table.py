@@ -50,6 +50,7 @@ class ArrayFunction:
     reference: Callable[..., Any]
     numpy: Callable[..., Any] | None
     creates: bool = False
+    computes: bool = True  # else what it gives does, later
 
     def trace(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the traced implementation; whatever it raises names the user's line."""
@@ -76,7 +77,7 @@ class ArrayFunction:
                 return self.trace(args, kwargs)
         elif holds_tracer(args) or holds_tracer(kwargs.values()):
             return self.trace(args, kwargs)
-        elif holds_device_array(args) or holds_device_array(kwargs.values()):
+        elif (self.computes and holds_device_array(args)) or holds_device_array(kwargs.values()):
             from ..device_functions import run_entry
 
             return run_entry(self, args, kwargs)
@@ -92,6 +93,7 @@ def function(
     reference: Callable[..., Any] | None = None,
     creates: bool = False,
     composed: bool = False,
+    computes: bool = True,
 ) -> Callable[[F], F]:
     """Enter the decorated traced implementation into the table under `names`.
 
@@ -108,7 +110,7 @@ def function(
             if eager is None:
                 raise ValueError(f"{name} has no reference")
             first = first or eager
-            entry = ArrayFunction(name, traced, eager, found, creates)
+            entry = ArrayFunction(name, traced, eager, found, creates, computes)
             if name in FUNCTIONS:
                 raise ValueError(f"function {name!r} is defined twice")
             FUNCTIONS[name] = entry
