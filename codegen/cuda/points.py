@@ -15,6 +15,7 @@ from ..llvm.reductions import Reduction
 from ..llvm.text import Operand
 from ..schedule import Loops
 from .lanes import LaneEmitter
+from .neighbours import Beside, at_neighbour, group_of, offsets
 
 
 class PointEmitter(LaneEmitter):
@@ -35,9 +36,58 @@ class PointEmitter(LaneEmitter):
                 self._unit(q, others, last)
 
     def _unit(self, q: str, others: list[Var], last: Var) -> None:
+        """The points of a thread: neighbours along some of the loops, lanes along the last."""
+        chosen = self.layout.beside
+        unit = Var("unit", -(-last.extent // self.layout.lanes))
+        groups = {var: group_of(var, times) for var, times in chosen}
+        self.stand_at((*(groups.get(v, v) for v in others), unit), q)
+        if not chosen:
+            self._lane_or_lanes(unit, last)
+            return
+        starts, inside = [], ""
+        for var, times in chosen:
+            start = self.value_of(f"mul {self.index_type} {self.at[groups[var]]}, {times}")
+            starts.append(start)
+            if var.extent % times:
+                last_one = var.extent - times
+                here = self.value_of(f"icmp sle {self.index_type} {start}, {last_one}")
+                inside = self.value_of(f"and i1 {inside}, {here}") if inside else here
+        if not inside:
+            self._all_neighbours(groups, unit, last)
+            return
+        with self.only_if(inside):
+            self._all_neighbours(groups, unit, last)
+        with self.only_if(self.value_of(f"xor i1 {inside}, true")):
+            self._one_by_one(chosen, starts, unit, last)
+
+    def _all_neighbours(self, groups: dict[Var, Var], unit: Var, last: Var) -> None:
+        """The points of a thread, written out."""
+        outside, chosen = dict(self.env), self.layout.beside
+        for offset in offsets(chosen):
+            self.env.update(at_neighbour(self.layout.outer.env, groups, chosen, offset))
+            self._forget()
+            self._lane_or_lanes(unit, last)
+        self.env = outside
+        self._forget()
+
+    def _one_by_one(self, chosen: Beside, starts: list[str], unit: Var, last: Var) -> None:
+        """The points of a thread that has fewer than others."""
+        if not chosen:
+            self._forget()
+            self._lane_or_lanes(unit, last)
+            return
+        (var, times), *others = chosen
+
+        def step(position: str, values: Values) -> Values:
+            self.at[var] = position
+            self._one_by_one(tuple(others), starts[1:], unit, last)
+            return values
+
+        after = self.value_of(f"add {self.index_type} {starts[0]}, {times}")
+        self._loop(starts[0], self.least(after, str(var.extent)), 1, [], step)
+
+    def _lane_or_lanes(self, unit: Var, last: Var) -> None:
         lanes, n, ty = self.layout.lanes, last.extent, self.index_type
-        unit = Var("unit", -(-n // lanes))
-        self.stand_at((*others, unit), q)
         if lanes == 1:
             self.at[last] = self.at[unit]
             self._row()

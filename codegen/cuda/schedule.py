@@ -25,6 +25,7 @@ from ..schedule import Loops, collapse, inner_loops, mode_of, renamed
 from ..signature import Signature
 from ..survey import Survey, loads, survey
 from .emitter import fits_32_bits
+from .neighbours import Beside, beside
 from .scan_plan import DEEPEST, FULL, ScanPlan, column_plan, row_plan, scan_stage
 from .target import CudaTarget
 
@@ -70,6 +71,7 @@ class Schedule:
     cross: Var | None = None  # some arrays are contiguous along this loop,
     turned: list[Expr] = field(default_factory=list)  # which these loads read (see `transposes`)
     scan: ScanPlan | None = None
+    beside: Beside = ()  # loops along which a thread takes neighbours (see `neighbours`)
 
     @property
     def note(self) -> str:
@@ -84,7 +86,8 @@ class Schedule:
         if self.depth > 1:
             return f"{self.blocks} blocks of {self.depth} threads for a column"
         if self.row is None:
-            each = f"{self.lanes} points" if self.lanes > 1 else "one point"
+            points = self.lanes * math.prod(times for _, times in self.beside)
+            each = f"{points} points" if points > 1 else "one point"
             return f"{self.blocks} blocks of {self.threads} threads, {each} each"
         held = "in registers" if self.row.unrolled else "in loops"
         return f"{self.blocks} blocks, {self.row.team} threads for a row, {held}"
@@ -92,8 +95,10 @@ class Schedule:
     @property
     def units(self) -> int:
         """How many threads have something to do."""
-        *others, last = (v.extent for v in self.outer.vars)
-        return math.prod(others) * -(-last // self.lanes)
+        times = dict(self.beside)
+        *others, last = self.outer.vars
+        counts = (-(-v.extent // times.get(v, 1)) for v in others)
+        return math.prod(counts) * -(-last.extent // self.lanes)
 
 
 def schedule(
@@ -120,7 +125,10 @@ def schedule(
         plan.lanes = _lanes(kernel, own, plan, alignments)
         units = plan.units
         plan.depth = _depth(kernel, plan, target)
-        if plan.depth > 1:
+        if plan.depth == 1:
+            plan.beside = beside(kernel, plan, target.sms * THREADS)
+            units = plan.units
+        else:
             plan.threads = plan.depth * target.WARP
         while plan.threads > target.WARP and units < plan.threads * target.sms and plan.depth == 1:
             plan.threads //= 2
