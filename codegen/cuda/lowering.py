@@ -24,6 +24,7 @@ from .scatter import scatter
 from .schedule import row_of
 from .target import CudaTarget
 from .tuning import Chooser
+from .windows import WINDOWS, window_reduction
 
 
 class DeviceContext(Context):
@@ -37,6 +38,7 @@ class DeviceContext(Context):
         "attention_grad": attention_grad,
         "scatter": scatter,
         **dict.fromkeys(SCANS, scan),
+        **dict.fromkeys(WINDOWS, window_reduction),
     }
 
     def __init__(self, target: CudaTarget, chooser: Chooser | None = None) -> None:
