@@ -30,6 +30,7 @@ class Context:
         1 << 13
     )  # elements that a thread scans at a time, if there are 8 such
     scan_rows: ClassVar[int] = 8  # rows from which it scans whole ones
+    selects_pairs: ClassVar[bool] = False  # whether parts of sorted pairs can be had for less
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {}
 
     def __init__(self, target: Any) -> None:
@@ -48,14 +49,15 @@ class Context:
         """How a loop of `length` trips makes several of them at a time, if it should."""
         return time_tiles(carries, body, length, self.target)
 
-    def sort(self, step: Sort) -> Sort:
-        """A sort with the memory that it takes beside its two buffers."""
+    def sort(self, step: Sort) -> tuple[list[Any], Array, int]:
+        """The steps of a sort, the array where its result is, and which element of a sorted row is the
+        first one there."""
         keys = step.keys
         step.scratch = Array(keys.shape, keys.dtype, name="scratch")
         n = keys.shape[step.axis]
         rows = keys.size // (n * (2 if step.kind == "pairs" else 1))
         step.counts = Array((rows * count_words(n),), U32, name="counts")
-        return step
+        return [step], step.target, 0
 
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
         """A new error site, whose message shows `values`; returns its number, counted from 1."""

@@ -59,19 +59,20 @@ def _sort(low: Lowering, op: Op) -> None:
     else:
         low.emit(p, Stage(keys, dims, encode(value), ops=[op.name], loc=op.loc))
     bits = 8 * code.itemsize
-    window = _window(low, op) if kind != "pairs" else None
+    window = _window(low, op) if kind != "pairs" or low.context.selects_pairs else None
+    first = 0
     if keys.size:
         counts = Array((0,), U32, name="counts")
         step = Sort(keys, ordered, keys, counts, kind, bits, op.loc, window)
-        low.items.append(low.context.sort(step))
-        ordered = step.target
+        steps, ordered, first = low.context.sort(step)
+        low.items += steps
     array = low.array_for(op.result)
     p = low.point()
     if window is not None:  # decode no more than this
         dims = (*dims[:-1], Var("i", window[1] - window[0]))
         where[axis] = of_var(dims[-1]) + window[0]
         own = tuple(where[d] for d in range(len(order)))
-        at = tuple(where[d] for d in order)
+        at = (*(where[d] for d in order[:-1]), where[axis] - first)
     if op.name == "sort":
         result = decode(p.load(ordered, at, None), source.dtype)
     elif kind == "packed":

@@ -8,6 +8,7 @@ from emulated import TARGET, assembled, compiled, run
 from programs import build, expected, laid_out, sample, sorted_columns
 from test_cuda_kernels import check
 
+from jitney.codegen import lower_sorting
 from jitney.codegen.cuda import radix_plan
 from jitney.codegen.cuda.compile import compile_device
 from jitney.ir.types import TensorType
@@ -118,14 +119,14 @@ def test_long_rows_are_sorted_by_digits_short_ones_merged():
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("dtype", ["f4", "i8"])
-def test_kernels_fit_registers(dtype, arch):
-    graph = build(both, types=[TensorType((10_000_000,), np.dtype(dtype))])
-    report = assembled(compile_device(graph, TARGET).ir, arch)
-    if report is None:
-        pytest.skip("there is no ptxas")
-    most = max(k.registers for k in report.kernels.values())
-    assert most <= 80, "two blocks of 384 threads share a multiprocessor"
+def test_kernels_fit_registers(arch):
+    for dtype, program in (("f4", both), ("f8", both), ("f4", part("sort", 10, 100))):
+        graph = build(program, types=[TensorType((10_000_000,), np.dtype(dtype))])
+        report = assembled(compile_device(graph, TARGET).ir, arch)
+        if report is None:
+            pytest.skip("there is no ptxas")
+        most = max(k.registers for k in report.kernels.values())
+        assert most <= 80, "two blocks of 384 threads, or three of 256, share a multiprocessor"
 
 
 def test_along_other_axes_and_in_other_memory():
@@ -133,16 +134,61 @@ def test_along_other_axes_and_in_other_memory():
         check(sorted_columns, laid_out(sample((40, 33), "f4"), layout))
 
 
-def test_a_part_of_a_long_row():
-    """The largest few: on a CPU they are selected."""
+def part(op, start, stop):
+    """Some places of each sorted row."""
 
-    def largest(b, x):
-        s = b.sort(x, axis=0, stable=True)
-        return b.slice(s, start=(16_380,), stop=(16_384,), step=(1,))
+    def program(b, x):
+        last = len(x.shape) - 1
+        low, high = [0] * last, list(x.shape[:-1])
+        ordered = b.op(op, x, axis=last, stable=True)
+        ends = {"start": (*low, start), "stop": (*high, stop)}
+        return b.slice(ordered, **ends, step=(1,) * (last + 1))
 
-    x = sample((16_384,), "f4")
-    (got,) = run(compiled(build(largest, x), [x]), [x])
-    np.testing.assert_array_equal(got, expected(build(largest, x), [x])[0])
+    return program
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """Parts are looked for in rows of any length."""
+    monkeypatch.setattr(lower_sorting, "LONG", 64)
+
+
+def ends(n):
+    return [(0, 9), (n - 9, n), (n // 2, n // 2 + 1), (n // 3, n // 3 + 150)]
+
+
+@pytest.mark.parametrize("op", ["sort", "argsort"])
+@pytest.mark.parametrize(("shape", "dtype"), [((2, 2000), "f4"), ((700,), "f8"), ((3, 2500), "i2")])
+def test_parts_of_sorted_rows(shape, dtype, op, parts):
+    """The first few, the last few, those in the middle: only they are sorted."""
+    x = numbers(shape, dtype)
+    for start, stop in ends(shape[-1])[:: 1 if op == "sort" else 2]:
+        graph = build(part(op, start, stop), x)
+        program = compiled(graph, [x])
+        assert any(name.startswith("gather") for name in program.kernels)
+        np.testing.assert_array_equal(run(program, [x])[0], expected(graph, [x])[0])
+
+
+@pytest.mark.parametrize("op", ["sort", "argsort"])
+def test_parts_among_equal_elements(op, parts):
+    """Those that come first are taken first; zeros of both signs are equal."""
+    x = np.zeros(5000, "f4")
+    x[::3] = -0.0
+    x[[17, 4100]] = np.nan, -1.0
+    for start, stop in ends(x.size):
+        graph = build(part(op, start, stop), x)
+        got, want = run(compiled(graph, [x]), [x])[0], expected(graph, [x])[0]
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_parts_in_any_order_of_threads(order, parts):
+    check(part("sort", 3000, 3100), numbers((2, 4200), "i4"), order=order)
+
+
+def test_the_largest_few_of_a_long_row():
+    check(part("sort", 16_380, 16_384), sample((16_384,), "f4"))
 
 
 def test_a_sort_takes_two_buffers():

@@ -28,7 +28,8 @@ from .rows import RowEmitter
 from .scalar_code import ScalarThreadEmitter
 from .scans import ColumnScanEmitter, RowScanEmitter
 from .schedule import Schedule, scatters, schedule
-from .sort_steps import sort_steps
+from .select_plan import Select
+from .sort_steps import select_steps, sort_steps
 from .target import CudaTarget
 from .tiles import Tile
 from .transposes import TransposeEmitter
@@ -390,6 +391,7 @@ EMITTERS: Mapping[type, Callable[[ProgramBuilder, Any], list[device.Step]]] = {
     Kernel: ProgramBuilder.kernel,
     lowered.Copy: ProgramBuilder.copy,
     lowered.Sort: sort_steps,
+    Select: select_steps,
     lowered.Check: ProgramBuilder.check,
     lowered.Callback: ProgramBuilder.callback,
     lowered.TapeNew: ProgramBuilder.tape_new,

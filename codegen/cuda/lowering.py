@@ -22,6 +22,7 @@ from .lower_scans import scan
 from .radix_plan import dimensions, radix_plan, sorted_bits
 from .scatter import scatter
 from .schedule import row_of
+from .select_plan import Select
 from .target import CudaTarget
 from .tuning import Chooser
 from .windows import WINDOWS, window_reduction
@@ -31,6 +32,7 @@ class DeviceContext(Context):
     """Stages become kernels for threads; operands of products are read as they lie."""
 
     chunk: ClassVar[int] = 1 << 12
+    selects_pairs: ClassVar[bool] = True
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
         "dot": product_of_matrices,
         "conv": convolution,
@@ -45,9 +47,11 @@ class DeviceContext(Context):
         super().__init__(target)
         self.chooser = chooser or Chooser()
 
-    def sort(self, step: Sort) -> Sort:
-        """Merges need two buffers; passes by digits counts too, and an even number of them ends where it
-        began."""
+    def sort(self, step: Sort) -> tuple[list[Any], Array, int]:
+        """A part of sorted rows is found first. Merges need two buffers; passes by digits count too, and
+        an even number of them ends where it began."""
+        if step.window is not None:
+            return self._select(step, *step.window)
         plan = radix_plan(
             *dimensions(step.keys, step.kind),
             *sorted_bits(step.kind, step.key_bits, step.settled),
@@ -56,7 +60,20 @@ class DeviceContext(Context):
             step.counts = Array((plan.words,), U32, name="counts")
             if len(plan.shifts) % 2 == 0:
                 step.target, step.scratch = step.keys, step.target
-        return step
+        return [step], step.target, 0
+
+    def _select(self, step: Sort, start: int, stop: int) -> tuple[list[Any], Array, int]:
+        keys, kind, bits = step.keys, step.kind, step.key_bits
+        shape = list(keys.shape)
+        shape[step.axis] = stop - start
+        chosen, ordered = (
+            Array(tuple(shape), keys.dtype, name=name) for name in ("chosen", "sorted")
+        )
+        select = Select(keys, chosen, step.counts, kind, bits, start, stop, loc=step.loc)
+        select.counts = Array((select.words,), U32, name="counts")
+        nothing = Array((0,), U32, name="counts")
+        steps, target, _ = self.sort(Sort(chosen, ordered, chosen, nothing, kind, bits, step.loc))
+        return [select, *steps], target, start
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
         steps = with_library(fuse(items, keep), keep, self.target, self.chooser)

@@ -1,14 +1,9 @@
 """Sorting long rows of encoded elements by digits, from the last one on, each pass stable.
 
-    count:   how often each digit has each value, in each row
-    sweep:   a launch for each digit: a block takes the next tile of a row, ranks its elements among
-             those of the tile with the same digit, learns from the tiles before how many of them come
-             first, and writes elements with equal digits side by side
-
-A tile learns from its predecessors by looking back: each shows how many elements it has of each value as
-soon as it knows, and how many there are up to its end as soon as it knows that. A word has a count and
-what it counts, so that words need no order among each other. Tiles are handed out in order, so that
-whoever is waited for has begun.
+count:   how often each digit has each value, in each row
+sweep:   a launch for each digit: a block takes the next tile of a row, ranks its elements among
+         those of the tile with the same digit, learns from the tiles before how many of them come
+         first, and writes elements with equal digits side by side
 """
 
 from __future__ import annotations
@@ -21,13 +16,11 @@ from ..sort_blocks import U32, U64
 from ..steps import Sort
 from .emitter import GLOBAL, SHARED, fits_32_bits
 from .radix_plan import THREADS, VALUES, RadixPlan
-from .sort_elements import Element, ElementEmitter
+from .sort_elements import Element
 from .target import CudaTarget
+from .turns import TurnEmitter
 from .warps import EVERYBODY, WARP
 
-SHOWN = 1 << 30  # added to a tile's own count,
-KNOWN = 1 << 31  # or to the count up to its end
-COUNT = SHOWN - 1
 WARPS = THREADS // WARP
 RESIDENTS = 2  # blocks that share a multiprocessor
 EACH_COUNTS = 16  # elements that a thread counts, at the least
@@ -39,8 +32,10 @@ def count_blocks(plan: RadixPlan, target: CudaTarget) -> int:
     return min(-(-plan.n // (THREADS * EACH_COUNTS)), enough)
 
 
-class RadixEmitter(ElementEmitter):
+class RadixEmitter(TurnEmitter):
     """Emits the kernel that counts, or one that moves elements from `source` to `result`."""
+
+    kinds = VALUES
 
     def __init__(
         self,
@@ -65,7 +60,7 @@ class RadixEmitter(ElementEmitter):
         self.scalars = [f"ptr {GLOBAL}align 4 %counts"]
         words = len(plan.shifts) * VALUES
         self.table = self.shared(U32, words)
-        self._each_word(words, lambda place: self._put_word(self.table, place, "0"))
+        self._each_word(words, lambda place: self.put_word(self.table, place, "0"))
         self.barrier()
         block = self.block_number()
         row = op(f"udiv {ty} {block}, {blocks}")
@@ -77,9 +72,9 @@ class RadixEmitter(ElementEmitter):
             place = op(f"add {ty} {base}, {at}")
             item = self.element_at(place)
             for k, shift in enumerate(plan.shifts):
-                digit = self._bits(item, shift, plan.bits[k])
+                digit = self.bits_of(item, shift, plan.bits[k])
                 at = op(f"add i32 {digit}, {k * VALUES}") if k else digit
-                self._add(self.in_shared(U32, self.table, at), "1", "block")
+                self.add(self.in_shared(U32, self.table, at), "1", "block")
             return values
 
         self._loop(self.widened(first), str(plan.n), blocks * THREADS, [], each)
@@ -87,10 +82,10 @@ class RadixEmitter(ElementEmitter):
         start = self.times(row, words)
 
         def flush(place: str) -> None:
-            found = self._get_word(self.table, place)
+            found = self.get_word(self.table, place)
             with self.only_if(op(f"icmp ne i32 {found}, 0")):
                 at = op(f"add {ty} {start}, {self.widened(place)}")
-                self._add(self._global("%counts", at), found, "device")
+                self.add(self.in_table("%counts", at), found, "device")
 
         self._each_word(words, flush)
 
@@ -136,12 +131,12 @@ class RadixEmitter(ElementEmitter):
         """The number of this block's tile; meanwhile all counters are set to 0."""
         op = self.value_of
         with self.only_if(op(f"icmp eq i32 {self.tid}, 0")):
-            self._put_word(self.mine, "0", self._add(f"{GLOBAL}%ticket", "1", "device"))
+            self.take_turn(self.mine)
             self.lines.append(f"  store {self.word} %shift, ptr {self.again}, align 8")
         for k in range(0, WARPS * VALUES, THREADS):
-            self._put_word(self.counters, op(f"add i32 {self.tid}, {k}"), "0")
+            self.put_word(self.counters, op(f"add i32 {self.tid}, {k}"), "0")
         self.barrier()
-        return self._get_word(self.mine, "0")
+        return self.get_word(self.mine, "0")
 
     def _fetched(self, start: str) -> list[Element]:
         """Each warp takes a piece of the tile, neighbouring lanes neighbouring elements."""
@@ -167,11 +162,11 @@ class RadixEmitter(ElementEmitter):
             peers = self._peers(digit)
             counter = op(f"add i32 {own}, {digit}")
             before = self.intrinsic("llvm.ctpop.i32", op(f"and i32 {peers}, {below}"))
-            old = self._get_word(self.counters, counter)
+            old = self.get_word(self.counters, counter)
             many = op(f"add i32 {old}, {self.intrinsic('llvm.ctpop.i32', peers)}")
             self.intrinsic("llvm.nvvm.bar.warp.sync", EVERYBODY)
             with self.only_if(op(f"icmp eq i32 {before}, 0")):
-                self._put_word(self.counters, counter, many)
+                self.put_word(self.counters, counter, many)
             self.intrinsic("llvm.nvvm.bar.warp.sync", EVERYBODY)
             found.append(op(f"add i32 {old}, {before}"))
         return found
@@ -201,52 +196,38 @@ class RadixEmitter(ElementEmitter):
         places = [op(f"add i32 {value}, {w * VALUES}") for w in range(WARPS)]
         total = "0"
         for place in places:
-            total = op(f"add i32 {total}, {self._get_word(self.counters, place)}")
+            total = op(f"add i32 {total}, {self.get_word(self.counters, place)}")
         at = self.times(self.widened(row), len(plan.shifts) * VALUES)
         at = op(f"add {ty} {at}, {self.widened(value)}")
-        everywhere = self._load_word(self._global("%counts", at), "")
-        scans = [self._lane_scan(x) for x in (total, everywhere)]
+        everywhere = self.load_word(self.in_table("%counts", at), "")
+        scans = [self.lane_scan(x) for x in (total, everywhere)]
         self.barrier()
         with self.only_if(owns):
             before = "0"
             for place in places:
-                own = self._get_word(self.counters, place)
-                self._put_word(self.counters, place, before)
+                own = self.get_word(self.counters, place)
+                self.put_word(self.counters, place, before)
                 before = op(f"add i32 {before}, {own}")
         ends = op(f"and i1 {owns}, {op(f'icmp eq i32 {self.lane_number}, {WARP - 1}')}")
         with self.only_if(ends):
             for k, scan in enumerate(scans):
-                self._put_word(self.scratch, op(f"add i32 {self.warp}, {k * VALUES // WARP}"), scan)
+                self.put_word(self.scratch, op(f"add i32 {self.warp}, {k * VALUES // WARP}"), scan)
         self.barrier()
         start, base = (
             op(f"sub i32 {op(f'add i32 {scan}, {self._before_warp(k)}')}, {own}")
             for k, (scan, own) in enumerate(zip(scans, (total, everywhere), strict=True))
         )
         with self.only_if(owns):
-            self._put_word(self.starts, value, start)
+            self.put_word(self.starts, value, start)
             here = op(f"add {ty} {self.times(self.widened(tile), VALUES)}, {self.widened(value)}")
-            self._store_word("0", self._global("%next", here))
+            self.store_word("0", self.in_table("%next", here))
             first = op(f"icmp eq i32 {self.part}, 0")
-            with self.only_if(first):
-                self._show(here, KNOWN, op(f"add i32 {base}, {total}"))
-                self._put_word(self.offsets, value, op(f"sub i32 {base}, {start}"))
-            with self.only_if(op(f"xor i1 {first}, true")):
-                self._show(here, SHOWN, total)
-                before = self._look_back(here)
-                self._show(here, KNOWN, op(f"add i32 {before}, {total}"))
-                self._put_word(self.offsets, value, op(f"sub i32 {before}, {start}"))
-        self.barrier()
 
-    def _lane_scan(self, own: str) -> str:
-        """The running sum over the lanes of a warp."""
-        op = self.value_of
-        for k in range(WARP.bit_length() - 1):
-            name = "llvm.nvvm.shfl.sync.up.i32p"
-            pair = self.intrinsic(name, EVERYBODY, own, str(1 << k), "0", fresh=True)
-            other = op(f"extractvalue {{ i32, i1 }} {pair}, 0")
-            some = op(f"extractvalue {{ i32, i1 }} {pair}, 1")
-            own = op(f"select i1 {some}, i32 {op(f'add i32 {own}, {other}')}, i32 {own}")
-        return own
+            def keep(before: str) -> None:
+                self.put_word(self.offsets, value, op(f"sub i32 {before}, {start}"))
+
+            self.before(here, first, base, total, keep)
+        self.barrier()
 
     def _before_warp(self, k: int) -> str:
         """The sum of what the warps before this one have left in `scratch`."""
@@ -254,38 +235,9 @@ class RadixEmitter(ElementEmitter):
         mine = op(f"and i32 {self.warp}, {warps - 1}")
         total = "0"
         for w in range(warps - 1):
-            found = self._get_word(self.scratch, str(k * warps + w))
+            found = self.get_word(self.scratch, str(k * warps + w))
             counts = op(f"icmp sgt i32 {mine}, {w}")
             total = op(f"add i32 {total}, {op(f'select i1 {counts}, i32 {found}, i32 0')}")
-        return total
-
-    def _show(self, here: str, state: int, count: str) -> None:
-        """Let the tiles that follow see a count."""
-        text = self.value_of(f"or i32 {count}, {state}")
-        self._store_word(text, self._global("%table", here), "atomic ")
-
-    def _look_back(self, here: str) -> str:
-        """How many elements of the row come before those that the word `here` of the table counts."""
-        ty, before = self.index_type, self.block
-        look, done = self.new_label("look"), self.new_label("known")
-        start = self.value_of(f"sub {ty} {here}, {VALUES}")
-        at, later, so_far, total = (f"%w{next(self.names)}" for _ in range(4))
-        self.lines.append(f"  br label %{look}")
-        self.start_block(look)
-        self.lines += [
-            f"  {at} = phi {ty} [ {start}, %{before} ], [ {later}, %{look} ]",
-            f"  {so_far} = phi i32 [ 0, %{before} ], [ {total}, %{look} ]",
-        ]
-        with self.scope():
-            word = self._load_word(self._global("%table", at), "atomic ")
-            count = self.value_of(f"and i32 {word}, {COUNT}")  # 0 while nothing is shown
-            self.lines.append(f"  {total} = add i32 {so_far}, {count}")
-            shown = self.value_of(f"icmp ne i32 {word}, 0")
-            step = self.value_of(f"select i1 {shown}, {ty} {VALUES}, {ty} 0")
-            self.lines.append(f"  {later} = sub {ty} {at}, {step}")
-            known = self.value_of(f"icmp slt i32 {word}, 0")
-        self.lines.append(f"  br i1 {known}, label %{done}, label %{look}")
-        self.start_block(done)
         return total
 
     def _spread(self, items: list[Element], ranks: list[str]) -> None:
@@ -298,8 +250,8 @@ class RadixEmitter(ElementEmitter):
         targets = []
         for item, rank in zip(items, ranks, strict=True):
             digit = self._digit(item, shift)
-            start = self._get_word(self.starts, digit)
-            before = self._get_word(self.counters, op(f"add i32 {own}, {digit}"))
+            start = self.get_word(self.starts, digit)
+            before = self.get_word(self.counters, op(f"add i32 {own}, {digit}"))
             targets.append(op(f"add i32 {op(f'add i32 {start}, {before}')}, {rank}"))
         self.barrier()  # from here on the elements are where the counters were
         for target, item in zip(targets, items, strict=True):
@@ -309,55 +261,16 @@ class RadixEmitter(ElementEmitter):
             local = op(f"add i32 {self.tid}, {k * THREADS}")
             inside = op(f"icmp slt i32 {local}, {self.count_here}")
             item = self.get(local)
-            offset = self._get_word(self.offsets, self._digit(item))
+            offset = self.get_word(self.offsets, self._digit(item))
             place = op(f"add {ty} {self.base}, {self.widened(op(f'add i32 {offset}, {local}'))}")
-            self.write_out(inside, place, item)
+            self.deposit(inside, place, item)
 
     # Digits and words.
 
-    @property
-    def word(self) -> str:
-        """The type that digits are taken from."""
-        return "i64" if self.dtype.itemsize == 8 else "i32"
-
     def _digit(self, item: Element, shift: str = "%shift") -> str:
         ty, op = self.word, self.value_of
-        return self._as_word(op(f"and {ty} {op(f'lshr {ty} {self._wide(item)}, {shift}')}, %mask"))
-
-    def _bits(self, item: Element, shift: int, bits: int) -> str:
-        ty, op = self.word, self.value_of
-        moved = op(f"lshr {ty} {self._wide(item)}, {shift}") if shift else self._wide(item)
-        return self._as_word(op(f"and {ty} {moved}, {(1 << bits) - 1}"))
-
-    def _wide(self, item: Element) -> str:
-        key = self.key(item)
-        narrow = self.dtype.itemsize < 4
-        return self.value_of(f"zext {self.element} {key} to i32") if narrow else key
-
-    def _as_word(self, text: str) -> str:
-        return self.value_of(f"trunc i64 {text} to i32") if self.word == "i64" else text
+        return self.as_word(op(f"and {ty} {op(f'lshr {ty} {self.wide(item)}, {shift}')}, %mask"))
 
     def _offset(self, base: str, nbytes: int) -> str:
         space, name = base.rsplit(" ", 1)
         return f"{space} {self.value_of(f'getelementptr i8, ptr {SHARED}{name}, i32 {nbytes}')}"
-
-    def _global(self, name: str, at: str) -> str:
-        return self._address(U32, f"{GLOBAL}{name}", at)
-
-    def _get_word(self, memory: str, at: str) -> str:
-        return self._load_word(self.in_shared(U32, memory, at), "")
-
-    def _put_word(self, memory: str, at: str, text: str) -> None:
-        self._store_word(text, self.in_shared(U32, memory, at))
-
-    def _load_word(self, place: str, atomic: str) -> str:
-        order = ' syncscope("device") monotonic' if atomic else ""
-        return self.fresh(f"load {atomic}i32, ptr {place}{order}, align 4")
-
-    def _store_word(self, text: str, place: str, atomic: str = "") -> None:
-        order = ' syncscope("device") monotonic' if atomic else ""
-        self.lines.append(f"  store {atomic}i32 {text}, ptr {place}{order}, align 4")
-
-    def _add(self, place: str, text: str, scope: str) -> str:
-        """Add atomically; what was there before."""
-        return self.fresh(f'atomicrmw add ptr {place}, i32 {text} syncscope("{scope}") monotonic')

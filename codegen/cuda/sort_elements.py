@@ -9,6 +9,7 @@ from ..kernel import Array
 from ..llvm.instructions import SCALAR_TYPES
 from ..steps import Sort
 from .emitter import ThreadEmitter
+from .select_plan import Select
 from .target import CudaTarget
 
 Element = tuple[str, ...]  # the texts of its parts, the key last
@@ -21,7 +22,7 @@ class ElementEmitter(ThreadEmitter):
 
     def __init__(
         self,
-        step: Sort,
+        step: Sort | Select,
         index_type: str,
         source: Array,
         result: Array,
@@ -82,7 +83,7 @@ class ElementEmitter(ThreadEmitter):
         safe = self.value_of(f"select i1 {inside}, {self.index_type} {place}, {self.index_type} 0")
         return self.chosen(inside, self.element_at(safe), ("-1",) * self.parts)
 
-    def write_out(self, inside: str, place: str, item: Element) -> None:
+    def deposit(self, inside: str, place: str, item: Element) -> None:
         with self.only_if(inside):
             for at, text in zip(self.parts_of(place), item, strict=True):
                 pointer = self._address(self.dtype, self.pointers[self.result], at)

@@ -1,4 +1,4 @@
-"""The launches of a sort: merges, or passes by digits."""
+"""The launches of a sort: merges, or passes by digits; and of the search for a part of sorted rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from ..steps import Sort
 from .program import Argument, Fill, Launch, Ref, Scalar, Step
 from .radix import RadixEmitter, count_blocks
 from .radix_plan import THREADS, VALUES, RadixPlan, plan_of
+from .select_plan import STATE, Select
+from .select_plan import THREADS as SELECT_THREADS
+from .selection import SelectEmitter, tally_blocks
 from .sort_elements import ElementEmitter
 from .sorting import SortEmitter, SortPlan, sort_plan
 
@@ -79,13 +82,42 @@ def _passes(builder: ProgramBuilder, step: Sort, plan: RadixPlan) -> list[Step]:
     return steps
 
 
+def select_steps(builder: ProgramBuilder, step: Select) -> list[Step]:
+    """Look at one digit after the other, then take what is wanted."""
+    note, extents = f"tiles of {step.tile}", (step.rows, step.n)
+
+    def word(k: int) -> Ref:
+        return builder.ref(step.counts, WORD * k)
+
+    def launch(e: SelectEmitter, hint: str, blocks: int, *more: Ref) -> Launch:
+        name, arguments = _kernel(builder, step, e, hint, SELECT_THREADS, note, extents)
+        return Launch(name, (blocks, 1, 1), (*arguments, word(0), *more))
+
+    def emitter(fills: bool = False) -> SelectEmitter:
+        return SelectEmitter(step, builder.target, builder.definitions, fills)
+
+    blocks = tally_blocks(step, builder.target)
+    steps: list[Step] = [Fill(word(0), step.words, WORD, 0)]
+    for digit in range(len(step.cuts) - 1):
+        e = emitter()
+        e.tally(digit, blocks)
+        steps.append(launch(e, "tally", step.rows * blocks))
+    e = emitter()
+    e.settle()
+    steps.append(launch(e, "settle", step.rows))
+    e = emitter(True)
+    e.gather()
+    more = word(step.ticket), word(step.ticket + STATE)
+    return [*steps, launch(e, "gather", step.rows * step.parts, *more)]
+
+
 def _extents(plan: SortPlan | RadixPlan) -> tuple[int, int]:
     return plan.rows, plan.n
 
 
 def _kernel(
     builder: ProgramBuilder,
-    step: Sort,
+    step: Sort | Select,
     e: ElementEmitter,
     hint: str,
     threads: int,
@@ -100,7 +132,7 @@ def _kernel(
             ops=(hint,),
             extents=extents,
             bytes_read=step.keys.nbytes,
-            bytes_written=0 if hint == "count" else step.keys.nbytes,
+            bytes_written=sum(a.nbytes for a in e.written),
             parallel=True,
             note=note,
             locs=(step.loc,) if step.loc is not None else (),

@@ -89,8 +89,9 @@ def _sorted_keys(low: Lowering, op: Op, count: int, places: int, bits: int) -> A
     low.emit(p, Stage(keys, dims, key, index=(number,), ops=["scatter"], loc=op.loc))
     nothing = Array((0,), U32, name="counts")
     step = Sort(keys, ordered, keys, nothing, "value", place_bits + bits, op.loc, settled=bits)
-    low.items.append(low.context.sort(step))
-    return step.target
+    steps, ordered, _ = low.context.sort(step)
+    low.items += steps
+    return ordered
 
 
 def _whole_spans(low: Lowering, runs: _Runs, finer: list[Array]) -> Array:

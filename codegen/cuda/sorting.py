@@ -119,7 +119,7 @@ class SortEmitter(ElementEmitter):
         self._give(items)
         self.barrier()
         for local, (inside, place) in zip(self._striped(), places, strict=True):
-            self.write_out(inside, place, self.get(local))
+            self.deposit(inside, place, self.get(local))
 
     def merge(self) -> None:
         """Merge neighbouring runs of %run elements, which is a multiple of a tile's."""
@@ -158,7 +158,7 @@ class SortEmitter(ElementEmitter):
         self.barrier()
         to = op(f"add {ty} {base}, {start}")
         for local, on in inside.items():
-            self.write_out(on, op(f"add {ty} {to}, {self.widened(local)}"), self.get(local))
+            self.deposit(on, op(f"add {ty} {to}, {self.widened(local)}"), self.get(local))
 
     # Where this thread's elements are.
 
