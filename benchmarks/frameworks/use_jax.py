@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import erf
 
-from ..rows import Row, learning, loops, map_arrays
+from ..rows import Row, learning, loops, map_arrays, sampling
 from ..rows.indexing import BINS, LARGEST
 
 Array = jax.Array
@@ -364,3 +364,18 @@ def gather(x: Array, indices: Array) -> Array:
 @row
 def scatter_add(values: Array, bins: Array) -> Array:
     return jnp.zeros(BINS, values.dtype).at[bins].add(values)
+
+
+# Random numbers
+
+
+@row
+def mean_of_exp(seed: Array) -> Array:
+    key = jax.random.key(seed[0])
+    return jnp.exp(jax.random.normal(key, (sampling.COUNT,), jnp.float32)).mean()
+
+
+@row
+def pi_by_chance(seed: Array) -> Array:
+    x, y = jax.random.uniform(jax.random.key(seed[0]), (2, sampling.COUNT), jnp.float32)
+    return (x * x + y * y < 1).mean()

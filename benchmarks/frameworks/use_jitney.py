@@ -9,7 +9,7 @@ import numpy as np
 import jitney as jt
 
 from ..rows import ROWS as DEFINITIONS
-from ..rows import Array, Row, learning, loops, matrices, pointwise
+from ..rows import Array, Row, learning, loops, matrices, pointwise, sampling
 from ..rows.indexing import BINS
 from ..rows.networks import sigmoid
 
@@ -200,3 +200,15 @@ def scatter_add(values: Array, bins: Array) -> Array:
     out = jt.zeros(BINS, values.dtype)
     np.add.at(out, bins, values)
     return out
+
+
+@row
+def mean_of_exp(seed: Array) -> Array:
+    key = jt.random.key(seed[0])
+    return np.exp(jt.random.normal(key, (sampling.COUNT,), np.float32)).mean()
+
+
+@row
+def pi_by_chance(seed: Array) -> Array:
+    x, y = jt.random.uniform(jt.random.key(seed[0]), (2, sampling.COUNT), np.float32)
+    return (x * x + y * y < 1).mean()

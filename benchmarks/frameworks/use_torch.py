@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..rows import Row, learning, loops, map_arrays
+from ..rows import Row, learning, loops, map_arrays, sampling
 from ..rows.indexing import BINS, LARGEST
 
 ROWS: dict[str, Callable[..., Any]] = {}
@@ -394,3 +394,22 @@ def gather(x: Tensor, indices: Tensor) -> Tensor:
 @row
 def scatter_add(values: Tensor, bins: Tensor) -> Tensor:
     return torch.zeros(BINS, dtype=values.dtype).index_add(0, bins, values)
+
+
+# Random numbers
+
+
+def generator(seed: Tensor) -> torch.Generator:
+    return torch.Generator(seed.device).manual_seed(int(seed[0]))
+
+
+@row
+def mean_of_exp(seed: Tensor) -> Tensor:
+    z = torch.randn(sampling.COUNT, generator=generator(seed), dtype=torch.float32)
+    return torch.exp(z).mean()
+
+
+@row
+def pi_by_chance(seed: Tensor) -> Tensor:
+    x, y = torch.rand(2, sampling.COUNT, generator=generator(seed), dtype=torch.float32)
+    return (x * x + y * y < 1).float().mean()

@@ -15,6 +15,7 @@ from . import (
     networks,
     pointwise,
     products,
+    sampling,
 )
 from .row import ROWS, Array, Row, as_list, map_arrays
 
@@ -31,5 +32,6 @@ for _module in (
     learning,
     networks,
     indexing,
+    sampling,
 ):
     ROWS.update(_module.rows)

@@ -21,6 +21,7 @@ from . import (  # noqa: F401  (they fill the table)
     networks,
     pointwise,
     products,
+    sampling,
 )
 from .table import ROWS
 
