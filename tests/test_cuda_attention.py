@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import build, expected, same
 
+import jitney as jt
 from jitney.codegen.cuda.attention_kernels import attention_emitter
 from jitney.codegen.cuda.attention_lowering import parts_of_keys
 from jitney.codegen.cuda.attention_plan import (
@@ -27,7 +28,7 @@ from jitney.codegen.cuda.target import CudaTarget
 from jitney.codegen.cuda.tiles import BF16, F16, F64, F64_LARGE, TF32
 from jitney.codegen.kernel import Array
 from jitney.ir.autodiff import vjp_graph
-from jitney.ir.passes import optimise
+from jitney.ir.passes import optimise, storable
 from jitney.runtime.cuda.assemble import assemble
 from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS, EmulationError
 from jitney.runtime.cuda.ptxas import find_ptxas, run_ptxas
@@ -393,6 +394,29 @@ def test_few_queries_and_many_keys(shared):
     assert launches(found)[0].startswith("attention_forward")
     assert found.steps[0].grid[0] == (1 if shared else heads) * parts_of_keys(heads, 1, 1300)[0]
     same(run_program(found, [q, k, v]), expected(graph, [q, k, v]))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, jt.bfloat16])
+@pytest.mark.parametrize("heads", [2, 1])
+def test_elements_of_16_bits_are_read_and_written_as_they_lie(dtype, heads):
+    """Whatever views there are between them and the kernel, heads that share keys included."""
+    q, ct = (array(2, 20, 2, 16, dtype=dtype) for _ in range(2))
+    k, v = (array(2, 18, heads, 16, dtype=dtype) for _ in range(2))
+
+    def loss(q, k, v, ct):
+        y, pull = jt.vjp(lambda *x: jt.dot_product_attention(*x, is_causal=True), q, k, v)
+        return y, *pull(ct)
+
+    graph = optimise(storable(jt.jit(loss).trace(q, k, v, ct)))
+    arrays = [a.view(np.uint16) for a in (q, k, v, ct)]
+    program = compiled(graph, arrays)
+    others = [name for name in launches(program) if "attention" not in name]
+    assert len(others) <= 3 and not any("narrow" in name and "sum" not in name for name in others)
+    wanted = jt.jit(loss)(q, k, v, ct)
+    slack = 4 * 2.0 ** (-10 if dtype is np.float16 else -7)
+    for got, want in zip(run_program(program, arrays), wanted, strict=True):
+        got, want = got.view(dtype).astype("f4"), want.astype("f4")
+        np.testing.assert_allclose(got, want, rtol=slack, atol=slack * np.abs(want).max())
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (2, 0)])

@@ -24,7 +24,7 @@ from ..llvm.loops import Carried, Values
 from ..math import EXPANSIONS
 from ..scalar import var
 from .attention_panels import Panel
-from .attention_plan import AttentionStep, AttentionTile, Matrices, padded
+from .attention_plan import SMALL, AttentionStep, AttentionTile, Matrices, padded
 from .attention_products import PlainProducts, Products
 from .attention_tensor_cores import TensorProducts
 from .emitter import GLOBAL, SHARED, ThreadEmitter, fits_32_bits
@@ -54,7 +54,7 @@ class AttentionEmitter(ThreadEmitter):
         self.never = number(float("-inf"), step.real)
         self.zero = number(0.0, step.real)
         # Weights that are rounded to 16 bits, or may be, need no better exponentials.
-        self.fast = step.element in ("f16", "bf16") or (step.element == "f32" and target.tf32)
+        self.fast = step.element in SMALL or (step.element == "f32" and target.tf32)
         self.factor = step.scale * (LOG2_E if self.fast else 1.0)
         x = var("x", step.real)
         self.elementary = {name: EXPANSIONS[name](x) for name in ("exp", "log")}

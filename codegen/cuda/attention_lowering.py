@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.graph import Op, Value
 from ...ir.record import replace
-from ..index import contiguous_strides, linear
 from ..kernel import Array, Stage
 from ..lower import Lowering, indices, variables
 from ..lower_attention import row_products
-from ..lower_contraction import strided_view
 from ..math import EXPANSIONS
 from ..module import KernelReport
 from ..scalar import const, eq, select
 from . import program as device
-from .attention_plan import AttentionStep, Matrices, element_of, tile_for
+from .attention_plan import AttentionStep, Matrices, tile_for
+from .attention_views import ELEMENTS, element_of, matrices, result, rows_of, vectors
 
 if TYPE_CHECKING:
     from .build import ProgramBuilder
@@ -53,7 +52,7 @@ def attention(low: Lowering, op: Op) -> None:
     batch = math.prod(step.batch)
     parts, length = parts_of_keys(batch, step.queries, step.keys)
     if parts == 1:
-        step.results = (_result(low, y_value), _rows(_own(low, lse_value)))
+        step.results = (result(low, y_value, step.element), rows_of(_own(low, lse_value)))
         low.items.append(_grouped(step))
         return
     arrays = [
@@ -61,7 +60,7 @@ def attention(low: Lowering, op: Op) -> None:
     ]
     y, lse = arrays
     step.parts, step.length = parts, length
-    step.results = (Matrices(y, y.strides[:-2], *y.strides[-2:]), _rows(lse))
+    step.results = (Matrices(y, y.strides[:-2], *y.strides[-2:]), rows_of(lse))
     low.items.append(_grouped(step))
     _join(low, op, y, lse)
 
@@ -94,8 +93,7 @@ def _join(low: Lowering, op: Op, y: Array, lse: Array) -> None:
     y_value, lse_value = op.results
     *rows, column = variables(y_value.shape)
     (part,) = variables((lse.shape[0],))
-    dims, kept = (*rows, part), len(rows)
-    loc = op.loc
+    dims, loc = (*rows, part), op.loc
 
     def reduce(name: str, array: Array, dims: Any, value: Any, point: Any) -> None:
         stage = Stage(array, dims, value, "reduce", name, len(dims) - 1, loc=loc, ops=["attention"])
@@ -120,21 +118,23 @@ def _join(low: Lowering, op: Op, y: Array, lse: Array) -> None:
     p = low.point()
     weight = p.load(lse, indices((part, *rows)), None) - p.load(whole, indices(rows), None)
     value = p.load(y, indices((part, *rows, column)), None) * EXPANSIONS["exp"](weight)
-    result = _own(low, y_value)
-    assert kept == len(result.shape) - 1
-    reduce("sum", result, (*rows, column, part), value, p)
+    reduce("sum", _own(low, y_value), (*rows, column, part), value, p)
 
 
 def attention_grad(low: Lowering, op: Op) -> None:
     q, k, v, y, lse, ct, *bias = op.operands
     if 0 in q.shape[:-1]:
-        for result in op.results:
-            array, dims = _own(low, result), variables(result.shape)
-            low.emit(low.point(), Stage(array, dims, const(0, result.dtype), loc=op.loc))
+        for r in op.results:
+            array, dims = _own(low, r), variables(r.shape)
+            low.emit(low.point(), Stage(array, dims, const(0, r.dtype), loc=op.loc))
         return
-    step = _step(low, op, "queries", (q, k, v), bias)
-    given = (_matrices(low, ct), _vectors(low, lse), _rows(row_products(low, y, ct, op)))
-    dq, dk, dv = (_result(low, r) for r in op.results)
+    step = _step(low, op, "queries", (q, k, v, ct), bias)
+    given = (
+        matrices(low, ct, step.element),
+        vectors(low, lse),
+        rows_of(row_products(low, y, ct, op)),
+    )
+    dq, dk, dv = (result(low, r, step.element) for r in op.results)
     low.items.append(replace(step, given=given, results=(dq,)))
     whole = replace(step, keys=k.shape[-2], causal=op.attrs["causal"])
     low.items.append(replace(whole, kind="keys", given=given, results=(dk, dv)))
@@ -143,16 +143,21 @@ def attention_grad(low: Lowering, op: Op) -> None:
 def _step(
     low: Lowering, op: Op, kind: Any, operands: Sequence[Value], bias: Sequence[Value]
 ) -> AttentionStep:
-    q, k, v = operands
+    elements = {element_of(x) for x in operands}
+    q, k, v = operands[:3]
+    element = elements.pop() if len(elements) == 1 else ELEMENTS[q.dtype]
     causal = op.attrs["causal"]
     keys = min(k.shape[-2], q.shape[-2]) if causal else k.shape[-2]
-    extra = _shared(bias[0], _matrices(low, bias[0])) if bias else None
+    extra = None
+    if bias:
+        own = element if element_of(bias[0]) == element else ELEMENTS[bias[0].dtype]
+        extra = _shared(bias[0], matrices(low, bias[0], own))
     return AttentionStep(
         kind,
-        element_of(q.dtype),
-        _matrices(low, q),
-        _matrices(low, k),
-        _matrices(low, v),
+        element,
+        matrices(low, q, element),
+        matrices(low, k, element),
+        matrices(low, v, element),
         extra,
         (),
         (),
@@ -167,27 +172,6 @@ def _step(
     )
 
 
-def _matrices(low: Lowering, value: Value) -> Matrices:
-    """Where matrices lie: their own memory, however strided, or a copy."""
-    array, (*batch, row, column), offset = _window(low, value)
-    return Matrices(array, tuple(batch), row, column, offset)
-
-
-def _vectors(low: Lowering, value: Value) -> Matrices:
-    """The same for one element per row."""
-    array, (*batch, row), offset = _window(low, value)
-    return Matrices(array, tuple(batch), row, 0, offset)
-
-
-def _window(low: Lowering, value: Value) -> tuple[Array, tuple[int, ...], int]:
-    found = strided_view(low, value)
-    if found is None:
-        low.materialise(value)
-        found = strided_view(low, value)
-    assert found is not None, "a value with memory is a window of it"
-    return found
-
-
 def _shared(value: Value, view: Matrices) -> Matrices:
     """A dim of size 1 serves all."""
     batch = tuple(0 if n == 1 else s for n, s in zip(value.shape[:-2], view.batch, strict=True))
@@ -197,19 +181,6 @@ def _shared(value: Value, view: Matrices) -> Matrices:
 def _own(low: Lowering, value: Value) -> Array:
     array = low.arrays[value] = low.array_for(value)
     return array
-
-
-def _rows(array: Array) -> Matrices:
-    """One element per row."""
-    strides = contiguous_strides(array.shape)
-    return Matrices(array, strides[:-1], 1, 0)
-
-
-def _result(low: Lowering, value: Value) -> Matrices:
-    array, dims, place = low.destination(value)
-    flat = linear(place, array.strides)
-    *batch, row, column = (flat.coeff(v) for v in dims)
-    return Matrices(array, tuple(batch), row, column, flat.const)
 
 
 def attention_steps(builder: ProgramBuilder, step: AttentionStep) -> list[device.Step]:

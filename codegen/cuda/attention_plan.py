@@ -24,7 +24,7 @@ from .target import CudaTarget
 from .tiles import BF16, CHUNK, F16, F64, F64_LARGE, Atom, atom_for
 
 Kind = Literal["forward", "queries", "keys"]
-ELEMENTS = {"f4": "f32", "f8": "f64", "f2": "f16"}
+SMALL = ("f16", "bf16")  # elements of 16 bits
 
 
 @record(frozen=False, eq=False)
@@ -164,14 +164,9 @@ class AttentionTile:
         return f"blocks of {self.height} x {self.columns}, {self.threads} threads, {how}"
 
 
-def element_of(dtype: DType) -> str:
-    """What an array's elements are."""
-    return ELEMENTS.get(dtype.str[1:], "bf16")
-
-
 def atoms_for(element: str, target: CudaTarget) -> list[Atom | None]:
     """The instructions that multiply exactly enough, the best one first; None: ordinary arithmetic."""
-    if element in ("f16", "bf16"):
+    if element in SMALL:
         return [{"f16": F16, "bf16": BF16}[element] if target.arch >= 80 else None]
     atom = atom_for(DType({"f32": "f4", "f64": "f8"}[element]), target)
     return [F64_LARGE, F64] if atom is F64_LARGE else [atom]

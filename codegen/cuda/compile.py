@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.graph import Graph, Op
+from ...ir.passes.attention import widen_last
 from ...ir.types import TensorType, Type
 from ..compile import lowered
 from ..index import contiguous_strides
@@ -39,7 +40,7 @@ def compile_device(
     doing a step, `chooser` takes one; without one the model's.
     """
     low = lowered(
-        graph,
+        widen_last(graph),
         lambda: DeviceContext(target, chooser),
         input_strides,
         signature,

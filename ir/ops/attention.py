@@ -3,6 +3,8 @@
     q: [*B, T, D]   k: [*B, S, D]   v: [*B, S, E]   bias: [*B (each dim that or 1), T, S], optional
     -> y: [*B, T, E], lse: [*B, T]       (lse: the logarithm of each row's sum of exponentials)
 
+lse is float32 where the others are smaller floats.
+
 With `causal`, row t sees the keys 0..t. `attention_grad` gives the cotangents of q, k and v from that
 of y; it computes the scores again, from `lse`. What else is asked for (tangents, higher derivatives,
 the cotangent of a bias or of lse) is differentiated as the composition that the op stands for.
@@ -18,7 +20,7 @@ from ..batching import BatchBuilder, Batched
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError
-from ..types import I64, TensorType
+from ..types import F32, I64, TensorType, is_small
 from .composed import composed_rules
 from .families import FLOAT, Array, check_kind, check_same, examples, opaque
 
@@ -48,7 +50,11 @@ def _infer(
     q: TensorType, k: TensorType, v: TensorType, *bias: TensorType, scale: float, causal: bool
 ) -> Types:
     _check(q, k, v, bias, scale)
-    return q.with_shape((*q.shape[:-1], v.shape[-1])), q.with_shape(q.shape[:-1])
+    return q.with_shape((*q.shape[:-1], v.shape[-1])), _lse(q)
+
+
+def _lse(q: TensorType) -> TensorType:
+    return q.with_shape(q.shape[:-1]).with_dtype(F32 if is_small(q.dtype) else q.dtype)
 
 
 def _visible(t: int, s: int) -> Array:
@@ -107,6 +113,10 @@ def _composed_scores(
     return scores
 
 
+def _converted(b: Builder, x: Value, like: TensorType) -> Value:
+    return x if x.dtype == like.dtype else b.op("convert", x, dtype=like.dtype)
+
+
 def _compose(
     b: Builder, q: Value, k: Value, v: Value, *bias: Value, scale: float, causal: bool
 ) -> list[Value]:
@@ -116,7 +126,8 @@ def _compose(
     e = b.op("exp", b.op("sub", scores, _along(b, top, scores)))
     total = b.op("sum", e, axes=axes)
     y = _product(b, b.op("div", e, _along(b, total, e)), v, -1, -2)
-    return [y, b.op("add", top, b.op("log", total))]
+    lse = b.op("add", top, b.op("log", total))
+    return [y, _converted(b, lse, _lse(q.tensor))]
 
 
 def _compose_grad(
@@ -132,7 +143,8 @@ def _compose_grad(
     causal: bool,
 ) -> list[Value]:
     scores = _composed_scores(b, q, k, bias, scale, causal)
-    p = b.op("exp", b.op("sub", scores, _along(b, lse, scores)))
+    row_sums = _converted(b, lse, scores.tensor)
+    p = b.op("exp", b.op("sub", scores, _along(b, row_sums, scores)))
     axes = (len(scores.shape) - 1,)
     share = b.op("sum", b.op("mul", ct, y), axes=axes)
     dp = b.op("sub", _product(b, ct, v, -1, -1), _along(b, share, p))
@@ -195,7 +207,9 @@ def _infer_grad(
 ) -> Types:
     _check(q, k, v, bias, scale)
     check_same((y, ct, q.with_shape((*q.shape[:-1], v.shape[-1]))))
-    check_same((lse, q.with_shape(q.shape[:-1])))
+    check_same((lse.with_dtype(q.dtype), q.with_shape(q.shape[:-1])))
+    if lse.dtype not in (q.dtype, _lse(q).dtype):
+        raise GraphError(f"{lse} are not the row sums of {q}")
     return q, k, v
 
 

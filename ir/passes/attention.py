@@ -5,7 +5,10 @@ from __future__ import annotations
 from ..attention_pattern import Attention, find, is_causal_bias
 from ..build import Builder
 from ..graph import Graph, Op, Value
+from .dead import eliminate_dead_code
 from .regions import map_regions
+
+PLAIN = {"attention": 3, "attention_grad": 6}  # operands besides the bias
 
 
 def recognise_attention(graph: Graph) -> Graph:
@@ -23,6 +26,50 @@ def recognise_attention(graph: Graph) -> Graph:
     return _recognised(graph) if "exp" in names else graph
 
 
+VIEWS = frozenset(("broadcast", "flip", "reshape", "slice", "transpose"))
+
+
+def widen_last(graph: Graph) -> Graph:
+    """Operands of attention are widened after their views, for kernels that read the bits themselves.
+
+    before: %w = widen %x dtype=f16;  %k = transpose %w;  ... attention %q %k %v
+    after:  %t = transpose %x;  %k = widen %t dtype=f16;  ... attention %q %k %v
+    """
+    graph = map_regions(graph, widen_last)
+    if not any(op.name in PLAIN for op in graph.ops):
+        return graph
+    new = Graph(graph.name)
+    new.params = list(graph.params)
+    b = Builder(new)
+    env: dict[Value, Value] = {}
+    for op in graph.ops:
+        operands = [env.get(v, v) for v in op.operands]
+        if op.name in PLAIN:
+            with b.at(op.loc):
+                operands = [_widened_last(b, v) for v in operands]
+        if all(x is y for x, y in zip(operands, op.operands, strict=True)):
+            new.ops.append(op)
+            continue
+        copy = op.with_operands(operands)
+        env.update(zip(op.results, copy.results, strict=True))
+        new.ops.append(copy)
+    new.outputs = [env.get(v, v) for v in graph.outputs]
+    return eliminate_dead_code(new) if env else graph
+
+
+def _widened_last(b: Builder, value: Value) -> Value:
+    views, source = [], value.op
+    while source is not None and source.name in VIEWS:
+        views.append(source)
+        source = source.operands[0].op
+    if source is None or source.name != "widen" or not views:
+        return value
+    bits = source.operands[0]
+    for view in reversed(views):
+        bits = b.append(view.definition, [bits], view.attrs).results[0]
+    return b.append(source.definition, [bits], source.attrs).results[0]
+
+
 def _with_causal(graph: Graph) -> Graph:
     new = Graph(graph.name)
     new.params = list(graph.params)
@@ -30,7 +77,7 @@ def _with_causal(graph: Graph) -> Graph:
     env: dict[Value, Value] = {}
     for op in graph.ops:
         operands = [env.get(v, v) for v in op.operands]
-        plain = {"attention": 3, "attention_grad": 6}.get(op.name)
+        plain = PLAIN.get(op.name)
         if plain is not None and len(operands) > plain and is_causal_bias(operands[plain]):
             attrs = op.attrs | {"causal": True}
             with b.at(op.loc):
