@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph, SourceLine, Value
-from jitney.ir.types import BASIC, BOOL, I32, I64, TensorType, is_float, is_small
+from jitney.ir.types import BASIC, BOOL, I32, I64, TensorType, dtype_kind, is_float, is_small
 
 Case = tuple[Graph, list[np.ndarray]]
 
 SHAPES = [(), (1,), (3,), (4,), (2, 3), (3, 1), (1, 4), (2, 1, 3), (0,), (2, 0), (4, 4)]
-# Complex: test_complex_graphs; small floats: test_small_float_graphs.
+# Complex: test_complex_graphs; small floats: test_small_float_programs.
 DTYPES = [d for d in BASIC.values() if d.kind != "c" and not is_small(d)]
 FLOAT_VALUES = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 4.0, 0.1, -2.5, 1e30, math.inf, math.nan]
 INT_VALUES = [0, 1, -1, 2, 3, 4, 7, 8, 100]
@@ -35,6 +35,11 @@ EXACT_BINARY = (
     "bitwise_or bitwise_xor left_shift right_shift eq ne lt le gt ge gcd"
 ).split()
 LIBRARY_UNARY = "exp sin cos tanh arctan log1p cbrt erf".split()
+
+
+def _rounded(numbers: list[Any], type: TensorType) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.array(numbers, type.dtype)
 
 
 class Draw:
@@ -63,11 +68,11 @@ class Draw:
 
     def value(self, kinds: str = "biuf") -> Value:
         """A value of one of these kinds, made if there is none. Recent ones come first."""
-        fitting = [v for v in reversed(self.values) if v.dtype.kind in kinds]
+        fitting = [v for v in reversed(self.values) if dtype_kind(v.dtype) in kinds]
         if fitting and self.draw(st.integers(0, 9)):
             return self.pick(fitting[:8])
-        wanted = [d for d in self.dtypes if d.kind in kinds] or [
-            d for d in DTYPES if d.kind in kinds
+        wanted = [d for d in self.dtypes if dtype_kind(d) in kinds] or [
+            d for d in DTYPES if dtype_kind(d) in kinds
         ]
         return self.constant(TensorType(self.pick(SHAPES), self.pick(wanted)))
 
@@ -79,7 +84,7 @@ class Draw:
         return self.constant(x.tensor)
 
     def constant(self, type: TensorType) -> Value:
-        if type.dtype.kind == "f":
+        if is_float(type.dtype):
             numbers = self.floats
         else:
             info = None if type.dtype == BOOL else np.iinfo(type.dtype)
@@ -87,7 +92,7 @@ class Draw:
         if self.draw(st.booleans()):
             return self.b.full(type.shape, self.pick(numbers), type.dtype)
         picked = [self.pick(numbers) for _ in range(min(type.size, 4))]
-        return self.b.const(np.resize(np.array(picked, type.dtype), type.shape))
+        return self.b.const(np.resize(_rounded(picked, type), type.shape))
 
 
 def _unary(d: Draw) -> Value:
@@ -135,7 +140,7 @@ def _select(d: Draw) -> Value:
 def _convert(d: Draw) -> Value:
     x = d.value()
     # Floats only become floats or bools: what NumPy makes of 1e30 as an int is the machine's.
-    targets = d.dtypes if x.dtype.kind != "f" else [t for t in d.dtypes if t.kind in "fb"]
+    targets = d.dtypes if not is_float(x.dtype) else [t for t in d.dtypes if dtype_kind(t) in "fb"]
     return d.b.convert(x, dtype=d.pick(targets or [x.dtype]))
 
 
@@ -238,7 +243,7 @@ def _reduce(d: Draw) -> Value:
     name = d.pick(names)
     if name in ("max", "min") and 0 in x.shape:
         name = "sum"
-    if d.exact and x.dtype.kind == "f" and name in ("sum", "prod"):
+    if d.exact and is_float(x.dtype) and name in ("sum", "prod"):
         return x
     return d.b.op(name, x, axes=axes)
 
@@ -357,14 +362,15 @@ def random_graphs(
     library: bool = False,
     effects: bool = True,
     exact: bool = False,
+    pool: list[np.dtype[Any]] = DTYPES,
 ) -> Any:
     """(graph, arrays), of 5 to `max_ops` ops that are not constants, and about as many that are.
 
     With `library`, exp and its like occur, whose last bits vary. With `effects`, the last output may
     be a token. With `exact`, nothing occurs whose last bit depends on the order of evaluation, nor
-    what tells one NaN from another.
+    what tells one NaN from another. The dtypes are some of `pool`.
     """
-    dtypes = draw(st.lists(st.sampled_from(DTYPES), min_size=1, max_size=3, unique=True))
+    dtypes = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3, unique=True))
     d = Draw(draw, dtypes, exact)
     for _ in range(draw(st.integers(1, 4))):
         d.param(TensorType(d.pick(SHAPES), d.pick(d.dtypes)))
@@ -397,7 +403,7 @@ def arrays_of(type: TensorType) -> st.SearchStrategy[np.ndarray]:
         small = st.integers(max(info.min, -5), 9)
         elements = small | st.sampled_from([int(info.min), int(info.max)])
     flat = st.lists(elements, min_size=type.size, max_size=type.size)
-    return flat.map(lambda xs: np.array(xs, type.dtype).reshape(type.shape))
+    return flat.map(lambda xs: _rounded(xs, type).reshape(type.shape))
 
 
 # Smooth graphs.

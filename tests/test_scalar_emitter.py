@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 from native import array_function_text, native
@@ -21,7 +23,7 @@ from jitney.codegen.scalar import (
     var,
 )
 from jitney.ir.types import BOOL, F32, F64, I32, I64
-from jitney.runtime.engine import host_target
+from jitney.runtime.engine import host_engine, host_target
 
 # The emitter.
 
@@ -217,3 +219,32 @@ def test_rare_loops_without_lanes_in_need_run_nothing():
 def test_text_is_the_same_every_time():
     texts = {array_function_text(collatz, [I64], 8, host_target())[0] for _ in range(3)}
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4"])
+def test_masked_stores_write_what_is_on_and_no_more(dtype: str, lanes: int) -> None:
+    """Also where the vector was truncated and one lane is on, which LLVM stores untruncated."""
+    stored = np.dtype(dtype)
+    for on in ([0], [1], [lanes - 1], [0, 2], [], list(range(lanes))):
+        mask = ", ".join(f"i1 {'true' if k in on else 'false'}" for k in range(lanes))
+        e = ScalarEmitter(host_target(), [], lanes)
+        wide = e.load(np.dtype("u4"), "%in", lanes)
+        text = e.emit(convert(_bound(e, wide), stored))
+        e.store(stored, text, "%out", lanes, mask=f"<{mask}>")
+        head = "define void @f(ptr %in, ptr %out) {\nentry:\n"
+        module = "\n".join([*e.declarations, head + "\n".join(e.lines), "  ret void\n}\n"])
+        library = host_engine().link(host_engine().emit_object(module), ["f"], {})
+        given = np.arange(lanes, dtype="u4") + 0x01020304
+        room = np.full(lanes + 8, 0xEE, stored)
+        want = room.copy()
+        want[on] = given.astype(stored)[on]
+        entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address("f"))
+        entry(given.ctypes.data, room.ctypes.data)
+        np.testing.assert_array_equal(room, want)
+
+
+def _bound(e: ScalarEmitter, text: str) -> Expr:
+    x = var("x", np.dtype("u4"))
+    e.bind(x, text, uniform=False)
+    return x

@@ -48,8 +48,8 @@ def refuse(x: Any, what: str, remedy: str | None = None) -> NoReturn:
         )
     complain(
         errors.ArgumentError,
-        f"jitney cannot trace {what}: arrays of bool, integers, float32, float64, "
-        "complex64 and complex128, Python and NumPy scalars, and pytrees of them, can be traced",
+        f"jitney cannot trace {what}: arrays of bool, integers, floats of up to 64 "
+        "bits, complex64 and complex128, Python and NumPy scalars, and pytrees of them, can be traced",
         f"{remedy or 'pass an array or a number'}.",
         operands={"value": x},
     )

@@ -192,9 +192,11 @@ def same_kind(source: DType, target: DType) -> bool:
 
 def finfo(type: Any) -> Any:
     """What a float dtype can hold: `np.finfo`, which knows the floats of ml_dtypes, too."""
-    dtype = getattr(type, "dtype", type)
+    dtype = getattr(type, "dtype", None)
+    if isinstance(dtype, np.dtype):  # of an array
+        type = dtype
     try:
-        known = np.dtype(dtype)
+        known = np.dtype(type)
     except TypeError:
-        known = None
-    return np.finfo(dtype) if known is None or not is_extended(known) else dtype_limits(known)
+        return np.finfo(type)
+    return dtype_limits(known) if is_extended(known) else np.finfo(type)

@@ -151,7 +151,14 @@ class TextEmitter:
         align = align or dtype.itemsize
         if dtype == BOOL:
             text = self.value_of(f"zext {type_text(BOOL, lanes)} {text} to {memory}")
-        if mask:
+        lane = _only_lane(mask)
+        if lane is not None:  # LLVM forgets to truncate what is stored under such a mask
+            one = self.value_of(f"extractelement {memory} {text}, i64 {lane}")
+            place = f"getelementptr i8, ptr {pointer}, i64 {lane * dtype.itemsize}"
+            scalar = _memory_type(dtype, 1)
+            align = min(align, dtype.itemsize)
+            self.lines.append(f"  store {scalar} {one}, ptr {self.value_of(place)}, align {align}")
+        elif mask:
             symbol = f"@llvm.masked.store.{_memory_suffix(dtype, lanes)}.p0"
             bits = type_text(BOOL, lanes)
             self.declarations.add(f"declare void {symbol}({memory}, ptr, {bits})")
@@ -160,6 +167,12 @@ class TextEmitter:
             )
         else:
             self.lines.append(f"  store {memory} {text}, ptr {pointer}, align {align}")
+
+
+def _only_lane(mask: str) -> int | None:
+    """The lane that is on, if `mask` is a constant with one such lane."""
+    bits = mask.strip("<>").split(", ") if mask.startswith("<") else []
+    return bits.index("i1 true") if bits.count("i1 true") == 1 else None
 
 
 def _memory_type(dtype: DType, lanes: int) -> str:

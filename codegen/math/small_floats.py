@@ -14,6 +14,7 @@ from ...ir.types import F16, F32, F64, I32, bits_dtype, dtype_name
 from ..scalar import DType, Expr, binary, bitcast, const, convert, eq, ne, select
 
 _INF = 0x7F800000  # the bits of float32's infinity
+_NAN = 0x7FC00000
 _ABS = 0x7FFFFFFF
 
 
@@ -36,15 +37,10 @@ class SmallFormat:
 
     @property
     def beyond(self) -> int:
-        """The magnitude's bits after those of the largest number."""
+        """The magnitude's bits after those of the largest number: what becomes too large is that."""
         if self.specials == "ieee":
             return ((1 << self.exponent_bits) - 1) << self.fraction_bits
         return self.sign - (self.specials == "fn")
-
-    @property
-    def overflow(self) -> int:
-        """The bits that a number too large becomes."""
-        return self.beyond
 
     @property
     def nan(self) -> int:
@@ -97,36 +93,37 @@ def from_bits(bits: Expr, form: SmallFormat) -> Expr:
     aligned = magnitude << (23 - form.fraction_bits)
     if form.exponent_bits == 8:  # float32's own exponents, infinities and NaNs
         return bitcast(sign | aligned, F32)
-    # Denormal numbers are denormal in float32 too at first, and exact when they are scaled.
-    value = bitcast(bitcast(aligned, F32) * 2.0 ** (127 - form.bias), I32)
+    # A denormal number has the exponent of the smallest normal one, and no leading 1: it is taken off.
+    least = 2.0 ** (1 - form.bias)
+    denormal = bitcast(bitcast(aligned + ((128 - form.bias) << 23), F32) - least, I32)
+    normal = aligned + ((127 - form.bias) << 23)
+    value = select(magnitude < 1 << form.fraction_bits, denormal, normal)
     if form.specials == "ieee":
         value = select(magnitude >= form.beyond, aligned | _INF, value)
     elif form.specials == "fn":
-        value = select(eq(magnitude, form.beyond), const(form_nan(), I32), value)
+        value = select(eq(magnitude, form.beyond), const(_NAN, I32), value)
     else:
-        value = select(eq(wide, form.sign), const(form_nan(), I32), value)
+        value = select(eq(wide, form.sign), const(_NAN, I32), value)
     return bitcast(value | sign, F32)
-
-
-def form_nan() -> int:
-    """The bits of float32's NaN."""
-    return _INF | 1 << 22
 
 
 def to_bits(x: Expr, form: SmallFormat, integer: DType) -> Expr:
     bits = bitcast(x, I32)
-    magnitude = bits & _ABS
     shift = 23 - form.fraction_bits
+    if form.exponent_bits == 8:  # the upper half: a carry from the fraction ends at infinity
+        rounded = bits + ((1 << (shift - 1)) - 1) + (binary("lshr", bits, shift) & 1)
+        quiet = bits | 1 << 22
+        return convert(binary("lshr", select(ne(x, x), quiet, rounded), shift), integer)
+    magnitude = bits & _ABS
     odd = binary("lshr", magnitude, shift) & 1
     found = binary("lshr", magnitude + ((1 << (shift - 1)) - 1) + odd, shift)
-    if form.exponent_bits < 8:
-        found = found - ((127 - form.bias) << form.fraction_bits)
-        # Adding a number whose last bit has the weight of the smallest denormal one rounds there.
-        ruler = 2.0 ** (1 - form.bias + shift)
-        tiny = bitcast(bitcast(magnitude, F32) + ruler, I32) - bitcast(const(ruler, F32), I32)
-        smallest_normal = (128 - form.bias) << 23
-        found = select(magnitude < smallest_normal, tiny, found)
-        found = select(found > form.beyond - 1, const(form.overflow, I32), found)
+    found = found - ((127 - form.bias) << form.fraction_bits)
+    # Adding a number whose last bit has the weight of the smallest denormal one rounds there.
+    ruler = 2.0 ** (1 - form.bias + shift)
+    tiny = bitcast(bitcast(magnitude, F32) + ruler, I32) - bitcast(const(ruler, F32), I32)
+    smallest_normal = (128 - form.bias) << 23
+    found = select(magnitude < smallest_normal, tiny, found)
+    found = select(found > form.beyond - 1, const(form.beyond, I32), found)
     found = select(magnitude > _INF, const(form.nan, I32), found)
     position = 31 - form.exponent_bits - form.fraction_bits
     sign = binary("lshr", bits, position) & form.sign

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
+from ...ir.types import is_extended
 from ..devices import Device
 
 if TYPE_CHECKING:
@@ -180,6 +181,8 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.client.emulated:
             raise AttributeError("the memory of an emulated GPU is no device memory")
+        if is_extended(self.dtype):
+            raise AttributeError(f"the protocol has no name for {self.dtype}; DLPack has")
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,

@@ -11,9 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...ir.types import DTYPE_NAMES, dtype_name, is_extended
+
 CPU, CUDA = 1, 2  # DLDeviceType
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _KINDS = {code: kind for kind, code in _CODES.items()}
+_SMALL_CODES = {"bf16": 4, "f8e3m4": 7, "f8e4m3": 8, "f8e4m3b11fnuz": 9, "f8e4m3fn": 10}
+_SMALL_CODES |= {"f8e4m3fnuz": 11, "f8e5m2": 12, "f8e5m2fnuz": 13}
+_SMALL_NAMES = {code: name for name, code in _SMALL_CODES.items()}
 
 
 class _Device(ctypes.Structure):
@@ -85,7 +90,8 @@ def lend(
     """A capsule for a C-contiguous array; `owner` is kept alive as long as somebody has it."""
     dims = (ctypes.c_int64 * len(shape))(*shape)
     managed = _Managed()
-    kind = _DataType(_CODES[dtype.kind], 8 * dtype.itemsize, 1)
+    code = _SMALL_CODES[dtype_name(dtype)] if is_extended(dtype) else _CODES[dtype.kind]
+    kind = _DataType(code, 8 * dtype.itemsize, 1)
     managed.tensor = _Tensor(pointer, _Device(*device), len(shape), kind, dims, None, 0)
     managed.deleter = _give_back
     address = ctypes.addressof(managed)
@@ -124,12 +130,8 @@ def take(capsule: Any) -> Taken:
         raise ValueError("the capsule is no DLPack capsule, or was used already")
     managed = ctypes.cast(_pointer(capsule, b"dltensor"), ctypes.POINTER(_Managed))
     tensor = managed.contents.tensor
-    kind, lanes = _KINDS.get(tensor.dtype.code), tensor.dtype.lanes
-    try:
-        dtype = np.dtype(f"{kind}{max(tensor.dtype.bits // 8, 1)}")
-    except TypeError:
-        kind = None
-    if kind is None or lanes != 1:
+    dtype = _element(tensor.dtype)
+    if dtype is None:
         raise BufferError(f"no NumPy dtype for DLPack's {tuple(_codes(tensor.dtype))}")
     _rename(capsule, _TAKEN)
     shape = tuple(tensor.shape[: tensor.ndim])
@@ -137,6 +139,18 @@ def take(capsule: Any) -> Taken:
     pointer = (tensor.data or 0) + tensor.byte_offset
     device = (tensor.device.type, tensor.device.id)
     return Taken(pointer, shape, strides, dtype, device, Borrowed(managed))
+
+
+def _element(given: _DataType) -> np.dtype[Any] | None:
+    """The NumPy dtype that DLPack's `given` is, if there is one."""
+    if given.lanes != 1:
+        return None
+    if given.code in _SMALL_NAMES:
+        return DTYPE_NAMES[_SMALL_NAMES[given.code]]
+    try:
+        return np.dtype(f"{_KINDS.get(given.code)}{max(given.bits // 8, 1)}")
+    except TypeError:
+        return None
 
 
 def _codes(dtype: _DataType) -> tuple[int, int, int]:
