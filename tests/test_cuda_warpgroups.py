@@ -6,6 +6,7 @@ import re
 import warnings
 
 import gpu
+import ml_dtypes
 import numpy as np
 import pytest
 from device_programs import execute, hopper_only
@@ -24,7 +25,7 @@ from jitney.codegen.cuda.warpgroups import WarpgroupTile, tile_of, warpgroup_til
 from jitney.codegen.cuda.wgmma import Form, multiply, parse, wait
 from jitney.codegen.kernel import Array
 from jitney.codegen.steps import Matmul
-from jitney.ir.passes import optimise
+from jitney.ir.passes import optimise, storable
 from jitney.ir.record import replace
 from jitney.runtime.cuda import tensor_maps
 from jitney.runtime.cuda.client import Client
@@ -348,6 +349,23 @@ def test_slices_of_a_scan(monkeypatch):
     assert "wgmma" in found.ir
     (got,) = execute(found, [x, w])
     close(got, x @ w.T, "tf32")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["f16", "bf16"])
+def test_16_bit_floats(dtype):
+    """As users write it: both operands as they lie, the sum in float32, each result rounded once."""
+    element = {"float16": "f16", "bfloat16": "bf16"}[np.dtype(dtype).name]
+    tile = WarpgroupTile(1, 64, 8, element)
+    graph_of = jt.jit(lambda x, y, bias: np.maximum(x @ y + bias, 0))
+    x, y = (sample(shape, "f4", k).astype(dtype) for k, shape in enumerate([(140, 136), (136, 72)]))
+    bias = sample((72,), "f4", 2).astype(dtype)
+    graph = optimise(storable(graph_of.lower(x, y, bias).graph))
+    found = compile_device(graph, HOPPER, chooser=Fixed({"product": repr(tile)}))
+    assert "wgmma" in found.ir and found.arch == "sm_90a"
+    (got,) = execute(found, [a.view("u2") for a in (x, y, bias)])
+    want = np.maximum(x.astype("f8") @ y.astype("f8") + bias.astype("f8"), 0)
+    error = np.abs(got.view(dtype).astype("f8") - want).max()
+    assert error <= 1.1 * float(ml_dtypes.finfo(dtype).eps) * np.abs(want).max()
 
 
 def test_choices():
