@@ -319,7 +319,7 @@ def test_epilogues(monkeypatch):
 def tile_shapes():
     from jitney.codegen.cuda import warpgroups
 
-    return warpgroups._SHAPES
+    return warpgroups.SHAPES
 
 
 @pytest.mark.parametrize("launcher", [None, python_launcher], ids=["native", "python"])

@@ -160,3 +160,20 @@ def test_the_table_shows_what_a_run_found(process):
     assert "memcheck: ERROR SUMMARY: 3 errors" in text
     assert "- AssertionError: no: 1 items, first `tests: memcheck test_b`" in text
     assert "4000 GB/s" in text and "| exp float32" in text
+
+
+def test_what_follows_does_without_warpgroups_that_fail(process, monkeypatch, capsys, tmp_path):
+    from benchmarks.gpu import __main__ as kit
+
+    asked = []
+
+    def run(name, options, *rest):
+        asked.append((name, options["environment"].get("JITNEY_CUDA_WARPGROUPS")))
+        return {"128 x 64, f16": {"error": "it took too long"}} if name == "warpgroups" else {}
+
+    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr(sys, "argv", ["kit", "-s", "first_light,sweeps", "-o", str(tmp_path)])
+    assert kit.main() == 0
+    assert asked == [("warpgroups", None), ("first_light", "0"), ("sweeps", "0")]
+    said = capsys.readouterr().out
+    assert "does without warpgroups" in said and "it took too long" in said

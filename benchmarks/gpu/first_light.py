@@ -126,12 +126,13 @@ def load_and_run(name: str) -> dict[str, Any]:
 
 def measured(context: Any, ir: str, entries: Any) -> dict[str, Any]:
     """A module on its way to the device, timed: what a user waits for at the first call."""
-    from jitney.runtime.cuda.assemble import assemble, ptx_for
+    from jitney.runtime.cuda.assemble import architecture_for, assemble, ptx_for
 
     info = context.info
-    version = 78 if info.emulated else ptx_for(info.arch, info.driver)
+    arch = architecture_for(ir, info.arch)
+    version = ptx_for(arch, None if info.emulated else info.driver)
     start = time.perf_counter()
-    ptx = assemble(ir, info.arch, version)
+    ptx = assemble(ir, arch, version)
     found: dict[str, Any] = {"llvm_ms": 1e3 * (time.perf_counter() - start), "ptx_bytes": len(ptx)}
     if info.emulated:
         return found | {"kernels": {name: {} for name in entries}}

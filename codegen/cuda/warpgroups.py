@@ -344,7 +344,7 @@ class WarpgroupEmitter(ResultEmitter):
 
 
 # Rows of 64 for each consumer, columns; how much faster than other instructions of tensor cores.
-_SHAPES = {(1, 256): 1.7, (2, 128): 1.7, (1, 192): 1.6, (1, 128): 1.5, (1, 64): 1.1}
+SHAPES = {(1, 256): 1.7, (2, 128): 1.7, (1, 192): 1.6, (1, 128): 1.5, (1, 64): 1.1}
 SHARED_BYTES = 227 << 10  # that a block may have
 _MOST_STAGES = 8
 
@@ -356,7 +356,7 @@ def warpgroup_tiles(
     element = _element(product.matmul, target)
     if not element:
         return []
-    found = [(tile_of(*shape, element), speed) for shape, speed in _SHAPES.items()]
+    found = [(tile_of(*shape, element), speed) for shape, speed in SHAPES.items()]
     return [(t, v) for t, v in found if boxed(product, t.m, t.n, element, alignment) is not None]
 
 

@@ -342,6 +342,10 @@ class DeviceExecutable:
         finally:
             context.destroy_stream(stream)
 
+    def attributes(self, kernel: str) -> dict[str, int]:
+        """What a kernel needs, as `Function.attributes` says it."""
+        return self._module.function(kernel).attributes()
+
     def complain(self, words: Sequence[int]) -> None:
         """Raise what the words of a status block say, if they say something."""
         number = words[FAILURE_WORD]
