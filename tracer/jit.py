@@ -432,12 +432,12 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         below it. `f.lower(...).plan` tells the choice. See also `jt.checkpoint`.
     autotune
         Let a GPU measure which of several kernels for a step is fastest, when the function is compiled:
-        tiles of products (or NVIDIA's cuBLASLt, where it is installed: see `jt.config.cublas`), threads
-        of a block and of a row, parts of long sums. It takes some tenths of a second for each new
-        kernel, and is remembered on disk. Sums may be associated otherwise than without it, so results
-        may differ by rounding, as they may from one kind of GPU to another; they do not from call to
-        call. None: as `jt.config.autotune` says, which is off unless you
-        switch it on. On the CPU there is nothing to choose.
+        tiles of products and of attention (or NVIDIA's cuBLASLt for products, where it is installed:
+        see `jt.config.cublas`), threads of a block and of a row, parts of long sums. It takes some
+        tenths of a second for each new kernel, and is remembered on disk. Sums may be associated
+        otherwise than without it, so results may differ by rounding, as they may from one kind of GPU
+        to another; they do not from call to call. None: as `jt.config.autotune` says, which is off
+        unless you switch it on. On the CPU there is nothing to choose.
 
     What the function returns. Fresh arrays, except: an argument or closed-over array that is returned
     itself comes back as the same object, and a view of it as a view of the caller's array, as in

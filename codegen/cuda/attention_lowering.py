@@ -19,7 +19,7 @@ from ..math import EXPANSIONS
 from ..module import KernelReport
 from ..scalar import const, eq, select
 from . import program as device
-from .attention_plan import AttentionStep, Matrices, tile_for
+from .attention_plan import AttentionStep, AttentionTile, Matrices, tiles_for
 from .attention_views import ELEMENTS, element_of, matrices, result, rows_of, vectors
 
 if TYPE_CHECKING:
@@ -185,27 +185,36 @@ def _own(low: Lowering, value: Value) -> Array:
 
 def attention_steps(builder: ProgramBuilder, step: AttentionStep) -> list[device.Step]:
     """The launch of one kernel."""
-    from .attention_kernels import attention_emitter
-
-    tile = tile_for(step, builder.target)
-    arrays = list(dict.fromkeys([*step.reads, *step.writes]))
-    alignments = {a: builder.alignment(a) for a in arrays}
-    e = attention_emitter(step, tile, builder.target, builder.definitions, alignments)
-    e.body()
-    hint = f"attention_{step.kind}"
-    step.name = builder.emitted(e, hint, tile.threads, list(alignments.values()))
+    tiles = {repr(t): t for t in tiles_for(step, builder.target)}
+    extents = (math.prod(step.batch), step.queries, step.keys, step.depth, step.width)
+    what = f"{step.kind} {step.element}{list(extents)}"
+    tile = builder.chosen("attention", what, tiles, lambda b, tile: [_launch(b, step, tile)])
+    launch = _launch(builder, step, tile)
+    step.name = launch.kernel
     builder.note(
         KernelReport(
             name=step.name,
             ops=("attention" if step.kind == "forward" else "attention_grad",),
-            extents=(math.prod(step.batch), step.queries, step.keys, step.depth, step.width),
+            extents=extents,
             bytes_read=sum(a.nbytes for a in step.reads),
             bytes_written=sum(a.nbytes for a in step.writes),
             flops=step.flops,
             parallel=True,
-            note=tile.note,
+            note=tile.note + builder.how_chosen,
             locs=(step.loc,) if step.loc is not None else (),
         )
     )
+    return [launch]
+
+
+def _launch(builder: ProgramBuilder, step: AttentionStep, tile: AttentionTile) -> device.Launch:
+    """The launch of a step by a tile."""
+    from .attention_kernels import attention_emitter
+
+    arrays = list(dict.fromkeys([*step.reads, *step.writes]))
+    alignments = {a: builder.alignment(a) for a in arrays}
+    e = attention_emitter(step, tile, builder.target, builder.definitions, alignments)
+    e.body()
+    name = builder.emitted(e, f"attention_{step.kind}", tile.threads, list(alignments.values()))
     arguments = tuple(map(builder.ref, e.arrays))
-    return [device.Launch(step.name, (tile.blocks(step), 1, 1), arguments)]
+    return device.Launch(name, (tile.blocks(step), 1, 1), arguments)

@@ -193,12 +193,25 @@ SHARED = {75: 65, 80: 164, 86: 100, 87: 164, 89: 100, 90: 228, 100: 228, 103: 22
 
 
 def tile_for(step: AttentionStep, target: CudaTarget) -> AttentionTile:
-    """The tile with which attention is done soonest.
+    """The tile with which attention is done soonest."""
+    return tiles_for(step, target)[0]
 
-    All but the number of warps follows from shapes and the architecture: results do not depend on how
-    many multiprocessors there are.
+
+def tiles_for(step: AttentionStep, target: CudaTarget) -> list[AttentionTile]:
+    """Tiles for attention, soonest done first.
+
+    All of the first one but the number of warps follows from shapes and the architecture: results do
+    not depend on how many multiprocessors there are.
     """
-    best = min(candidates(step, target), key=lambda tile: _time(step, tile))
+    ranked = sorted(candidates(step, target), key=lambda tile: _time(step, tile))
+    found = [_with_warps(step, tile, target) for tile in ranked]
+    best = ranked[0]
+    found[1:1] = [replace(best, warps=n) for n in (4, 2, 1) if n <= best.warps]
+    return list(dict.fromkeys(found))
+
+
+def _with_warps(step: AttentionStep, best: AttentionTile, target: CudaTarget) -> AttentionTile:
+    """A tile of as many warps as leave work for all multiprocessors."""
     needed = -(-step.rows // best.rows)
     counts = [n for n in (4, 2, 1) if n <= best.warps and (n == 1 or n // 2 < needed)]
     tiles = [replace(best, warps=n) for n in counts]

@@ -209,13 +209,14 @@ class ProgramBuilder:
                 bytes_written=written,
                 flops=plan.flops,
                 parallel=True,
-                note=plan.note + self._how_chosen,
+                note=plan.note + self.how_chosen,
                 locs=tuple(locs),
             )
         )
 
     @property
-    def _how_chosen(self) -> str:
+    def how_chosen(self) -> str:
+        """What reports say of choices."""
         return ", chosen by measuring" if self.chooser.wants_all else ""
 
     def note(self, report: KernelReport) -> None:
@@ -244,7 +245,7 @@ class ProgramBuilder:
                 bytes_written=sum(a.nbytes for a in dict.fromkeys(step.writes)),
                 flops=2 * places * dot.k,
                 parallel=True,
-                note=tile.note + self._how_chosen,
+                note=tile.note + self.how_chosen,
                 locs=(dot.loc,) if dot.loc is not None else (),
             )
         )

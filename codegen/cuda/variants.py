@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from ...ir.record import replace
 from ..kernel import Array, Kernel
 from ..signature import Signature
-from .schedule import MOST_THREADS, Schedule, row_lanes, row_of
+from .scan_plan import ScanPlan
+from .schedule import MOST_THREADS, Schedule, row_lanes, row_of, scatters
 from .target import CudaTarget
 
 BLOCKS = (128, 256, 64, 512)  # threads of a block
@@ -25,13 +26,16 @@ def variants(
     target: CudaTarget,
     best: Schedule,
 ) -> Iterator[Schedule]:
-    """Schedules that do the same as `best`. None where trips of loops depend on what is in memory: what
-    a trial finds there may keep it busy for ever."""
-    if best.cross is not None or best.scan is not None:
+    """Schedules that do the same as `best`.
+
+    None where trips of loops, or places, depend on what is in memory: what a trial finds there may keep
+    it busy for ever, or all of it at one place.
+    """
+    if best.cross is not None or scatters(best) or any(v.loops for v in best.surveys.values()):
         return
-    if any(v.loops for v in best.surveys.values()):
-        return
-    if best.row is not None:
+    if best.scan is not None:
+        yield from _scans(kernel, target, best, best.scan)
+    elif best.row is not None:
         yield from _rows(kernel, own, alignments, target, best)
     elif best.depth > 1:
         if best.depth > 2:
@@ -48,6 +52,19 @@ def variants(
 def _laid(plan: Schedule) -> Schedule:
     """With as many blocks as its points need."""
     return replace(plan, blocks=-(-plan.units // (plan.threads // plan.depth)))
+
+
+def _scans(
+    kernel: Kernel, target: CudaTarget, best: Schedule, scan: ScanPlan
+) -> Iterator[Schedule]:
+    """Blocks of more or fewer teams: how a row or a column is cut is not for choice."""
+    points = best.units if scan.down else math.prod(kernel.extents)
+    least = scan.team * (target.WARP if scan.down else 1)
+    for threads in BLOCKS if scan.down or least <= target.WARP else ():
+        teams = threads // scan.team
+        if threads % least == 0 and threads != best.threads and teams < 2 * points:
+            other = replace(scan, threads=threads)
+            yield replace(best, scan=other, threads=threads, blocks=-(-points // teams))
 
 
 def _rows(
