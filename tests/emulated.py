@@ -34,6 +34,7 @@ from jitney.codegen.cuda.program import (
     TapePush,
     While,
 )
+from jitney.codegen.cuda.tapes import PEAK, STATE_BYTES
 from jitney.codegen.module import STATUS_WORDS
 from jitney.ir.graph import Graph
 from jitney.ir.passes import storable
@@ -42,6 +43,7 @@ from jitney.runtime.cuda.emulator.machine import FORWARDS, Order
 from jitney.runtime.cuda.ptxas import Report, find_ptxas, run_ptxas
 
 TARGET = gpu.target()
+HEAP_BYTES = 1 << 18  # for tapes
 SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 ERRORS: dict[str, type[Exception]] = {
     "index": IndexError,
@@ -101,8 +103,8 @@ class _Run:
         }
         for memory, data in zip(self.spaces["constant"], program.constants, strict=True):
             memory[: data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
+        self.spaces["heap"] = [_memory(HEAP_BYTES, 0)]
         self.slots: dict[int, int] = {}
-        self.tapes: list[list[list[bytes]]] = []
         bounds = [np.lib.array_utils.byte_bounds(a) for s in self.spaces.values() for a in s]
         self.ranges = sorted((low, max(high, low + 1)) for low, high in bounds)
         self.steps(program.steps)
@@ -110,6 +112,7 @@ class _Run:
         if words[-1]:
             site = program.errors[words[-1] - 1]
             raise ERRORS[site.kind](site.message.format(*words))
+        assert self.spaces["heap"][0].view(np.int64)[PEAK // 8] < HEAP_BYTES - STATE_BYTES
         assert not self.spaces["counters"][0][: 4 * program.counter_words].any()
         self.outputs = [
             memory[:n].view(o.dtype).reshape(o.shape)
@@ -119,6 +122,8 @@ class _Run:
     def at(self, ref: Ref) -> int:
         if ref.space == "slot":
             return self.slots[ref.number] + ref.offset
+        if ref.space == "heap":
+            return self.spaces["heap"][0].ctypes.data + ref.number * HEAP_BYTES
         return self.spaces[ref.space][ref.number].ctypes.data + ref.offset
 
     def steps(self, steps: Sequence[Step]) -> None:
@@ -142,23 +147,10 @@ class _Run:
             case Scan():
                 self.scan(step)
             case TapeNew() | TapePush() | TapePop():
-                self.tape(step)
+                for launch in step.launches:
+                    self.launch(launch)
             case HostCall():
                 raise NotImplementedError("callbacks are tested with the real executor")
-
-    def tape(self, step: TapeNew | TapePush | TapePop) -> None:
-        handle = ctypes.c_int64.from_address(self.at(step.handle))
-        if isinstance(step, TapeNew) or (isinstance(step, TapePush) and not handle.value):
-            self.tapes.append([])
-            handle.value = len(self.tapes)
-        if isinstance(step, TapePush):
-            values = [ctypes.string_at(self.at(ref), n) for ref, n in step.values]
-            self.tapes[handle.value - 1].append(values)
-        elif isinstance(step, TapePop):
-            records = self.tapes[handle.value - 1] if handle.value else []
-            values = records.pop() if records else [bytes(n) for _, n in step.values]
-            for (ref, n), value in zip(step.values, values, strict=True):
-                ctypes.memmove(self.at(ref), value, n)
 
     def launch(self, step: Launch) -> None:
         entry = self.program.kernels[step.kernel]

@@ -30,6 +30,8 @@ from .scans import ColumnScanEmitter, RowScanEmitter
 from .schedule import Schedule, scatters, schedule
 from .select_plan import Select
 from .sort_steps import select_steps, sort_steps
+from .tapes import THREADS as TAPE_THREADS
+from .tapes import TapeEmitter
 from .target import CudaTarget
 from .tiles import Tile
 from .transposes import TransposeEmitter
@@ -316,13 +318,43 @@ class ProgramBuilder:
         return [device.HostCall(step.number, tuple(operands), tuple(results))]
 
     def tape_new(self, step: lowered.TapeNew) -> list[device.Step]:
-        return [device.TapeNew(self.ref(step.handle))]
+        e = self._tape(step.handle, [])
+        e.new()
+        return [device.TapeNew(self.ref(step.handle), (self._tape_launch(e, "tape", 1, 1),))]
 
     def tape_push(self, step: lowered.TapePush) -> list[device.Step]:
-        return [device.TapePush(self.ref(step.handle), self._record(step.values))]
+        launches = self._tape_launches(step.handle, step.values, store=True)
+        return [device.TapePush(self.ref(step.handle), self._record(step.values), launches)]
 
     def tape_pop(self, step: lowered.TapePop) -> list[device.Step]:
-        return [device.TapePop(self.ref(step.handle), self._record(step.values))]
+        launches = self._tape_launches(step.handle, step.values, store=False)
+        return [device.TapePop(self.ref(step.handle), self._record(step.values), launches)]
+
+    def _tape(self, handle: Array, values: Sequence[Array]) -> TapeEmitter:
+        alignments = [self.alignment(a) for a in values]
+        return TapeEmitter(self.target, handle, values, alignments, self.definitions)
+
+    def _tape_launch(self, e: TapeEmitter, hint: str, blocks: int, threads: int) -> Launch:
+        name = self.emitted(e, hint, threads, [self.alignment(a) for a in e.arrays])
+        heap = Ref("heap", 0), Ref("heap", 1)
+        return Launch(name, (blocks, 1, 1), (*map(self.ref, e.arrays), *heap))
+
+    def _tape_launches(
+        self, handle: Array, values: Sequence[Array], store: bool
+    ) -> tuple[Launch, ...]:
+        """A record is made, or taken off, and what is small of it copied; then what is large."""
+        values = [a for a in values if a.nbytes]
+        e = self._tape(handle, values)
+        e.push() if store else e.pop()
+        hint = "tape_push" if store else "tape_pop"
+        launches = [self._tape_launch(e, hint, 1, TAPE_THREADS)]
+        for number in range(len(values)):
+            if not e.is_small(number):
+                part = self._tape(handle, values)
+                part.copy(number, store)
+                blocks = part.blocks(number)
+                launches.append(self._tape_launch(part, f"{hint}_large", blocks, TAPE_THREADS))
+        return tuple(launches)
 
     def _record(self, values: Sequence[Array]) -> tuple[tuple[Ref, int], ...]:
         return tuple((self.ref(a), a.nbytes) for a in values if a.nbytes)

@@ -11,6 +11,8 @@ allocates memory, assembles `ir` for the device at hand, and carries out `steps`
     counters        `counter_words` uint32 words: zero when a run starts, zero again when it has ended
     status          the status block, STATUS_WORDS int64 words (`codegen.module`), zero when a run starts
     slot            number: a pointer that `While` and `Scan` set and move; offset is added to it
+    heap            0: where tapes are, 256-byte aligned, its first STATE_BYTES (`tapes`) zero when a run
+                    starts; 1: its end
 
 Arena, counters and status belong to one run at a time: runs that overlap need their own.
 
@@ -40,7 +42,7 @@ import numpy as np
 from ...ir.record import field, record
 from ..module import CallbackSite, CopySite, ErrorSite, KernelReport
 
-Space = Literal["input", "output", "arena", "constant", "counters", "status", "slot"]
+Space = Literal["input", "output", "arena", "constant", "counters", "status", "slot", "heap"]
 Grid = tuple[int, int, int]
 
 
@@ -234,27 +236,34 @@ class HostCall:
 
 @record
 class TapeNew:
-    """Put a new tape's handle (int64, never 0) at `handle`. Tapes live as long as the run."""
+    """Put a new tape's handle (int64, never 0) at `handle`. Tapes live as long as the run.
+
+    Of a step with tapes the host does what it says, or the device does, in `launches` (see `tapes`).
+    Handles are then others: all steps of a program go one way.
+    """
 
     handle: Ref
+    launches: tuple[Launch, ...]
 
 
 @record
 class TapePush:
     """Put a record, copies of `values` (places and bytes), on the tape whose handle is at `handle`; on
-    a new one, whose handle is put there, if that is 0. The host reads the handle, so it waits."""
+    a new one, whose handle is put there, if that is 0. A host that does it waits for the handle."""
 
     handle: Ref
     values: tuple[tuple[Ref, int], ...]
+    launches: tuple[Launch, ...]
 
 
 @record
 class TapePop:
     """Take the last record off the tape whose handle is at `handle`. An empty tape, or none (0), gives
-    zeros. The host waits."""
+    zeros."""
 
     handle: Ref
     values: tuple[tuple[Ref, int], ...]
+    launches: tuple[Launch, ...]
 
 
 Step = Launch | Gemm | Copy | Fill | If | While | Scan | HostCall | TapeNew | TapePush | TapePop

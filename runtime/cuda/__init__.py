@@ -5,6 +5,7 @@
     library       libcuda's functions;  driver: devices, and what one does with a device
     memory        buffers that free themselves in stream order;  transfers: arrays in and out
     execute       a DeviceProgram on a stream;  launcher: its launches as one native call
+    heaps         memory for tapes that the device keeps;  tapes: those that the host keeps
     plan          steps prepared for that;  walk: the host decides;  conditions: the device does
     emulator/     the LLVM text of kernels run on this CPU, thread by thread
     emulated_driver   functions for `library` without a GPU

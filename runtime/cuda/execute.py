@@ -22,11 +22,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from ...codegen.cuda.program import DeviceProgram
+from ...codegen.cuda.tapes import PEAK, STATE_BYTES
 from ...codegen.module import STATUS_WORDS
 from .conditions import RecordedWalk
 from .conditions import are_supported as conditions_are_supported
 from .cublas import BlasError
 from .driver import Context
+from .heaps import FIRST_BYTES, enough, has_heap
 from .launcher import Launcher, Place, Table, launcher
 from .library import DeviceError
 from .memory import Buffer, context_pool
@@ -124,6 +126,7 @@ class Work:
         self.ready = False  # whether the bases are those of the memory here
         self.arena: Buffer | None = None
         self.counters: Buffer | None = None
+        self.heap: Buffer | None = None
         self.status: Buffer | None = None
         self.peek: Pinned | None = None
 
@@ -154,6 +157,11 @@ class DeviceExecutable:
         self._scratch_bytes = (
             start + planner.workspace if planner.workspace else program.arena_bytes
         )
+        self._heap_bytes = 0  # of the next heap
+        self._may_exceed = False  # whether a run may want more
+        if has_heap(program):
+            known = enough(program)
+            self._heap_bytes, self._may_exceed = known or FIRST_BYTES, known is None
         self.maps, self.map_count = TensorMaps(context.cuda), planner.map_count
         self._run_table = run or launcher(context.cuda, context.handle)
         self._outputs = [
@@ -180,6 +188,8 @@ class DeviceExecutable:
         """What surrounds a run that checks something, and what is one call of machine code."""
         first = self.bases.first
         before, after, replay = Table(), Table(), Table()
+        if self._heap_bytes:
+            before.fill((first["heap"], 0), STATE_BYTES // 4, 4, 0)
         if self.program.errors or self.program.callbacks:
             before.fill((first["status"], 0), 2 * STATUS_WORDS, 4, 0)
             after.fetch((first["answer"], 0), (first["status"], 0), STATUS_BYTES)
@@ -222,17 +232,36 @@ class DeviceExecutable:
                 status = self._take_status()
                 first = self.bases.first
                 work.bases[first["answer"]], work.bases[first["event"]] = status.expect(work.status)
-            if self.replays and (graph := self._graph((stream, *places), work)):
-                work.bases[self.bases.first["graph"]] = graph
-                self._native(self._replay, work, stream)
-            elif self._whole is not None:
-                self._native(self._whole, work, stream)
-            else:
-                with self.context:
-                    self._native(self._before, work, stream)
-                    Walk(self, stream, work).walk(self.plan)
-                    self._native(self._after, work, stream)
+            self._launch(places, work, stream)
+            while self._may_exceed and (wanted := self._exceeded(work, stream)):
+                self._heap_bytes = max(2 * self._heap_bytes, wanted)
+                work.heap = None  # first: there may be room for one of them only
+                self._prepare(work, stream)
+                self._launch(places, work, stream)
         return outputs, status
+
+    def _launch(self, places: Sequence[int], work: Work, stream: int) -> None:
+        heap = (work.heap.address, work.heap.nbytes) if work.heap is not None else ()
+        if self.replays and (graph := self._graph((stream, *heap, *places), work)):
+            work.bases[self.bases.first["graph"]] = graph
+            self._native(self._replay, work, stream)
+        elif self._whole is not None:
+            self._native(self._whole, work, stream)
+        else:
+            with self.context:
+                self._native(self._before, work, stream)
+                Walk(self, stream, work).walk(self.plan)
+                self._native(self._after, work, stream)
+
+    def _exceeded(self, work: Work, stream: int) -> int:
+        """How large the heap of the run should have been, if it was too small. Waits for the run."""
+        assert work.heap is not None
+        if work.peek is None:
+            work.peek = Pinned(self.context, 2 * STATUS_BYTES)
+        self.context.copy_out(work.peek.address, work.heap.address + PEAK, 8, stream)
+        self.context.synchronize(stream)
+        wanted = STATE_BYTES + ctypes.c_int64.from_address(work.peek.address).value
+        return wanted if wanted > work.heap.nbytes else 0
 
     def _native(self, segment: Segment, work: Work, stream: int) -> None:
         code = self._run_table(segment.address, work.address, stream)
@@ -257,9 +286,15 @@ class DeviceExecutable:
     def _prepare(self, work: Work, stream: int) -> None:
         """Memory for the runs on a stream."""
         program, first, bases = self.program, self.bases.first, work.bases
-        if self._scratch_bytes:
+        if self._scratch_bytes and work.arena is None:
             work.arena = self.pool.allocate(self._scratch_bytes, stream, "scratch memory")
+        if work.arena is not None:
             bases[first["arena"]] = work.arena.address
+        if self._heap_bytes:
+            if work.heap is None:
+                work.heap = self.pool.allocate(self._heap_bytes, stream, "tapes")
+            bases[first["heap"]] = work.heap.address
+            bases[first["heap"] + 1] = work.heap.address + work.heap.nbytes // 8 * 8
         if program.counter_words:
             if work.counters is None:
                 work.counters = self.pool.allocate(4 * program.counter_words, stream, "counters")
@@ -362,7 +397,8 @@ class DeviceExecutable:
         for one in work:
             if one.lock.acquire(blocking=False):
                 try:
-                    one.arena, one.ready = None, False
+                    one.arena = one.heap = None
+                    one.ready = False
                 finally:
                     one.lock.release()
         for graph in graphs:

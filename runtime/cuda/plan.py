@@ -34,6 +34,7 @@ from ...codegen.cuda.program import (
 from ...ir.record import record
 from .cublas import BlasError, PreparedGemm, blas_reason, find_blas
 from .driver import Context, Module
+from .heaps import has_heap
 from .launcher import Described, Packed, Place, Table
 
 _SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
@@ -103,6 +104,7 @@ class Bases:
             "answer": 1,  # where the status block goes on the host,
             "event": 1,  # and what is recorded then
             "graph": 1,  # that stands for the whole program
+            "heap": 2,
         }
         self.first: dict[str, int] = {}
         self.count = 0
@@ -127,6 +129,7 @@ class Planner:
         self.workspace = 0
         self._maps: dict[int, TensorMap] = {}  # of the segment at hand
         self.map_count = 0
+        self._heap = has_heap(program)
 
     def plan(self, steps: Sequence[Step]) -> Plan:
         planned: list[Planned] = []
@@ -158,6 +161,8 @@ class Planner:
 
     def _command(self, step: Step, table: Table) -> bool:
         """Write a step that needs no decision; False for the others."""
+        if isinstance(step, (TapeNew, TapePush, TapePop)) and self._heap:
+            return all(self._command(launch, table) for launch in step.launches)
         place = self._bases.place
         if isinstance(step, Launch):
             entry = self._program.kernels[step.kernel]

@@ -1,4 +1,5 @@
-"""Tapes: stacks that grow while a program runs, for what the backward pass of a loop needs.
+"""Tapes of programs whose tapes the device does not keep by itself (`heaps`): stacks that grow while a
+program runs, for what the backward pass of a loop needs.
 
     tapes = Tapes(pool, stream)
     handle = tapes.new()
