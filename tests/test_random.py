@@ -42,6 +42,10 @@ UNIFORM = {
     "f4": [0.48870956897735596, 0.6797971725463867, 0.6162714958190918, 0.5610160827636719],
     "f8": [0.4267275666499091, 0.015010069515314584, 0.5741444178995352, 0.7298188969046309],
 }
+HALF = {
+    "f2": [0.076171875, 0.1904296875, 0.9755859375, 0.7568359375],
+    "bf2": [0.6328125, 0.84375, 0.96875, 0.8359375],
+}
 NORMAL = {
     "f4": [-0.02830461598932743, 0.4671318531036377, 0.2957029640674591, 0.15354591608047485],
     "f8": [-0.18471174528191162, -2.169824560397754, 0.18693555179382582, 0.6122653570510959],
@@ -91,6 +95,21 @@ def test_uniform_and_normal_numbers_are_those_of_jax(dtype):
     u, z = jt.random.uniform(key, (4,), dtype), jt.random.normal(key, (4,), dtype)
     assert u.tolist() == UNIFORM[dtype] and u.dtype == dtype
     np.testing.assert_allclose(z, NORMAL[dtype], rtol=8 * np.finfo(dtype).eps)
+
+
+def test_numbers_of_16_bits():
+    """Uniform ones are jax.random's, and less than 1; normal ones are those of float32, rounded."""
+    key = jt.random.key(42)
+    u = jt.random.uniform(key, (4,), np.float16)
+    assert u.tolist() == HALF["f2"] and u.dtype == np.float16
+    b = jt.random.uniform(key, (4,), jt.bfloat16)
+    assert b.astype(np.float64).tolist() == HALF["bf2"] and b.dtype == jt.bfloat16
+    for dtype in (np.float16, jt.bfloat16):
+        many = jt.random.uniform(key, (100_000,), dtype).astype(np.float64)
+        assert many.max() < 1 and abs(many.mean() - 0.5) < 0.01
+        z = jt.jit(lambda k, dtype=dtype: jt.random.normal(k, (1000,), dtype))(key)
+        np.testing.assert_array_equal(z, jt.random.normal(key, (1000,), np.float32).astype(dtype))
+        assert jt.random.gamma(key, 2.0, dtype=dtype).dtype == dtype
 
 
 def programs():
@@ -177,7 +196,7 @@ def test_what_is_no_key_is_refused():
         jt.random.bits(jt.random.key(0), 3, np.int32)
     with pytest.raises(ValueError, match="broadcast"):
         jt.random.normal(jt.random.key(0), (4,), None, np.zeros(3))
-    with pytest.raises(TypeError, match="float32 or float64"):
+    with pytest.raises(TypeError, match="integers gives integers"):
         jt.random.normal(jt.random.key(0), (4,), np.int32)
 
 

@@ -6,7 +6,9 @@ The seeds are fixed, so a p-value is a number that does not change. A right samp
 
 from __future__ import annotations
 
+import doctest
 import functools
+import io
 import warnings
 
 import numpy as np
@@ -51,6 +53,8 @@ CONTINUOUS = {
     "beta": (lambda k, s: R.beta(k, 0.5, 2.0, s), stats.beta(0.5, 2)),
     "dirichlet": (lambda k, s: R.dirichlet(k, np.array([1.0, 2, 4]), s)[:, 1], stats.beta(2, 5)),
     "chisquare": (lambda k, s: R.chisquare(k, 3, s), stats.chi2(3)),
+    "noncentral chisquare": (lambda k, s: R.noncentral_chisquare(k, 3, 2.5, s), stats.ncx2(3, 2.5)),
+    "noncentral f": (lambda k, s: R.noncentral_f(k, 5, 9, 2.0, s), stats.ncf(5, 9, 2)),
     "f": (lambda k, s: R.f(k, 5, 9, s), stats.f(5, 9)),
     "t": (lambda k, s: R.t(k, 4.0, s), stats.t(4)),
     "generalized normal": (lambda k, s: R.generalized_normal(k, 3.0, s), stats.gennorm(3)),
@@ -84,6 +88,12 @@ DISCRETE = {
     "binomial large": (lambda k, s: R.binomial(k, 5000, 0.7, s), stats.binom(5000, 0.7)),
     "multinomial": (lambda k, s: R.multinomial(k, 12, [0.2, 0.5, 0.3], s)[:, 1], stats.binom(12, 0.5)),
     "negative binomial": (lambda k, s: R.negative_binomial(k, 4, 0.4, s), stats.nbinom(4, 0.4)),
+    "hypergeometric": (lambda k, s: R.hypergeometric(k, 30, 20, 15, s), stats.hypergeom(50, 30, 15)),
+    "hypergeometric most": (
+        lambda k, s: R.hypergeometric(k, 5, 40, 38, s), stats.hypergeom(45, 5, 38)),
+    "hypergeometric large": (
+        lambda k, s: R.hypergeometric(k, 4000, 9000, 2500, s), stats.hypergeom(13000, 4000, 2500)),
+    "hypergeometric few": (lambda k, s: R.hypergeometric(k, 3, 4, 2, s), stats.hypergeom(7, 3, 2)),
     "zipf": (lambda k, s: R.zipf(k, 2.5, s), stats.zipf(2.5)),
     "logseries": (lambda k, s: R.logseries(k, 0.7, s), stats.logser(0.7)),
     "categorical": (
@@ -192,6 +202,9 @@ def test_edges():
     assert R.poisson(KEY, 0.0) == 0 and nan(R.poisson(KEY, -1.0, dtype=np.float64))
     assert R.binomial(KEY, 10, 0.0) == 0 and R.binomial(KEY, 10, 1.0) == 10
     assert R.binomial(KEY, 0, 0.5) == 0 and nan(R.binomial(KEY, 5, 1.5, dtype=np.float64))
+    assert R.hypergeometric(KEY, 5, 0, 3) == 3 and R.hypergeometric(KEY, 0, 5, 3) == 0
+    assert R.hypergeometric(KEY, 4, 5, 9) == 4 and R.hypergeometric(KEY, 4, 5, 0) == 0
+    assert nan(R.hypergeometric(KEY, 4, 5, 10, dtype=np.float64))
     assert R.integers(KEY, 7, 8, (3,)).tolist() == [7, 7, 7]
     assert R.integers(KEY, 0, 2**64, (2,), np.uint64).dtype == np.uint64
     assert R.choice(KEY, 0, (0,)).shape == (0,) and R.permutation(KEY, 0).shape == (0,)
@@ -290,6 +303,11 @@ def test_numbers_of_jax():
     assert R.categorical(k, logits, shape=(8,)).tolist() == [2, 1, 1, 1, 1, 2, 1, 2]
 
 
-def test_every_function_has_a_docstring():
-    for name in R.__all__:
-        assert len(getattr(R, name).__doc__ or "") > 20, name
+@pytest.mark.parametrize("name", R.__all__)
+def test_docstrings_say_what_a_function_gives(name):
+    text = getattr(R, name).__doc__ or ""
+    assert len(text) > 20
+    names = {"jt": jt, "np": np}
+    example = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    said = io.StringIO()
+    assert doctest.DocTestRunner().run(example, out=said.write).failed == 0, said.getvalue()

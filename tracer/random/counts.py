@@ -20,7 +20,7 @@ from ..functions.movement import broadcast_to, moveaxis
 from ..scans import scan
 from .continuous import split_in
 from .entry import sampler
-from .gammas import log_gamma_numbers
+from .gammas import chisquare, log_gamma_numbers
 from .keys import split
 from .lanes import Stream, each, element_keys, repeat
 from .uniforms import real_dtype, shaped, spread
@@ -81,7 +81,13 @@ def _poisson(lam: Any, e0: Any, e1: Any) -> Any:
 
 @sampler()
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
-    """Poisson with mean `lam`. An integer dtype needs means far below its largest number."""
+    """Poisson with mean `lam`. An integer dtype needs means far below its largest number.
+
+    Inversion below a mean of 10, Hörmann's PTRS (1993) above.
+
+    >>> jt.random.poisson(jt.random.key(42), np.array([0.5, 5.0, 500.0]))
+    array([  0,   6, 522])
+    """
     size = shaped(shape, lam)
     return each(_poisson, spread(lam, size, F64), *element_keys(key, size)).astype(dtype)
 
@@ -139,7 +145,10 @@ def _binomial(n: Any, p: Any, e0: Any, e1: Any) -> Any:
 
 @sampler()
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
-    """How many of `n` trials succeed, each with probability `p`."""
+    """How many of `n` trials succeed, each with probability `p`.
+
+    Inversion below a mean of 10, Hörmann's BTRS (1993) above.
+    """
     size = shaped(shape, n, p)
     trials, chance = spread(n, size, F64), spread(p, size, F64)
     return each(_binomial, trials, chance, *element_keys(key, size)).astype(dtype)
@@ -183,6 +192,82 @@ def negative_binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = 
     rate = np.exp(log_gamma_numbers(spread(n, size, F64), *element_keys(first, size)))
     rate = rate * ((1 - chance) / chance)
     return each(_poisson, rate, *element_keys(second, size)).astype(dtype)
+
+
+def _hypergeometric(good: Any, bad: Any, sample: Any, e0: Any, e1: Any) -> Any:
+    """Of the rarer kind in the smaller part, by the ratio of uniforms (Stadlober, 1990: HRUA)."""
+    stream = Stream(e0, e1, F64)
+    total = good + bad
+    valid = (good >= 0) & (bad >= 0) & (sample >= 0) & (sample <= total) & (total < 2.0**53)
+    few, many = np.minimum(good, bad), np.maximum(good, bad)
+    drawn = np.minimum(sample, total - sample)
+    runs = valid & (few > 0) & (drawn > 0)
+    few, many, drawn = (where(runs, x, 1.0) for x in (few, many, drawn))
+    whole = few + many
+    share = few / whole
+    centre = drawn * share + 0.5
+    spread_ = np.sqrt((whole - drawn) * drawn * share * (many / whole) / (whole - 1) + 0.5)
+    width = 1.7155277699214135 * spread_ + 0.8989161620588988
+    mode = np.floor((drawn + 1) * (few + 1) / (whole + 2))
+    end = np.minimum(np.minimum(drawn, few) + 1, np.floor(centre + 16 * spread_))
+
+    def weight(k: Any) -> Any:
+        return (
+            log_factorial(k)
+            + log_factorial(few - k)
+            + log_factorial(drawn - k)
+            + log_factorial(many - drawn + k)
+        )
+
+    top = weight(mode)
+
+    def trial(state: Any) -> Any:
+        n, _, _ = state
+        u, v = stream.uniforms(n)
+        u = 1 - u
+        x = centre + width * (v - 0.5) / u
+        inside = (x >= 0) & (x < end)
+        k = where(inside, np.floor(x), mode)
+        accepted = inside & (2 * np.log(u) <= top - weight(k))
+        return n + 1, k, np.logical_not(accepted)
+
+    k = repeat(trial, (np.uint32(0), 0 * good, runs))[1]
+    k = where(good > bad, drawn - k, k)
+    k = where(sample > drawn, good - k, k)
+    k = where(runs, k, where(good > 0, np.minimum(sample, good), 0.0))
+    return where(valid, k, np.nan)
+
+
+@sampler()
+def hypergeometric(
+    key: Any, ngood: Any, nbad: Any, nsample: Any, shape: Any = None, dtype: Any = np.int64
+) -> Any:
+    """How many good ones there are among `nsample`, drawn without putting any back."""
+    size = shaped(shape, ngood, nbad, nsample)
+    numbers = (spread(x, size, F64) for x in (ngood, nbad, nsample))
+    return each(_hypergeometric, *numbers, *element_keys(key, size)).astype(dtype)
+
+
+@sampler()
+def noncentral_chisquare(key: Any, df: Any, nonc: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Chi-squared about a point at distance sqrt(nonc): a mixture over Poisson numbers."""
+    real, size = real_dtype(dtype, df, nonc), shaped(shape, df, nonc)
+    first, second = split_in(key, 2)
+    more = each(_poisson, spread(nonc, size, F64) / 2, *element_keys(first, size))
+    half = spread(df, size, real) / 2 + more.astype(real)
+    return 2 * np.exp(log_gamma_numbers(half, *element_keys(second, size)))
+
+
+@sampler()
+def noncentral_f(
+    key: Any, dfnum: Any, dfden: Any, nonc: Any, shape: Any = None, dtype: Any = None
+) -> Any:
+    """The ratio of a noncentral chi-squared number to a central one, over their degrees of freedom."""
+    real, size = real_dtype(dtype, dfnum, dfden, nonc), shaped(shape, dfnum, dfden, nonc)
+    first, second = split_in(key, 2)
+    n, m = spread(dfnum, size, real), spread(dfden, size, real)
+    above = noncentral_chisquare(first, n, nonc, size, real)
+    return above / n / (chisquare(second, m, size, real) / m)
 
 
 def _zipf(a: Any, e0: Any, e1: Any) -> Any:
@@ -256,5 +341,6 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Any = None, dtype: Any = None
 
 
 __all__ = [
-    "binomial", "logseries", "multinomial", "negative_binomial", "poisson", "vonmises", "zipf",
+    "binomial", "hypergeometric", "logseries", "multinomial", "negative_binomial",
+    "noncentral_chisquare", "noncentral_f", "poisson", "vonmises", "zipf",
 ]  # fmt: skip

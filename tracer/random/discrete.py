@@ -42,7 +42,8 @@ def integers(
 ) -> Any:
     """Integers in low <= n < high (n <= high with `endpoint`); with one bound, in 0 <= n < low.
 
-        dice = jt.random.integers(key, 1, 6, (100,), endpoint=True)
+    >>> jt.random.integers(jt.random.key(42), 1, 6, (8,), endpoint=True)
+    array([3, 1, 4, 5, 5, 4, 4, 4])
 
     An empty range is an error if its bounds are Python's, and otherwise gives `low`.
     """
@@ -163,6 +164,9 @@ def categorical(
     The result has the shape of the other axes, or `shape`, which ends with it. Without `replace` the
     indices that `shape` has in front are different from each other. With it they are `jax.random`'s:
     the largest of the logits plus Gumbel noise.
+
+    >>> jt.random.categorical(jt.random.key(42), np.log([0.2, 0.5, 0.3]), shape=(8,))
+    array([2, 1, 1, 1, 1, 2, 1, 2])
     """
     x = array(logits)
     if x.dtype.kind != "f":
@@ -206,7 +210,11 @@ def _order(key: Any, n: int) -> Any:
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
     """The numbers 0..x-1, or the slices of the array `x` along `axis`, in random order.
 
-    `independent` orders each line along the axis by itself.
+    `independent` orders each line along the axis by itself. The order is that of random numbers of 64
+    bits.
+
+    >>> jt.random.permutation(jt.random.key(42), 6)
+    array([1, 0, 2, 5, 4, 3])
     """
     if not shape_of(x):
         if isinstance(x, Tracer):
@@ -231,7 +239,11 @@ def choice(
 ) -> Any:
     """Elements of 0..a-1, or slices of the array `a` along `axis`, in an array of `shape`.
 
-    `p` are the probabilities of the slices, in any unit. Without `replace` no slice is taken twice.
+    `p` are the probabilities of the slices, in any unit. Without `replace` no slice is taken twice: the
+    largest of log p plus Gumbel noise are taken (Efraimidis and Spirakis, 2006).
+
+    >>> jt.random.choice(jt.random.key(42), np.array([10, 20, 30]), (4,), p=[0.1, 0.2, 0.7])
+    array([30, 10, 30, 30])
     """
     source = None if not shape_of(a) else array(a)
     axis = 0 if source is None else axis_index(axis, source.ndim, source)

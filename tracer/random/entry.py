@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...ir.types import F32, dtype_name
 from ..functions.table import ArrayFunction
 from ..trace import current_trace
 
@@ -27,15 +28,20 @@ _KEPT = 1024  # of a function; the oldest goes first
 _lock = threading.Lock()
 
 
-def sampler(*, static: tuple[str, ...] = (), counts: tuple[str, ...] = ()) -> Callable[[F], F]:
+def sampler(
+    *, static: tuple[str, ...] = (), counts: tuple[str, ...] = (), narrow: bool = False
+) -> Callable[[F], F]:
     """The decorated function, written over tracers, as users call it.
 
     `static` names parameters that are no arrays, besides those that never are (shape, dtype, ...);
-    `counts` those that may be arrays or Python ints, which are lengths.
+    `counts` those that may be arrays or Python ints, which are lengths. Numbers of 16 bits are those of
+    float32, rounded, unless the function is one for `narrow` numbers itself.
     """
 
-    def decorate(traced: F) -> F:
-        signature = inspect.signature(traced)
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        floats = "dtype" in signature.parameters and signature.parameters["dtype"].default is None
+        traced: Any = _rounded(function, signature) if floats and not narrow else function
         fixed = _STATIC.union(static) & set(signature.parameters)
         eager = _Compiled(traced, signature, fixed, counts)
         entry = ArrayFunction(f"random.{traced.__name__}", traced, eager, None, creates=True)
@@ -59,6 +65,24 @@ def sampler(*, static: tuple[str, ...] = (), counts: tuple[str, ...] = ()) -> Ca
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def _rounded(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
+    """The function, which knows float32 and float64, for float16 and bfloat16 too."""
+    place = list(signature.parameters).index("dtype")
+
+    @functools.wraps(function)
+    def rounded(*args: Any, **kwargs: Any) -> Any:
+        dtype = args[place] if len(args) > place else kwargs.get("dtype")
+        if dtype is None or dtype_name(np.dtype(dtype)) not in ("f16", "bf16"):
+            return function(*args, **kwargs)
+        if len(args) > place:
+            args = (*args[:place], F32, *args[place + 1 :])
+        else:
+            kwargs["dtype"] = F32
+        return function(*args, **kwargs).astype(dtype)
+
+    return rounded
 
 
 class _Compiled:

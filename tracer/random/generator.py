@@ -34,12 +34,12 @@ Array = np.ndarray[Any, Any]
 def default_rng(seed: Any = None) -> Generator:
     """A generator made of an integer or a key; of None: of what the operating system gives.
 
-        rng = jt.random.default_rng(0)
-        x = rng.normal(size=3)              # other numbers at each call
-
-        @jt.jit
-        def noisy(x):
-            return x + rng.normal(size=x.shape)     # here too; rng's state advances
+    >>> rng = jt.random.default_rng(0)
+    >>> noisy = jt.jit(lambda x: x + rng.integers(0, 10, 4))
+    >>> noisy(100), noisy(100)                 # the state advances, in compiled functions too
+    (array([109, 103, 106, 109]), array([100, 109, 107, 105]))
+    >>> rng.state                              # the key, and how many draws there were
+    array([0, 2], dtype=uint64)
 
     What is a generator already is returned as it is.
     """
@@ -326,6 +326,24 @@ class Generator:
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         """How many trials fail before `n` succeed."""
         return self._draw(counts.negative_binomial, n=n, p=p, shape=size)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
+        """How many good ones there are among `nsample`, drawn without putting any back."""
+        return self._draw(
+            counts.hypergeometric, ngood=ngood, nbad=nbad, nsample=nsample, shape=size
+        )
+
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None, dtype: Any = None) -> Any:
+        """Chi-squared about a point at distance sqrt(nonc)."""
+        return self._draw(counts.noncentral_chisquare, df=df, nonc=nonc, shape=size, dtype=dtype)
+
+    def noncentral_f(
+        self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None, dtype: Any = None
+    ) -> Any:
+        """Fisher's F with a noncentral numerator."""
+        return self._draw(
+            counts.noncentral_f, dfnum=dfnum, dfden=dfden, nonc=nonc, shape=size, dtype=dtype
+        )
 
     def geometric(self, p: Any, size: Any = None) -> Any:
         """How many trials it takes until one succeeds."""

@@ -29,11 +29,14 @@ Words = tuple[Tracer, Tracer]
 def key(seed: Any) -> Any:
     """A key made of an integer: its upper and its lower 32 bits.
 
-        key = jt.random.key(0)
-        x = jt.random.normal(key, (3,))       # the same numbers whenever the key is the same
+    The same key gives the same numbers. So keys are used once: `split` makes new ones of a key.
+    `jax.random.key_data(jax.random.key(seed))` is the same array.
 
-    Keys are used once: `split` makes new ones of a key. `jax.random.key_data(jax.random.key(seed))` is
-    the same array.
+    >>> key = jt.random.key(42)
+    >>> key
+    array([ 0, 42], dtype=uint32)
+    >>> jt.random.uniform(key, (2,))
+    array([0.42672757, 0.01501007])
     """
     if isinstance(seed, int) and not isinstance(seed, bool):
         seed = np.uint64(seed & (2**64 - 1))
@@ -62,9 +65,12 @@ def _key(seed: Any) -> Any:
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     """`num` new keys, as the rows of an array of shape (num, 2); `num` may be a shape.
 
-    key, once = jt.random.split(key)
-    keys = jt.random.split(key, 100)
-    jt.vmap(jt.random.normal)(keys)       # a stream of each example's own
+    >>> key, once = jt.random.split(jt.random.key(42))
+    >>> once
+    array([  64467757, 2916123636], dtype=uint32)
+    >>> keys = jt.random.split(key, 3)                # a stream of each example's own
+    >>> jt.vmap(lambda k: jt.random.normal(k, (2,)))(keys).shape
+    (3, 2)
     """
     shape = ints(num)
     first, second = blocks(key, shape)
@@ -73,7 +79,11 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
 
 @sampler()
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key made of a key and an integer (an epoch, a layer's number), of which 32 bits count."""
+    """A new key made of a key and an integer (an epoch, a layer's number), of which 32 bits count.
+
+    >>> jt.random.fold_in(jt.random.key(42), 7)
+    array([2547012911, 1371500959], dtype=uint32)
+    """
     k0, k1 = words_of(key)
     x = array(data)
     if x.ndim or x.dtype.kind not in "iu":
@@ -90,7 +100,11 @@ def fold_in(key: Any, data: Any) -> Any:
 
 @sampler()
 def bits(key: Any, shape: int | Sequence[int] = (), dtype: Any = np.uint64) -> Any:
-    """Uniform random unsigned integers of any width."""
+    """Uniform random unsigned integers of any width.
+
+    >>> jt.random.bits(jt.random.key(42), (3,), np.uint8)
+    array([162, 217, 249], dtype=uint8)
+    """
     wanted = np.dtype(dtype)
     if wanted.kind != "u":
         complain(

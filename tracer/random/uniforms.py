@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import DTYPE_NAMES, F32, F64
+from ...ir.types import DTYPE_NAMES, F32, F64, dtype_name
 from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
@@ -20,6 +20,9 @@ from .entry import sampler
 from .keys import raw_bits
 
 DType = np.dtype[Any]
+
+# Floats of 16 bits: how many random bits are drawn, and how many are kept.
+HALF = {"f16": (16, 10), "bf16": (8, 7)}
 
 
 def real_dtype(dtype: Any, *parameters: Any) -> DType:
@@ -30,7 +33,7 @@ def real_dtype(dtype: Any, *parameters: Any) -> DType:
             complain(
                 errors.DTypeError,
                 f"random numbers of dtype {wanted} are not to be had here",
-                "take float32 or float64; jt.random.integers gives integers.",
+                "take float16, bfloat16, float32 or float64; jt.random.integers gives integers.",
             )
         return wanted
     kinds = [kind(p) for p in parameters if p is not None]
@@ -98,11 +101,17 @@ def standard_normal(key: Any, shape: tuple[int, ...], dtype: DType) -> Any:
     return normal_of(raw_bits(key, shape, 8 * dtype.itemsize), dtype)
 
 
-@sampler()
+@sampler(narrow=True)
 def uniform(
     key: Any, shape: Any = None, dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Any:
-    """Uniform in minval <= x < maxval."""
+    """Uniform in minval <= x < maxval; bit for bit `jax.random`'s in 0..1.
+
+    >>> jt.random.uniform(jt.random.key(42), (2,), np.float32)
+    array([0.48870957, 0.6797972 ], dtype=float32)
+    """
+    if dtype is not None and dtype_name(np.dtype(dtype)) in HALF:
+        return _half(key, shape, np.dtype(dtype), minval, maxval)
     real = real_dtype(dtype, minval, maxval)
     size = shaped(shape, minval, maxval)
     if all(isinstance(m, (int, float)) for m in (minval, maxval)) and (minval, maxval) == (0, 1):
@@ -111,9 +120,23 @@ def uniform(
     return between(unit(key, size, real), low, high)
 
 
+def _half(key: Any, shape: Any, dtype: DType, minval: Any, maxval: Any) -> Any:
+    """In 16 bits: as many random bits as there are behind the point, so that u is less than 1."""
+    width, digits = HALF[dtype_name(dtype)]
+    size = shaped(shape, minval, maxval)
+    u = (raw_bits(key, size, width) >> (width - digits)).astype(F32) * F32.type(2.0**-digits)
+    low, high = (spread(m, size, F32) for m in (minval, maxval))
+    x = between(u, low, high).astype(dtype)
+    return x if size else x[()]
+
+
 @sampler()
 def normal(key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """Normal with mean `loc` and standard deviation `scale`, which may be differentiated."""
+    """Normal with mean `loc` and standard deviation `scale`, which may be differentiated.
+
+    >>> jt.random.normal(jt.random.key(42), (3,)).round(4)
+    array([-0.1847, -2.1698,  0.1869])
+    """
     real = real_dtype(dtype, loc, scale)
     size = shaped(shape, loc, scale)
     z = standard_normal(key, size, real)
