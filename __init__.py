@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+__array_api_version__ = "2024.12"
 
 if TYPE_CHECKING:
     from .ir.text import parse_graph as parse_graph
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from .tracer import errors as errors
     from .tracer import random as random
     from .tracer import tree as tree
+    from .tracer.array_api import __array_namespace_info__ as __array_namespace_info__
+    from .tracer.array_api import from_dlpack as from_dlpack
+    from .tracer.array_api import isdtype as isdtype
     from .tracer.associative import associative_scan as associative_scan
     from .tracer.callbacks import debug_print as debug_print
     from .tracer.callbacks import io_callback as io_callback
@@ -73,6 +77,7 @@ _HOMES = {
     "Device": "runtime.devices",
     "DeviceArray": "runtime.cuda.array",
     "ShapeDtype": "tracer.shapes",
+    "__array_namespace_info__": "tracer.array_api",
     "TensorArray": "tracer.tensor_array",
     "associative_scan": "tracer.associative",
     "case": "tracer.control",
@@ -91,11 +96,13 @@ _HOMES = {
     "foldl": "tracer.scans",
     "foldr": "tracer.scans",
     "fori_loop": "tracer.control",
+    "from_dlpack": "tracer.array_api",
     "grad": "tracer.transforms",
     "hessian": "tracer.jacobians",
     "finfo": "tracer.promotion",
     "hvp": "tracer.linear",
     "io_callback": "tracer.callbacks",
+    "isdtype": "tracer.array_api",
     "jacfwd": "tracer.jacobians",
     "jacrev": "tracer.jacobians",
     "jit": "tracer.jit",
@@ -137,7 +144,7 @@ def _array_functions() -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
+    if name.startswith("__") and name not in _HOMES:
         raise AttributeError(name)
     if name in _FROM_NUMPY:
         value = getattr(import_module("numpy"), name)

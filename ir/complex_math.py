@@ -317,14 +317,16 @@ def arcsinh(z: Z) -> Z:
     a, b = sqrt(Z(y + 1, -x)), sqrt(Z(1 - y, x))
     near = Z((a.re * b.im - b.re * a.im).arcsinh(), y.arctan2(a.re * b.re - a.im * b.im))
     huge, log2z = _huge(z)
-    return choose(huge, Z(log2z.copysign(x), y.arctan2(x.abs())), near)
+    found = choose(huge, Z(log2z.copysign(x), y.arctan2(x.abs())), near)
+    return Z(found.re, where(x.isnan() & y.eq(0), y, found.im))
 
 
 def arccosh(z: Z) -> Z:
     a, b = sqrt(_shifted(z, -1)), sqrt(_shifted(z, 1))
     near = Z((a.re * b.re + a.im * b.im).arcsinh(), a.im.arctan2(b.re) * 2)
     huge, log2z = _huge(z)
-    return choose(huge, Z(log2z, z.im.arctan2(z.re)), near)
+    found = choose(huge, Z(log2z, z.im.arctan2(z.re)), near)
+    return Z(found.re, where(z.re.eq(0) & z.im.isnan(), math.pi / 2, found.im))
 
 
 def arccos(z: Z) -> Z:
@@ -332,7 +334,8 @@ def arccos(z: Z) -> Z:
     a, b = sqrt(Z(1 - x, -y)), sqrt(Z(x + 1, y))
     near = Z(a.re.arctan2(b.re) * 2, (b.re * a.im - b.im * a.re).arcsinh())
     huge, log2z = _huge(z)
-    return choose(huge, Z(y.abs().arctan2(x), -(log2z.copysign(y))), near)
+    found = choose(huge, Z(y.abs().arctan2(x), -(log2z.copysign(y))), near)
+    return Z(where(x.eq(0) & y.isnan(), math.pi / 2, found.re), found.im)
 
 
 def arctanh(z: Z) -> Z:
@@ -355,6 +358,7 @@ def arctanh(z: Z) -> Z:
     im = where(huge, math.pi / 2, where(pole, at_pole, im))
     im = where(huge & (x.isnan() & y.isinf().invert()), math.nan, im)
     im = where(z.im.isnan() & z.re.isinf(), math.nan, im)
+    re = where(x.eq(0) & y.isnan(), x, re)
     return Z(re.copysign(z.re), im.copysign(z.im))
 
 

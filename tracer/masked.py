@@ -61,8 +61,9 @@ class Masked:
             errors.DynamicShapeError,
             "x[mask] with a traced mask has a shape that depends on the mask's values, which are "
             "known only when the compiled function runs",
-            "keep the full shape: jt.where(mask, x, other); reductions take where=mask; x[mask] = "
-            "value and x[mask] += value work.",
+            "give the result's length, jt.extract(mask, x, size=n) or jt.compress(mask, x, axis=0, "
+            "size=n); or keep the full shape: jt.where(mask, x, other); reductions take where=mask; "
+            "x[mask] = value and x[mask] += value work.",
             operands={"x": self.values, "mask": self.mask},
             line=self._line,
         )

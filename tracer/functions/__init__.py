@@ -27,6 +27,7 @@ from . import (  # noqa: F401  (each module enters its functions into the table)
     selection,
     sorting,
     ufuncs,
+    value_shapes,
 )
 from .table import BY_NUMPY, FUNCTIONS, ArrayFunction, public_names
 

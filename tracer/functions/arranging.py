@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from .common import (
     build,
     ints,
     require_static,
+    static_array,
 )
+from .elementwise import no_static_shape
 from .movement import concatenate, moveaxis
 from .table import function, refuse_option
 
@@ -80,13 +83,30 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     return x.copy()
 
 
-@function("repeat")
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
+def _repeat_reference(
+    a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any = None
+) -> Any:
+    if total_repeat_length is None:
+        return np.repeat(a, repeats, axis)
+    x, at = (np.ravel(a), 0) if axis is None else (np.asarray(a), axis)
+    places = np.repeat(np.arange(x.shape[at]), repeats)[:total_repeat_length]
+    rest = np.full(total_repeat_length - len(places), x.shape[at] - 1)
+    return np.take(x, np.concatenate([places, rest]), at)
+
+
+@function("repeat", reference=_repeat_reference)
+def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any = None) -> Tracer:
+    """np.repeat; with `total_repeat_length`, which compiled code needs where `repeats` is traced, so
+    many entries: the first ones, or the last one again and again."""
     x = array(a)
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
-    counts = require_static(repeats, "repeats")
+    if total_repeat_length is not None:
+        return _repeated(x, array(repeats), axis, operator.index(total_repeat_length))
+    counts = static_array(repeats)
+    if counts is None:
+        no_static_shape("np.repeat of traced repeats", "jt.repeat(x, r, total_repeat_length=n)")
     n = x.shape[axis]
     if counts.size == 1:
         count = int(counts.reshape(()))
@@ -105,6 +125,22 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     from .selection import take
 
     return take(x, np.repeat(np.arange(n), counts).tolist(), axis=axis)
+
+
+def _repeated(x: Tracer, repeats: Tracer, axis: int, length: int) -> Tracer:
+    """Each entry its number of times, `length` of them in all: entry i ends where the sum of the first
+    i numbers does."""
+    from .creation import arange
+    from .scans import cumsum
+    from .selection import take
+    from .sorting import searchsorted
+
+    n = x.shape[axis]
+    if n == 0:
+        raise ValueError("repeat: an axis without entries cannot be repeated")
+    ends = cumsum(views.broadcast_to(repeats.reshape(-1), (n,)).astype(np.int64))
+    places = searchsorted(ends, arange(length, dtype=np.int64), "right")
+    return take(x, places, axis, mode="clip")
 
 
 @function("tile")

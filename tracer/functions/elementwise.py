@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -31,13 +31,29 @@ from .common import (
 from .table import function, refuse_option
 
 
-@function("where")
-def where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Any:
+def _where_reference(*args: Any, size: Any = None, fill_value: Any = None) -> Any:
+    if size is None:
+        return np.where(*args)
+    from .table import FUNCTIONS
+
+    return FUNCTIONS["nonzero"].reference(*args, size=size, fill_value=fill_value)
+
+
+@function("where", reference=_where_reference)
+def where(
+    condition: Any,
+    x: Any = NO_VALUE,
+    y: Any = NO_VALUE,
+    /,
+    *,
+    size: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """np.where; without `x` and `y` it is `nonzero`, and takes its `size` and `fill_value`."""
     if not given(x) and not given(y):
-        known = static_array(condition)
-        if known is not None:
-            return tuple(array(i) for i in np.nonzero(known))
-        return no_static_shape("where(condition)", "jt.where(condition, x, y)")
+        from .value_shapes import nonzero
+
+        return nonzero(condition, size=size, fill_value=fill_value)
     if not (given(x) and given(y)):
         raise ValueError("either both or neither of x and y should be given")
     operands = [operand(condition), operand(x), operand(y)]
@@ -52,14 +68,14 @@ def wrapped(x: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(x).astype(dtype)[()] if type(x) is int else x
 
 
-def no_static_shape(what: str, instead: str) -> Any:
+def no_static_shape(what: str, instead: str) -> NoReturn:
     """The error of functions whose result's shape depends on values."""
     complain(
         errors.DynamicShapeError,
         f"{what} has a shape that depends on the values, which are known only when the compiled "
         "function runs",
-        f"keep the full shape and choose by element: {instead}; or compute this outside of the "
-        "compiled function.",
+        f"give the result's length, {instead}; or keep the full shape and choose by element, "
+        "jt.where(condition, x, y); or compute this outside of the compiled function.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -224,15 +225,26 @@ def ifftshift(x: Any, axes: Any = None) -> Tracer:
     return _shifted(x, axes, -1)
 
 
-@function("fft.fftfreq", creates=True)
-def fftfreq(n: int, d: Any = 1.0, device: Any = None) -> Tracer:
+def _frequencies(plain: Any) -> Any:
+    """NumPy's function, with the standard's `dtype=`."""
+
+    @functools.wraps(plain)
+    def reference(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
+        return plain(n, d, device).astype(dtype or F64, copy=False)
+
+    del reference.__wrapped__
+    return reference
+
+
+@function("fft.fftfreq", reference=_frequencies(np.fft.fftfreq), creates=True)
+def fftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Tracer:
     n = operator.index(n)
     middle = (n - 1) // 2 + 1
     order = concatenate([arange(0, middle, dtype=I64), arange(-(n // 2), 0, dtype=I64)])
-    return order * (1.0 / (n * d))
+    return (order * (1.0 / (n * d))).astype(dtype or F64)
 
 
-@function("fft.rfftfreq", creates=True)
-def rfftfreq(n: int, d: Any = 1.0, device: Any = None) -> Tracer:
+@function("fft.rfftfreq", reference=_frequencies(np.fft.rfftfreq), creates=True)
+def rfftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Tracer:
     n = operator.index(n)
-    return arange(0, n // 2 + 1, dtype=I64) * (1.0 / (n * d))
+    return (arange(0, n // 2 + 1, dtype=I64) * (1.0 / (n * d))).astype(dtype or F64)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import I64, real_dtype
-from ..control import fori_loop, while_loop
 from ..core import Tracer
 from . import ufuncs
 from .common import array
@@ -75,6 +74,8 @@ def lu(a: Any) -> Any:
 
 def _eliminated(a: Any) -> tuple[Tracer, Tracer]:
     """L below the diagonal and U above it, in one matrix, and the order of its rows."""
+    from ..control import fori_loop
+
     matrix = matrix_operand("lu", a, square=False)
     result = result_type(matrix)
     m, n = matrix.shape[-2:]
@@ -121,6 +122,8 @@ def expm(a: Any) -> Tracer:
         array([[1., 1.],
                [0., 1.]])
     """
+    from ..control import while_loop
+
     matrix = matrix_operand("expm", a)
     result = result_type(matrix)
     if matrix.size == 0:

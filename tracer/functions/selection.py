@@ -12,7 +12,7 @@ from ...ir.types import I64
 from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
-from .common import array, axis_index, build, check_real, finish, ints, require_static, static_array
+from .common import array, axis_index, build, check_real, finish, ints, static_array
 from .elementwise import clip, no_static_shape, where
 from .table import function, refuse_option
 
@@ -133,21 +133,6 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     x[(positions,) * x.ndim] = value
 
 
-@function("compress")
-def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Tracer:
-    known = require_static(condition, "condition").astype(bool)
-    x = array(a)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    return take(x, np.flatnonzero(known).tolist(), axis, out)
-
-
-@function("extract")
-def extract(condition: Any, arr: Any) -> Tracer:
-    known = require_static(condition, "condition").astype(bool)
-    return take(array(arr).ravel(), np.flatnonzero(known).tolist())
-
-
 @function("isin")
 def isin(
     element: Any,
@@ -164,17 +149,37 @@ def isin(
     return ~found if invert else found
 
 
-@function("bincount")
-def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tracer:
-    known = static_array(x)
-    if known is None:
-        return no_static_shape(
-            "np.bincount", "jt.at(jt.zeros(n, np.int64))[x].add(1) counts into n bins"
-        )
+def _bincount_reference(
+    x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any = None
+) -> Any:
+    if length is None:
+        return np.bincount(x, weights, minlength)
+    inside = (np.asarray(x) >= 0) & (np.asarray(x) < length)
+    kept = None if weights is None else np.asarray(weights)[inside]
+    return np.bincount(np.asarray(x)[inside], kept, length)
+
+
+@function("bincount", reference=_bincount_reference)
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any = None) -> Tracer:
+    """np.bincount; with `length`, which compiled code needs, that many counts: what is outside of
+    them is not counted."""
     if weights is not None:
         check_real("bincount", weights)
-    size = max(int(known.max()) + 1 if known.size else 0, operator.index(minlength))
     dtype = np.dtype(np.int64 if weights is None else np.float64)
+    if length is None:
+        known = static_array(x)
+        if known is None:
+            no_static_shape("np.bincount", "jt.bincount(x, length=n)")
+        if known.size and known.min() < 0:
+            raise ValueError("'list' argument must have no negative elements")
+        size = max(int(known.max()) + 1 if known.size else 0, operator.index(minlength))
+    else:
+        size, places = operator.index(length), array(x)
+        inside = (places >= 0) & (places < size)
+        x = where(inside, places, 0)
+        weights = where(inside, 1 if weights is None else weights, 0)
+        if size == 0:
+            return array(np.zeros(0, dtype))
     counts = wrap(build().full((size,), 0, dtype), scalar=False)
     from ..indexing import update
 
@@ -246,34 +251,6 @@ def dynamic_update_slice(x: Any, update: Any, starts: Any) -> Tracer:
     _window(a, u.shape)
     new = as_value(u, a.dtype)
     return wrap(build().dynamic_update_slice(as_value(a), new, *_start_values(a, starts)))
-
-
-# Functions whose result's shape depends on values: eager only
-
-
-def _data_dependent(name: str, instead: str) -> None:
-    def traced(*args: Any, **options: Any) -> Any:
-        known = [static_array(x) if isinstance(x, Tracer) else x for x in args]
-        if any(k is None and a is not None for k, a in zip(known, args, strict=True)):
-            return no_static_shape(f"np.{name}", instead)
-        result = getattr(np, name)(*known, **options)
-        return tuple(map(array, result)) if isinstance(result, tuple) else array(result)
-
-    function(name)(traced)
-
-
-for _name, _instead in (
-    ("nonzero", "jt.where(x != 0, a, b)"),
-    ("flatnonzero", "jt.where(x != 0, a, b)"),
-    ("argwhere", "jt.where(x != 0, a, b)"),
-    ("unique", "jt.sort(x), and compare neighbours"),
-    ("unique_values", "jt.sort(x), and compare neighbours"),
-    ("union1d", "jt.sort(jt.concatenate([x, y]))"),
-    ("intersect1d", "jt.isin(x, y)"),
-    ("setdiff1d", "~jt.isin(x, y)"),
-    ("trim_zeros", "jt.where(x != 0, a, b)"),
-):
-    _data_dependent(_name, _instead)
 
 
 @function("histogram")

@@ -46,19 +46,78 @@ def _no_order(order: Any) -> None:
         raise ValueError("Cannot specify order when the array has no fields.")
 
 
-@function("sort")
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    _no_order(order)
-    return _sort("sort", a, axis)
-
-
-@function("argsort")
-def argsort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+def _sort_reference(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
 ) -> Any:
-    """Always stable, whatever `kind` is."""
+    if not descending:
+        return np.sort(a, axis, kind, order, stable=stable)
+    found = np.sort(a, axis, kind, order, stable=stable)
+    return np.flip(found, -1 if axis is None else axis)
+
+
+def _argsort_reference(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+) -> Any:
+    if not descending:
+        return np.argsort(a, axis, kind, order, stable=stable)
+    x, along = (np.ravel(a), 0) if axis is None else (np.asarray(a), axis)
+    if x.ndim == 0:
+        return np.argsort(x)
+    order = np.argsort(np.flip(x, along), along, stable=True)  # equal elements stay in order
+    return x.shape[along] - 1 - np.flip(order, along)
+
+
+@function("sort", reference=_sort_reference)
+def sort(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+) -> Any:
+    """np.sort; `descending` turns the result over, so that NaN comes first."""
     _no_order(order)
-    return _argsort(a, axis)
+    found = _sort("sort", a, axis)
+    return _flipped(found, -1 if axis is None else axis) if descending else found
+
+
+@function("argsort", reference=_argsort_reference)
+def argsort(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+) -> Any:
+    """np.argsort, always stable, whatever `kind` is; with `descending` too."""
+    _no_order(order)
+    x = array(a)
+    if not descending or x.ndim == 0:
+        return _argsort(x, axis)
+    x, along = (x.ravel(), 0) if axis is None else (x, axis_index(axis, x.ndim, x))
+    return x.shape[along] - 1 - _flipped(_argsort(_flipped(x, along), along), along)
+
+
+def _flipped(x: Tracer, axis: int) -> Tracer:
+    from .arranging import flip
+
+    return flip(x, axis)
 
 
 @function("partition")

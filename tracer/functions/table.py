@@ -103,7 +103,7 @@ def function(
     """
 
     def enter(traced: F) -> F:
-        first = _eagerly(traced) if composed else reference
+        first = eagerly(traced) if composed else reference
         for name in names:
             found = None if composed else numpy_function(name)
             eager = reference or found or first
@@ -121,7 +121,7 @@ def function(
     return enter
 
 
-def _eagerly(traced: Callable[..., Any]) -> Callable[..., Any]:
+def eagerly(traced: Callable[..., Any]) -> Callable[..., Any]:
     """What `traced` would trace, run op by op on arrays."""
 
     @functools.wraps(traced)
@@ -129,7 +129,8 @@ def _eagerly(traced: Callable[..., Any]) -> Callable[..., Any]:
         with tracing(Trace(Graph(traced.__name__), eager=True)):
             found = traced(*args, **kwargs)
             if isinstance(found, tuple):
-                return tuple(_own(concrete(part)) for part in found)
+                parts = [_own(concrete(part)) for part in found]
+                return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
             return _own(concrete(found))
 
     return reference
@@ -258,8 +259,8 @@ def public(entry: ArrayFunction) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return entry(*args, **kwargs)
 
+    # `__wrapped__` stays, for `inspect.signature`.
     functools.update_wrapper(call, entry.reference, assigned=("__doc__",), updated=())
-    del call.__wrapped__  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = entry.name.rpartition(".")[2]
     call.__module__ = "jitney"
     if isinstance(entry.numpy, np.ufunc):

@@ -1,0 +1,145 @@
+"""Functions whose result is as long as the values say: with `size=`, compiled and eager."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jitney as jt
+
+Array = np.ndarray[Any, Any]
+
+
+def padded(found: Array, size: int, fill: Any, axis: int = 0) -> Array:
+    """The first `size` entries, filled up."""
+    found = np.moveaxis(found, axis, 0)[:size]
+    rest = np.full((size - len(found), *found.shape[1:]), fill, found.dtype)
+    return np.moveaxis(np.concatenate([found, rest]), 0, axis)
+
+
+def check(f: Any, arrays: tuple[Array, ...], expected: Any) -> None:
+    """Eagerly and compiled, `f` gives what is expected, dtypes included."""
+    for found in (f(*arrays), jt.jit(f)(*arrays)):
+        pairs = (
+            zip(found, expected, strict=True)
+            if isinstance(expected, tuple)
+            else [(found, expected)]
+        )
+        for have, want in pairs:
+            assert have.dtype == want.dtype
+            np.testing.assert_array_equal(have, want)
+
+
+elements = st.sampled_from([0.0, -0.0, 1.0, 2.0, -1.0, np.nan, np.inf])
+vectors = st.lists(elements, max_size=12).map(lambda v: np.array(v, np.float64))
+
+
+@settings(max_examples=12, deadline=None)
+@given(vectors, st.integers(0, 14))
+def test_places(x: Array, size: int) -> None:
+    want = padded(np.flatnonzero(x), size, 0)
+    check(lambda x: jt.nonzero(x, size=size), (x,), (want,))
+    check(
+        lambda x: jt.flatnonzero(x, size=size, fill_value=-1),
+        (x,),
+        padded(np.flatnonzero(x), size, -1),
+    )
+    check(lambda x: jt.where(x > 0, size=size), (x,), (padded(np.flatnonzero(x > 0), size, 0),))
+    check(lambda x: jt.extract(x > 0, x, size=size, fill_value=9), (x,), padded(x[x > 0], size, 9))
+    check(lambda x: jt.trim_zeros(x, size=size), (x,), padded(np.trim_zeros(x), size, 0))
+
+
+def test_places_in_several_dims() -> None:
+    x = np.arange(24).reshape(2, 3, 4) % 5 - 1
+    for size in (0, 3, 24, 30):
+        check(
+            lambda x, n=size: jt.nonzero(x, size=n, fill_value=7),
+            (x,),
+            tuple(padded(i, size, 7) for i in np.nonzero(x)),
+        )
+        check(lambda x, n=size: jt.argwhere(x, size=n), (x,), padded(np.argwhere(x), size, 0))
+    check(lambda x: jt.nonzero(x, size=9, fill_value=(1, 2, 3))[2], (x * 0,), np.full(9, 3))
+    mask = np.array([True, False])
+    want = padded(np.compress(mask, x, axis=1), 4, 0, axis=1)
+    check(lambda m, x: jt.compress(m, x, axis=1, size=4), (mask, x), want)
+    check(lambda m, x: jt.compress(m, x, size=2), (mask, x), padded(np.compress(mask, x), 2, 0))
+
+
+@settings(max_examples=12, deadline=None)
+@given(vectors, vectors, st.integers(1, 14), st.booleans())
+def test_sets(x: Array, y: Array, size: int, equal_nan: bool) -> None:
+    values, index, inverse, counts = np.unique(x, True, True, True, equal_nan=equal_nan)
+    fill = 5.0
+
+    def unique(x: Any) -> Any:
+        return jt.unique(x, True, True, True, equal_nan=equal_nan, size=size, fill_value=fill)
+
+    got = jt.jit(unique)(x)
+    eager = unique(x)
+    for a, b in zip(got, eager, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(got[0], padded(values, size, fill))
+    np.testing.assert_array_equal(got[1][: len(index)], index[:size])
+    np.testing.assert_array_equal(got[2], inverse)
+    if len(counts) <= size:
+        np.testing.assert_array_equal(got[3], padded(counts, size, 0))
+    check(
+        lambda x: jt.unique_values(x, size=size, fill_value=0),
+        (x,),
+        padded(np.unique_values(x), size, 0),
+    )
+    for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
+        want = padded(getattr(np, name)(x, y), size, fill)
+        if np.isnan(x).any() or np.isnan(y).any():
+            continue  # NumPy's set functions differ among themselves about NaN
+        check(lambda x, y, n=name: getattr(jt, n)(x, y, size=size, fill_value=fill), (x, y), want)
+
+
+def test_unique_rows_and_named_tuples() -> None:
+    x = np.array([[1, 2], [0, 5], [1, 2], [0, 4]])
+    for axis in (0, 1):
+        values, inverse = np.unique(x, axis=axis, return_inverse=True)
+        found = jt.jit(lambda x, a=axis: jt.unique(x, False, True, axis=a, size=4))(x)
+        count = values.shape[axis]
+        np.testing.assert_array_equal(np.take(found[0], range(count), axis), values)
+        np.testing.assert_array_equal(found[1], inverse)
+    for name in ("unique_all", "unique_inverse", "unique_counts"):
+        expected = getattr(np, name)(x)
+        found = jt.jit(lambda x, n=name: getattr(jt, n)(x, size=5))(x)
+        assert found._fields == expected._fields
+        for field in found._fields:
+            np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))
+
+
+def test_counts() -> None:
+    x, w = np.array([1, 5, 1, -2, 9]), np.arange(5.0)
+    check(lambda x: jt.bincount(x, length=4), (x,), np.array([0, 2, 0, 0]))
+    check(lambda x, w: jt.bincount(x, w, length=6), (x, w), np.array([0, 2.0, 0, 0, 0, 1.0]))
+
+
+def test_derivatives_go_to_the_elements() -> None:
+    x = np.array([3.0, -1.0, 2.0, -5.0])
+    g = jt.grad(lambda x: (jt.extract(x > 0, x, size=3) ** 2).sum())(x)
+    np.testing.assert_array_equal(g, [6.0, 0.0, 4.0, 0.0])
+    g = jt.jit(jt.grad(lambda x: (jt.unique(x, size=2) * np.array([1.0, 10.0])).sum()))(x)
+    np.testing.assert_array_equal(g, [0.0, 10.0, 0.0, 1.0])
+
+
+def test_without_a_size_the_error_says_how() -> None:
+    x = np.ones(3)
+    for f, name in (
+        (lambda x: np.nonzero(x), "jt.nonzero"),
+        (lambda x: np.unique(x), "jt.unique"),
+        (lambda x: np.where(x > 0), "jt.nonzero"),
+        (lambda x: np.compress(x > 0, x), "jt.compress"),
+        (lambda x: np.bincount(x.astype(int)), "length=n"),
+        (lambda x: np.sin(x[x > 0]), r"jt.extract\(mask, x, size=n\)"),
+    ):
+        with pytest.raises(TypeError, match=name):
+            jt.jit(f)(x)
+    with pytest.raises(ValueError, match="negative"):
+        jt.jit(lambda x: jt.nonzero(x, size=-1))(x)

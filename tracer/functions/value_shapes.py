@@ -1,0 +1,326 @@
+"""Functions whose result is as long as the values say: nonzero, unique, compress and the like.
+
+Eagerly they are NumPy's. Compiled, a shape must be known, and `size=` gives it: the result has so many
+entries, the first ones if there are more, and is filled up with `fill_value` if there are fewer. With
+`size=` they give the same eagerly.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import BOOL, I64, is_inexact
+from ..core import Tracer
+from . import ufuncs
+from .common import array, static_array
+from .creation import arange
+from .elementwise import no_static_shape, where
+from .movement import concatenate, moveaxis, stack
+from .scans import cumsum
+from .selection import isin, take
+from .sorting import argsort, lexsort, searchsorted
+from .table import eagerly, function, numpy_function, refuse_option
+
+Array = np.ndarray[Any, Any]
+
+
+def _sized(name: str, by_condition: bool = False) -> Callable[..., Any]:
+    """A decorator: `traced(*args, size=, fill_value=)` as the function `name`.
+
+    Where `size` is not given the elements must be known; what NumPy says of them is the result. With
+    `by_condition` the first argument alone decides: so many are true in it.
+    """
+    plain = numpy_function(name)
+    assert plain is not None
+
+    def enter(traced: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(traced)
+        def reference(*args: Any, size: Any = None, fill_value: Any = None, **options: Any) -> Any:
+            if size is None:
+                return plain(*args, **options)
+            return eager(*args, size=size, fill_value=fill_value, **options)
+
+        @functools.wraps(traced)
+        def compiled(*args: Any, size: Any = None, fill_value: Any = None, **options: Any) -> Any:
+            if size is not None:
+                size = operator.index(size)
+                if size < 0:
+                    raise ValueError(f"size={size} is negative")
+                return traced(*args, size=size, fill_value=fill_value, **options)
+            if by_condition and (condition := static_array(args[0])) is not None:
+                return traced(*args, size=np.count_nonzero(condition), **options)
+            known = [static_array(x) if isinstance(x, (Tracer, list, tuple)) else x for x in args]
+            if any(k is None and a is not None for k, a in zip(known, args, strict=True)):
+                no_static_shape(f"np.{name}", f"jt.{name}(..., size=n, fill_value=0)")
+            return _traced(plain(*known, **options))
+
+        eager = eagerly(compiled)
+        reference.__doc__ = traced.__doc__ or plain.__doc__
+        function(name, reference=reference)(compiled)
+        return compiled
+
+    return enter
+
+
+def _traced(result: Any) -> Any:
+    """NumPy's result, a tuple or named tuple of arrays or an array, as tracers."""
+    if not isinstance(result, tuple):
+        return array(result)
+    parts = [array(part) for part in result]
+    return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+
+
+# Places
+
+
+def _places(mask: Tracer, size: int, beyond: int) -> Tracer:
+    """Where the first `size` true elements of a 1-d mask are; `beyond` where there are no more."""
+    if mask.size == 0:
+        return array(np.full(size, beyond))
+    counted = cumsum(mask.astype(I64))
+    found = searchsorted(counted, arange(1, size + 1, dtype=I64))
+    return where(found < mask.size, found, beyond)
+
+
+def _truth(x: Any) -> Tracer:
+    a = array(x)
+    return a if a.dtype == BOOL else a != 0
+
+
+@_sized("nonzero")
+def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Tracer, ...]:
+    mask = _truth(a)
+    if mask.ndim == 0:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed.")
+    flat = _places(mask.ravel(), size, -1)
+    fills: Any = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * mask.ndim
+    found, rest = [], flat
+    for n, fill in zip(reversed(mask.shape), reversed(fills), strict=True):
+        found.append(where(flat < 0, fill, rest % max(n, 1)).astype(I64))
+        rest = rest // max(n, 1)
+    return tuple(reversed(found))
+
+
+@_sized("flatnonzero")
+def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
+    return nonzero(array(a).ravel(), size=size, fill_value=fill_value)[0]
+
+
+@_sized("argwhere")
+def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
+    x = array(a)
+    if x.ndim == 0:
+        return array(np.zeros((size, 0), I64))
+    return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
+
+
+def _chosen(x: Tracer, mask: Tracer, axis: int, size: Any = None, fill_value: Any = None) -> Tracer:
+    """The slices of `x` along an axis at which a 1-d mask is true."""
+    places = _places(mask, size, -1)
+    if x.shape[axis] == 0:
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+        return array(np.full(shape, 0 if fill_value is None else fill_value, x.dtype))
+    taken = take(x, where(places < 0, 0, places), axis)
+    shape = [size if d == axis else 1 for d in range(x.ndim)]
+    fill = array(0 if fill_value is None else fill_value).astype(x.dtype)
+    return where((places < 0).reshape(shape), fill, taken)
+
+
+@_sized("compress", by_condition=True)
+def compress(
+    condition: Any, a: Any, axis: Any = None, out: Any = None, *, size: int, fill_value: Any
+) -> Tracer:
+    x = array(a)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    mask = _truth(condition)
+    if mask.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    axis = operator.index(axis) % x.ndim
+    mask = mask[: x.shape[axis]]
+    if mask.size < x.shape[axis]:
+        mask = concatenate([mask, np.zeros(x.shape[axis] - mask.size, bool)])
+    return _chosen(x, mask, axis, size, fill_value)
+
+
+@_sized("extract", by_condition=True)
+def extract(condition: Any, arr: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
+    return compress(_truth(condition).ravel(), array(arr).ravel(), size=size, fill_value=fill_value)
+
+
+# Sets
+
+
+def _changes(s: Tracer, equal_nan: bool) -> Tracer:
+    """Where the rows of a sorted array differ from those before; the first one does."""
+    different = s[1:] != s[:-1]
+    if equal_nan and is_inexact(s.dtype):
+        both = ufuncs.apply(np.isnan, s[1:]) & ufuncs.apply(np.isnan, s[:-1])
+        different = different & ~both
+    if different.ndim > 1:
+        different = different.any(axis=tuple(range(1, different.ndim)))
+    return concatenate([np.ones(min(s.shape[0], 1), bool), different])
+
+
+class _Groups:
+    """The distinct rows of an array along its first axis, in order."""
+
+    def __init__(self, x: Tracer, size: int, equal_nan: bool) -> None:
+        self.x, self.size, n = x, size, x.shape[0]
+        flat = x.reshape(n, -1)
+        if x.ndim == 1:
+            self.order = argsort(x)
+        else:
+            self.order = lexsort([flat[:, c] for c in reversed(range(flat.shape[1]))])
+        self.sorted = take(x, self.order, 0)
+        self.new = _changes(self.sorted, equal_nan)
+        self.starts = _places(self.new, size, n)
+        self.exists = self.starts < n
+
+    def values(self, fill_value: Any) -> Tracer:
+        """The distinct rows, then the smallest one, or `fill_value`."""
+        found = take(self.sorted, where(self.exists, self.starts, 0), 0)
+        if fill_value is None:
+            return found
+        shape = (self.size, *(1,) * (self.x.ndim - 1))
+        return where(self.exists.reshape(shape), found, array(fill_value).astype(self.x.dtype))
+
+    def indices(self) -> Tracer:
+        """Where each is met first."""
+        return take(self.order, where(self.exists, self.starts, 0), 0)
+
+    def inverse(self) -> Tracer:
+        """The number of each row's group."""
+        numbers = cumsum(self.new.astype(I64)) - 1
+        return take(numbers, argsort(self.order), 0)
+
+    def counts(self) -> Tracer:
+        after = concatenate([self.starts[1:], np.array([self.x.shape[0]])])
+        return after - self.starts
+
+
+@_sized("unique")
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+    size: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    x = array(ar)
+    rows = x.ravel() if axis is None else moveaxis(x, operator.index(axis), 0)
+    if rows.shape[0] == 0:
+        values = np.full((size, *rows.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
+        parts = [array(values), *(array(np.zeros(n, I64)) for n in (size, 0, size))]
+    else:
+        groups = _Groups(rows, size, equal_nan)
+        parts = [groups.values(fill_value), groups.indices(), groups.inverse(), groups.counts()]
+    if axis is None:
+        parts[2] = parts[2].reshape(x.shape)
+    else:
+        parts[0] = moveaxis(parts[0], 0, operator.index(axis))
+    asked = (True, return_index, return_inverse, return_counts)
+    found = tuple(part for part, wanted in zip(parts, asked, strict=True) if wanted)
+    return found if len(found) > 1 else found[0]
+
+
+def _named(name: str, *, index: bool, inverse: bool, counts: bool) -> None:
+    result = type(getattr(np, name)(np.zeros(1)))
+
+    def traced(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Any:
+        found = unique(x, index, inverse, counts, equal_nan=False, size=size, fill_value=fill_value)
+        return result(*found)
+
+    _sized(name)(traced)
+
+
+_named("unique_all", index=True, inverse=True, counts=True)
+_named("unique_inverse", index=False, inverse=True, counts=False)
+_named("unique_counts", index=False, inverse=False, counts=True)
+
+
+@_sized("unique_values")
+def unique_values(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Tracer:
+    found: Tracer = unique(x, equal_nan=False, size=size, fill_value=fill_value)
+    return found
+
+
+@_sized("union1d")
+def union1d(ar1: Any, ar2: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
+    both = concatenate([array(ar1).ravel(), array(ar2).ravel()])
+    found: Tracer = unique(both, size=size, fill_value=fill_value)
+    return found
+
+
+def _distinct_where(
+    x: Tracer, keep: Callable[[Tracer], Tracer], size: int, fill_value: Any
+) -> Tracer:
+    """The distinct elements of `x` for which `keep(elements)` is true, in order."""
+    a = x.ravel()
+    if a.size == 0:
+        return array(np.full(size, 0 if fill_value is None else fill_value, a.dtype))
+    groups = _Groups(a, a.size, True)
+    values = groups.values(None)
+    return _chosen(values, keep(values) & groups.exists, 0, size, fill_value)
+
+
+def _same_dtype(ar1: Any, ar2: Any) -> tuple[Tracer, Tracer]:
+    x, y = array(ar1).ravel(), array(ar2).ravel()
+    dtype = np.result_type(x.dtype, y.dtype)
+    return x.astype(dtype), y.astype(dtype)
+
+
+@_sized("intersect1d")
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: Any = None,
+    fill_value: Any = None,
+) -> Tracer:
+    if return_indices:
+        refuse_option("intersect1d", return_indices=True)
+    x, y = _same_dtype(ar1, ar2)
+    return _distinct_where(x, lambda values: isin(values, y), size, fill_value)
+
+
+@_sized("setdiff1d")
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int, fill_value: Any
+) -> Tracer:
+    other = array(ar2)
+    return _distinct_where(array(ar1), lambda v: isin(v, other, invert=True), size, fill_value)
+
+
+@_sized("setxor1d")
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int, fill_value: Any
+) -> Tracer:
+    x, y = _same_dtype(ar1, ar2)
+    both = concatenate([x, y])
+    return _distinct_where(both, lambda v: isin(v, x) != isin(v, y), size, fill_value)
+
+
+@_sized("trim_zeros")
+def trim_zeros(filt: Any, trim: str = "fb", *, size: Any = None, fill_value: Any = None) -> Tracer:
+    x = array(filt)
+    mask = _truth(x)
+    n = x.shape[0]
+    if n == 0:
+        return _chosen(x, mask, 0, size, fill_value)
+    first = mask.argmax() if "f" in trim.lower() else 0
+    last = n - mask[::-1].argmax() if "b" in trim.lower() else n
+    place = arange(0, n, dtype=I64)
+    return _chosen(x, (place >= first) & (place < last) & mask.any(), 0, size, fill_value)
