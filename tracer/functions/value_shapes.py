@@ -126,14 +126,20 @@ def _chosen(x: Tracer, mask: Tracer, axis: int, size: Any = None, fill_value: An
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         return array(np.full(shape, 0 if fill_value is None else fill_value, x.dtype))
     taken = take(x, where(places < 0, 0, places), axis)
-    shape = [size if d == axis else 1 for d in range(x.ndim)]
+    along = [size if d == axis else 1 for d in range(x.ndim)]
     fill = array(0 if fill_value is None else fill_value).astype(x.dtype)
-    return where((places < 0).reshape(shape), fill, taken)
+    return where((places < 0).reshape(along), fill, taken)
 
 
 @_sized("compress", by_condition=True)
 def compress(
-    condition: Any, a: Any, axis: Any = None, out: Any = None, *, size: int, fill_value: Any
+    condition: Any,
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    *,
+    size: Any = None,
+    fill_value: Any = None,
 ) -> Tracer:
     x = array(a)
     if axis is None:
@@ -263,7 +269,7 @@ def union1d(ar1: Any, ar2: Any, *, size: Any = None, fill_value: Any = None) -> 
 
 
 def _distinct_where(
-    x: Tracer, keep: Callable[[Tracer], Tracer], size: int, fill_value: Any
+    x: Tracer, keep: Callable[[Tracer], Tracer], size: Any = None, fill_value: Any = None
 ) -> Tracer:
     """The distinct elements of `x` for which `keep(elements)` is true, in order."""
     a = x.ravel()
@@ -298,7 +304,7 @@ def intersect1d(
 
 @_sized("setdiff1d")
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int, fill_value: Any
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
 ) -> Tracer:
     other = array(ar2)
     return _distinct_where(array(ar1), lambda v: isin(v, other, invert=True), size, fill_value)
@@ -306,7 +312,7 @@ def setdiff1d(
 
 @_sized("setxor1d")
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int, fill_value: Any
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
 ) -> Tracer:
     x, y = _same_dtype(ar1, ar2)
     both = concatenate([x, y])
