@@ -27,6 +27,7 @@ from .program import Gemm, Matrix
 from .target import CudaTarget
 from .tiles import tiles_for
 from .tuning import Chooser, Fixed
+from .warpgroups import warpgroup_tiles
 
 if TYPE_CHECKING:
     from .build import ProgramBuilder
@@ -73,7 +74,7 @@ def sides(product: Matmul) -> tuple[tuple[bool, int, int], tuple[bool, int, int]
     right = _lying(product.k, product.n, bk, bn)
     if left is None or right is None or (product.batch > 1 and min(ab, bb) < 0):
         return None
-    return (*left, ab), (*right, bb)
+    return (*left, ab if product.batch > 1 else 0), (*right, bb if product.batch > 1 else 0)
 
 
 def _lying(rows: int, columns: int, down: int, across: int) -> tuple[bool, int] | None:
@@ -147,13 +148,14 @@ def _chosen(
     chooser: Chooser,
 ) -> str:
     """WAY, or a tile of a kernel of our own."""
+    from .trials import TrialBuilder
+
     own = Product(product, kernel, stored, loc=product.loc)
-    first, *others = [repr(tile) for tile in tiles_for(product, target)]
+    more = warpgroup_tiles(own, target, TrialBuilder(target).alignment)
+    first, *others = [repr(tile) for tile in tiles_for(product, target, more)]
     ways = {name: name for name in (first, WAY, *others)}
 
     def trial(way: str) -> device.DeviceProgram:
-        from .trials import TrialBuilder
-
         builder = TrialBuilder(target, chooser=Fixed({"product": way}))
         found: list[device.Step] = []
         for step in ours if way == WAY else [own]:

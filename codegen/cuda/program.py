@@ -149,6 +149,10 @@ class Gemm:
     bias_alignment: int = 16
     tf32: bool = False
 
+    @property
+    def matrices(self) -> tuple[Matrix, Matrix, Matrix]:
+        return self.left, self.right, self.result
+
 
 @record
 class Copy:

@@ -91,8 +91,7 @@ def _moved(step: Step, space: str, first: int) -> Step:
     if isinstance(step, Launch):
         return replace(step, arguments=tuple(map(moved, step.arguments)))
     if isinstance(step, Gemm):
-        sides = (step.left, step.right, step.result)
-        left, right, result = (replace(m, ref=moved(m.ref)) for m in sides)
+        left, right, result = (replace(m, ref=moved(m.ref)) for m in step.matrices)
         bias = None if step.bias is None else moved(step.bias)
         return replace(step, left=left, right=right, result=result, bias=bias)
     if isinstance(step, Copy):

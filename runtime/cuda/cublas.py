@@ -119,6 +119,8 @@ class Blas:
         self._functions = dict(functions)
         # A descriptor's bias belongs to the next call: one thread at a time.
         self.lock = threading.Lock()
+        self._prepared: weakref.WeakValueDictionary[Any, PreparedGemm]
+        self._prepared = weakref.WeakValueDictionary()
         handle = ctypes.c_void_p()
         context.activate()
         self.call("cublasLtCreate", ctypes.byref(handle))
@@ -134,9 +136,16 @@ class Blas:
             raise BlasError(f"{name}: {_STATUS.get(code, f'error {code}')}", code)
 
     def prepare(self, gemm: Gemm) -> PreparedGemm:
-        """A product that can be run. BlasError if the library cannot do it."""
+        """A product that can be run, one for all that differ in addresses only. BlasError if the
+        library cannot do it."""
         self.context.activate()
-        return PreparedGemm(self, gemm)
+        matrices = [(m.dtype, m.turned, m.ld, m.stride, m.alignment) for m in gemm.matrices]
+        key = gemm.shape, *matrices, gemm.bias is not None, gemm.bias_alignment, gemm.tf32
+        with self.lock:
+            prepared = self._prepared.get(key)
+            if prepared is None:
+                prepared = self._prepared[key] = PreparedGemm(self, gemm)
+        return prepared
 
     @property
     def handle(self) -> int:

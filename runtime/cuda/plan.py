@@ -37,6 +37,7 @@ from .driver import Context, Module
 from .heaps import has_heap
 from .launcher import Described, Packed, Place, Table
 
+_LIBRARY_COMMANDS = 3  # that take as long as a call of a library from Python
 _SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 
 
@@ -217,7 +218,7 @@ def commands(plan: Plan) -> int:
         if isinstance(step, Segment):
             total += step.commands
         elif isinstance(step, LibraryCall):
-            total += 1
+            total += _LIBRARY_COMMANDS
         elif isinstance(step, Trips):
             total += step.scan.length * commands(step.body)
         elif isinstance(step, Loop):
