@@ -17,7 +17,7 @@ import numpy as np
 from .build import Builder
 from .graph import Op, Value
 from .record import field, record
-from .types import BOOL, F32, F64
+from .types import BOOL, is_float
 
 LOW = -1e30  # a score from here on has no weight beside another
 LEAST = 1 << 10  # scores of one batch element from which the kernels are worth it
@@ -76,7 +76,7 @@ class Attention:
 
 def find(op: Op) -> Attention | None:
     """The attention whose result `op` computes, if it does."""
-    if op.name != "dot" or op.result.dtype not in (F32, F64):
+    if op.name != "dot" or not is_float(op.result.dtype) or op.result.dtype.itemsize < 2:
         return None
     p, v = op.operands
     rank = len(p.shape)

@@ -175,6 +175,7 @@ class Torch:
             "transpose": lambda x: x.T.contiguous(),
             "while_loop": self._while_loop,
             "while_data": self._while_data,
+            "attention_full": torch.nn.functional.scaled_dot_product_attention,
         }
 
     def _while_loop(self, x: Any) -> Any:
@@ -204,9 +205,12 @@ class Torch:
             return Call(
                 lambda: function(*arguments),
                 self.use.wait,
-                lambda found: self.use.arrays(found.float()),
+                lambda found: self.use.arrays(self._wide(found)),
             )
         return Call(lambda: function(*arguments), self.use.wait, self.use.arrays)
+
+    def _wide(self, found: Any) -> Any:
+        return self.torch.utils._pytree.tree_map(lambda a: a.float(), found)
 
     def _in_tf32(self, function: Any, arguments: Any) -> Any:
         self.torch.backends.cuda.matmul.allow_tf32 = True
@@ -253,14 +257,19 @@ class Jax:
         self.use = importlib.import_module("..frameworks.use_jax", __package__)
         jnp, lax = jax.numpy, jax.lax
         steps = gpu_rows.LOOP_STEPS
-        self._own = {
+        self._own: dict[str, Any] = {
             "negative": lambda x: -x,
             "transpose": lambda x: x.T,
             "while_loop": lambda x: lax.fori_loop(0, steps, lambda _, x: jnp.cos(x), x),
             "while_data": lambda x, n: lax.while_loop(
                 lambda c: c[0] < n, lambda c: (c[0] + 1, jnp.cos(c[1])), (0, x)
             )[1],
+            "attention_full": self._attention,
         }
+
+    def _attention(self, q: Any, k: Any, v: Any) -> Any:
+        q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+        return self.jax.nn.dot_product_attention(q, k, v).swapaxes(1, 2)
 
     def prepare(self, row: Row, inputs: tuple[Any, ...]) -> Call:
         if row.implementation in self._own:

@@ -59,12 +59,48 @@ def while_data(x: Array, steps: Array) -> Array:
     return x
 
 
+def _attention_flops(n: int) -> float:
+    """The two products, 16 heads of 128."""
+    return 4.0 * 16 * n * n * 128
+
+
+@own.add(
+    "attention_full",
+    "attention without a mask, 16 heads of 128",
+    make=normal(*[(1, 16, "n", 128)] * 3),
+    size=4096,
+    small=40,
+    passes=None,
+    flops=_attention_flops,
+)
+def attention_full(q: Array, k: Array, v: Array) -> Array:
+    scores = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True) @ v
+
+
+own.variant(
+    "attention_full",
+    "attention_decode",
+    "one query for each of 16 heads of 128, and n keys",
+    make=normal((1, 16, 1, 128), *[(1, 16, "n", 128)] * 2),
+    size=65536,
+    small=1100,
+    passes=1,
+    flops=lambda n: _attention_flops(n) / n,
+)
+
 # Products whose operands are other numbers than the row's: elements of 16 bits, or rounded to TF32.
 # Frameworks are given the operands as such; answers are compared in float32.
 ELEMENTS = {
     "matmul_4096_f16": "float16",
     "matmul_4096_bf16": "bfloat16",
     "matmul_4096_tf32": "tf32",
+    "attention_f16": "float16",
+    "attention_bf16": "bfloat16",
+    "attention_full_bf16": "bfloat16",
+    "attention_grad_bf16": "bfloat16",
+    "attention_decode_bf16": "bfloat16",
 }
 
 # name: (definition, size, fields that differ). In the order of what one wants to know first.
@@ -83,7 +119,11 @@ _SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "transpose": ("transpose", 8192, {}),
     "layernorm": ("layernorm", 1 << 15, {}),
     "cross_entropy_grad": ("cross_entropy_grad", 1 << 15, {}),
-    "attention": ("attention", 1024, {}),
+    "attention": ("attention", 1024, {"small": 40}),
+    "attention_bf16": ("attention", 4096, {"tolerance": 2e-2, "small": 40}),
+    "attention_full_bf16": ("attention_full", 8192, {"tolerance": 2e-2}),
+    "attention_grad_bf16": ("attention_grad", 4096, {"tolerance": 4e-2, "small": 40}),
+    "attention_decode_bf16": ("attention_decode", 65536, {"tolerance": 2e-2}),
     "while_loop": ("while_loop", 1, {}),
     "while_data": ("while_data", LOOP_STEPS, {}),
     "mlp_adam": ("mlp_adam", 256, {}),
@@ -102,7 +142,10 @@ _SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "top_100": ("top_100", 10_000_000, {}),
     "conv": ("conv", 32, {}),
     "conv_grad": ("conv_grad", 32, {}),
-    "attention_grad": ("attention_grad", 1024, {}),
+    "attention_grad": ("attention_grad", 1024, {"small": 40}),
+    "attention_f16": ("attention", 4096, {"tolerance": 3e-3, "small": 40}),
+    "attention_full": ("attention_full", 4096, {}),
+    "attention_decode": ("attention_decode", 65536, {}),
     "call_3": ("call_3", 10, {}),
     "call_dict": ("call_dict", 10, {}),
     "logsumexp": ("logsumexp", 1 << 15, {}),

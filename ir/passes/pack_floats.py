@@ -25,6 +25,8 @@ from ..graph import Graph, Op, Value
 from ..ops.callbacks import PythonFunction
 from ..record import record
 from ..types import F16, F32, F64, TensorType, Type, bits_dtype, is_small
+from .attention import recognise_attention
+from .dead import eliminate_dead_code
 from .inline_calls import inline_calls
 
 Values = list[Value]
@@ -34,7 +36,8 @@ def pack_floats(graph: Graph) -> Graph:
     """`graph` without floats of 16 and 8 bits; itself if there are none."""
     if not _has_small(graph):
         return graph
-    return _packed(inline_calls(graph))
+    graph = eliminate_dead_code(inline_calls(graph))
+    return _packed(recognise_attention(graph))  # whose intermediate results are not rounded
 
 
 def _has_small(graph: Graph) -> bool:
