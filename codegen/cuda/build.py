@@ -30,6 +30,7 @@ from .scans import ColumnScanEmitter, RowScanEmitter
 from .schedule import Schedule, scatters, schedule
 from .select_plan import Select
 from .sort_steps import select_steps, sort_steps
+from .tails import with_tails
 from .tapes import THREADS as TAPE_THREADS
 from .tapes import TapeEmitter
 from .target import CudaTarget
@@ -62,6 +63,7 @@ class ProgramBuilder:
         self.aliases: dict[Array, Array] = {}  # carries that stay where they are
         self.reports: dict[str, KernelReport] = {}
         self.slot_count = 0
+        self.counter_words = 0
 
     def ir(self) -> str:
         globals_ = [f"{name} = {body}" for body, name in self.definitions.items()]
@@ -113,7 +115,13 @@ class ProgramBuilder:
     # Steps.
 
     def steps(self, program: lowered.Program) -> tuple[device.Step, ...]:
-        return tuple(found for step in program.steps for found in self.step(step))
+        found: list[device.Step] = []
+        todo = list(program.steps)
+        while todo:
+            launch, count = with_tails(self, todo)
+            found += [launch] if launch is not None else self.step(todo[0])
+            todo = todo[count:]
+        return tuple(found)
 
     def step(self, step: Any) -> list[device.Step]:
         return EMITTERS[type(step)](self, step)
@@ -154,24 +162,28 @@ class ProgramBuilder:
 
     def kernel(self, step: Kernel) -> list[device.Step]:
         own = signature(step)
-        offsets = {a: own.origins[a] * a.dtype.itemsize for a in own.arrays}
-        alignments = {a: self.alignment(a, offsets[a]) for a in own.arrays}
+        alignments = self.aligned(own)
         key = own.key, tuple(alignments.values())
         known = self.known.get(key)
         if known is None:
-            plans = {
-                f"{p.threads} threads, {p.note}": p for p in self._plans(step, own, alignments)
-            }
-            what = f"{'+'.join(_ops(step))} {list(step.extents)}"
-            plan = self.chosen(
-                "kernel", what, plans, lambda b, plan: [b.scheduled(step, own, plan)[0]]
-            )
+            plan = self.plan(step, own)
             launch, reports = self.scheduled(step, own, plan)
             known = self.known[key] = launch.kernel, plan, reports
         name, plan, reports = known
         step.name = name
-        self._report(step, plan, name, tuple(_ops(step)))
+        self.report(step, plan, name, tuple(ops_of(step)))
         return [self._launch(name, own, plan, reports)]
+
+    def aligned(self, own: Signature) -> dict[Array, int]:
+        """What the pointer to each array of a kernel is a multiple of."""
+        return {a: self.alignment(a, own.origins[a] * a.dtype.itemsize) for a in own.arrays}
+
+    def plan(self, step: Kernel, own: Signature) -> Schedule:
+        """The schedule of a kernel."""
+        plans = self._plans(step, own, self.aligned(own))
+        ways = {f"{p.threads} threads, {p.note}": p for p in plans}
+        what = f"{'+'.join(ops_of(step))} {list(step.extents)}"
+        return self.chosen("kernel", what, ways, lambda b, p: [b.scheduled(step, own, p)[0]])
 
     def _plans(
         self, step: Kernel, own: Signature, alignments: Mapping[Array, int]
@@ -186,11 +198,10 @@ class ProgramBuilder:
 
     def scheduled(self, step: Kernel, own: Signature, plan: Schedule) -> tuple[Launch, bool]:
         """The launch of a kernel by a schedule, and whether it may report errors."""
-        offsets = {a: own.origins[a] * a.dtype.itemsize for a in own.arrays}
-        alignments = {a: self.alignment(a, offsets[a]) for a in own.arrays}
+        alignments = self.aligned(own)
         e = emitter_for(plan)(step, own, plan, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e, symbol(_ops(step)), plan.threads, list(alignments.values()))
+        name = self.emitted(e, symbol(ops_of(step)), plan.threads, list(alignments.values()))
         return self._launch(name, own, plan, e.reports), e.reports
 
     def _launch(self, name: str, own: Signature, plan: Schedule, reports: bool) -> Launch:
@@ -199,7 +210,7 @@ class ProgramBuilder:
             arguments.append(Ref("status"))
         return Launch(name, (plan.blocks, 1, 1), tuple(arguments))
 
-    def _report(self, kernel: Kernel, plan: Schedule, name: str, ops: tuple[str, ...]) -> None:
+    def report(self, kernel: Kernel, plan: Schedule, name: str, ops: tuple[str, ...]) -> None:
         read, written = bytes_moved(kernel)
         locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
         self.note(
@@ -403,7 +414,7 @@ class ProgramBuilder:
         return before, tuple(trading)
 
 
-def _ops(kernel: Kernel) -> list[str]:
+def ops_of(kernel: Kernel) -> list[str]:
     return [op for s in kernel.stages for op in reversed(s.ops)]
 
 

@@ -58,6 +58,7 @@ def compile_device(
         outputs=[_output(t) for t in low.outputs],
         arena_bytes=low.arena_bytes,
         slots=builder.slot_count,
+        counter_words=builder.counter_words,
         constants=[a.data for a in builder.constants if a.data is not None],
         errors=low.context.errors,
         callbacks=low.context.callbacks,

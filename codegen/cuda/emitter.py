@@ -58,6 +58,7 @@ class ThreadEmitter(NestEmitter):
         self.globals: list[str] = []  # shared memory: `@NAME_shared0 = ...`
         self.tensor_maps = 0  # parameters before the arrays: %map0, %map1, ...
         self.attributes: dict[str, str] = {}  # of the function
+        self.alone = False  # one block does everything
         self.dynamic_bytes = 0  # of shared memory, asked for at the launch
         self.reports = False  # tells afterwards whether the status block is wanted
 
@@ -104,6 +105,8 @@ class ThreadEmitter(NestEmitter):
 
     def block_number(self, axis: str = "x") -> str:
         """The block's number in the grid, as an index."""
+        if self.alone:
+            return "0"
         number = self.intrinsic(f"llvm.nvvm.read.ptx.sreg.ctaid.{axis}")
         return self.widened(number)
 

@@ -69,8 +69,11 @@ def items_of(stage: Stage, lanes: int) -> int:
     return max(min(HELD_BYTES // stage.array.dtype.itemsize, HELD) // lanes, 1)
 
 
-def row_plan(kernel: Kernel, lanes: int) -> ScanPlan:
-    """A team for each row: lanes of a warp while they have room for it and there are many rows."""
+def row_plan(kernel: Kernel, lanes: int, threads: int = 0) -> ScanPlan | None:
+    """A team for each row: lanes of a warp while they have room for it and there are many rows.
+
+    `threads`: how many there are to do all rows together; None if they are too few.
+    """
     stage = kernel.stages[0]
     rows, units = math.prod(kernel.extents), stage.dims[-1].extent // lanes
     most = min(items_of(stage, lanes), HELD // 2)
@@ -82,7 +85,13 @@ def row_plan(kernel: Kernel, lanes: int) -> ScanPlan:
         team *= 2
     while team < MOST_THREADS and most * team < units <= most * MOST_THREADS:
         team *= 2
+    if threads:
+        team = threads if team > warp else min(team, threads)
+        if rows > threads // team:
+            return None
     items = min(-(-units // team), most)
+    if threads:
+        return ScanPlan(False, team, items, -(-units // (team * items)), threads)
     threads = team if team > warp else LEAST
     while threads > max(team, warp) and threads // team > rows:
         threads //= 2

@@ -157,6 +157,7 @@ def _schedule_scan(
     else:
         plan.lanes = row_lanes(kernel, own, plan, alignments)
         plan.scan = row_plan(kernel, plan.lanes)
+    assert plan.scan is not None, "threads as many as it takes"
     plan.threads = plan.scan.threads
     points = plan.units if plan.scan.down else math.prod(kernel.extents)
     plan.blocks = -(-points // (plan.threads // plan.scan.team))
