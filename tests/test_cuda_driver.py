@@ -449,9 +449,9 @@ def test_small_buffers_come_and_go_without_the_driver(monkeypatch):
     monkeypatch.setattr(memory, "_KEPT", 4096)
     several = [pool.allocate(2000, stream) for _ in range(4)]
     several.clear()
-    assert pool._kept_bytes <= 4096
+    assert len(pool._homes[stream, 2000].addresses) == 2
     pool.allocate((4 << 20) - 2048, stream)  # there is no other room for it
-    assert pool._kept_bytes == 0
+    assert not any(home.addresses for home in pool._homes.values())
 
 
 def test_a_buffer_that_another_stream_uses_is_freed_after_that():

@@ -118,12 +118,12 @@ class TapeEmitter(ThreadEmitter):
         self.lines.append(f"  store i64 {word}, {_P} {place}, align 8")
 
     def _word_at(self, address: str, offset: int) -> str:
-        return self.fresh(f"load i64, {_P} {self._at(address, offset)}, align 8")
+        return self.fresh(f"load i64, {_P} {self._place_at(address, offset)}, align 8")
 
     def _set_word_at(self, address: str, offset: int, word: str) -> None:
-        self.lines.append(f"  store i64 {word}, {_P} {self._at(address, offset)}, align 8")
+        self.lines.append(f"  store i64 {word}, {_P} {self._place_at(address, offset)}, align 8")
 
-    def _at(self, address: str, offset: int) -> str:
+    def _place_at(self, address: str, offset: int) -> str:
         base = self.value_of(f"inttoptr i64 {address} to {_P}")
         return self.value_of(f"getelementptr i8, {_P} {base}, i64 {offset}") if offset else base
 
@@ -228,7 +228,7 @@ class TapeEmitter(ThreadEmitter):
             f"getelementptr {ty}, ptr {self.pointers[self.values[number]]}, i64 {at}"
         )
         with self.only_if(some):
-            base = self._at(here, self._offset(number))
+            base = self._place_at(here, self._offset(number))
             kept = self.value_of(f"getelementptr {ty}, {_P} {base}, i64 {at}")
             source, target = (f"ptr {GLOBAL}{mine}", f"{_P} {kept}")
             if not store:

@@ -66,22 +66,24 @@ class Program:
     def run(self, arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         """Begin a run. Shapes, dtypes and the device of the arrays are those of the graph. Results may
         have the memory of arrays that were given to be overwritten."""
-        memories = [array.buffer for array in arrays]
         client, executable = self.client, self.executable
-        outputs, status = executable.begin([m.address for m in memories], client.stream)
+        addresses = []
         runs: tuple[Any, ...] = ()
-        for memory in memories:
+        for array in arrays:
+            memory = array.buffer
+            addresses.append(memory.address)
             if memory.runs:
                 runs += tuple(run for run in memory.pending() if run not in runs)
+        outputs, status = executable.begin(addresses, client.stream)
         if status is not None:
             runs += (Run(executable, [], status),)
         if runs:
             for buffer in outputs:
                 buffer.runs = runs
-        results = [
-            DeviceArray(client, buffer, shape, dtype)
-            for buffer, (shape, dtype) in zip(outputs, self._results, strict=True)
-        ]
+        results = []
+        kinds = iter(self._results)
+        for buffer in outputs:
+            results.append(DeviceArray(client, buffer, *next(kinds)))
         for output, number in self._in_place:
             given = arrays[number]
             given.buffer.runs = runs

@@ -201,6 +201,9 @@ class DeviceExecutable:
         if all(isinstance(step, Segment) and not step.maps for step in self.plan):
             tables = [step.table for step in self.plan if isinstance(step, Segment)]
             self._whole = _joined(before, *tables, after)
+        looked_at = self.program.errors or self.program.callbacks or self._may_exceed
+        simple = not (self.replays or looked_at or self._poisons)
+        self._simple = self._whole.address if self._whole is not None and simple else 0
 
     def run(self, inputs: Sequence[int], stream: int) -> Run:
         """Begin a run. `inputs` are the addresses of the first elements, in memory that lives until the
@@ -217,14 +220,21 @@ class DeviceExecutable:
 
     def begin(self, inputs: Sequence[int], stream: int) -> tuple[list[Buffer], Status | None]:
         """As `run`, of inputs that are as the program wants them; gives what a Run is made of."""
-        allocate = self.pool.allocate
-        outputs = [allocate(nbytes, stream, label) for nbytes, label in self._outputs]
-        places = [*inputs, *[buffer.address for buffer in outputs]]
+        outputs, places = [], [*inputs]
+        for nbytes, label in self._outputs:
+            buffer = self.pool.allocate(nbytes, stream, label)
+            outputs.append(buffer)
+            places.append(buffer.address)
         work = self._work.get(stream) or self._new_work(stream)
         with work.lock:
             if not work.ready:
                 self._prepare(work, stream)
             self._pack(work.bases, 0, *places)
+            if self._simple:
+                code = self._run_table(self._simple, work.address, stream)
+                if code:
+                    raise self.context.cuda.error("a launch", code)
+                return outputs, None
             if self._poisons and work.arena is not None:  # its contents are undefined
                 self.context.fill(work.arena.address, self._scratch_bytes, 1, 0xFF, stream)
             status = None

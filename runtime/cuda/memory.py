@@ -25,7 +25,8 @@ _SMALL = (
     512  # sizes in the free lists are multiples of this, and of an eighth of their power of two
 )
 _RECYCLED = 1 << 20  # bytes of a buffer, up to which it is kept although the driver has a pool
-_KEPT = 64 << 20  # bytes of all such buffers
+_KEPT = 4 << 20  # bytes of such buffers of one size and stream,
+_SIZES = 32  # of which there are not more
 _NAMED = 5  # buffers that an error names
 
 
@@ -75,9 +76,11 @@ class Foreign(Memory):
 class Buffer(Memory):
     """Memory of a device, freed when this dies, after the work that its streams then have."""
 
-    __slots__ = ("label", "stream", "_pool", "_others")
+    __slots__ = ("label", "stream", "_pool", "_others", "_home")
 
-    def __init__(self, pool: Pool, address: int, nbytes: int, stream: int, label: str) -> None:
+    def __init__(
+        self, pool: Pool, address: int, nbytes: int, stream: int, label: str, home: _Home | None
+    ) -> None:
         self.address = address
         self.nbytes = nbytes
         self.runs = ()
@@ -85,6 +88,7 @@ class Buffer(Memory):
         self.stream = stream
         self._pool = pool
         self._others: tuple[int, ...] = ()
+        self._home = home
 
     def used_on(self, stream: int) -> None:
         """Work on another stream than its own reads or writes it."""
@@ -95,9 +99,21 @@ class Buffer(Memory):
         return f"<Buffer {size_text(self.nbytes)} at {self.address:#x}: {self.label}>"
 
     def __del__(self) -> None:
-        pool = getattr(self, "_pool", None)
-        if pool is not None:
-            pool._give(self)
+        home = self._home
+        if home is not None and not self._others and len(home.addresses) < home.most:
+            home.addresses.append(self.address)
+        else:
+            self._pool._give(self)
+
+
+class _Home:
+    """Addresses of buffers of one size that nobody has, to be used again on one stream."""
+
+    __slots__ = ("addresses", "most", "size", "stream")
+
+    def __init__(self, size: int, stream: int, most: int) -> None:
+        self.addresses: list[int] = []
+        self.size, self.stream, self.most = size, stream, most
 
 
 class Pool:
@@ -106,8 +122,9 @@ class Pool:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._lock = threading.RLock()
-        self._kept: dict[tuple[int, int], list[int]] = {}  # by stream and size
-        self._kept_bytes = 0
+        self._homes: dict[
+            tuple[int, int], _Home
+        ] = {}  # by stream and bytes, those of sizes negative
         # An emulated driver's pool looks whether memory is used that was freed: it gets all of it back.
         most = 0 if context.info.emulated else _RECYCLED
         self._recycled = most if context.stream_ordered else sys.maxsize
@@ -115,15 +132,31 @@ class Pool:
 
     def allocate(self, nbytes: int, stream: int, label: str = "") -> Buffer:
         """Memory for work on `stream`. `label` says what it is for when memory runs out."""
-        size = self._size(nbytes)
+        home = self._homes.get((stream, nbytes)) or self._home(nbytes, stream)
+        if home is not None:
+            try:
+                return Buffer(self, home.addresses.pop(), nbytes, stream, label, home)
+            except IndexError:
+                pass
         with self._lock:
-            kept = self._kept.get((stream, size))
-            if kept:
-                address = kept.pop()
-                self._kept_bytes -= size
-            else:
-                address = self._ask(size, nbytes, stream, label)
-        return Buffer(self, address, nbytes, stream, label)
+            address = self._ask(nbytes if home is None else home.size, nbytes, stream, label)
+        return Buffer(self, address, nbytes, stream, label, home)
+
+    def _home(self, nbytes: int, stream: int) -> _Home | None:
+        """Where buffers of about that size come from and go to; None: the driver."""
+        if nbytes > self._recycled or (nbytes == self._recycled == 0):
+            return None
+        size, pooled = _size(nbytes), self.context.stream_ordered
+        with self._lock:
+            home = self._homes.get((stream, -size))
+            if home is None:
+                if pooled and len(self._homes) >= 2 * _SIZES:
+                    return None
+                home = _Home(size, stream, _KEPT // size if pooled else sys.maxsize)
+                self._homes[stream, -size] = home
+            if len(self._homes) < 4 * _SIZES:
+                self._homes[stream, nbytes] = home  # found at once from now on
+        return home
 
     def reclaimable(self, holder: Any) -> None:
         """`holder.release_memory()` is called before memory is said to be full."""
@@ -133,13 +166,6 @@ class Pool:
         """The buffers that are alive, largest first. Nobody keeps a list of them: this takes long."""
         alive = [x for x in gc.get_objects() if type(x) is Buffer and x._pool is self]
         return sorted(alive, key=lambda b: -b.nbytes)
-
-    def _size(self, nbytes: int) -> int:
-        """What is asked of the driver: with free lists, a size that others will ask for too."""
-        if nbytes > self._recycled:
-            return nbytes
-        step = max(_SMALL, 1 << max(nbytes.bit_length() - 4, 0)) if nbytes > 8 * _SMALL else _SMALL
-        return -(-nbytes // step) * step or step
 
     def _ask(self, size: int, nbytes: int, stream: int, label: str) -> int:
         for attempt in itertools.count():
@@ -158,10 +184,9 @@ class Pool:
         gc.collect()
         for holder in list(self._reclaimable):
             holder.release_memory()
-        for (stream, _), addresses in self._kept.items():
-            while addresses:
-                self.context.free(addresses.pop(), stream)
-        self._kept_bytes = 0
+        for home in list(self._homes.values()):
+            while home.addresses:
+                self.context.free(home.addresses.pop(), home.stream)
         self.context.trim()
 
     def _full(self, nbytes: int, label: str) -> OutOfMemoryError:
@@ -185,18 +210,13 @@ class Pool:
                 return
             if buffer._others:
                 self._wait_for(buffer)
-            size, stream = self._size(buffer.nbytes), buffer.stream
-            with self._lock:
-                most = _KEPT if self.context.stream_ordered else sys.maxsize
-                if keep := size <= self._recycled and self._kept_bytes + size <= most:
-                    self._kept_bytes += size
-                    self._kept.setdefault((stream, size), []).append(buffer.address)
-            if not keep:
-                self.context.free(buffer.address, stream)
-        except (
-            Exception
-        ):  # the device is lost, the process forked or at its end: nobody could be told
-            pass
+            home = buffer._home
+            if home is not None and len(home.addresses) < home.most:
+                home.addresses.append(buffer.address)
+            else:
+                self.context.free(buffer.address, buffer.stream)
+        except Exception:
+            pass  # the device is lost, the process forked or at its end: nobody could be told
 
     def _wait_for(self, buffer: Buffer) -> None:
         context = self.context
@@ -205,6 +225,12 @@ class Pool:
             context.record_event(event, other)
             context.wait_event(buffer.stream, event)
             context.destroy_event(event)
+
+
+def _size(nbytes: int) -> int:
+    """A size that others will ask for too."""
+    step = max(_SMALL, 1 << max(nbytes.bit_length() - 4, 0)) if nbytes > 8 * _SMALL else _SMALL
+    return -(-nbytes // step) * step or step
 
 
 def size_text(nbytes: int) -> str:
