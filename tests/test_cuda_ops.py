@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from emulated import assembled, compiled, run
-from test_codegen import CASES, LAYOUTS, ROUNDED_ALIKE, close, laid_out
+from test_codegen import CASES as ALL_CASES
+from test_codegen import LAYOUTS, ROUNDED_ALIKE, close, laid_out
 from test_codegen import compiled as native
 
 from jitney.codegen.cuda.program import DeviceProgram
@@ -22,10 +23,12 @@ from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.ops.sampling import Case
 from jitney.ir.passes import optimise
+from jitney.ir.types import DTYPE_NAMES, F16, F32, is_small, type_of
 from jitney.runtime.cuda.assemble import architecture_number
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 BY_OP: dict[str, list[Case]] = {}
+CASES = [c for c in ALL_CASES if not is_small(c.dtype) or c.dtype == F16]
 for _case in CASES:
     BY_OP.setdefault(_case.definition.name, []).append(_case)
 NAMES = list(BY_OP)
@@ -141,3 +144,25 @@ def test_gradients(part: int) -> None:
     for graph, arrays in found:
         for want in wanted(graph, arrays):
             close(next(got), want, False, graph.name)
+
+
+def test_small_floats() -> None:
+    """All values of each, rounded from float32 and widened, in one program."""
+    dtypes = [d for d in DTYPE_NAMES.values() if is_small(d)]
+    graph = Graph("casts")
+    b = Builder(graph)
+    count = np.arange(1 << 16, dtype=np.uint16)
+    arrays = [(count if d.itemsize == 2 else count[:256].astype(np.uint8)).view(d) for d in dtypes]
+    hard = np.concatenate([(count.astype(np.uint32) << 16 | 0x8000).view(F32), count.astype(F32)])
+    x = graph.add_param(type_of(hard))
+    for dtype, array in zip(dtypes, arrays, strict=True):
+        p = graph.add_param(type_of(array))
+        graph.outputs += [b.convert(p, dtype=F32), b.convert(x, dtype=dtype)]
+    program = compiled(graph, [hard, *arrays])
+    for got, want in zip(
+        run(program, [hard, *arrays]), evaluate(graph, [hard, *arrays]), strict=True
+    ):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(got.astype(np.float64), want.astype(np.float64))
+    for arch in ARCHITECTURES:
+        assembled(program.ir, arch)

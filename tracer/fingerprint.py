@@ -127,7 +127,7 @@ class Fingerprint:
         elif cls is complex:
             self.put("complex", value.real.hex(), value.imag.hex())
         elif isinstance(value, np.generic):
-            self.put("scalar", value.dtype.str, value.tobytes())
+            self.put("scalar", repr(value.dtype), value.tobytes())
         elif isinstance(value, np.dtype):
             self.put("dtype", repr(value))
         elif not self._again(value):

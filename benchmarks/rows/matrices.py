@@ -105,3 +105,6 @@ def cumsum_columns(x: Array) -> Array:
 @rows.add("cumsum_rows", "cumsum over axis 1", **square, goal=3.0)
 def cumsum_rows(x: Array) -> Array:
     return x.cumsum(axis=1)
+
+
+rows.variant("softmax", "softmax_f16", "softmax in float16", dtype="float16", tolerance=0.01)

@@ -69,3 +69,4 @@ rows.variant(
     dtype="float64",
     tolerance=1e-10,
 )
+rows.variant("gelu", "gelu_f16", "gelu in float16", dtype="float16", tolerance=0.02, goal=2.0)

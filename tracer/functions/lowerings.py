@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
-from ...ir.types import BOOL, F16, F64, I32, is_complex, is_float, is_inexact
+from ...ir.types import BOOL, F16, F32, F64, I32, is_complex, is_float, is_inexact, is_small
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -174,7 +174,12 @@ LOWERINGS["logical_xor"] = _logical("bitwise_xor")
 
 
 def _scaled(factor: float) -> Callable[..., Value]:
-    return lambda b, x: b.mul(x, b.full_like(x, factor))
+    def rule(b: Builder, x: Value) -> Value:
+        if is_small(x.dtype):  # rounded once, the factor not at all
+            return b.convert(rule(b, b.convert(x, dtype=F32)), dtype=x.dtype)
+        return b.mul(x, b.full_like(x, factor))
+
+    return rule
 
 
 LOWERINGS["degrees"] = LOWERINGS["rad2deg"] = _scaled(180.0 / math.pi)
