@@ -9,8 +9,9 @@ from device_programs import execute, hopper_only
 from gpu import emulator_only
 
 from jitney.codegen.cuda.program import Buffer, DeviceProgram, Entry, Launch, Ref, Scalar, TensorMap
+from jitney.codegen.cuda.wgmma import SWIZZLED, Form, multiply, wait
 from jitney.runtime.cuda.emulator import layout
-from jitney.runtime.cuda.emulator.machine import ORDERS, EmulationError
+from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS, EmulationError
 from jitney.runtime.cuda.library import DeviceError
 
 pytestmark = hopper_only
@@ -301,3 +302,103 @@ def test_mistakes_with_boxes(name):
         execute(found, [array])
     assert isinstance(caught.value.__cause__, EmulationError)
     assert caught.value.__cause__.kind == kind
+
+
+# Warpgroups
+
+FORM = Form(8, "bf16")
+PLACED = SWIZZLED | 64 << 32 | 1 << 16  # a descriptor of lines along k
+ZEROS = ("0.0",) * FORM.accumulators
+WGMMA = f"""
+  call void @{N}wgmma.fence.sync.aligned()
+  %address = ptrtoint {SHARED} @box to i64
+  %units = lshr i64 %address, 4
+  %d = or i64 %units, {PLACED}"""
+COMMIT = f"\n  call void @{N}wgmma.commit_group.sync.aligned()"
+TILE = "@box = internal addrspace(3) global [8192 x i8] undef, align 1024"
+
+
+def product(name: str, *sums: str) -> str:
+    texts = [f"%{name}{k}" for k in range(FORM.accumulators)]
+    struct = multiply(FORM)
+    taken = "".join(
+        f"\n  {t} = extractvalue {struct.result} %{name}, {k}" for k, t in enumerate(texts)
+    )
+    return f"\n  %{name} = {struct.call('%d', '%d', *sums)}{taken}"
+
+
+def finished(name: str, *sums: str) -> str:
+    struct = wait(0, FORM.accumulators)
+    return f"""
+  %{name} = {struct.call(*sums)}
+  %{name}0 = extractvalue {struct.result} %{name}, 0
+  %{name}w = bitcast float %{name}0 to i32{store(f"%{name}w")}"""
+
+
+def names(name: str) -> list[str]:
+    return [f"%{name}{k}" for k in range(FORM.accumulators)]
+
+
+FILL = f"""start:{THREAD}
+  br label %fill
+fill:
+  %i = phi i32 [ %t, %start ], [ %next, %fill ]
+  %to = getelementptr i32, {SHARED} @box, i32 %i
+  store i32 {0x3F803F80}, {SHARED} %to
+  %next = add i32 %i, 128
+  %more = icmp ult i32 %next, 2048
+  br i1 %more, label %fill, label %filled
+filled:
+  {BARRIER}"""
+
+
+def group_kernel(body: str) -> str:
+    return module(f"{FILL}{body}\n  ret void", f"{GLOBAL} %y", shared=TILE)
+
+
+def run_group(body: str, order=FORWARDS) -> np.ndarray:
+    y = np.zeros(128, np.int32)
+    launch(group_kernel(body), y, block=(128, 1, 1), order=order)
+    return y.view(np.float32)
+
+
+@emulator_only  # a GPU wants a fence of the proxy between the stores and the product
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_products_of_a_warpgroup_add_up(order):
+    """Of ones: two products of 16 places each, in one group."""
+    body = WGMMA + product("p", *ZEROS) + product("q", *names("p")) + COMMIT
+    np.testing.assert_array_equal(run_group(body + finished("r", *names("q")), order), 32)
+
+
+@emulator_only
+def test_sums_are_no_numbers_before_they_are_waited_for():
+    body = WGMMA + product("p", *ZEROS) + COMMIT
+    assert np.isnan(run_group(body + "\n  %w = bitcast float %p0 to i32" + store("%w"))).all()
+    np.testing.assert_array_equal(run_group(body + finished("r", *names("p"))), 16)
+
+
+@emulator_only
+def test_mistakes_with_warpgroups():
+    half = f"""
+  %upper = icmp ult i32 %t, 64
+  br i1 %upper, label %some, label %others
+some:{COMMIT}
+  br label %others
+others:"""
+    changed = "\n  %s = fadd float %p1, 1.0"
+    swapped = [*names("p")[1:], "%p0"]
+    touched = ["%p0", "%s", *names("p")[2:]]
+    begun = WGMMA + product("p", *ZEROS)
+    outside = begun.replace("lshr i64 %address, 4", "or i64 16383, 0")
+    cases = [
+        (begun.replace(f"call void @{N}wgmma.fence.sync.aligned()", ""), layout.UNFENCED_PRODUCT),
+        (begun + product("q", *swapped), layout.TOUCHED_SUMS),
+        (begun + changed + product("q", *touched), layout.TOUCHED_SUMS),
+        (begun + half, layout.DIVERGED_GROUP),
+        (begun.replace(str(PLACED), str(PLACED ^ SWIZZLED)), layout.BAD_DESCRIPTOR),
+        (outside + COMMIT + finished("r", *names("p")), layout.BAD_DESCRIPTOR),
+    ]
+    for body, kind in cases:
+        with pytest.raises(EmulationError) as caught:
+            run_group(body)
+        assert caught.value.kind == kind, caught.value

@@ -6,6 +6,7 @@ here, or what the steps that follow element by element make of them (`epilogues`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -152,7 +153,7 @@ class ResultEmitter(LaneEmitter):
         for result in self.results():
             row = op(f"add {ty} {self.m0}, {self.widened(result.row)}")
             column = op(f"add {ty} {self.n0}, {self.widened(result.column)}")
-            together = len(result.numbers) if step.n % len(result.numbers) == 0 else 1
+            together = math.gcd(len(result.numbers), step.n)
             for j in range(0, len(result.numbers), together):
                 at = op(f"add {ty} {column}, {j}") if j else column
                 inside = []

@@ -93,6 +93,8 @@ class WarpgroupEmitter(ResultEmitter):
         self.memory = self.shared_block(tile.stages * self.stage_bytes, ATOM, ATOM)
         self.full, self.empty = (self._mbarriers() for _ in range(2))
         self.tensor_maps = len(sides)
+        # Two elements of a thread are 4 bytes then: stores would be of parts of sectors.
+        self.exchanges = tile.n % 32 == 0 and min(a.dtype.itemsize for a in product.writes) < 4
         self.attributes = {"nvvm.minctasm": "1", "nvvm.maxnreg": str(REGISTERS)}
 
     def maps(self, ref: Callable[[Array, int], Ref]) -> list[TensorMap]:
@@ -243,7 +245,7 @@ class WarpgroupEmitter(ResultEmitter):
         row = op(f"add i32 {op(f'mul i32 {warp}, 16')}, {op(f'lshr i32 {lane}, 2')}")
         own = op(f"mul i32 {consumer}, {tile.rows * ROWS}")
         self.first_row = op(f"add i32 {own}, {row}")
-        self.first_column = op(f"mul i32 {op(f'and i32 {lane}, 3')}, 2")
+        self.quarter = op(f"and i32 {lane}, 3")
         self.descriptors = [
             self._descriptor(0, consumer, tile.rows * ROWS),
             self._descriptor(1, consumer, 0),
@@ -251,7 +253,7 @@ class WarpgroupEmitter(ResultEmitter):
 
         def turn(ring: Values) -> Values:
             sums, ring = self._sum(ring)
-            self.store_results(sums)
+            self.store_results(self._exchanged(sums) if self.exchanges else sums)
             return ring
 
         self._each_tile(self._ring(), turn)
@@ -331,16 +333,52 @@ class WarpgroupEmitter(ResultEmitter):
 
     # The result.
 
-    def results(self) -> Iterator[Result]:
-        op, each = self.value_of, self.form.accumulators
+    def _rows(self) -> Iterator[tuple[str, int]]:
+        """This thread's rows, and the number of the first accumulator of each; the next pair of columns
+        is 8 further on, and 4 accumulators."""
         for i in range(self.tile.rows):
             for half in range(2):
                 ahead = ROWS * i + 8 * half
-                row = op(f"add i32 {self.first_row}, {ahead}") if ahead else self.first_row
-                for j in range(self.tile.n // 8):
-                    column = op(f"add i32 {self.first_column}, {8 * j}") if j else self.first_column
-                    at = i * each + 4 * j + 2 * half
-                    yield Result(row, column, [at, at + 1])
+                row = self.first_row
+                if ahead:
+                    row = self.value_of(f"add i32 {row}, {ahead}")
+                yield row, i * self.form.accumulators + 2 * half
+
+    def results(self) -> Iterator[Result]:
+        op = self.value_of
+        step, pairs = (32, 4) if self.exchanges else (8, 1)
+        first = op(f"mul i32 {self.quarter}, {2 * pairs}")
+        for row, start in self._rows():
+            for j in range(self.tile.n // step):
+                column = op(f"add i32 {first}, {step * j}") if j else first
+                at = start + 4 * pairs * j
+                yield Result(row, column, [at + 4 * s + c for s in range(pairs) for c in range(2)])
+
+    def _exchanged(self, sums: list[str]) -> list[str]:
+        """Four threads have pairs of columns of 4 times 8 neighbours; then each has all pairs of 8."""
+        sums = list(sums)
+        for _, start in self._rows():
+            for first in range(start, start + self.form.accumulators, 16):
+                for c in range(2):
+                    numbers = [first + 4 * s + c for s in range(4)]
+                    for number, text in zip(numbers, self._turned(numbers, sums), strict=True):
+                        sums[number] = text
+        return sums
+
+    def _turned(self, numbers: list[int], sums: list[str]) -> list[str]:
+        """Word t of thread s in the place of word s of thread t, of four threads."""
+        op, words = self.value_of, [sums[k] for k in numbers]
+        for bit in (1, 2):
+            mine = op(f"and i32 {self.quarter}, {bit}")
+            upper = op(f"icmp ne i32 {mine}, 0")
+            for low in (k for k in range(4) if not k & bit):
+                x, y = words[low], words[low | bit]
+                given = op(f"select i1 {upper}, float {x}, float {y}")
+                name = "llvm.nvvm.shfl.sync.bfly.f32"
+                taken = self.intrinsic(name, "-1", given, str(bit), "31", fresh=True)
+                words[low] = op(f"select i1 {upper}, float {taken}, float {x}")
+                words[low | bit] = op(f"select i1 {upper}, float {y}, float {taken}")
+        return words
 
 
 # Rows of 64 for each consumer, columns; how much faster than other instructions of tensor cores.

@@ -75,7 +75,7 @@ def architecture_for(ir: str, arch: str) -> str:
     """What to assemble a module for, on a device of `arch`: with its own features if it has them."""
     names = _DECLARATION.findall(ir)
     rows = [INTRINSICS[name] for name in names if name in INTRINSICS]
-    features = next((row.features for row in rows if row.features), "")
+    features = "a" if _ASSEMBLY.search(ir) else max((row.features for row in rows), default="")
     return arch if not features or arch.endswith(features) else arch + features
 
 

@@ -30,7 +30,7 @@ _PRODUCTS = _UNDER_WAY + 64
 PRODUCTS = 64
 _PRODUCT = 32  # two descriptors, form, slot, group, site
 THREAD_BYTES = _PRODUCTS + PRODUCTS * _PRODUCT
-_TOKEN = 0xFFD20000
+_TOKEN = 0xFF920000  # a signalling NaN: whatever computes with it makes another number of it
 # What a warpgroup has done: a ring of two words that name an instruction, its number, how many threads.
 STEPS, STEP_BYTES = 256, 32
 GROUPS = at.MAX_THREADS // 128
