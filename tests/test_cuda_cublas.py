@@ -89,6 +89,14 @@ def test_batches(blas, name):
     check(function, sample(left, "f4"), sample(right, "f4", 1))
 
 
+def test_a_program_without_kernels_loads_none(blas, monkeypatch):
+    def load(ir, entries):
+        assert entries, "there is nothing to load"
+
+    monkeypatch.setattr(blas.context, "load_image", load)
+    check(lambda a, b: a @ b, *ab("f4", 31, 20, 40))
+
+
 def test_long_sums_are_not_cut(blas):
     check(lambda a, b: a @ b, *ab("f4", 20, 3000, 24), tolerance=1e-4)
 

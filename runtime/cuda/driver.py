@@ -405,6 +405,8 @@ class Context:
     def load_module(self, ir: str, entries: Mapping[str, Entry]) -> Module:
         """The kernels of an LLVM text without `target` lines."""
         self.activate()
+        if not entries:  # copies, or products of a library
+            return Module(self, 0, {})
         if self.cuda.emulated:
             image = ir.encode()
         else:
