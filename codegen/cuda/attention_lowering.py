@@ -185,9 +185,10 @@ def _own(low: Lowering, value: Value) -> Array:
 
 def attention_steps(builder: ProgramBuilder, step: AttentionStep) -> list[device.Step]:
     """The launch of one kernel."""
-    tiles = {repr(t): t for t in tiles_for(step, builder.target)}
-    extents = (math.prod(step.batch), step.queries, step.keys, step.depth, step.width)
-    what = f"{step.kind} {step.element}{list(extents)}"
+    sizes = (math.prod(step.batch), step.queries, step.keys, step.depth, step.width)
+    what = f"{step.kind} {step.element}[{','.join(map(str, sizes))}]"
+    what += f"{' causal' * step.causal}{' bias' * (step.bias is not None)} {step.parts}"
+    tiles = {repr(tile): tile for tile in tiles_for(step, builder.target)}
     tile = builder.chosen("attention", what, tiles, lambda b, tile: [_launch(b, step, tile)])
     launch = _launch(builder, step, tile)
     step.name = launch.kernel
@@ -195,12 +196,12 @@ def attention_steps(builder: ProgramBuilder, step: AttentionStep) -> list[device
         KernelReport(
             name=step.name,
             ops=("attention" if step.kind == "forward" else "attention_grad",),
-            extents=extents,
+            extents=sizes,
             bytes_read=sum(a.nbytes for a in step.reads),
             bytes_written=sum(a.nbytes for a in step.writes),
             flops=step.flops,
             parallel=True,
-            note=tile.note + builder.how_chosen,
+            note=tile.note,
             locs=(step.loc,) if step.loc is not None else (),
         )
     )
@@ -208,13 +209,12 @@ def attention_steps(builder: ProgramBuilder, step: AttentionStep) -> list[device
 
 
 def _launch(builder: ProgramBuilder, step: AttentionStep, tile: AttentionTile) -> device.Launch:
-    """The launch of a step by a tile."""
     from .attention_kernels import attention_emitter
 
     arrays = list(dict.fromkeys([*step.reads, *step.writes]))
     alignments = {a: builder.alignment(a) for a in arrays}
     e = attention_emitter(step, tile, builder.target, builder.definitions, alignments)
     e.body()
-    name = builder.emitted(e, f"attention_{step.kind}", tile.threads, list(alignments.values()))
-    arguments = tuple(map(builder.ref, e.arrays))
-    return device.Launch(name, (tile.blocks(step), 1, 1), arguments)
+    hint = f"attention_{step.kind}"
+    name = builder.emitted(e, hint, tile.threads, list(alignments.values()))
+    return device.Launch(name, (tile.blocks(step), 1, 1), tuple(map(builder.ref, e.arrays)))

@@ -192,30 +192,22 @@ WIDTHS = (256, 128, 64)  # of slices
 SHARED = {75: 65, 80: 164, 86: 100, 87: 164, 89: 100, 90: 228, 100: 228, 103: 228, 110: 228}
 
 
-def tile_for(step: AttentionStep, target: CudaTarget) -> AttentionTile:
-    """The tile with which attention is done soonest."""
-    return tiles_for(step, target)[0]
-
-
 def tiles_for(step: AttentionStep, target: CudaTarget) -> list[AttentionTile]:
-    """Tiles for attention, soonest done first.
+    """Tiles, the one first with which attention is done soonest.
 
-    All of the first one but the number of warps follows from shapes and the architecture: results do
-    not depend on how many multiprocessors there are.
+    All have the same columns, which follow from shapes and the architecture: results depend neither on
+    the tile nor on how many multiprocessors there are.
     """
-    ranked = sorted(candidates(step, target), key=lambda tile: _time(step, tile))
-    found = [_with_warps(step, tile, target) for tile in ranked]
-    best = ranked[0]
-    found[1:1] = [replace(best, warps=n) for n in (4, 2, 1) if n <= best.warps]
-    return list(dict.fromkeys(found))
-
-
-def _with_warps(step: AttentionStep, best: AttentionTile, target: CudaTarget) -> AttentionTile:
-    """A tile of as many warps as leave work for all multiprocessors."""
+    found = sorted(candidates(step, target), key=lambda tile: _time(step, tile))
+    best = found[0]
     needed = -(-step.rows // best.rows)
     counts = [n for n in (4, 2, 1) if n <= best.warps and (n == 1 or n // 2 < needed)]
     tiles = [replace(best, warps=n) for n in counts]
-    return next((t for t in tiles if t.blocks(step) >= target.sms), tiles[-1])
+    first = next((t for t in tiles if t.blocks(step) >= target.sms), tiles[-1])
+    alike = [t for t in found if (t.columns, t.atom) == (best.columns, best.atom)]
+    room = room_of(replace(best, warps=1), target)
+    larger = [replace(t, warps=8) for t in alike if shared_bytes(step, replace(t, warps=8)) <= room]
+    return list(dict.fromkeys([first, *tiles, *alike, *larger]))
 
 
 def _time(step: AttentionStep, tile: AttentionTile) -> float:
