@@ -270,15 +270,21 @@ class Lowering:
         operands = [v for v in op.operands if v not in self.arrays]
         if op.name in FEW:
             n = op.operands[0].tensor.size // max(value.tensor.size, 1)
-            self.inlined[value] = n * (1 + sum(self.inlined.get(v, 0) for v in operands))
-            self.cost[value] = n * (1 + sum(self.cost.get(v, 0) for v in operands))
-            if self._wants_memory(value):
+            if not self.inline_sum(op, n):
                 self.materialise(value)
             return
         self.inlined[value] = 1 + sum(self.inlined.get(v, 0) for v in operands)
         self.cost[value] = op_cost(op) + sum(self.cost.get(v, 0) for v in operands)
         if self._wants_memory(value):
             self.materialise(value)
+
+    def inline_sum(self, op: Op, count: int) -> bool:
+        """Compute a fold of `count` terms where it is used; False if it had better have memory."""
+        value = op.result
+        operands = [v for v in op.operands if v not in self.arrays]
+        self.inlined[value] = count * (1 + sum(self.inlined.get(v, 0) for v in operands))
+        self.cost[value] = count * (1 + sum(self.cost.get(v, 0) for v in operands))
+        return not self._wants_memory(value)
 
     def _turn_repeated(self, op: Op) -> None:
         """A table of short rows that is read many times over is copied by columns: neighbouring rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from emulated import assembled, compiled
@@ -125,6 +126,20 @@ def test_few_features_are_written_out(features):
     assert len(program.steps) == 1
 
 
+def test_what_follows_a_sum_that_is_written_out_is_part_of_it():
+    def depthwise(b, x, w):
+        y = b.op("conv", x, w, **DEPTHWISE[2])
+        return b.tanh(b.transpose(y, perm=(1, 2, 3, 0, 4)))
+
+    def used_twice(b, x, w):
+        y = b.op("conv", x, w, **DEPTHWISE[2])
+        return b.add(y, b.flip(y, axes=(2,))), b.op("sum", y, axes=(0, 1))
+
+    arrays = [sample(DEPTHWISE[0], "f4"), sample(DEPTHWISE[1], "f4", 1)]
+    assert len(check(depthwise, arrays).steps) == 1
+    check(used_twice, arrays)
+
+
 def layer(b, x, w, bias):
     """What is done before the convolution, and after it, needs no kernel of its own."""
     h = b.maximum(b.mul(x, b.broadcast(bias, shape=x.shape, dims=(4,))), b.full_like(x, 0))
@@ -146,6 +161,35 @@ def test_what_is_dear_is_computed_once():
 
     x, w, _ = CASES["padded"]
     assert len(check(dear, [sample(x, "f4"), sample(w, "f4", 1)]).steps) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("case", ["padded", "odd channels", "groups", "few results", "spread"])
+def test_small_floats_are_summed_by_tensor_cores_and_rounded_once(case, dtype):
+    x, w, attrs = CASES[case]
+    arrays = [sample(x, "f4").astype(dtype), sample(w, "f4", 1).astype(dtype)]
+    graph = optimise(build(conv(**attrs), *arrays))
+    program = compiled(graph, arrays)
+    notes = [r.note for r in program.reports if "conv" in r.ops]
+    assert notes and all("on tensor cores" in note for note in notes)
+    (found,), (want,) = run_program(program, arrays), expected(graph, arrays)
+    ulp = float(ml_dtypes.finfo(dtype).eps)
+    np.testing.assert_allclose(found.astype("f4"), want.astype("f4"), 2 * ulp, 1e-4)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_small_floats_are_computed_on_the_way_too(order):
+    def layer(b, x, w):
+        h = b.maximum(b.flip(x, axes=(2,)), b.full_like(x, 0))
+        return b.op("conv", h, w, **ones)
+
+    x, w, ones = CASES["one by one"]
+    arrays = [sample(x, "f4").astype(np.float16), sample(w, "f4", 1).astype(np.float16)]
+    graph = optimise(build(layer, *arrays))
+    program = compiled(graph, arrays)
+    assert len(program.steps) == 1 and "on tensor cores" in program.reports[0].note
+    (found,), (want,) = run_program(program, arrays, order), expected(graph, arrays)
+    np.testing.assert_allclose(found.astype("f4"), want.astype("f4"), 2e-3, 1e-4)
 
 
 @st.composite

@@ -28,20 +28,15 @@ from ..index import Index, Var, contiguous_strides, delinearise, linear, of_var
 from ..kernel import Array, Kernel, Nest, Stage
 from ..lower import Lowering, indices, variables
 from ..lower_chunks import sum_partials
-from ..lower_contraction import strided_view
 from ..lower_convolution import SMALL, conv_as_reduction
 from ..lower_windows import Place
-from ..pointwise import IndexTuple, Pointwise
+from ..pointwise import FEW, IndexTuple, Pointwise
 from ..scalar import Expr, const, fma, select
 from ..steps import Matmul
-from .lower_products import is_cheap
+from .lower_products import is_cheap, small_floats
 from .products import Product
-from .target import CudaTarget
 from .tiles import CHUNK, atom_for, parts_of
 
-REPEATED = (
-    32  # work per element, all readings together, up to which an operand is computed on the way
-)
 WRITTEN_OUT = 64  # taps times channels of a sum that is one expression
 FEW_FEATURES = 8  # for which tiles of a product would stay mostly empty
 
@@ -97,46 +92,56 @@ def _by_strides(shape: Sequence[int], strides: Sequence[int]) -> _Order:
 
 
 def _as_products(low: Lowering, op: Op, dims: list[Window]) -> None:
-    x, w = op.operands
+    x, w, element = small_floats(low, op)
     reuse = math.prod(d.taps / (d.stride * d.rhs_dilation) for d in dims)
     stored_if_dear(low, x, max(reuse, 1.0) * -(-w.shape[-1] // 64))
     stored_if_dear(low, w, x.shape[1] * math.prod(d.places for d in dims) / 64)
-    convolution_ = _Products(low, op, dims)
-    for phases in product(*(a.phases for a in convolution_.axes)):
-        convolution_.phase(phases)
+    products = _Products(low, op, x, w, element, dims)
+    for phases in product(*(a.phases for a in products.axes)):
+        products.phase(phases)
 
 
-def _seen(low: Lowering, x: Value, dims: list[Window], target: CudaTarget) -> tuple[int, ...]:
+def _lie(low: Lowering, value: Value) -> tuple[int, ...]:
+    """How the elements lie in memory of which a value is made, or most of them: strides."""
+    dims = variables(value.shape)
+    p = low.point()
+    p.at(value, indices(dims))
+    largest = max(p.reads, key=lambda a: a.array.size, default=None)
+    flat = linear(largest.index, largest.array.strides) if largest else Index()
+    if largest is None or any(not isinstance(atom, Var) for atom in flat.terms):
+        return contiguous_strides(value.shape)
+    return tuple(flat.coeff(v) for v in dims)
+
+
+def _seen(low: Lowering, x: Value, dims: list[Window], tensor_cores: bool) -> tuple[int, ...]:
     """Strides of x in memory, which is turned over if channels should lie side by side.
 
     Neighbours along a dim that the kernel moves over are seldom aligned, so they are copied one by one:
     on tensor cores, for which operands hardly come fast enough, that takes too long.
     """
-    view = strided_view(low, x)
-    natural = contiguous_strides(x.shape)
-    if view is None:
-        return natural
-    strides = view[1]
+    strides = _lie(low, x)
     moved = any(
         s == 1 and n > 1 and (d.taps > 1 or d.stride > 1 or d.low > 0)
         for s, n, d in zip(strides[2:-1], x.shape[2:-1], dims, strict=True)
     )
     chunks = x.shape[-1] * x.dtype.itemsize % CHUNK == 0
-    if moved and chunks and atom_for(x.dtype, target) is not None and x not in low.arrays:
+    if moved and chunks and tensor_cores and x not in low.arrays:
         low.materialise(x)
-        return natural
+        return contiguous_strides(x.shape)
     return strides
 
 
 class _Products:
     """The products of one convolution."""
 
-    def __init__(self, low: Lowering, op: Op, dims: list[Window]) -> None:
-        self.low, self.op, self.dims = low, op, dims
-        x, w = op.operands
+    def __init__(
+        self, low: Lowering, op: Op, x: Value, w: Value, element: str, dims: list[Window]
+    ) -> None:
+        self.low, self.op, self.x, self.w, self.element = low, op, x, w, element
         self.groups, self.images, *_, self.channels = x.shape
         self.features = w.shape[-1]
-        self.seen = _seen(low, x, dims, low.context.target)
+        tensor_cores = bool(element) or atom_for(x.dtype, low.context.target) is not None
+        self.seen = _seen(low, x, dims, tensor_cores)
         found = [axis(d) for d in dims]
         self.axes = [a for a, _ in found]
         self.target, self.y_dims, self.y_place = low.destination(op.result, adjacent=True)
@@ -171,6 +176,7 @@ class _Products:
             (0, 0, 0),
             (0, 0, 0),
             loc=op.loc,
+            element=self.element,
         )
         computed = {s.array: s for s in (left, right)}
         done = Product(step, kind="conv", computed=computed, loc=op.loc)
@@ -204,8 +210,7 @@ class _Products:
         phases: tuple[Phase, ...],
     ) -> Stage:
         """The left operand: what a tap of the kernel meets at a place."""
-        x, _ = self.op.operands
-        at_row = rows.place(of_var(r))
+        x, at_row = self.x, rows.place(of_var(r))
         place = Place()
         for i, (a, phase) in enumerate(zip(self.axes, phases, strict=True)):
             at = at_row[i + 1] * a.source_step + at_tap[i] * a.source_tap + phase.source
@@ -229,12 +234,11 @@ class _Products:
         phases: tuple[Phase, ...],
     ) -> Stage:
         """The right operand: the taps of a phase."""
-        _, w = self.op.operands
         pairs = enumerate(zip(self.axes, phases, strict=True))
         taps = [at_tap[i] * a.tap_step + phase.tap for i, (a, phase) in pairs]
         p = self.low.point()
         return self._operand(
-            "taps", (b, o, q), p.at(w, (group, *taps, at_tap[len(taps)], of_var(o))), p
+            "taps", (b, o, q), p.at(self.w, (group, *taps, at_tap[len(taps)], of_var(o))), p
         )
 
     def _operand(self, name: str, dims: tuple[Var, ...], value: Expr, p: Pointwise) -> Stage:
@@ -286,25 +290,44 @@ class _Products:
 
 
 def _written_out(low: Lowering, op: Op, dims: list[Window]) -> None:
-    """Each element of the result as one expression."""
+    """Each element of the result as one expression: where it is used, or in a kernel of its own."""
     x, w = op.operands
     stored_if_dear(low, x, math.prod(d.taps for d in dims) * w.shape[-1])
     stored_if_dear(low, w, op.result.tensor.size)
+    if low.inline_sum(op, math.prod(w.shape[1:-1])):
+        return
     target, y_dims, place = low.destination(op.result)
-    g, n, *places, o = y_dims
+    strides = [linear(place, target.strides).coeff(v) for v in y_dims]
+    if target.kind == "temp":  # it may lie as x does
+        loops = _fastest_last(y_dims, [*_lie(low, x)[:-1], 1])  # places are dims of both
+        packed = contiguous_strides(tuple(v.extent for v in loops))
+        strides = [packed[loops.index(v)] for v in y_dims]
+        target = Array(target.shape, target.dtype, strides=tuple(strides), name=op.result.name)
+        low.arrays[op.result] = target
     p = low.point()
-    total: Expr = const(0, target.dtype)
+    total = _sum(p, op, indices(y_dims), None)
+    loops = _fastest_last(y_dims, strides)
+    stage = Stage(target, loops, total, index=place, ops=["conv"], loc=op.loc)
+    stage.cost += math.prod(w.shape[1:-1])
+    low.emit(p, stage)
+
+
+def _sum(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    """An element of a convolution, all of its products written out."""
+    x, w = op.operands
+    dims = windows(x.shape, w.shape, op.attrs)
+    g, n, *places, o = index
+    total: Expr = const(0, op.result.dtype)
     for k in product(*(range(d.taps) for d in dims)):
         for c in range(x.shape[-1]):
-            where = (of_var(g), of_var(n), *indices(places), Index(c))
-            pixel = _met(p, x, dims, where, tuple(map(Index, k)))
-            tap = p.at(w, (of_var(g), *map(Index, k), Index(c), of_var(o)))
-            total = fma(pixel, tap, total) if total.dtype.kind == "f" else pixel * tap + total
-    flat = linear(place, target.strides)
-    loops = _fastest_last(y_dims, [flat.coeff(v) for v in y_dims])
-    stage = Stage(target, loops, total, index=place, ops=["conv"], loc=op.loc)
-    stage.cost += math.prod(d.taps for d in dims) * x.shape[-1]
-    low.emit(p, stage)
+            tap = tuple(map(Index, k))
+            pixel = _met(p, x, dims, (g, n, *places, Index(c)), tap, mask)
+            weight = p.at(w, (g, *tap, Index(c), o), mask)
+            total = fma(pixel, weight, total) if total.dtype.kind == "f" else pixel * weight + total
+    return total
+
+
+FEW["conv"] = _sum
 
 
 def _fastest_last(dims: Sequence[Var], strides: Sequence[int]) -> tuple[Var, ...]:
@@ -314,7 +337,12 @@ def _fastest_last(dims: Sequence[Var], strides: Sequence[int]) -> tuple[Var, ...
 
 
 def _met(
-    p: Pointwise, x: Value, dims: list[Window], where: Sequence[Index], tap: Sequence[Index]
+    p: Pointwise,
+    x: Value,
+    dims: list[Window],
+    where: Sequence[Index],
+    tap: Sequence[Index],
+    mask: Expr | None = None,
 ) -> Expr:
     """What a tap meets at a place (group, image, *place, channel), or zero."""
     g, n, *places, c = where
@@ -323,9 +351,10 @@ def _met(
         at.add(v * d.stride + k * d.rhs_dilation - d.low, d.size, d.lhs_dilation)
     exists = at.exists
     if exists is None:
-        return p.at(x, (g, n, *at.index, c))
-    p.masks.append(exists)
-    return select(exists, p.at(x, (g, n, *at.index, c), exists), const(0, x.dtype))
+        return p.at(x, (g, n, *at.index, c), mask)
+    guard = exists if mask is None else exists & mask
+    p.masks.append(guard)
+    return select(exists, p.at(x, (g, n, *at.index, c), guard), const(0, x.dtype))
 
 
 def _by_parts(low: Lowering, op: Op, dims: list[Window]) -> None:
@@ -335,11 +364,9 @@ def _by_parts(low: Lowering, op: Op, dims: list[Window]) -> None:
     before: y[p] = sum over t, c                after: z[t0, p] = sum over the others; y[p] = sum over t0
     """
     x, w = op.operands
-    for operand in (x, w):
-        if operand not in low.arrays and low.cost.get(operand, 0) > 0:
-            low.materialise(operand)
-    view = strided_view(low, x)
-    strides = view[1] if view is not None else contiguous_strides(x.shape)
+    stored_if_dear(low, x, math.prod(d.places for d in dims))
+    stored_if_dear(low, w, math.prod(d.places for d in dims))
+    strides = _lie(low, x)
     taps = tuple(Var(f"k{i}", d.taps) for i, d in enumerate(dims))
     c = Var("c", x.shape[-1])
     steps = [d.rhs_dilation * s for d, s in zip(dims, strides[2:-1], strict=True)]

@@ -7,7 +7,8 @@ after:  one product, whose left operand is that expression of row and place in t
 
 from __future__ import annotations
 
-from ...ir.graph import Op, Value
+from ...ir.build import Builder
+from ...ir.graph import Graph, Op, Value
 from ...ir.record import replace
 from ...ir.types import BOOL, dtype_name
 from ..index import Index, Var, delinearise, of_var
@@ -46,7 +47,7 @@ def product_of_matrices(low: Lowering, op: Op) -> None:
     (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
     am = tuple(d for d in range(len(a.shape)) if d not in ac and d not in ab)
     bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
-    a, b, element = _small_floats(low, op)
+    a, b, element = small_floats(low, op)
     left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
     if min(m, n) == 1 or k < 2 or batch * m * n * k <= SMALL_MATMUL or op.result.dtype == BOOL:
@@ -79,7 +80,7 @@ def product_of_matrices(low: Lowering, op: Op) -> None:
         sum_partials(low, op, c, array)
 
 
-def _small_floats(low: Lowering, op: Op) -> tuple[Value, Value, str]:
+def small_floats(low: Lowering, op: Op) -> tuple[Value, Value, str]:
     """The operands' bits and what floats of 16 bits they are, if tensor cores multiply them.
 
     Their sums are float32, but not each of them is rounded to the nearest: that is good enough for
@@ -87,14 +88,39 @@ def _small_floats(low: Lowering, op: Op) -> tuple[Value, Value, str]:
     """
     a, b = op.operands
     target = low.context.target
-    made = [v.op for v in (a, b)]
-    kinds = {dtype_name(o.attrs["dtype"]) if o and o.name == "widen" else "" for o in made}
-    used = low.users[op.result]
-    rounded = op.result not in low.outputs and all(user.name == "narrow" for user in used)
-    if len(kinds) != 1 or not takes(min(kinds), target) or not (rounded or target.tf32):
+    (x, kind), (y, other) = _bits(a), _bits(b)
+    wanted = target.tf32 or _narrowed(low, op.result)
+    if kind != other or not takes(kind, target) or not wanted:
         return a, b, ""
-    bits = [o.operands[0] for o in made if o is not None]
-    return bits[0], bits[1], kinds.pop()
+    return x, y, kind
+
+
+_MOVED = ("transpose", "reshape", "flip", "slice", "broadcast")
+
+
+def _bits(value: Value) -> tuple[Value, str]:
+    """The bits of 16-bit floats that a value is made of, moved as they are, and their dtype's name."""
+    moves: list[Op] = []
+    while value.op is not None and value.op.name in _MOVED:
+        moves.append(value.op)
+        (value,) = value.op.operands
+    if value.op is None or value.op.name != "widen":
+        return value, ""
+    (bits,) = value.op.operands
+    b = Builder(Graph())
+    for move in reversed(moves):
+        bits = b.append(move.definition, [bits], move.attrs).result
+    return bits, dtype_name(value.op.attrs["dtype"])
+
+
+def _narrowed(low: Lowering, value: Value) -> bool:
+    """Whether all that is done with a value is to round it to 16 bits."""
+    if value in low.outputs:
+        return False
+    return all(
+        user.name == "narrow" or (user.name in _MOVED and _narrowed(low, user.result))
+        for user in low.users[value]
+    )
 
 
 def _packed_or_none(low: Lowering, side: Operand, others: int) -> View | None:

@@ -31,6 +31,7 @@ def _name(pointer: str) -> str:
 
 
 BANKS = 128  # bytes that shared memory gives at a time
+FEW = 12  # units of a thread up to which what is known of each before the first tile stays in registers
 
 
 def _var(var: Var, times: int = 1) -> Index:
@@ -145,7 +146,9 @@ class OperandTile:
         at = {var: index.substitute(first) for var, index in part.at.items()}
         part = part._replace(at=at)
         flat = s.flat.substitute(at)
-        moving = {a: c for a, c in flat.terms.items() if self._moves(Index(0, {a: 1}))}
+        few = self.units <= FEW * self.e.tile.threads
+        early = few or all(isinstance(a, Var) for a in flat.terms)  # else registers would run out
+        moving = {a: c for a, c in flat.terms.items() if not early or self._moves(Index(0, {a: 1}))}
         fixed = {a: c for a, c in flat.terms.items() if a not in moving}
         home = e.pointers[s.array]
         part = part._replace(
@@ -157,8 +160,8 @@ class OperandTile:
             return part
         e.env.update(at)
         inner = [index.substitute(at) for index in indices_of(s.guard)]
-        if any(map(self._moves, inner)):
-            for index in inner:
+        if not early or any(map(self._moves, inner)):
+            for index in inner if early else ():
                 self._text_of_fixed(index)
             return part._replace(guarded=True)
         e._forget()
