@@ -6,6 +6,8 @@ import functools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import jitney as jt
 from jitney.ir.ops.random import threefry_words
@@ -81,6 +83,41 @@ def test_keys_and_bits_are_those_of_jax(seed):
     assert jt.random.bits(k, 2).tolist() == b64
     assert jt.random.bits(k, (3,), np.uint8).tolist() == b8
     assert jt.random.bits(k, (2,), np.uint16).tolist() == b16
+
+
+def reference_bits(key, places, width):
+    """Bits of elements in NumPy, by the definition."""
+    places = np.asarray(places, np.uint64)
+    high, low = ((places >> np.uint64(s)).astype(np.uint32) for s in (32, 0))
+    k0, k1 = (np.full(places.shape, w, np.uint32) for w in key)
+    first, second = threefry_words(k0, k1, high, low)
+    if width == 64:
+        return first.astype(np.uint64) << np.uint64(32) | second
+    return (first ^ second).astype(f"u{width // 8}")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**64 - 1),
+    shape=st.lists(st.integers(0, 5), max_size=4).map(tuple),
+    width=st.sampled_from([8, 16, 32, 64]),
+)
+def test_bits_are_blocks_of_the_position(seed, shape, width):
+    key = jt.random.key(seed)
+    got = jt.random.bits(key, shape, f"u{width // 8}")
+    want = reference_bits(key, np.arange(np.prod(shape, dtype=int)), width)
+    np.testing.assert_array_equal(got, want.reshape(shape))
+
+
+def test_positions_beyond_32_bits():
+    """Nobody has to make the eight billion before them."""
+    key = jt.random.key(1)
+    last = jt.jit(lambda k: jt.random.bits(k, (2**33 + 3,), np.uint64)[-3:])(key)
+    np.testing.assert_array_equal(last, reference_bits(key, 2**33 + np.arange(3), 64))
+    row = jt.jit(lambda k: jt.random.bits(k, (2**20, 2**14), np.uint32)[2**19 + 7, 5:9])(key)
+    np.testing.assert_array_equal(
+        row, reference_bits(key, (2**19 + 7) * 2**14 + np.arange(5, 9), 32)
+    )
 
 
 def test_split_to_a_shape():

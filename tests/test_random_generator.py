@@ -183,6 +183,23 @@ def test_generators_are_found_wherever_arrays_are():
     assert given.cache_info().misses == 2
 
 
+def test_generators_in_containers_and_as_arguments_of_everything():
+    def loss(w, g):
+        return ((w * 2 + g["rng"].normal(size=3)) ** 2).sum()
+
+    def flip(p, g):
+        return jt.cond(p > 0, lambda q: q.random(), lambda q: 0.0, g)
+
+    for f, *args in ((jt.grad(loss), 1.0, {"rng": rng}), (flip, 1.0, rng)):
+        start = rng.state
+        plain, after = f(*args), rng.state
+        rng.state = start
+        np.testing.assert_allclose(jt.jit(f)(*args), plain)
+        np.testing.assert_array_equal(rng.state, after)
+        assert after[1] == start[1] + 1
+    assert "add" in str(jt.jit(lambda x, g: x + g.random(3)).trace(1.0, rng))
+
+
 def test_calls_with_generators_are_native():
     f = jt.jit(lambda x: x + rng.random(2))
     g = jt.jit(lambda x, r: x + r.random(2))
@@ -264,6 +281,11 @@ def test_what_cannot_be_is_refused():
     x = np.ones(3)
     with pytest.raises(ValueError, match="all examples would get the same"):
         jt.jit(jt.vmap(lambda x: x + rng.random()))(x)
+    for wrap in (jt.vmap, lambda f: jt.jit(jt.vmap(f, (0, None)))):
+        with pytest.raises(ValueError, match="all examples would get the same"):
+            wrap(lambda x, g=rng: x + g.random())(*((x,) if wrap is jt.vmap else (x, rng)))
+    with pytest.raises(TypeError, match="by its name"):
+        jt.jit(lambda g: jt.fori_loop(0, 3, lambda i, c: c, g))(rng)
     with pytest.raises(ValueError, match="draw in the body"):
         jt.jit(lambda n: jt.while_loop(lambda c: rng.random() < n, lambda c: c + 1, 0))(0.5)
     with pytest.raises(ValueError, match="inside of a function that is differentiated"):

@@ -23,6 +23,13 @@ from .trace import current_trace
 from .tracing import Spec
 
 
+def _instead(leaf: Any) -> str | None:
+    """What to write instead of a random generator."""
+    if "_jitney_state" not in vars(type(leaf)):
+        return None
+    return "leave it out: the body may draw from a generator that it finds by its name"
+
+
 class Carry:
     """The carry of a loop while its body is being traced. `what` names the loop in messages, and
     `variable` the carry: as the body calls it.
@@ -48,7 +55,8 @@ class Carry:
         self.leaves, self.tree = pytree.flatten(init)
         for leaf in self.leaves:
             if not isinstance(leaf, (Tracer, np.ndarray, np.generic, bool, int, float, complex)):
-                refuse(leaf, f"a {type(leaf).__name__} in the carry of {self.what}")
+                what = f"a {type(leaf).__name__} in the carry of {self.what}"
+                refuse(leaf, what, _instead(leaf))
         self.given = [
             Out(as_value(leaf).tensor, weak_kind(leaf), _is_scalar(leaf)) for leaf in self.leaves
         ]

@@ -65,17 +65,21 @@ def _claim(storage: Storage) -> None:
         trace = trace.parent
     for trace in reversed(path):  # from the outside in
         if trace.what == "vmap":
-            complain(
-                errors.OuterMutationError,
-                "a function under jt.vmap draws from a random generator that lives outside of it: "
-                "all examples would get the same numbers",
-                "give each example a key of its own: keys = jt.random.split(rng.key(), n), and "
-                "jt.vmap over keys.",
-            )
+            refuse_examples()
         if trace.conditional:
             if trace.adoption is None:
                 _refuse(storage, trace)
             trace.adoption.adopt(storage)
+
+
+def refuse_examples() -> NoReturn:
+    complain(
+        errors.OuterMutationError,
+        "a function under jt.vmap draws from a random generator that lives outside of it: all "
+        "examples would get the same numbers",
+        "give each example a key of its own: keys = jt.random.split(rng.key(), n), and jt.vmap over "
+        "keys.",
+    )
 
 
 def threaded(build: Callable[[list[Storage]], Any]) -> Any:

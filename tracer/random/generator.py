@@ -20,8 +20,8 @@ from .. import errors
 from ..core import Tracer, as_value, refuse_leaked, wrap
 from ..errors import complain
 from ..functions.common import array, build
-from ..streams import advance
-from ..trace import current_trace
+from ..streams import advance, refuse_examples
+from ..trace import Trace, current_trace
 from . import continuous, counts, discrete, gammas, uniforms, vectors
 from .entry import sampler
 from .keys import U32, U64, joined, key, split, stacked, threefry, words_of
@@ -82,7 +82,8 @@ class Generator:
     """A stream of random numbers: NumPy's `Generator`, by Threefry. Make one with `default_rng`.
 
     Methods, parameters and dtypes are NumPy's; the numbers are `jt.random`'s. Everything that draws
-    floats takes `dtype=np.float32`, too.
+    floats takes `dtype=np.float32`, too. Threads may draw from one generator; compiled functions that do
+    so, and run at the same time, need one each: `spawn`.
     """
 
     _jitney_state = "_state"  # the attribute that compiled functions read and update
@@ -126,6 +127,8 @@ class Generator:
                 refuse_leaked(state)
             return advance(state, _STEP)
         if trace is not None and not trace.eager:
+            if _under_vmap(trace):
+                refuse_examples()
             complain(
                 errors.ImpureFunctionError,
                 "the function that is traced draws from a generator that compiled code cannot reach",
@@ -360,6 +363,14 @@ class Generator:
     def multivariate_normal(self, mean: Any, cov: Any, size: Any = None, dtype: Any = None) -> Any:
         """Normal vectors; `cov` has to be positive definite."""
         return self._draw(vectors.multivariate_normal, mean=mean, cov=cov, shape=size, dtype=dtype)
+
+
+def _under_vmap(trace: Trace | None) -> bool:
+    while trace is not None:
+        if trace.what == "vmap":
+            return True
+        trace = trace.parent
+    return False
 
 
 _functions: dict[Callable[..., Any], Callable[..., Any]] = {}
