@@ -15,8 +15,12 @@ from support import check
 from test_codegen import compiled
 
 import jitney as jt
+from jitney.codegen.compile import compile_graph
 from jitney.ir.interpreter import evaluate
+from jitney.ir.passes import optimise, storable
 from jitney.ir.types import BASIC, DTYPE_NAMES, F32, dtype_name, is_extended, is_float, is_small
+from jitney.runtime.engine import host_target
+from jitney.runtime.executable import Executable
 
 SMALL = [d for d in DTYPE_NAMES.values() if is_small(d)]
 SOME = [DTYPE_NAMES[n] for n in ("f16", "bf16", "f8e4m3fn", "f8e5m2")]
@@ -38,9 +42,13 @@ def same_bits(got: np.ndarray, want: np.ndarray) -> None:
 @settings(max_examples=60, deadline=None)
 @given(random_graphs(max_ops=25, exact=True, pool=[*SMALL, *list(BASIC.values())[:6], F32]))
 def test_random_graphs_have_the_interpreters_bits(case) -> None:
+    """As they stand, and optimised as what they become."""
     graph, arrays = case
     want = [w for w in evaluate(graph, arrays) if w is not None]
-    for got, w in zip(compiled(graph).run(arrays), want, strict=True):
+    signature = graph.input_types, graph.output_types
+    module = compile_graph(optimise(storable(graph)), host_target(), signature=signature)
+    results = [*compiled(graph).run(arrays), *Executable(module, host_target()).run(arrays)]
+    for got, w in zip(results, want + want, strict=True):
         np.testing.assert_array_equal(np.isnan(got), np.isnan(w)) if is_float(w.dtype) else None
         same_bits(np.where(np.isnan(w), w, got) if is_float(w.dtype) else got, w)
 
@@ -123,7 +131,8 @@ def test_casts_between_all_dtypes(dtype: np.dtype) -> None:
             x = (X * 3).astype(dtype)
             same_bits(jt.jit(lambda x, d=other: x.astype(d))(x), x.astype(F32).astype(other))
             y = (X * 3).astype(other)
-            same_bits(jt.jit(lambda y: y.astype(dtype))(y), y.astype(dtype))
+            with np.errstate(all="ignore"):
+                same_bits(jt.jit(lambda y: y.astype(dtype))(y), y.astype(dtype))
 
 
 def test_sums_and_products_are_rounded_once() -> None:
@@ -248,6 +257,30 @@ def test_text_and_pickles(dtype: np.dtype) -> None:
     assert f"{dtype_name(dtype)}[3]" in text
     assert str(jt.parse_graph(text)) == text
     assert pickle.loads(pickle.dumps(dtype)) == dtype
+
+
+def test_moving_and_rounding_back_is_no_arithmetic() -> None:
+    x = X.astype(np.float16)
+    graph = jt.jit(lambda x: (x.astype(np.float32).astype(np.float16), x.T[::-1], x[3])).trace(x)
+    names = {op.name for op in optimise(storable(graph)).ops}
+    assert names.isdisjoint({"widen", "narrow", "convert"})
+
+
+@pytest.mark.parametrize("dtype", SOME, ids=str)
+def test_conversions_are_vectors(dtype: np.dtype) -> None:
+    """No element by itself, no call, and no constant beside the loop that is not a register's."""
+    target = host_target()
+    if "x86_64" not in target.triple or not target.has("f16c"):
+        pytest.skip("reads x86 assembly")
+    x = np.ones(1 << 16, dtype)
+    text = jt.jit(lambda x: x * x + x).lower(x).asm()
+    kernel = text[text.index("widen") : text.index("retq")]
+    loop = kernel[kernel.rindex(":\n", 0, kernel.rindex("jl")) :]
+    register = "%zmm" if target.vector_bits == 512 else "%ymm"
+    assert loop.count(register) > 4 and "call" not in kernel
+    assert ("vcvtph2ps" in loop) == ("vcvtps2ph" in loop) == (dtype == np.float16)
+    for scalar in ("cvtsi2ss", "vmulss", "vpextr", "vpinsr"):
+        assert scalar not in loop
 
 
 WITHOUT = """

@@ -30,7 +30,8 @@ def all_bits(dtype: np.dtype) -> np.ndarray:
 
 def same(got: np.ndarray, want: np.ndarray) -> None:
     """The same numbers, signs of zeros included; NaN where there is NaN."""
-    got, want = got.astype(F64), want.astype(F64)
+    with np.errstate(invalid="ignore"):
+        got, want = got.astype(F64), want.astype(F64)
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(
         np.signbit(got) | np.isnan(got), np.signbit(want) | np.isnan(want)
@@ -76,9 +77,8 @@ def test_singles_narrow(dtype: np.dtype, target: str) -> None:
 
 
 def test_doubles_become_halves_with_one_rounding() -> None:
-    ties = hard_singles(F16).astype(F64)
-    ties = ties[np.isfinite(ties) | True]
     with np.errstate(all="ignore"):
+        ties = hard_singles(F16).astype(F64)
         x = np.concatenate([ties, np.nextafter(ties, np.inf), np.nextafter(ties, 0), ties * 1e-300])
     narrow = native(lambda x: EXPANSIONS["narrow"](x, dtype=F16), [F64], 8)
     with np.errstate(all="ignore"):

@@ -82,6 +82,13 @@ def _convert_convert(b: Rewriter, op: Op) -> Replacement:
     return None
 
 
+def _narrow_widen(b: Rewriter, op: Op) -> Replacement:
+    """The bits themselves, where they are read and rounded to what they were."""
+    inner = producer(op.operands[0], "widen")
+    assert inner is not None
+    return inner.operands[0] if inner.attrs["dtype"] == op.attrs["dtype"] else None
+
+
 def _keeps_values(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     """Whether each value of `source` is one of `target` (NumPy calls int64 to float64 safe)."""
     if source.kind in "iu" and target.kind == "f":
@@ -248,6 +255,8 @@ CONVERSIONS = (
     on("convert", _convert),
     # A detour over a wider dtype, or dropping bits in two steps. Exact.
     on("convert", _convert_convert, of="convert"),
+    # narrow(widen(x)) = x, but for what tells one NaN from another
+    on("narrow", _narrow_widen, of="widen"),
 )
 ALGEBRA = _rules(
     *NEUTRAL,
