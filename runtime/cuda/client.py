@@ -45,6 +45,7 @@ from .driver import devices as driver_devices
 from .execute import DeviceExecutable, Run
 from .library import DeviceError
 from .memory import Foreign, Memory, Pool, context_pool
+from .tensor_maps import encode
 from .transfers import download, upload
 from .tuner import Tuner
 
@@ -284,13 +285,18 @@ class Client:
         return Program(self, executable)
 
     def _load(self, program: DeviceProgram) -> DeviceExecutable:
-        try:
+        if not program.arch.endswith("a"):
             return DeviceExecutable(program, self.context)
+        try:
+            executable = DeviceExecutable(program, self.context)
+            if executable.described:
+                trial = self.pool.allocate(1, self.stream, "a trial")
+                for map in executable.described:
+                    encode(self.context.cuda, map, trial.address)
+            return executable
         except BlasError:
             raise
         except DeviceError as error:
-            if not program.arch.endswith("a"):
-                raise
             raise _RefusedError(f"the driver refuses {program.arch}, {error}") from error
 
     def _kept(self, key: str, make: Callable[[], DeviceProgram]) -> DeviceProgram:

@@ -162,7 +162,7 @@ class DeviceExecutable:
         if has_heap(program):
             known = enough(program)
             self._heap_bytes, self._may_exceed = known or FIRST_BYTES, known is None
-        self.maps, self.map_count = TensorMaps(context.cuda), planner.map_count
+        self.maps, self.described = TensorMaps(context.cuda), planner.maps
         self._run_table = run or launcher(context.cuda, context.handle)
         self._outputs = [
             (math.prod(o.shape) * o.dtype.itemsize, f"{o.dtype.name}{list(o.shape)}")

@@ -129,7 +129,7 @@ class Planner:
         self._context = context
         self.workspace = 0
         self._maps: dict[int, TensorMap] = {}  # of the segment at hand
-        self.map_count = 0
+        self.maps: list[TensorMap] = []  # of the whole program
         self._heap = has_heap(program)
 
     def plan(self, steps: Sequence[Step]) -> Plan:
@@ -154,8 +154,8 @@ class Planner:
         if isinstance(argument, Scalar):
             return struct.pack(_SCALARS[argument.dtype], argument.value)
         if isinstance(argument, TensorMap):
-            number = self.map_count
-            self.map_count += 1
+            number = len(self.maps)
+            self.maps.append(argument)
             self._maps[number] = argument
             return Described((self._bases.first["maps"], number * MAP_BYTES))
         return self._bases.place(argument)

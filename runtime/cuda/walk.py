@@ -83,7 +83,7 @@ class Walk:
         """Make the tensor maps of the segment's launches, for the addresses of now."""
         executable = self.executable
         if self._described is None:
-            self._described = np.empty(MAP_BYTES * executable.map_count, np.uint8)
+            self._described = np.empty(MAP_BYTES * len(executable.described), np.uint8)
         start = self._described.ctypes.data
         self.bases[executable.bases.first["maps"]] = start
         for number, map in segment.maps.items():
