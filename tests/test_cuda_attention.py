@@ -267,6 +267,13 @@ def test_slices_of_whole_operands(kind):
     check(step, tile, AMPERE)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_fewer_queries_than_keys(kind):
+    """Blocks of keys that nobody sees bring nothing."""
+    step = step_of(kind, "f16", (1, 16, 70, 16, 16), causal=True)
+    check(step, tile_of(F16, 1, 16, 16, 16), AMPERE)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_keys_in_parts(causal):
     """Also parts of which a row sees nothing."""

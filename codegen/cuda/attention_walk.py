@@ -99,7 +99,11 @@ class BlockEmitter(AttentionEmitter):
         """Operands are wholly in shared memory: blocks of columns in two stages."""
         for panel, _ in self.score_panels:
             panel.copy(self.first_row, "0")
-        self._bring(self._block(0), "0")
+        some = ""  # whether anybody sees the first block, where that is not sure
+        if self.step.causal and self.step.kind == "keys" and self.step.keys > self.step.queries:
+            some = self.value_of(f"icmp sgt {self.index_type} {self.count}, 0")
+        with self.only_if(some) if some else nullcontext():
+            self._bring(self._block(0), "0")
         self._commit()
         state = [*values, Carried("0", True, "i32")]
 
