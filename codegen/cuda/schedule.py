@@ -323,7 +323,7 @@ def _lanes(kernel: Kernel, own: Signature, plan: Schedule, alignments: Mapping[A
     last, rows = plan.outer.vars[-1], math.prod(v.extent for v in plan.outer.vars[:-1])
     if kernel.ordered or any(v.loops for v in plan.surveys.values()):
         return 1
-    if any(s.action == "update" for s in kernel.stages):
+    if any(s.action not in ("store", "reduce", "scan") for s in kernel.stages):
         return 1
     scans = scan_stage(kernel) is not None
     flats = [

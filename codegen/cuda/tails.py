@@ -83,6 +83,8 @@ def _followers(steps: Sequence[Any]) -> list[Kernel]:
     for step in steps[1 : MOST + 1]:
         if not isinstance(step, Kernel) or step.ordered or _points(step) > SMALL * MOST_THREADS:
             break
+        if any(s.action in ("update", "scatter") for s in step.stages):
+            break
         reads, writes = touched(step)
         if written.isdisjoint(reads):
             break
