@@ -13,8 +13,9 @@ algorithm is chosen once, from shapes and alignments, and where a sum is cut its
 type that is computed with and added up in a fixed order (split sums "in place", or rounded to 16 bits in
 between, are not admitted). float32 is not rounded to TF32 unless the product says so.
 
-Numbers and signatures are those of NVIDIA's cublasLt.h, cublas_api.h and library_types.h; what they mean
-is told in https://docs.nvidia.com/cuda/cublas/#cublaslt-datatypes-reference.
+Signatures and numbers are those of NVIDIA's cublasLt.h, cublas_api.h and library_types.h; what they mean
+is told in https://docs.nvidia.com/cuda/cublas/#cublaslt-datatypes-reference, and the numbers stand, enum
+by enum, in https://docs.nvidia.com/cuda/nvmath-python/latest/bindings/cublasLt.html (CUDA 13's as here).
 """
 
 from __future__ import annotations
