@@ -41,7 +41,7 @@ NO_DERIVATIVE = {
     *"isnan isinf isfinite signbit eq ne lt le gt ge any all argmax argmin argsort".split(),
     *"frexp_exponent invert gcd lcm bitwise_and bitwise_or bitwise_xor".split(),
     *"left_shift right_shift constant iota create_token window_argmax window_argmin".split(),
-    *"tape_new threefry".split(),
+    *"tape_new threefry bitcast".split(),
     *"widen narrow".split(),  # of graphs that are differentiated already
 }
 

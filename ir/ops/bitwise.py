@@ -31,12 +31,11 @@ def _infer_bitcast(*types: TensorType, dtype: DType) -> TensorType:
 elementwise(
     "bitcast",
     lambda x, *, dtype: np.ascontiguousarray(x).view(dtype).reshape(x.shape),
-    [None],
     kinds=REAL,
     operands=("u32",),
     infer=_infer_bitcast,
     attrs=("dtype",),
     moves=True,
     samples={"dtype": F32},
-    doc="the same bits as another dtype of the same size; derivative zero",
+    doc="the same bits as another dtype of the same size",
 )
