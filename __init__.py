@@ -157,11 +157,16 @@ def __getattr__(name: str) -> Any:
             value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     else:
         functions = _array_functions()
-        if name not in functions:
-            raise AttributeError(f"jitney has no {name!r}{_nearest(name, functions)}")
         for key, function in functions.items():
             globals().setdefault(key, function)
-        return functions[name]
+        if name in functions:
+            return functions[name]
+        names = import_module(".tracer.numpy_names", __name__)
+        if name not in names.FROM_NUMPY:
+            why = names.ABSENT.get(name)
+            reason = f": {why}" if why else _nearest(name, functions)
+            raise AttributeError(f"jitney has no {name!r}{reason}")
+        value = getattr(import_module("numpy"), name)
     globals()[name] = value
     return value
 
@@ -179,8 +184,10 @@ def __dir__() -> list[str]:
         *_MODULES,
         *_FROM_NUMPY,
         *_FROM_ML_DTYPES,
+        *import_module(".tracer.numpy_names", __name__).FROM_NUMPY,
         *_array_functions(),
         "__version__",
+        "__array_api_version__",
         "__doc__",
     }
     return sorted(names)

@@ -285,9 +285,9 @@ def an_unsupported_function() -> None:
     jit(lambda x: np.is_busday(x))(M @ M.T)  # here
 
 
-@wrong(TypeError, "quantile|method='hazen'", "leave out method")
+@wrong(TypeError, "quantile|weights", "leave out weights")
 def an_unsupported_option() -> None:
-    jit(lambda x: np.quantile(x, 0.5, method="hazen"))(M)  # here
+    jit(lambda x: np.quantile(x, 0.5, method="inverted_cdf", weights=x))(M)  # here
 
 
 @wrong(TypeError, "longdouble|float128", "")

@@ -181,6 +181,16 @@ def test_failures_are_numpys_and_name_the_line() -> None:
     np.testing.assert_array_equal(fine(np.eye(3)), np.eye(3))  # the next call is not concerned
 
 
+def test_what_was_undefined_before_is_no_failure() -> None:
+    """The processor's flag "invalid" tells of failures; it may be set by what ran before."""
+
+    def f(a: Any, x: Any) -> Any:
+        return L.inv(a + 0 * np.nan_to_num(np.sqrt(x) - np.inf * (x < 0)).sum())
+
+    x = np.array([-1.0, 4.0, np.inf, -np.inf] * 8)
+    np.testing.assert_array_equal(jt.jit(f)(np.eye(3), x), np.eye(3))
+
+
 def test_wrong_shapes() -> None:
     for f, shape in (
         (lambda a: L.inv(a), (3, 4)),

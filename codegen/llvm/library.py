@@ -2,8 +2,8 @@
 
     void loop(char **arguments, npy_intp *sizes, npy_intp *steps, void *data)
 
-`sizes` begins with the number of items. A loop that failed leaves the flag "invalid" set, which it
-cleared when it began.
+`sizes` begins with the number of items. A loop that failed leaves the flag "invalid" set. A flag that is
+set when it begins stays so, and is cleared before.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def library_call(step: LibraryCall) -> tuple[str, set[str], set[str]]:
             f"  {place} = getelementptr i8, ptr {place}_base, i64 {place}_offset",
         ]
     lines += _store("arguments", [f"%argument{k}" for k in range(count)], "ptr")
+    if step.site:
+        lines.append(f"  call i32 @feclearexcept(i32 {_INVALID})")
     lines.append(
         f'  call void @"{function}"(ptr %arguments, ptr %sizes, ptr %steps, ptr @"{data}")'
     )

@@ -5,6 +5,7 @@ operators and no indexing (`tracer.operators`, `tracer.indexing`), and nothing t
 """
 
 from . import (  # noqa: F401  (each module enters its functions into the table)
+    applying,
     arranging,
     at,
     attention,
@@ -15,11 +16,15 @@ from . import (  # noqa: F401  (each module enters its functions into the table)
     einsum,
     elementwise,
     fourier,
+    histograms,
     linalg,
     matrix_functions,
     movement,
     norms,
+    order_statistics,
     padding,
+    places,
+    polynomials,
     pooling,
     reductions,
     resizing,

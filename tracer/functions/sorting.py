@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from ...ir.types import C64, C128, F64, I64, is_complex, is_float
 from ..core import Tracer, as_value, wrap
-from ..promotion import float_dtype, result_dtype
 from . import ufuncs
 from .common import (
     array,
     axis_index,
-    axis_tuple,
     build,
     check_real,
     common_dtype,
-    finish,
-    require_static,
     static_array,
 )
 from .elementwise import where
-from .movement import concatenate, moveaxis
-from .reductions import kept_shape
-from .table import function, refuse_option
+from .movement import concatenate
+from .table import function
 
 
 def _sort(op: str, a: Any, axis: Any) -> Tracer:
@@ -160,91 +154,6 @@ def lexsort(keys: Any, axis: int = -1) -> Tracer:
     for key in parts[1:]:
         order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
     return order
-
-
-@function("median")
-def median(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
-) -> Any:
-    return finish(_quantile(array(a), np.float64(0.5), axis, keepdims, middle=True), out)
-
-
-@function("quantile")
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    if method != "linear":
-        refuse_option("quantile", method=method)
-    if weights is not None:
-        refuse_option("quantile", weights=weights)
-    x = array(a)
-    fractions = _fractions(q, x)
-    if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
-        raise ValueError("Quantiles must be in the range [0, 1]")
-    if fractions.ndim == 0:
-        return finish(_quantile(x, fractions[()], axis, keepdims), out)
-    from .movement import stack
-
-    results = [_quantile(x, f, axis, keepdims) for f in fractions.ravel()]
-    stacked = stack(results)
-    return finish(stacked.reshape(fractions.shape + stacked.shape[1:]), out)
-
-
-@function("percentile")
-def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
-    x = array(a)
-    share = _fractions(q, x) / (x.dtype.type(100) if is_float(x.dtype) else 100)
-    if share.size and not (share.min() >= 0 and share.max() <= 1):
-        raise ValueError("Percentiles must be in the range [0, 100]")
-    return quantile(x, share, axis, out, *args, **kwargs)
-
-
-def _fractions(q: Any, x: Tracer) -> Any:
-    """q as NumPy takes it: a Python number has the data's float dtype, an array its own."""
-    known = require_static(q, "q")
-    if isinstance(q, (int, float)) and is_float(x.dtype):
-        return known.astype(x.dtype)
-    return known if is_float(known.dtype) else known.astype(np.float64)
-
-
-def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, middle: bool = False) -> Tracer:
-    """Interpolated order statistics; a NaN in the data makes the result NaN."""
-    if not middle:
-        check_real("quantile", x)
-    axes = axis_tuple(axis, x.ndim, x)
-    shape = kept_shape(x.shape, axes)
-    dtype = float_dtype(x.dtype) if middle else result_dtype(float_dtype(x.dtype), q.dtype)
-    rest = [i for i in range(x.ndim) if i not in axes]
-    size = math.prod(x.shape[i] for i in axes)
-    lead = tuple(x.shape[i] for i in rest)
-    flat = moveaxis(x, axes, range(len(rest), x.ndim)).reshape((*lead, size))
-    if size == 0:
-        result = wrap(build().full(lead, math.nan, dtype))
-        return result.reshape(shape) if keepdims else result
-    ordered = sort(flat, -1)
-    place = float(q) * (size - 1)
-    low = math.floor(place)
-    high = min(low + 1, size - 1)
-    own = float_dtype(x.dtype)
-    a, b = ordered[..., low].astype(own), ordered[..., high].astype(own)
-    if middle:
-        result = a if place == low else (a + b) / 2
-    else:
-        gap, share = b - a, q.dtype.type(place - low)
-        result = a + gap * share if share < 0.5 else b - gap * (1 - share)
-    if is_float(x.dtype):
-        bad = ufuncs.apply(np.isnan, ordered[..., -1])
-        result = where(bad, dtype.type(math.nan), result)
-    result = wrap(as_value(result))
-    return result.reshape(shape) if keepdims else result
 
 
 # Searches in sorted arrays

@@ -219,6 +219,14 @@ def unsupported(called: Any, name: str | None = None) -> NoReturn:
     """TypeError for a NumPy function that is not in the table, with the nearest names that are."""
     name = name or str(getattr(called, "__name__", called))
     module = getattr(called, "__module__", None) or "numpy"
+    from ..numpy_names import ABSENT
+
+    if name in ABSENT:
+        complain(
+            errors.UnsupportedFunctionError,
+            f"{module}.{name} cannot be compiled",
+            f"{ABSENT[name]}; or compute it outside of the compiled function.",
+        )
     near = difflib.get_close_matches(name, FUNCTIONS, n=3, cutoff=0.6)
     hint = f"the nearest that are: {', '.join('np.' + n for n in near)}" if near else ""
     complain(

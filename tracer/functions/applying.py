@@ -1,0 +1,56 @@
+"""Functions that apply the user's own: along an axis, over several, at every place of a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core import Tracer
+from .common import array, axis_index, ints
+from .creation import indices
+from .movement import expand_dims, moveaxis
+from .table import function
+
+
+@function("apply_along_axis")
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Tracer:
+    """`func1d` is traced once, and batched over all rows."""
+    from ..vmap import vmap
+
+    x = array(arr)
+    axis = axis_index(axis, x.ndim, x)
+    rows = moveaxis(x, axis, -1)
+    lead = rows.shape[:-1]
+    if math.prod(lead) == 0:
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    flat = rows.reshape((-1, rows.shape[-1]))
+    found = array(vmap(lambda row: array(func1d(row, *args, **kwargs)))(flat))
+    found = found.reshape((*lead, *found.shape[1:]))
+    own = found.ndim - len(lead)
+    return moveaxis(found, range(len(lead), found.ndim), range(axis, axis + own))
+
+
+@function("apply_over_axes")
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tracer:
+    x = array(a)
+    rank = x.ndim
+    for axis in (axes,) if np.ndim(axes) == 0 else axes:
+        axis = axis_index(axis, rank)
+        found = array(func(x, axis))
+        x = found if found.ndim == x.ndim else expand_dims(found, axis)
+        if x.ndim != rank:
+            raise ValueError("function is not returning an array of the correct shape")
+    return x
+
+
+@function("fromfunction", creates=True)
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any
+) -> Any:
+    grids = indices(ints(shape), dtype=dtype)
+    return function(*(grids[i] for i in range(len(ints(shape)))), **kwargs)

@@ -1,0 +1,235 @@
+"""Quantiles and medians: elements of a sorted row, and what lies between them.
+
+`METHODS` says for each of NumPy's methods where in a row of n sorted elements the quantile q lies:
+R. Hyndman, Y. Fan, Sample quantiles in statistical packages (1996).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import I64, is_float
+from ..core import Tracer, as_value, wrap
+from ..promotion import float_dtype, result_dtype
+from . import ufuncs
+from .common import array, axis_tuple, build, check_real, finish, require_static
+from .elementwise import where
+from .movement import moveaxis, stack
+from .reductions import kept_shape, sum_
+from .selection import take_along_axis
+from .sorting import sort
+from .table import function, refuse_option
+
+Place = Callable[[Any, Any], Any]
+
+
+def _between(alpha: float, beta: float) -> Place:
+    """A place among n elements, by what is cut off below the first and above the last one."""
+    return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
+
+
+def _linear(n: Any, q: Any) -> Any:
+    return (n - 1) * q
+
+
+def _next_if(condition: Callable[[Any, Any], Any], shift: float) -> Place:
+    """A whole place: that before n q - 1 - shift if the condition holds, else the one behind it."""
+
+    def place(n: Any, q: Any) -> Any:
+        at = n * q - 1 - shift
+        low = np.floor(at)
+        stays = condition(at - low, low)
+        found = where(stays, low, low + 1) if isinstance(at, Tracer) else low + (not stays)
+        return np.maximum(found, 0)
+
+    return place
+
+
+METHODS: dict[str, Place] = {
+    "linear": _linear,
+    "lower": lambda n, q: np.floor((n - 1) * q),
+    "higher": lambda n, q: np.ceil((n - 1) * q),
+    "nearest": lambda n, q: np.rint((n - 1) * q),
+    "midpoint": lambda n, q: 0.5 * (np.floor((n - 1) * q) + np.ceil((n - 1) * q)),
+    "inverted_cdf": _next_if(lambda gap, low: gap == 0, 0.0),
+    "closest_observation": _next_if(lambda gap, low: (gap == 0) & (low % 2 == 1), 0.5),
+    "averaged_inverted_cdf": lambda n, q: n * q - 1,
+    "interpolated_inverted_cdf": _between(0, 1),
+    "hazen": _between(0.5, 0.5),
+    "weibull": _between(0, 0),
+    "median_unbiased": _between(1 / 3.0, 1 / 3.0),
+    "normal_unbiased": _between(3 / 8.0, 3 / 8.0),
+}
+
+
+def _fixed(method: str, share: Any) -> Any:
+    """How much of the upper neighbour there is in the result."""
+    if method == "averaged_inverted_cdf":
+        return (
+            where(share == 0, 0.5, 1.0) if isinstance(share, Tracer) else 1.0 - 0.5 * (share == 0)
+        )
+    return share
+
+
+def _clipped(place: Tracer, low: Any, high: Any) -> Tracer:
+    return ufuncs.apply(np.minimum, ufuncs.apply(np.maximum, place, low), high)
+
+
+class _Rows:
+    """An array with the axes of a reduction as one last axis, sorted along it."""
+
+    def __init__(self, x: Tracer, axis: Any, keepdims: Any) -> None:
+        axes = axis_tuple(axis, x.ndim, x)
+        self.kept = kept_shape(x.shape, axes) if keepdims else None
+        rest = [i for i in range(x.ndim) if i not in axes]
+        self.size = math.prod(x.shape[i] for i in axes)
+        self.lead = tuple(x.shape[i] for i in rest)
+        flat = moveaxis(x, axes, range(len(rest), x.ndim)).reshape((*self.lead, self.size))
+        self.sorted = sort(flat, -1) if self.size else flat
+        self.float = is_float(x.dtype)
+
+    def shaped(self, result: Tracer) -> Tracer:
+        result = wrap(as_value(result))
+        return result.reshape(self.kept) if self.kept is not None else result
+
+    def undefined(self, dtype: Any) -> Tracer:
+        return self.shaped(wrap(build().full(self.lead, math.nan, dtype)))
+
+    def has_nan(self) -> Tracer:
+        return ufuncs.apply(np.isnan, self.sorted[..., -1])
+
+    def at(self, place: Any) -> Tracer:
+        """The elements at a place: a number, or one for each row."""
+        if not isinstance(place, Tracer):
+            return self.sorted[..., int(place)]
+        index = place.astype(I64)[..., None]
+        return take_along_axis(self.sorted, index, -1)[..., 0]
+
+
+def _interpolated(rows: _Rows, n: Any, q: Any, method: str, own: Any) -> Tracer:
+    """The quantile q of the first n elements of each row; the place is a number of q's dtype."""
+    n = n.astype(q.dtype) if isinstance(n, Tracer) else n
+    place = METHODS[method](n, q)
+    low = np.floor(place)
+    share = _fixed(method, place - low)
+    last = n - 1
+    if isinstance(place, Tracer):
+        low, high = (_clipped(p, 0, last) for p in (low, low + 1))
+        share = where(place < 0, 0.0, where(place >= last, 0.0, share)).astype(q.dtype)
+    else:
+        if place < 0 or place >= last:
+            share = 0.0
+        low, high = (min(max(p, 0), last) for p in (low, low + 1))
+        share = q.dtype.type(share)
+    a, b = rows.at(low).astype(own), rows.at(high).astype(own)
+    gap = b - a
+    if isinstance(share, Tracer):
+        return where(share < 0.5, a + gap * share, b - gap * (1 - share))
+    return a + gap * share if share < 0.5 else b - gap * (1 - share)
+
+
+def _whole(method: str) -> bool:
+    return method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+
+
+def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, method: str, skip_nan: bool) -> Tracer:
+    check_real("quantile", x)
+    rows = _Rows(x, axis, keepdims)
+    own = float_dtype(x.dtype)
+    dtype = x.dtype if _whole(method) else result_dtype(own, q.dtype)
+    if rows.size == 0:
+        return rows.undefined(result_dtype(own, q.dtype))
+    if skip_nan and rows.float:
+        count = sum_(~ufuncs.apply(np.isnan, rows.sorted), axis=-1)
+        found = _interpolated(rows, count, q, method, own)
+        bad = count == 0
+    else:
+        found = _interpolated(rows, rows.size, q, method, own)
+        bad = rows.has_nan() if rows.float else None
+    result = found.astype(dtype)
+    return rows.shaped(result if bad is None else where(bad, dtype.type(math.nan), result))
+
+
+def _median(x: Tracer, axis: Any, keepdims: Any, skip_nan: bool) -> Tracer:
+    rows = _Rows(x, axis, keepdims)
+    own = float_dtype(x.dtype)
+    if rows.size == 0:
+        return rows.undefined(own)
+    if skip_nan and rows.float:
+        count: Any = sum_(~ufuncs.apply(np.isnan, rows.sorted), axis=-1)
+        middle = _clipped((count - 1) // 2, 0, rows.size)
+        a, b = rows.at(middle), rows.at(_clipped(count // 2, 0, rows.size))
+        found = where(middle == count // 2, a, (a + b) / 2)
+        bad = count == 0
+    else:
+        a, b = (rows.at(i).astype(own) for i in ((rows.size - 1) // 2, rows.size // 2))
+        found = a if rows.size % 2 else (a + b) / 2
+        bad = rows.has_nan() if x.dtype.kind in "fc" else None
+    return rows.shaped(found if bad is None else where(bad, own.type(math.nan), found))
+
+
+def _enter_median(name: str, skip_nan: bool) -> None:
+    def traced(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        keepdims: Any = False,
+    ) -> Any:
+        keep = keepdims is not np._NoValue and keepdims
+        return finish(_median(array(a), axis, keep, skip_nan), out)
+
+    function(name)(traced)
+
+
+def _fractions(q: Any, x: Tracer) -> Any:
+    """q as NumPy takes it: a Python number has the data's float dtype, an array its own."""
+    known = require_static(q, "q")
+    if isinstance(q, (int, float)) and is_float(x.dtype):
+        return known.astype(x.dtype)
+    return known if is_float(known.dtype) else known.astype(np.float64)
+
+
+def _enter_quantile(name: str, skip_nan: bool, percent: bool) -> None:
+    def traced(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = False,
+        *,
+        weights: Any = None,
+    ) -> Any:
+        if weights is not None:
+            refuse_option(name, weights=weights)
+        if method not in METHODS:
+            raise ValueError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
+        x = array(a)
+        fractions = _fractions(q, x)
+        if percent:
+            fractions = fractions / (x.dtype.type(100) if is_float(x.dtype) else 100)
+        if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
+            what = "Percentiles must be in the range [0, 100]"
+            raise ValueError(what if percent else "Quantiles must be in the range [0, 1]")
+        keep = keepdims is not np._NoValue and keepdims
+        if fractions.ndim == 0:
+            return finish(_quantile(x, fractions[()], axis, keep, method, skip_nan), out)
+        results = [_quantile(x, f, axis, keep, method, skip_nan) for f in fractions.ravel()]
+        if not results:
+            raise ValueError(f"{name}: q has no elements")
+        stacked = stack(results)
+        return finish(stacked.reshape(fractions.shape + stacked.shape[1:]), out)
+
+    function(name)(traced)
+
+
+for _nan in ("", "nan"):
+    _enter_median(f"{_nan}median", bool(_nan))
+    _enter_quantile(f"{_nan}quantile", bool(_nan), percent=False)
+    _enter_quantile(f"{_nan}percentile", bool(_nan), percent=True)
