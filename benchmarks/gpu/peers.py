@@ -73,7 +73,16 @@ class Jitney:
             return lambda x: self.jt.fori_loop(0, steps, lambda _, x: cos(x), x)
         if row.implementation == "while_data":
             return self._while_data
-        return use_jitney.ROWS.get(row.implementation) or row.program
+        own = {"max_pool": self._max_pool, "depthwise": self._depthwise}
+        own["max_pool_grad"] = lambda x, ct: self.jt.vjp(self._max_pool, x)[1](ct)[0]
+        known = own.get(row.implementation) or use_jitney.ROWS.get(row.implementation)
+        return known or row.program
+
+    def _max_pool(self, x: Any) -> Any:
+        return self.jt.max_pool(x, 3, 2, ((1, 1), (1, 1)))
+
+    def _depthwise(self, x: Any, w: Any) -> Any:
+        return self.jt.conv(x, w, padding="SAME", groups=x.shape[-1])
 
     def _while_data(self, x: Any, steps: Any) -> Any:
         start = np.int32(0), x
@@ -176,7 +185,25 @@ class Torch:
             "while_loop": self._while_loop,
             "while_data": self._while_data,
             "attention_full": torch.nn.functional.scaled_dot_product_attention,
+            "max_pool": self._max_pool,
+            "max_pool_grad": self._max_pool_grad,
+            "depthwise": self._depthwise,
         }
+
+    def _max_pool(self, x: Any) -> Any:
+        """Images NHWC are NCHW in the format that PyTorch calls channels_last."""
+        pooled = self.torch.nn.functional.max_pool2d(x.permute(0, 3, 1, 2), 3, 2, 1)
+        return pooled.permute(0, 2, 3, 1)
+
+    def _max_pool_grad(self, x: Any, cotangent: Any) -> Any:
+        x = x.detach().requires_grad_()
+        (found,) = self.torch.autograd.grad(self._max_pool(x), x, cotangent)
+        return found
+
+    def _depthwise(self, x: Any, w: Any) -> Any:
+        seen, taps = x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1)
+        found = self.torch.nn.functional.conv2d(seen, taps, padding=1, groups=x.shape[-1])
+        return found.permute(0, 2, 3, 1)
 
     def _while_loop(self, x: Any) -> Any:
         for _ in range(gpu_rows.LOOP_STEPS):
@@ -265,7 +292,21 @@ class Jax:
                 lambda c: c[0] < n, lambda c: (c[0] + 1, jnp.cos(c[1])), (0, x)
             )[1],
             "attention_full": self._attention,
+            "max_pool": self._max_pool,
+            "max_pool_grad": lambda x, ct: jax.vjp(self._max_pool, x)[1](ct)[0],
+            "depthwise": self._depthwise,
         }
+
+    def _max_pool(self, x: Any) -> Any:
+        window, strides, pads = (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0))
+        lax, least = self.jax.lax, -np.inf
+        return lax.reduce_window(x, np.asarray(least, x.dtype), lax.max, window, strides, pads)
+
+    def _depthwise(self, x: Any, w: Any) -> Any:
+        names = ("NHWC", "HWIO", "NHWC")
+        return self.jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=names, feature_group_count=x.shape[-1]
+        )
 
     def _attention(self, q: Any, k: Any, v: Any) -> Any:
         q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from ..rows import ROWS as DEFINITIONS
 from ..rows import Row
-from ..rows.row import Array, Rows, normal
+from ..rows.networks import images
+from ..rows.row import Array, Make, Rows, normal
 
 own = Rows()
 LOOP_STEPS = 1000
@@ -90,6 +92,83 @@ own.variant(
     flops=lambda n: _attention_flops(n) / n,
 )
 
+
+def _few(n: int, side: int, channels: int) -> tuple[int, int]:
+    """Side and channels of n images: one alone is small, for it is emulated."""
+    return (side, channels) if n > 1 else (side // 7, channels // 8)
+
+
+def _for_conv(side: int, width: int, filters: int, cotangent: bool = False) -> Make:
+    """Images, filters, and perhaps a cotangent, for the convolutions of the CPU's table."""
+
+    def make(rng: np.random.Generator, n: int) -> tuple[Array, ...]:
+        small, channels = _few(n, side, 64)
+        made = images(small, channels, filters * channels // 64, width, cotangent=cotangent)
+        return made(rng, n)
+
+    return make
+
+
+def _windows(x: Array, fill: float, stride: int) -> Iterator[tuple[tuple[int, int], Array]]:
+    """The places of a 3 x 3 window on images NHWC, and what each sees from every `stride`-th place."""
+    height, width = x.shape[1:3]
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=fill)
+    for i in range(3):
+        for j in range(3):
+            yield (i, j), padded[:, i : i + height : stride, j : j + width : stride]
+
+
+@own.add(
+    "max_pool",
+    "maxima over 3 x 3 by stride 2, images 112 x 112 x 64",
+    make=lambda rng, n: _images_and_pooled(rng, n)[:1],
+    size=32,
+    small=1,
+)
+def max_pool(x: Array) -> Array:
+    return np.max([seen for _, seen in _windows(x, -np.inf, 2)], axis=0)
+
+
+def _images_and_pooled(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    side, channels = _few(n, 112, 64)
+    half = side // 2
+    return (
+        rng.standard_normal((n, side, side, channels)),
+        rng.standard_normal((n, half, half, channels)),
+    )
+
+
+@own.add(
+    "max_pool_grad",
+    "its gradient, images 112 x 112 x 64",
+    make=_images_and_pooled,
+    size=32,
+    small=1,
+)
+def max_pool_grad(x: Array, cotangent: Array) -> Array:
+    n, height, width, channels = x.shape
+    best, wide = max_pool(x), np.zeros((n, height + 2, width + 2, channels))
+    for (i, j), seen in _windows(x, -np.inf, 2):
+        wide[:, i : i + height : 2, j : j + width : 2] += np.where(seen == best, cotangent, 0)
+    return wide[:, 1:-1, 1:-1]
+
+
+def _images_and_taps(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    side, channels = _few(n, 56, 256)
+    return rng.standard_normal((n, side, side, channels)), rng.standard_normal((3, 3, 1, channels))
+
+
+@own.add(
+    "depthwise",
+    "depthwise convolution 3 x 3, images 56 x 56 x 256",
+    make=_images_and_taps,
+    size=32,
+    small=1,
+)
+def depthwise(x: Array, w: Array) -> Array:
+    return np.sum([seen * w[tap][0] for tap, seen in _windows(x, 0, 1)], axis=0)
+
+
 # Products whose operands are other numbers than the row's: elements of 16 bits, or rounded to TF32.
 # Frameworks are given the operands as such; answers are compared in float32.
 ELEMENTS = {
@@ -101,6 +180,9 @@ ELEMENTS = {
     "attention_full_bf16": "bfloat16",
     "attention_grad_bf16": "bfloat16",
     "attention_decode_bf16": "bfloat16",
+    "conv_bf16": "bfloat16",
+    "conv_grad_bf16": "bfloat16",
+    "depthwise_bf16": "bfloat16",
 }
 
 # name: (definition, size, fields that differ). In the order of what one wants to know first.
@@ -140,8 +222,19 @@ _SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "scatter_add": ("scatter_add", 10_000_000, {}),
     "sort": ("sort", 10_000_000, {}),
     "top_100": ("top_100", 10_000_000, {}),
-    "conv": ("conv", 32, {}),
-    "conv_grad": ("conv_grad", 32, {}),
+    "conv": ("conv", 32, {"make": _for_conv(56, 3, 64)}),
+    "conv_bf16": ("conv", 32, {"make": _for_conv(56, 3, 64), "tolerance": 2e-2}),
+    "conv_grad": ("conv_grad", 32, {"make": _for_conv(56, 3, 64, True)}),
+    "conv_grad_bf16": (
+        "conv_grad",
+        32,
+        {"make": _for_conv(56, 3, 64, True), "tolerance": 2e-2},
+    ),
+    "conv_transpose": ("conv_transpose", 32, {"make": _for_conv(28, 5, 32)}),
+    "depthwise": ("depthwise", 32, {}),
+    "depthwise_bf16": ("depthwise", 32, {"tolerance": 2e-2}),
+    "max_pool": ("max_pool", 32, {}),
+    "max_pool_grad": ("max_pool_grad", 32, {}),
     "attention_grad": ("attention_grad", 1024, {"small": 40}),
     "attention_f16": ("attention", 4096, {"tolerance": 3e-3, "small": 40}),
     "attention_full": ("attention_full", 4096, {}),
