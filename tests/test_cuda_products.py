@@ -13,6 +13,7 @@ from emulated import run as run_program
 from programs import build, expected, same, sample, softmax
 
 import jitney as jt
+from jitney.codegen.cuda.compile import compile_device
 from jitney.codegen.cuda.products import Product
 from jitney.codegen.cuda.target import CudaTarget
 from jitney.codegen.cuda.tensor_cores import product_emitter
@@ -444,6 +445,21 @@ def test_batches_with_both_operands_computed():
     graph = optimise(build(scores, *arrays))
     found = compiled(graph, arrays)
     assert len(found.steps) == 1
+    same(run_program(found, arrays), expected(graph, arrays))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_threads_without_a_part_of_a_computed_operand_read_nothing_beyond_it(turned):
+    """A device of few multiprocessors takes tiles that are smaller than a block's threads."""
+
+    def product(b, x, y):
+        axis = 1 if turned else 2
+        return b.op("dot", b.neg(x), y, contract=((axis,), (1,)), batch=((0,), (0,)))
+
+    arrays = [sample((12, 16, 16), "f4"), sample((12, 16, 128), "f4", 1)]
+    graph = optimise(build(product, *arrays))
+    found = compile_device(graph, CudaTarget(sms=4))
+    assert len(found.steps) == 1 and found.steps[0].grid == (12, 1, 1)
     same(run_program(found, arrays), expected(graph, arrays))
 
 

@@ -102,24 +102,35 @@ class OperandTile:
                 there = op(f"add {ty} {at_row}, {rows}")
                 inside = self._both(inside, op(f"icmp slt {ty} {there}, {self.rows}"))
             shared = self._in_stage(line, lines, chunk, ahead // self.chunk, within)
-            at = self._positions(at_row, rows, ks)
+            at = self._positions(at_row, rows, ks, mine, first)
             self.parts.append(self._part(_Part(mine, inside, ks, shared, at)))
 
-    def _positions(self, at_row: str, rows: int, ks: int) -> dict[Var, Index]:
+    def _positions(
+        self, at_row: str, rows: int, ks: int, mine: str, first: str
+    ) -> dict[Var, Index]:
         """A part's row and place in the sum: `step` is known when the tile is, `lane` runs over units.
 
-        Both are counted in units along lines, so that neighbours are known to be neighbours.
+        Both are counted in units along lines, so that neighbours are known to be neighbours. Where a
+        part is not `mine`, but read all the same, it is one at the beginning of the tile.
         """
         s, e, w = self.source, self.e, self.width
         row, k = Var("row", s.row.extent), Var("k", s.k.extent)
+        column = e.widened(self.k)
+        if s.value is not None and mine:
+            ty = e.index_type
+            if self.along_k:
+                own = self._plus(at_row, rows)
+                at_row, rows = e.value_of(f"select i1 {mine}, {ty} {own}, {ty} {first}"), 0
+            else:
+                column = e.value_of(f"select i1 {mine}, {ty} {column}, {ty} 0")
         if s.value is not None and self.rows % self.size:  # nothing is read beyond the last row
             at_row = e.least(self._plus(at_row, rows), str(self.rows - (1 if self.along_k else w)))
             rows = 0
         lane = _var(self.lane)
         if self.along_k:
-            e.at[row], e.at[k] = at_row, self._units(e.widened(self.k))
+            e.at[row], e.at[k] = at_row, self._units(column)
             return {s.row: _var(row) + rows, s.k: _var(self.step, w) + _var(k, w) + (lane + ks)}
-        e.at[row], e.at[k] = self._units(at_row), e.widened(self.k)
+        e.at[row], e.at[k] = self._units(at_row), column
         return {s.row: _var(row, w) + (lane + rows), s.k: _var(self.step) + (_var(k) + ks)}
 
     def _units(self, at: str) -> str:
