@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TIMES = (2, 3, 4, 8)  # points of a thread along a loop
 GAIN = 1.2  # how many times fewer loads are worth it
+UNEVEN = 1.15  # what it costs that some threads have fewer points, which they do one by one
 WRITTEN = 1200  # nodes of all points together, up to which they are written out
 
 Beside = tuple[tuple[Var, int], ...]  # loops, and how many neighbours along each a thread has
@@ -53,7 +54,8 @@ def beside(kernel: Kernel, plan: Schedule, least: int) -> Beside:
                 left = plan.units // points
                 fits = times <= var.extent and left >= least and nodes * points <= WRITTEN
                 if fits and all(var is not v for v, _ in chosen) and _moves(read, var, plan):
-                    found.append((_loads_per_point(read, more, plan), more))
+                    count = _loads_per_point(read, more, plan)
+                    found.append((count if var.extent % times == 0 else UNEVEN * count, more))
         if not found:
             break
         best = min(count for count, _ in found)
