@@ -142,6 +142,16 @@ def _generic(f: Interpreter) -> None:
     f.go(5)
 
 
+@opcode(Op.FOREIGN)
+def _foreign(f: Interpreter) -> None:
+    """Of such a scalar NumPy tells where its value is, not what it is."""
+    scalar = f.get(1)
+    f.check_type(scalar, f.pointer(4))
+    f.call("void", "PyArray_ScalarAsCtype", scalar, f.place(3))
+    f.put(2, f.load("ptr", f.place(3)))
+    f.go(5)
+
+
 @opcode(Op.IS)
 def _is(f: Interpreter) -> None:
     f.check(f.same(f.get(1), f.pointer(2)))

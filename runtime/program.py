@@ -27,7 +27,7 @@ import numpy as np
 
 from ..codegen.index import contiguous_strides
 from ..codegen.module import STATUS_WORDS
-from ..ir.types import DTYPE_NAMES, TensorType, dtype_name
+from ..ir.types import DTYPE_NAMES, TensorType, dtype_name, is_extended
 from .handlers import CAPSULE_NAME, functions_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, current_handler
 
@@ -89,6 +89,8 @@ class Op:
     RETURN = 44  # owned
     # Methods
     FORWARD = 45  # owned, owned, dict: call what the dict has for the first argument's id
+    # Guards that came later
+    FOREIGN = 46  # src, block, value, type: a NumPy scalar of a dtype that is not NumPy's own
 
 
 _PYTHON_NUMBERS = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL, complex: Op.COMPLEX}
@@ -203,7 +205,8 @@ class Program:
         if known is not None:
             self.emit(known, src, block, value)
         else:
-            self.emit(Op.GENERIC, src, block, value, self.ref(cls))
+            kind = Op.FOREIGN if is_extended(np.dtype(cls)) else Op.GENERIC
+            self.emit(kind, src, block, value, self.ref(cls))
 
     def constant(self, src: Word, value: Any) -> None:
         """An immutable `value`: numbers and strings by type and value, others by identity."""

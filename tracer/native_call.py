@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.types import is_extended
 from ..runtime.callable import NativeProgram
 from ..runtime.executable import Executable
 from ..runtime.program import Owned, Program, overlaps, required_strides
@@ -249,7 +250,8 @@ class _Writer:
         if isinstance(value, np.ndarray):
             self._array(word, number)
         elif type(value) in (bool, int, float, complex) or (
-            isinstance(value, np.generic) and value.dtype.isbuiltin == 1
+            isinstance(value, np.generic)
+            and (value.dtype.isbuiltin == 1 or is_extended(value.dtype))
         ):
             self.given[number] = word
             self.program.scalar(word, self.block + number, type(value))
