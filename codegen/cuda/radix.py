@@ -23,6 +23,7 @@ from .warps import EVERYBODY, WARP
 
 WARPS = THREADS // WARP
 RESIDENTS = 2  # blocks that share a multiprocessor
+EACH = 4  # elements that a thread looks at together
 EACH_COUNTS = 16  # elements that a thread counts, at the least
 
 
@@ -66,18 +67,18 @@ class RadixEmitter(TurnEmitter):
         row = op(f"udiv {ty} {block}, {blocks}")
         part = self.narrow(op(f"urem {ty} {block}, {blocks}"))
         base = self.times(row, plan.n)
-        first = op(f"add i32 {op(f'mul i32 {part}, {THREADS}')}, {self.tid}")
+        first = op(f"add i32 {op(f'mul i32 {part}, {EACH * THREADS}')}, {self.tid}")
 
-        def each(at: str, values: Values) -> Values:
-            place = op(f"add {ty} {base}, {at}")
-            item = self.element_at(place)
-            for k, shift in enumerate(plan.shifts):
-                digit = self.bits_of(item, shift, plan.bits[k])
-                at = op(f"add i32 {digit}, {k * VALUES}") if k else digit
-                self.add(self.in_shared(U32, self.table, at), "1", "block")
+        def look(at: str, values: Values) -> Values:
+            for on, item in self.several(base, at, plan.n, EACH, THREADS):
+                with self.only_if(on):
+                    for k, shift in enumerate(plan.shifts):
+                        digit = self.bits_of(item, shift, plan.bits[k])
+                        word = op(f"add i32 {digit}, {k * VALUES}") if k else digit
+                        self.add(self.in_shared(U32, self.table, word), "1", "block")
             return values
 
-        self._loop(self.widened(first), str(plan.n), blocks * THREADS, [], each)
+        self._loop(self.widened(first), str(plan.n), blocks * EACH * THREADS, [], look)
         self.barrier()
         start = self.times(row, words)
 

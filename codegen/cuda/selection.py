@@ -75,13 +75,7 @@ class SelectEmitter(TurnEmitter):
         start = op(f"add i32 {op(f'mul i32 {part}, {EACH * THREADS}')}, {self.tid}")
 
         def look(at: str, values: Values) -> Values:
-            places = [op(f"add {ty} {at}, {k * THREADS}") for k in range(EACH)]
-            inside = [op(f"icmp slt {ty} {place}, {step.n}") for place in places]
-            items = [
-                self.fetch(on, op(f"add {ty} {base}, {place}"))
-                for on, place in zip(inside, places, strict=True)
-            ]
-            for on, item in zip(inside, items, strict=True):
+            for on, item in self.several(base, at, step.n, EACH, THREADS):
                 value = self.bits_of(item, low, high - low)
                 for table, (prefix, *_) in zip(tables, states, strict=True):
                     here = on

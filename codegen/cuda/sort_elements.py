@@ -83,6 +83,17 @@ class ElementEmitter(ThreadEmitter):
         safe = self.value_of(f"select i1 {inside}, {self.index_type} {place}, {self.index_type} 0")
         return self.chosen(inside, self.element_at(safe), ("-1",) * self.parts)
 
+    def several(
+        self, base: str, at: str, n: int, count: int, step: int
+    ) -> list[tuple[str, Element]]:
+        """Elements of the row that begins at `base`, from place `at` on, `step` apart, all on their way
+        before the first is used; and whether there is such a place among n."""
+        ty, op = self.index_type, self.value_of
+        places = [op(f"add {ty} {at}, {k * step}") for k in range(count)]
+        inside = [op(f"icmp slt {ty} {place}, {n}") for place in places]
+        pairs = zip(inside, places, strict=True)
+        return [(on, self.fetch(on, op(f"add {ty} {base}, {place}"))) for on, place in pairs]
+
     def deposit(self, inside: str, place: str, item: Element) -> None:
         with self.only_if(inside):
             for at, text in zip(self.parts_of(place), item, strict=True):
