@@ -181,6 +181,9 @@ class Torch:
         self.stream: int | None = torch.cuda.current_stream().cuda_stream
         self._own = {
             "negative": lambda x: -x,
+            "cumsum": lambda x: x.cumsum(0),
+            "argsort": lambda x: torch.argsort(x, stable=True),
+            "top_8": lambda x: torch.topk(x, 8, sorted=True)[0].flip(1),
             "transpose": lambda x: x.T.contiguous(),
             "while_loop": self._while_loop,
             "while_data": self._while_data,
@@ -286,6 +289,9 @@ class Jax:
         steps = gpu_rows.LOOP_STEPS
         self._own: dict[str, Any] = {
             "negative": lambda x: -x,
+            "cumsum": lambda x: x.cumsum(),
+            "argsort": lambda x: jnp.argsort(x, stable=True),
+            "top_8": lambda x: lax.top_k(x, 8)[0][:, ::-1],
             "transpose": lambda x: x.T,
             "while_loop": lambda x: lax.fori_loop(0, steps, lambda _, x: jnp.cos(x), x),
             "while_data": lambda x, n: lax.while_loop(

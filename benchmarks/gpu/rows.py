@@ -43,6 +43,21 @@ def while_loop(x: Array) -> Array:
     return x
 
 
+@own.add("cumsum", "running sums of one row", make=normal(("n",)), size=1, small=9000)
+def cumsum(x: Array) -> Array:
+    return x.cumsum()
+
+
+@own.add("argsort", "a stable argsort", make=normal(("n",)), size=1, small=2000)
+def argsort(x: Array) -> Array:
+    return np.argsort(x, kind="stable")
+
+
+@own.add("top_8", "the 8 largest of each of 64 rows", make=normal((64, "n")), size=1, small=300)
+def top_8(x: Array) -> Array:
+    return np.sort(x, axis=1)[:, -8:]
+
+
 def _counted(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     return rng.standard_normal(1000), np.array(n, np.int32)
 
@@ -213,6 +228,7 @@ _SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "sum_rows": ("sum_rows", 8192, {}),
     "sum_columns": ("sum_columns", 8192, {}),
     "argmax": ("argmax", 8192, {}),
+    "cumsum": ("cumsum", 1 << 26, {}),
     "cumsum_rows": ("cumsum_rows", 8192, {}),
     "cumsum_columns": ("cumsum_columns", 8192, {}),
     "matmul_1024": ("matmul_1024", 1024, {}),
@@ -221,7 +237,9 @@ _SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "gather": ("gather", 10_000_000, {}),
     "scatter_add": ("scatter_add", 10_000_000, {}),
     "sort": ("sort", 10_000_000, {}),
+    "argsort": ("argsort", 10_000_000, {}),
     "top_100": ("top_100", 10_000_000, {}),
+    "top_8": ("top_8", 1 << 20, {}),
     "conv": ("conv", 32, {"make": _for_conv(56, 3, 64)}),
     "conv_bf16": ("conv", 32, {"make": _for_conv(56, 3, 64), "tolerance": 2e-2}),
     "conv_grad": ("conv_grad", 32, {"make": _for_conv(56, 3, 64, True)}),
