@@ -133,7 +133,7 @@ class JitFunction:
             elif kind in _SCALARS:
                 key.append(kind)
             elif kind is DeviceArray:
-                key += (leaf.device, leaf.dtype, leaf.shape)
+                key += (leaf.client, leaf.dtype, leaf.shape)
             else:
                 return self._call(args, kwargs, None)
         fast = tuple(key)

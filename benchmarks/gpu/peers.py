@@ -73,6 +73,9 @@ class Jitney:
             return lambda x: self.jt.fori_loop(0, steps, lambda _, x: cos(x), x)
         if row.implementation == "while_data":
             return self._while_data
+        if row.implementation == "histogram":
+            at, zeros, n = self.jt.at, self.jt.zeros, gpu_rows.HISTOGRAM_BINS
+            return lambda x: at(zeros(n, np.int64))[x].add(1)
         own = {"max_pool": self._max_pool, "depthwise": self._depthwise}
         own["max_pool_grad"] = lambda x, ct: self.jt.vjp(self._max_pool, x)[1](ct)[0]
         known = own.get(row.implementation) or use_jitney.ROWS.get(row.implementation)
@@ -93,6 +96,8 @@ class Jitney:
     def prepare(self, row: Row, inputs: tuple[Any, ...]) -> Call:
         elements = gpu_rows.ELEMENTS.get(row.name, "")
         options = {"fastmath": True} if elements == "tf32" else {}
+        if row.name in gpu_rows.UNORDERED:
+            options["deterministic"] = False
         function = self.jt.jit(self.program(row), device="cuda", **options)
         dtype = None if elements in ("", "tf32") else _dtype(elements)
 
@@ -185,6 +190,8 @@ class Torch:
             "argsort": lambda x: torch.argsort(x, stable=True),
             "top_8": lambda x: torch.topk(x, 8, sorted=True)[0].flip(1),
             "transpose": lambda x: x.T.contiguous(),
+            "histogram": lambda x: torch.bincount(x, minlength=gpu_rows.HISTOGRAM_BINS),
+            "embedding_grad": lambda g, i: torch.zeros_like(g).index_add(0, i, g),
             "while_loop": self._while_loop,
             "while_data": self._while_data,
             "attention_full": torch.nn.functional.scaled_dot_product_attention,
@@ -293,6 +300,8 @@ class Jax:
             "argsort": lambda x: jnp.argsort(x, stable=True),
             "top_8": lambda x: lax.top_k(x, 8)[0][:, ::-1],
             "transpose": lambda x: x.T,
+            "histogram": lambda x: jnp.bincount(x, length=gpu_rows.HISTOGRAM_BINS),
+            "embedding_grad": lambda g, i: jnp.zeros_like(g).at[i].add(g),
             "while_loop": lambda x: lax.fori_loop(0, steps, lambda _, x: jnp.cos(x), x),
             "while_data": lambda x, n: lax.while_loop(
                 lambda c: c[0] < n, lambda c: (c[0] + 1, jnp.cos(c[1])), (0, x)

@@ -184,6 +184,35 @@ def depthwise(x: Array, w: Array) -> Array:
     return np.sum([seen * w[tap][0] for tap, seen in _windows(x, 0, 1)], axis=0)
 
 
+HISTOGRAM_BINS = 256
+
+
+@own.add(
+    "histogram",
+    "bytes counted in 256 bins",
+    make=lambda rng, n: (rng.integers(0, HISTOGRAM_BINS, n).astype(np.uint8),),
+    size=1 << 26,
+    small=9000,
+)
+def histogram(x: Array) -> Array:
+    return np.bincount(x, minlength=HISTOGRAM_BINS)
+
+
+@own.add(
+    "embedding_grad",
+    "rows of 128 added up in a table of as many",
+    make=lambda rng, n: (rng.standard_normal((n, 128)), rng.integers(0, n, n).astype(np.int32)),
+    size=1 << 17,
+    small=90,
+)
+def embedding_grad(rows: Array, places: Array) -> Array:
+    table = np.zeros_like(rows)
+    np.add.at(table, places, rows)
+    return table
+
+
+UNORDERED = {"embedding_grad_unordered"}  # rows for which jitney may add floats in any order
+
 # Products whose operands are other numbers than the row's: elements of 16 bits, or rounded to TF32.
 # Frameworks are given the operands as such; answers are compared in float32.
 ELEMENTS = {
@@ -236,6 +265,9 @@ _SIZES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "dense": ("dense", 4096, {}),
     "gather": ("gather", 10_000_000, {}),
     "scatter_add": ("scatter_add", 10_000_000, {}),
+    "histogram": ("histogram", 1 << 26, {}),
+    "embedding_grad": ("embedding_grad", 1 << 17, {}),
+    "embedding_grad_unordered": ("embedding_grad", 1 << 17, {}),
     "sort": ("sort", 10_000_000, {}),
     "argsort": ("argsort", 10_000_000, {}),
     "top_100": ("top_100", 10_000_000, {}),
