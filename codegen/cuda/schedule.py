@@ -234,8 +234,9 @@ def _plan_tables(kernel: Kernel, own: Signature, plan: Schedule, target: CudaTar
     nbytes = size * (4 if counts(stage) else stage.array.dtype.itemsize)
     if stage.array.dtype == BOOL or nbytes > TABLE_BYTES or not stage.array.contiguous:
         return
-    blocks = min(2 * target.sms, plan.units // (UPDATES * size), plan.units // (4 * THREADS))
-    if not blocks or not fits_32_bits([plan.units + 2 * blocks * THREADS]):
+    updates = math.prod(v.extent for v in plan.outer.vars)
+    blocks = min(2 * target.sms, updates // (UPDATES * size), updates // (4 * THREADS))
+    if not blocks or not fits_32_bits([updates + 2 * blocks * THREADS]):
         return
     plan.threads, plan.blocks = THREADS, blocks
     plan.tables = THREADS // target.WARP
