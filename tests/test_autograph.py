@@ -573,3 +573,30 @@ def test_transformed_code_on_ordinary_values(f: Callable[..., Any], calls: list[
         assert twin is not f and twin.__code__ is not f.__code__
         agree(twin(*its), want)
         agree(its, mine)
+
+
+def test_arrays_that_numpy_makes_take_traced_values() -> None:
+    def f(x):
+        table = np.zeros((3, 4))
+        table[1] = x
+        table[2, 1:] += x[:3] * 2
+        total = np.full(2, 0.5)
+        for i in range(2):
+            total[i] += table[i].sum()
+        return (
+            table,
+            total,
+            np.array([x[0], x[1] * 2]),
+            np.asarray([[x[0], 1.0]]),
+            np.eye(2) @ x[:2],
+        )
+
+    x = np.arange(4.0)
+    for got, want in zip(jt.jit(f, autograph=True)(x), f(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+    def static(x):
+        order = np.array([2, 0, 1])
+        return x[order] + np.asarray([1, 2, 3])[0]
+
+    np.testing.assert_array_equal(jt.jit(static, autograph=True)(x), static(x))

@@ -298,7 +298,7 @@ def test_an_array_that_may_be_another_one(kind: str) -> None:
         return y, z
 
     def numpy(x, n):
-        z = y = np.zeros(3)
+        z = y = np.arange(3.0)
         if n > 0:
             y[0] = 1.0  # here
         return y, z

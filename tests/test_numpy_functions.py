@@ -173,3 +173,13 @@ def test_applied_functions() -> None:
     check(lambda x: np.apply_along_axis(lambda r, k: np.outer(r, r) * k, -1, x, 2.0), x)
     check(lambda x: np.apply_over_axes(np.sum, x, [0, 2]), x)
     check(lambda x: jt.fromfunction(lambda i, j: i * 10 + j + x, (3, 4)), 1.0)
+
+
+def test_sliding_windows() -> None:
+    x = rng.normal(size=(5, 6, 7))
+    view = np.lib.stride_tricks.sliding_window_view
+    check(lambda x: view(x, (2, 3, 4)), x)
+    check(lambda x: view(x, 3, axis=1), x)
+    check(lambda x: view(x, (2, 2), axis=(0, 0)), x)
+    with pytest.raises(ValueError, match="larger than"):
+        jt.jit(lambda x: view(x, 9, axis=0))(x)

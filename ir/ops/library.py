@@ -277,12 +277,22 @@ def _join(re: Array, im: Array) -> Array:
     return out
 
 
+def _batch_call(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
+    results = tuple(t.with_shape((b.size, *t.shape)) for t in op.attrs["results"])
+    given = b.spread_all(operands, batched)
+    new = b.append(op.definition, given, {**op.attrs, "results": results})
+    return new.results, [True] * len(new.results)
+
+
 LIBRARY_CALL = register(
     OpDef(
         "library_call",
         "library",
         _infer_call,
         _call,
+        batch=_batch_call,
         attrs=("loop", "pairs", "results"),
         doc="a loop of NumPy's on real arrays, some of which hold the parts of complex numbers",
         extra={"examples": ()},

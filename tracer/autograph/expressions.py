@@ -89,6 +89,33 @@ class Expressions(ast.NodeTransformer):
         node.keywords = [self.visit(k) for k in node.keywords]
         return node
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load):
+            return self.place(node)
+        parts = [self.visit(node.value), self.index(node.slice)]
+        return helper("item", parts, node)
+
+    def place(self, node: Any) -> Any:
+        """What is assigned to, or lies around it: it stays as it is, but for what it is indexed by."""
+        if not isinstance(node, ast.Subscript):
+            return self.visit(node)
+        node.value = self.place(node.value)
+        node.slice = self.visit(node.slice)
+        return node
+
+    def index(self, node: ast.expr) -> ast.expr:
+        """An index as an expression of its own: slices are made by calls."""
+        if isinstance(node, ast.Slice):
+            ends = (node.lower, node.upper, node.step)
+            return helper(
+                "slice_", [constant(None, node) if e is None else self.visit(e) for e in ends], node
+            )
+        if isinstance(node, ast.Tuple):
+            parts = [self.index(e) for e in node.elts]
+            return ast.copy_location(ast.Tuple(parts, ast.Load()), node)
+        found: ast.expr = self.visit(node)
+        return found
+
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         if _binds([node.body, node.orelse]):
             node.test = helper(

@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from .. import errors
 from ..errors import complain
+from ..functions.common import array
+from ..functions.table import holds_tracer
 from .branches import branch
 from .iteration import Items, items_of
 from .logic import and_ as and_
@@ -30,6 +34,16 @@ from .variables import ld as ld
 from .variables import no_result as no_result
 from .variables import peek as peek
 from .variables import put as put
+
+slice_ = slice
+
+
+def item(x: Any, index: Any) -> Any:
+    """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
+    if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
+        return array(x)[index]
+    return x[index]
+
 
 _UNROLLED = 1  # with no more trips left, a loop with a traced `break` goes on one by one
 

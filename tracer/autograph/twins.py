@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
 from ..reads import is_user_module
 from ..trace import current_trace
 from .lazy import Lazy, is_lazy
@@ -31,6 +33,10 @@ def convert(function: Any) -> Any:
     if current_trace() is None:
         return function
     kind = type(function)
+    if kind in _OF_NUMPY:
+        created = _creation(function)
+        if created is not None:
+            return created
     if kind is FunctionType:
         return _function(function)
     if kind is MethodType:
@@ -49,6 +55,31 @@ def convert(function: Any) -> Any:
         if type(call) is FunctionType:
             return MethodType(convert(call), function)
     return function
+
+
+_OF_NUMPY: set[Any] = {type(f) for f in (np.zeros, np.ones, np.asarray)}
+_CREATIONS = {
+    getattr(np, name): name for name in ("zeros", "ones", "empty", "full", "eye", "identity")
+}
+_CONVERSIONS = {getattr(np, name): name for name in ("array", "asarray", "asanyarray")}
+
+
+def _creation(function: Any) -> Any:
+    """NumPy's functions that make arrays of nothing make traced ones, which assignments of traced values
+    into are traced; so do those that take lists, where a list holds traced values."""
+    from ..functions.table import FUNCTIONS, holds_tracer
+
+    name = _CREATIONS.get(function)
+    if name is not None:
+        return FUNCTIONS[name]
+    name = _CONVERSIONS.get(function)
+    if name is None:
+        return None
+
+    def converted(*args: Any, **kwargs: Any) -> Any:
+        return (FUNCTIONS[name] if holds_tracer(args) else function)(*args, **kwargs)
+
+    return converted
 
 
 def _builtin(function: Any) -> Any:

@@ -23,7 +23,7 @@ from .common import (
 )
 from .elementwise import no_static_shape
 from .movement import concatenate, moveaxis
-from .table import function, refuse_option
+from .table import BY_NUMPY, FUNCTIONS, function, refuse_option
 
 
 @function("flip")
@@ -141,6 +141,38 @@ def _repeated(x: Tracer, repeats: Tracer, axis: int, length: int) -> Tracer:
     ends = cumsum(views.broadcast_to(repeats.reshape(-1), (n,)).astype(np.int64))
     places = searchsorted(ends, arange(length, dtype=np.int64), "right")
     return take(x, places, axis, mode="clip")
+
+
+@function("sliding_window_view", reference=np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Tracer:
+    """np.lib.stride_tricks.sliding_window_view; values, not a view."""
+    from .selection import take
+
+    a, sizes = array(x), ints(window_shape)
+    axes = list(range(a.ndim)) if axis is None else [axis_index(d, a.ndim, a) for d in ints(axis)]
+    if len(axes) != len(sizes):
+        raise ValueError(
+            "Must provide matching length window_shape and axis; got "
+            f"{len(sizes)} window_shape elements and {len(axes)} axes elements."
+        )
+    rank = a.ndim
+    for size, along in zip(sizes, axes, strict=True):
+        places = a.shape[along] - size + 1
+        if size < 0 or places < 1:
+            raise ValueError(
+                "window shape cannot be larger than input array shape"
+                if size >= 0
+                else "`window_shape` cannot contain negative values"
+            )
+        index = np.arange(places)[:, None] + np.arange(size)
+        a = moveaxis(take(a, index, along), along + 1, -1)
+    assert a.ndim == rank + len(sizes)
+    return a
+
+
+BY_NUMPY[np.lib.stride_tricks.sliding_window_view] = FUNCTIONS["sliding_window_view"]
 
 
 @function("tile")
