@@ -16,6 +16,7 @@ from ..steps import Carry, Program, Sort
 from .attention_lowering import attention, attention_grad
 from .convolutions import convolution
 from .epilogues import with_epilogues
+from .hosted import HOSTED, hosted
 from .library_products import with_library
 from .lower_products import product_of_matrices
 from .lower_scans import scan
@@ -39,6 +40,7 @@ class DeviceContext(Context):
         "attention": attention,
         "attention_grad": attention_grad,
         "scatter": scatter,
+        **dict.fromkeys(HOSTED, hosted),
         **dict.fromkeys(SCANS, scan),
         **dict.fromkeys(WINDOWS, window_reduction),
     }

@@ -3,6 +3,8 @@ what remains is what runs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from .regions import map_regions
@@ -33,15 +35,26 @@ def inline_calls(graph: Graph, *, cotangents: bool = False) -> Graph:
         kept = cotangents and op.attrs.get("label", "").startswith(COTANGENT)
         return (op.name in _DISSOLVED or op.definition.family == "composition") and not kept
 
-    if not any(map(dissolves, graph.ops)):
+    return substituted(graph, dissolves, _inside)
+
+
+def substituted(
+    graph: Graph,
+    chosen: Callable[[Op], bool],
+    expand: Callable[[Builder, Op, list[Value]], Sequence[Value]],
+) -> Graph:
+    """`graph` with what `expand(b, op, operands)` appends in the place of each chosen op; itself if
+    there is none."""
+    if not any(map(chosen, graph.ops)):
         return graph
     new = Graph(graph.name)
     new.params = list(graph.params)
     b = Builder(new)
     env: dict[Value, Value] = {v: v for v in graph.params}
     for op in graph.ops:
-        if dissolves(op):
-            found = _inside(b, op, [env[v] for v in op.operands])
+        if chosen(op):
+            with b.at(op.loc):
+                found = expand(b, op, [env[v] for v in op.operands])
             env.update(zip(op.results, found, strict=True))
         elif all(env[v] is v for v in op.operands):
             new.ops.append(op)
@@ -56,8 +69,7 @@ def inline_calls(graph: Graph, *, cotangents: bool = False) -> Graph:
 
 def _inside(b: Builder, op: Op, operands: list[Value]) -> list[Value]:
     if op.definition.family == "composition":
-        with b.at(op.loc):
-            return list(op.definition.extra["compose"](b, *operands, **op.attrs))
+        return list(op.definition.extra["compose"](b, *operands, **op.attrs))
     if op.name == "remat":
         return b.inline(op.regions[0], operands)
     start = op.attrs.get("inputs", 0)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...codegen.cuda.compile import compile_device
+from ...codegen.cuda.hosted import HostedLoop
 from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.target import CudaTarget
 from ...codegen.cuda.tuning import Chooser
@@ -312,7 +313,8 @@ class Client:
                 if isinstance(found, DeviceProgram):
                     return found
         program = make()
-        if not program.callbacks:  # they are of this process
+        # Functions of the user's are of this process.
+        if all(isinstance(site.function, HostedLoop) for site in program.callbacks):
             cache.put(key, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
         return program
 
@@ -338,10 +340,11 @@ def device_program(
     `given`: see `compile_device`.
     """
     from ...ir.passes import optimise, storable
+    from ...ir.passes.fourier import compose_transforms
 
     signature = graph.input_types, graph.output_types
     types = [t for t in graph.input_types if isinstance(t, TensorType)]
-    graph = optimise(storable(graph), fastmath=fastmath)
+    graph = optimise(storable(compose_transforms(graph)), fastmath=fastmath)
     target = replace(target, tf32=fastmath)
     alignment = [ALIGNMENT] * len(types)
     return compile_device(graph, target, None, alignment, signature, given, chooser)
