@@ -122,7 +122,7 @@ def _bluestein(b: Builder, x: Value, sign: int) -> Value:
     along = b.broadcast_to(b.const(chirp.astype(x.dtype)), x.shape)
     nothing = (0,) * rank
     zero = b.const(np.zeros((), x.dtype))
-    ends = {"low": nothing, "high": (*nothing[1:], size - n), "interior": nothing}
+    ends: dict[str, Any] = {"low": nothing, "high": (*nothing[1:], size - n), "interior": nothing}
     padded = b.op("pad", b.op("mul", x, along), zero, **ends)
     moved = _transform(b, padded, -1)
     moved = b.op("mul", moved, b.broadcast_to(b.const(spectrum), moved.shape))
