@@ -1,0 +1,235 @@
+"""Logistic functions, x log y and entropies, and the softmax family."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import F32, F64, is_float, is_small
+from ..custom import custom_jvp
+from ..functions.common import array, check_real
+from ..functions.elementwise import where
+from ..functions.reductions import max_, sum_
+from ..functions.table import function
+from .operands import log1p_rest, special, value_of
+
+
+@custom_jvp
+def _expit(x: Any) -> Any:
+    e = np.exp(-abs(x))
+    return where(x < 0, e, 1.0) / (1.0 + e)
+
+
+@custom_jvp
+def _log_expit(x: Any) -> Any:
+    return np.minimum(x, 0.0) - np.log1p(np.exp(-abs(x)))
+
+
+@custom_jvp
+def _logit(p: Any) -> Any:
+    middle = (p > 0.3) & (p < 0.65)
+    s = 2.0 * (where(middle, p, 0.5) - 0.5)
+    near = np.log1p(s) - np.log1p(-s)
+    q = where(middle, 0.25, p)
+    return where(middle, near, np.log(q / (1.0 - q)))
+
+
+_expit.defjvps(lambda t, z, x: t * (z * _expit(-x)))
+_log_expit.defjvps(lambda t, z, x: t * _expit(-x))
+_logit.defjvps(lambda t, z, p: t / (p * (1.0 - p)))
+
+
+def _x_log(x: Any, y: Any, plus: float) -> Any:
+    """x log(plus + y), 0 where x is 0 and y is no NaN."""
+    zero = (x == 0) & np.logical_not(np.isnan(y))
+    y = where(zero, 1.0, y)
+    return where(zero, 0.0, x * (np.log1p(y) if plus else np.log(y)))
+
+
+@custom_jvp
+def _xlogy(x: Any, y: Any) -> Any:
+    return _x_log(x, y, 0.0)
+
+
+@custom_jvp
+def _xlog1py(x: Any, y: Any) -> Any:
+    return _x_log(x, y, 1.0)
+
+
+def _over(x: Any, y: Any) -> Any:
+    return where(x == 0, 0.0, x) / where(x == 0, 1.0, y)
+
+
+_xlogy.defjvps(lambda t, z, x, y: t * np.log(y), lambda t, z, x, y: t * _over(x, y))
+_xlog1py.defjvps(lambda t, z, x, y: t * np.log1p(y), lambda t, z, x, y: t * _over(x, 1.0 + y))
+
+
+def _log_quotient(x: Any, y: Any) -> Any:
+    """log(x / y) of positive numbers, with its digits where they are nearly equal."""
+    q = x / y
+    plain = (q > 0) & (q < math.inf)
+    near = (x > 0.5 * y) & (x < 2.0 * y)
+    apart = np.log(where(plain, q, 1.0))
+    split = np.log(x) - np.log(y)
+    close = np.log1p(where(near, (x - y) / where(near, y, 1.0), 0.0))
+    return where(near, close, where(plain, apart, split))
+
+
+@custom_jvp
+def _rel_entr(x: Any, y: Any) -> Any:
+    inside = (x > 0) & (y > 0)
+    a, b = where(inside, x, 1.0), where(inside, y, 1.0)
+    found = where(inside, a * _log_quotient(a, b), math.inf)
+    found = where((x == 0) & (y >= 0), 0.0, found)
+    return where(np.isnan(x) | np.isnan(y), math.nan, found)
+
+
+_rel_entr.defjvps(
+    lambda t, z, x, y: t * (np.log(x / y) + 1.0), lambda t, z, x, y: t * (-_over(x, y))
+)
+
+
+@custom_jvp
+def _kl_div(x: Any, y: Any) -> Any:
+    near = (x > 0) & (x > 0.7 * y) & (x < 1.4 * y) & (x < math.inf)
+    a = where(near, x, 1.0)
+    close = -a * log1p_rest((where(near, y, 1.0) - a) / a)
+    found = _rel_entr(x, y)
+    return where(near, close, where(found == math.inf, found, found - x + y))
+
+
+_kl_div.defjvps(lambda t, z, x, y: t * np.log(x / y), lambda t, z, x, y: t * (1.0 - _over(x, y)))
+
+
+@special("expit", wide=False)
+def expit(x: Any) -> Any:
+    """The logistic function 1 / (1 + exp(-x)).
+
+    >>> jt.special.expit(0.0)
+    np.float64(0.5)
+    """
+    return _expit(x)
+
+
+@special("log_expit", wide=False)
+def log_expit(x: Any) -> Any:
+    """The logarithm of `expit`."""
+    return _log_expit(x)
+
+
+@special("logit", wide=False)
+def logit(p: Any) -> Any:
+    """log(p / (1 - p)), the inverse of `expit`; NaN outside of 0..1."""
+    return _logit(p)
+
+
+@special("xlogy", wide=False)
+def xlogy(x: Any, y: Any) -> Any:
+    """x log(y); 0 where x is 0, unless y is NaN."""
+    return _xlogy(x, y)
+
+
+@special("xlog1py", wide=False)
+def xlog1py(x: Any, y: Any) -> Any:
+    """x log1p(y); 0 where x is 0, unless y is NaN."""
+    return _xlog1py(x, y)
+
+
+@special("entr", wide=False)
+def entr(x: Any) -> Any:
+    """-x log(x); 0 at 0, and -inf below."""
+    return where(x < 0, -math.inf, -_xlogy(x, where(x < 0, 1.0, x)))
+
+
+@special("rel_entr", wide=False)
+def rel_entr(x: Any, y: Any) -> Any:
+    """x log(x / y) of positive numbers; 0 for x = 0 <= y, else infinite."""
+    return _rel_entr(x, y)
+
+
+@special("kl_div", wide=False)
+def kl_div(x: Any, y: Any) -> Any:
+    """x log(x / y) - x + y of positive numbers; y for x = 0 <= y, else infinite."""
+    return _kl_div(x, y)
+
+
+def _floats(name: str, x: Any) -> tuple[Any, Any]:
+    """The array, wide enough for sums, and the dtype of the result."""
+    a = array(x)
+    check_real(name, a)
+    dtype = a.dtype if is_float(a.dtype) else F64
+    return a.astype(F32 if is_small(dtype) else dtype), dtype
+
+
+def _top(a: Any, axis: Any) -> Any:
+    """The largest elements, 0 where they are infinite; they have no derivative."""
+    if a.size == 0:
+        return sum_(a, axis=axis, keepdims=True)
+    top = value_of(max_(a, axis=axis, keepdims=True))
+    return where(np.isfinite(top), top, 0.0)
+
+
+def _log_of_sum(a: Any, weights: Any, axis: Any) -> tuple[Any, Any]:
+    """log |sum(weights exp(a))| and the sum's sign, with the axes that were summed kept."""
+    if weights is not None:
+        a = where(weights == 0, -math.inf, a)
+    top = _top(a, axis)
+    terms = np.exp(a - top)
+    total = sum_(terms if weights is None else weights * terms, axis=axis, keepdims=True)
+    some = total != 0
+    logarithm = np.log(abs(where(some, total, 1.0)))
+    return where(some, logarithm + top, -math.inf), np.sign(value_of(total))
+
+
+@function("special.logsumexp", composed=True)
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
+    """log(sum(b * exp(a))) along `axis` (None: all), where exp(a) may be too large for a float.
+
+    b: weights, broadcast against `a`. A negative sum gives NaN, or with `return_sign` a pair: the
+    logarithm of its size, and its sign.
+
+        >>> jt.special.logsumexp(np.array([1000.0, 1000.0]))
+        np.float64(1000.6931471805599)
+    """
+    x, dtype = _floats("logsumexp", a)
+    weights = None
+    if b is not None:
+        weights, other = _floats("logsumexp", b)
+        dtype = np.promote_types(dtype, other)
+        both = np.promote_types(x.dtype, weights.dtype)
+        x, weights = np.broadcast_arrays(x.astype(both), weights.astype(both))
+    logarithm, sign = _log_of_sum(x, weights, axis)
+    if not keepdims:
+        axes = tuple(range(x.ndim)) if axis is None else axis
+        logarithm, sign = np.squeeze(logarithm, axes), np.squeeze(sign, axes)
+    if return_sign:
+        return logarithm.astype(dtype), sign.astype(dtype)
+    return (where(sign < 0, math.nan, logarithm) if b is not None else logarithm).astype(dtype)
+
+
+@function("special.softmax", composed=True)
+def softmax(x: Any, axis: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along `axis` (None: all).
+
+    >>> jt.special.softmax(np.array([0.0, 0.0]))
+    array([0.5, 0.5])
+    """
+    a, dtype = _floats("softmax", x)
+    terms = np.exp(a - value_of(_peak(a, axis)))
+    return (terms / sum_(terms, axis=axis, keepdims=True)).astype(dtype)
+
+
+@function("special.log_softmax", composed=True)
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """The logarithm of `softmax`, with all its digits."""
+    a, dtype = _floats("log_softmax", x)
+    shifted = a - _top(a, axis)
+    return (shifted - np.log(sum_(np.exp(shifted), axis=axis, keepdims=True))).astype(dtype)
+
+
+def _peak(a: Any, axis: Any) -> Any:
+    return max_(a, axis=axis, keepdims=True) if a.size else 0.0 * sum_(a, axis, keepdims=True)

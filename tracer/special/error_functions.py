@@ -1,0 +1,210 @@
+"""The error function, its complement and their inverses; the normal distribution.
+
+Far from 0 it is exp(-x**2) times erfcx, the scaled complement. (1 + 2 x) erfcx(x) is a polynomial in
+(x - k) / (x + k) for all x >= 0 (Shepherd and Laframboise, Mathematics of Computation 36, 1981), here
+interpolated at Chebyshev points; and the square in the exponential is that of a few digits of x, which
+is exact, and a rest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import F32, F64
+from ..core import as_value, wrap
+from ..custom import custom_jvp
+from ..functions.common import build
+from ..functions.elementwise import where
+from .operands import polynomial, special
+
+_K = 3.75
+_ERFCX = (
+    *(1.2375126308378275, -0.14024059858554697, 0.003585415485463775, 0.08227673849014516),
+    *(-0.10880393014171785, 0.09230432116037876, -0.058693398590212366, 0.028362277418940665),
+    *(-0.009746579552504244, 0.0017556258530017257, 0.0002937136342850081),
+    *(-0.0002901540809795271, 5.1649211390702855e-05, 2.2384240314224437e-05),
+    *(-1.1444412439171722e-05, -9.735619015182663e-07, 1.752057970166318e-06),
+    *(-5.721597255990987e-08, -2.591069687796658e-07, 2.3261913276696566e-08),
+    *(3.8965452548985966e-08, -3.743568033634583e-09, -5.28428697963142e-09),
+    *(3.110310719839165e-10, 4.434959070009628e-10),
+)
+_TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
+_ROOT_HALF = math.sqrt(0.5)
+_LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
+
+
+def erf_of(x: Any) -> Any:
+    return wrap(build().erf(as_value(x)))
+
+
+def erfinv_of(x: Any) -> Any:
+    return wrap(build().erfinv(as_value(x)))
+
+
+def _scaled(x: Any) -> Any:
+    """exp(x**2) erfc(x), for x >= 0."""
+    finite = np.minimum(x, 1e300)
+    return polynomial((finite - _K) / (finite + _K), _ERFCX) / (1.0 + 2.0 * x)
+
+
+def _bell(x: Any, factor: float) -> Any:
+    """exp(-factor x**2), for a power of two `factor`."""
+    x = np.clip(x, -60.0, 60.0)
+    head = x.astype(F32).astype(F64)
+    return np.exp(-factor * head * head) * np.exp(-factor * (x - head) * (x + head))
+
+
+@custom_jvp
+def erfc_of(x: Any) -> Any:
+    size = abs(x)
+    tail = _bell(size, 1.0) * _scaled(size)
+    found = where(x < 0, 2.0 - tail, tail)
+    return where(size < 0.5, 1.0 - erf_of(x), found)
+
+
+erfc_of.defjvps(lambda t, z, x: t * (-_TWO_OVER_ROOT_PI * _bell(x, 1.0)))
+
+
+@custom_jvp
+def erfcx_of(x: Any) -> Any:
+    right = _scaled(abs(x))
+    y = np.clip(x, -30.0, 0.0)
+    head = y.astype(F32).astype(F64)
+    grown = np.exp(head * head) * np.exp((y - head) * (y + head))
+    return where(x < 0, 2.0 * grown - right, right)
+
+
+erfcx_of.defjvps(lambda t, z, x: t * (2.0 * x * z - _TWO_OVER_ROOT_PI))
+
+
+@custom_jvp
+def erfcinv_of(y: Any) -> Any:
+    middle = (y > 0.5) & (y < 1.5)
+    near = erfinv_of(where(middle, 1.0 - y, 0.0))
+    # In the tails, sqrt(-log(y sqrt(pi) ...)) mended by Halley's steps on log erfc.
+    tail = np.minimum(y, 2.0 - y)
+    good = (tail > 0) & np.logical_not(middle)
+    p = where(good, tail, 0.25)
+    logarithm = np.log(p)
+    square = -logarithm - 0.5 * np.log(math.pi)
+    x = np.sqrt(np.maximum(square - 0.5 * np.log(np.maximum(square, 0.25)), 0.1))
+    for _ in range(4):
+        scaled = _scaled(x)
+        error = np.log(scaled) - x * x - logarithm
+        slope = -_TWO_OVER_ROOT_PI / scaled
+        bend = slope * (-2.0 * x - slope)
+        x = x - 2.0 * error * slope / (2.0 * slope * slope - error * bend)
+    far = where(y > 1, -x, x)
+    found = where(middle, near, far)
+    found = where(y == 0, math.inf, where(y == 2, -math.inf, found))
+    return where((y >= 0) & (y <= 2), found, math.nan)
+
+
+erfcinv_of.defjvps(lambda t, z, y: t * (-np.exp(z * z) / _TWO_OVER_ROOT_PI))
+
+
+@custom_jvp
+def normal_cdf(x: Any) -> Any:
+    size = abs(x)
+    tail = 0.5 * _bell(size, 0.5) * _scaled(size * _ROOT_HALF)
+    found = where(x < 0, tail, 1.0 - tail)
+    return where(size < 1.0, 0.5 + 0.5 * erf_of(x * _ROOT_HALF), found)
+
+
+normal_cdf.defjvps(lambda t, z, x: t * (_bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU)))
+
+
+@custom_jvp
+def log_normal_cdf(x: Any) -> Any:
+    left = x < -1.0
+    scaled = _scaled(where(left, -x, 1.0) * _ROOT_HALF)
+    low = np.log(0.5 * scaled) - 0.5 * x * x
+    high = np.log1p(-normal_cdf(where(left, 1.0, -x)))
+    return where(x == -math.inf, -math.inf, where(left, low, high))
+
+
+def _hazard(t: Any, z: Any, x: Any) -> Any:
+    """The density over the distribution, which left of 0 is one over a scaled tail."""
+    left = x < 0
+    scaled = _scaled(where(left, -x, 0.0) * _ROOT_HALF)
+    low = math.sqrt(2 / math.pi) / scaled
+    high = _bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU) / normal_cdf(where(left, 0.0, x))
+    return t * where(left, low, high)
+
+
+log_normal_cdf.defjvps(lambda t, z, x: t * _density_ratio(x))
+
+
+@custom_jvp
+def _density_ratio(x: Any) -> Any:
+    return _hazard(1.0, None, x)
+
+
+_density_ratio.defjvps(lambda t, z, x: t * (-z * (x + z)))
+
+
+@custom_jvp
+def normal_quantile(p: Any) -> Any:
+    return -math.sqrt(2) * erfcinv_of(2.0 * p)
+
+
+normal_quantile.defjvps(lambda t, z, p: t * (np.exp(0.5 * z * z) * math.exp(_LOG_ROOT_TAU)))
+
+
+@special("erf", wide=False)
+def erf(x: Any) -> Any:
+    """The error function."""
+    return erf_of(x)
+
+
+@special("erfc")
+def erfc(x: Any) -> Any:
+    """1 - erf(x), with all its digits where erf is nearly 1.
+
+    >>> jt.special.erfc(10.0)
+    np.float64(2.088487583762545e-45)
+    """
+    return erfc_of(x)
+
+
+@special("erfcx")
+def erfcx(x: Any) -> Any:
+    """exp(x**2) erfc(x)"""
+    return erfcx_of(x)
+
+
+@special("erfinv", wide=False)
+def erfinv(y: Any) -> Any:
+    """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
+    return erfinv_of(y)
+
+
+@special("erfcinv")
+def erfcinv(y: Any) -> Any:
+    """The inverse of `erfc`: infinite at 0 and 2, NaN beyond."""
+    return erfcinv_of(y)
+
+
+@special("ndtr")
+def ndtr(x: Any) -> Any:
+    """The distribution of standard normal numbers: the probability of one below x.
+
+    >>> jt.special.ndtr(0.0)
+    np.float64(0.5)
+    """
+    return normal_cdf(x)
+
+
+@special("log_ndtr")
+def log_ndtr(x: Any) -> Any:
+    """The logarithm of `ndtr`, also where that is too small for a float."""
+    return log_normal_cdf(x)
+
+
+@special("ndtri")
+def ndtri(p: Any) -> Any:
+    """The quantile of standard normal numbers, the inverse of `ndtr`; NaN outside of 0..1."""
+    return normal_quantile(p)
