@@ -126,24 +126,18 @@ def log_normal_cdf(x: Any) -> Any:
     return where(x == -math.inf, -math.inf, where(left, low, high))
 
 
-def _hazard(t: Any, z: Any, x: Any) -> Any:
+@custom_jvp
+def _density_ratio(x: Any) -> Any:
     """The density over the distribution, which left of 0 is one over a scaled tail."""
     left = x < 0
     scaled = _scaled(where(left, -x, 0.0) * _ROOT_HALF)
     low = math.sqrt(2 / math.pi) / scaled
     high = _bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU) / normal_cdf(where(left, 0.0, x))
-    return t * where(left, low, high)
-
-
-log_normal_cdf.defjvps(lambda t, z, x: t * _density_ratio(x))
-
-
-@custom_jvp
-def _density_ratio(x: Any) -> Any:
-    return _hazard(1.0, None, x)
+    return where(left, low, high)
 
 
 _density_ratio.defjvps(lambda t, z, x: t * (-z * (x + z)))
+log_normal_cdf.defjvps(lambda t, z, x: t * _density_ratio(x))
 
 
 @custom_jvp

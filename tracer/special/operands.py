@@ -27,7 +27,7 @@ def special(*names: str, wide: bool = True, optional: int = 0) -> Callable[[F], 
     """
 
     def enter(compute: F) -> F:
-        count = compute.__code__.co_argcount  # type: ignore[attr-defined]
+        count = compute.__code__.co_argcount
 
         @functools.wraps(compute)
         def traced(*args: Any) -> Any:
