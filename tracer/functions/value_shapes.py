@@ -23,7 +23,7 @@ from .elementwise import no_static_shape, where
 from .movement import concatenate, moveaxis, stack
 from .scans import cumsum
 from .selection import isin, take
-from .sorting import argsort, lexsort, searchsorted
+from .sorting import argsort, lexsort, searchsorted, sort
 from .table import eagerly, function, numpy_function, refuse_option
 
 Array = np.ndarray[Any, Any]
@@ -176,14 +176,16 @@ def _changes(s: Tracer, equal_nan: bool) -> Tracer:
 class _Groups:
     """The distinct rows of an array along its first axis, in order."""
 
-    def __init__(self, x: Tracer, size: int, equal_nan: bool) -> None:
+    def __init__(self, x: Tracer, size: int, equal_nan: bool, places: bool = False) -> None:
+        """`places`: `indices` or `inverse` will be asked for."""
         self.x, self.size, n = x, size, x.shape[0]
-        flat = x.reshape(n, -1)
-        if x.ndim == 1:
-            self.order = argsort(x)
+        if x.ndim == 1 and not places:
+            self.sorted = sort(x)
         else:
-            self.order = lexsort([flat[:, c] for c in reversed(range(flat.shape[1]))])
-        self.sorted = take(x, self.order, 0)
+            flat = x.reshape(n, -1)
+            columns = [flat[:, c] for c in reversed(range(flat.shape[1]))]
+            self.order = argsort(x) if x.ndim == 1 else lexsort(columns)
+            self.sorted = take(x, self.order, 0)
         self.new = _changes(self.sorted, equal_nan)
         self.starts = _places(self.new, size, n)
         self.exists = self.starts < n
@@ -224,17 +226,26 @@ def unique(
     fill_value: Any = None,
 ) -> Any:
     x = array(ar)
+    parts: list[Any]
     rows = x.ravel() if axis is None else moveaxis(x, operator.index(axis), 0)
     if rows.shape[0] == 0:
         values = np.full((size, *rows.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
         parts = [array(values), *(array(np.zeros(n, I64)) for n in (size, 0, size))]
     else:
-        groups = _Groups(rows, size, equal_nan)
-        parts = [groups.values(fill_value), groups.indices(), groups.inverse(), groups.counts()]
-    if axis is None:
-        parts[2] = parts[2].reshape(x.shape)
-    else:
+        placed = return_index or return_inverse
+        groups = _Groups(rows, size, equal_nan, placed)
+        parts: list[Any] = [
+            groups.values(fill_value),
+            None,
+            None,
+            groups.counts() if return_counts else None,
+        ]
+        if placed:
+            parts[1:3] = groups.indices(), groups.inverse()
+    if axis is not None:
         parts[0] = moveaxis(parts[0], 0, operator.index(axis))
+    elif return_inverse:
+        parts[2] = parts[2].reshape(x.shape)
     asked = (True, return_index, return_inverse, return_counts)
     found = tuple(part for part, wanted in zip(parts, asked, strict=True) if wanted)
     return found if len(found) > 1 else found[0]
