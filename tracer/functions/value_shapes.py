@@ -234,7 +234,7 @@ def unique(
     else:
         placed = return_index or return_inverse
         groups = _Groups(rows, size, equal_nan, placed)
-        parts: list[Any] = [
+        parts = [
             groups.values(fill_value),
             None,
             None,
