@@ -21,11 +21,20 @@ from .tiled import LibraryCall
 
 
 class _Argument(NamedTuple):
-    """An array that a loop takes: the dims before its items, and whether its last dim holds pairs."""
+    """An array that a loop takes: the dims before its items, and whether its last dim holds pairs.
+
+    `parts` are the arrays of these pairs' halves, where it is the memory of an input or output.
+    """
 
     array: Array
     lead: int
     paired: bool
+    parts: tuple[Array, ...] = ()
+
+    @property
+    def known(self) -> tuple[Array, ...]:
+        """The arrays by which other steps know this memory."""
+        return self.parts or (self.array,)
 
     @property
     def walked(self) -> list[int]:
@@ -48,7 +57,7 @@ class _Argument(NamedTuple):
             return self
         array = contiguous(low, self.array)
         assert array is not None
-        return self._replace(array=array)
+        return self._replace(array=array, parts=())
 
 
 @lowering(*(name for name, module in HOMES.items() if module == "lower_library"))
@@ -62,13 +71,13 @@ def _library(low: Lowering, op: Op) -> None:
     batch = math.prod(op.operands[0].shape[:lead])
     values = iter(op.operands)
     given = [
-        _Argument(_interleaved(low, next(values), next(values)), lead, True)
+        _interleaved(low, next(values), next(values), lead)
         if paired
         else _Argument(low.materialise(next(values)), lead, False)
         for paired in pairs[: len(pairs) - len(op.results)]
     ]
     made = [
-        _Argument(_destination(low, v) if paired else low.array_for(v), lead, paired)
+        _destination(low, v, lead) if paired else _Argument(low.array_for(v), lead, False)
         for v, paired in zip(op.results, pairs[len(given) :], strict=True)
     ]
     low.arrays.update(zip(op.results, (a.array for a in made), strict=True))
@@ -83,16 +92,22 @@ def _library(low: Lowering, op: Op) -> None:
     for argument in (*given, *made):
         steps += argument.walked[lead:]
     operands, results = [a.array for a in given], [a.array for a in made]
+    read = [array for a in given for array in a.known]
+    written = [array for a in made for array in a.known]
+    if loop.in_place:
+        read, written = [operands[0], *read], [operands[0], *given[0].parts, *written]
     site = low.context.site("linalg", loop.failure, op) if loop.failure else 0
-    low.items.append(LibraryCall(loop, operands, results, batch, tuple(steps), site, loc=op.loc))
+    low.items.append(
+        LibraryCall(loop, operands, results, batch, tuple(steps), read, written, site, loc=op.loc)
+    )
 
 
-def _interleaved(low: Lowering, re: Value, im: Value) -> Array:
+def _interleaved(low: Lowering, re: Value, im: Value, lead: int) -> _Argument:
     """Complex numbers as loops read them: where they are, or a copy of their parts."""
     parts = low.arrays.get(re), low.arrays.get(im)
     whole = _whole(*parts)
     if whole is not None:
-        return whole
+        return _Argument(whole, lead, True, tuple(a for a in parts if a is not None))
     array = Array((*re.shape, 2), re.dtype, name="pairs")
     for k, value in enumerate((re, im)):
         dims = variables(value.shape)
@@ -102,7 +117,7 @@ def _interleaved(low: Lowering, re: Value, im: Value) -> Array:
             array, dims, p.at(value, indices(dims)), index=place, ops=["copy"], whole=False
         )
         low.emit(p, stage)
-    return array
+    return _Argument(array, lead, True)
 
 
 def _whole(re: Array | None, im: Array | None) -> Array | None:
@@ -117,7 +132,7 @@ def _whole(re: Array | None, im: Array | None) -> Array | None:
     return Array(shape, re.dtype, re.kind, strides=strides, position=re.position, start=re.start)
 
 
-def _destination(low: Lowering, pairs: Value) -> Array:
+def _destination(low: Lowering, pairs: Value, lead: int) -> _Argument:
     """Memory for pairs: that of an output, if both of their parts become parts of it."""
     found: dict[int, Value] = {}
     for user in low.users[pairs]:
@@ -128,9 +143,9 @@ def _destination(low: Lowering, pairs: Value) -> Array:
     targets = [None if v is None else low.target_of.get(v) for v in parts]
     whole = _whole(*targets)
     if whole is None or whole.shape != pairs.shape:
-        return low.array_for(pairs)
+        return _Argument(low.array_for(pairs), lead, True)
     for value, target in zip(parts, targets, strict=True):
         assert value is not None and target is not None
         del low.target_of[value]
         low.arrays[value] = target
-    return whole
+    return _Argument(whole, lead, True, tuple(a for a in targets if a is not None))

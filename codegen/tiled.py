@@ -233,6 +233,8 @@ class LibraryCall(Tiled):
 
     `steps` are in bytes: those from item to item, one for each array and constant, then those along the
     dims of an item, array by array. `site` is where it reports a failure, 0 if it reports none.
+    `read` and `written` are the arrays as other steps know them: complex numbers in an input or output
+    are two, their parts.
     """
 
     loop: LibraryLoop
@@ -240,6 +242,8 @@ class LibraryCall(Tiled):
     results: list[Array]
     batch: int
     steps: tuple[int, ...]
+    read: list[Array]
+    written: list[Array]
     site: int = 0
 
     @property
@@ -255,11 +259,11 @@ class LibraryCall(Tiled):
 
     @property
     def reads(self) -> list[Array]:
-        return list(self.operands)
+        return list(self.read)
 
     @property
     def writes(self) -> list[Array]:
-        return [*self.operands[: self.loop.in_place], *self.results]
+        return list(self.written)
 
     def __str__(self) -> str:
         return f"{self.loop.module}.{self.loop.name}[{self.loop.types}]"
