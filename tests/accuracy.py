@@ -217,7 +217,8 @@ listed (arithmetic, `sqrt`, rounding, `floor_divide`, `remainder`, `fmod` with q
 FOOTER = """
 `logaddexp` and `logaddexp2`: in units of the largest of the operands and the result; where the sum
 cancels to nearly 0, the error relative to the result grows, as in NumPy. `pow` with a constant exponent
-of 2, 3, -1 or 1/2 is multiplied out, divided or rooted, with at most 1 ULP. For `jt.special` see `special.md`.
+of 2, 3, -1 or 1/2 is multiplied out, divided or rooted, with at most 1 ULP.
+`jt.special`: see `special.md`.
 """
 
 
