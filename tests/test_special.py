@@ -207,3 +207,8 @@ def test_misuse_says_what_is_wrong() -> None:
         S.beta(1.0)
     with pytest.raises(ValueError, match="broadcast"):
         S.beta(np.ones(2), np.ones(3))
+
+
+def test_second_derivatives_of_loops_outside_of_jit() -> None:
+    x = np.array([0.5, 2.0])
+    jt.check_grads(lambda x: jt.special.gammainc(1.7, x), (x,), order=2, modes=("rev",))

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Graph, Op, SourceLine, Value
-from ..ir.types import TOKEN, TensorType, is_inexact, type_of
+from ..ir.types import TensorType, is_inexact, type_of
 from ..runtime.cuda.array import DeviceArray
 from . import errors
 from .errors import complain
@@ -62,7 +62,8 @@ class EagerBuilder(Builder):
         self.arrays.update(zip(op.results, results, strict=True))
         active = self.active
         if active and op.name != "stop_gradient" and any(v in active for v in op.operands):
-            active.update(v for v in op.results if v.type is not TOKEN and is_inexact(v.dtype))
+            numbers = (v for v in op.results if isinstance(v.type, TensorType))
+            active.update(v for v in numbers if is_inexact(v.dtype))
 
 
 class Capture:
