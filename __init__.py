@@ -140,6 +140,7 @@ _FROM_ML_DTYPES = (
 
 def _array_functions() -> dict[str, Any]:
     import_module(".tracer.functions", __name__)
+    import_module(".tracer.special", __name__)
     return import_module(".tracer.functions.table", __name__).public_names()
 
 

@@ -42,11 +42,14 @@ def product(cts: list[np.ndarray], tangents: list[np.ndarray]) -> float:
     return sum(float(np.sum((c * t).real)) for c, t in zip(cts, tangents, strict=True))
 
 
+NARROW = ("complex64", "float32", "float16", "int16", "bool")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_rules(name: str) -> None:
     """Forward mode against differences in a complex direction, reverse mode against forward."""
     for case in CASES:
-        narrow = str(case.example.attrs.get("dtype")) in ("complex64", "float32", "int16", "bool")
+        narrow = str(case.example.attrs.get("dtype")) in NARROW
         if case.definition.name != name or narrow:
             continue
         graph = case.graph()
