@@ -235,8 +235,9 @@ def is_linear(type: Type) -> bool:
 
 
 def type_of(array: Any) -> TensorType:
-    """The `TensorType` of a NumPy array or scalar."""
-    return TensorType(tuple(array.shape), array.dtype)
+    """The `TensorType` of a NumPy array or scalar, whatever the order of its bytes."""
+    dtype = array.dtype
+    return TensorType(tuple(array.shape), dtype if dtype.isnative else dtype.newbyteorder("="))
 
 
 def parse_type(text: str) -> Type:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..ir.types import DTYPE_NAMES, F64, I64
 from .core import Tracer
+from .foreign import from_capsule
 
 _KINDS = {
     "bool": "b",
@@ -98,4 +99,4 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
 
         found = device_put(x, device)
         return np.asarray(found) if device == "cpu" else found
-    return np.from_dlpack(x, device=device, copy=copy)
+    return from_capsule(x, copy)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import pytree
+from .foreign import is_borrowable
 
 if TYPE_CHECKING:
     from .jit import JitFunction
@@ -42,6 +43,8 @@ def is_owner(obj: Any, function: JitFunction) -> bool:
     cls = type(obj)
     if cls in _NEVER or pytree.is_registered(cls):
         return False
+    if "." not in function.__qualname__.rpartition("<locals>.")[2] and is_borrowable(obj):
+        return False  # an array: the large classes of array libraries are not looked through
     for base in (*(obj.__mro__ if isinstance(obj, type) else ()), *cls.__mro__):
         for value in tuple(vars(base).values()):
             if value is function:

@@ -26,8 +26,9 @@ from ..ir.graph import Value
 from ..ir.types import BOOL, C128, F64, I64, TOKEN, TensorType, is_supported
 from ..runtime.cuda.array import DeviceArray
 from . import errors
-from .accept import check_array, refuse
+from .accept import plain_array, refuse
 from .errors import complain
+from .foreign import borrow
 from .layout import c_strides, k_order
 from .source import user_line
 from .trace import CURRENT, Array, EagerBuilder, Trace, current_trace, require_trace
@@ -302,8 +303,8 @@ def wrap_like(value: Value, operands: Sequence[Any], *, scalar: bool | None = No
 def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
     """The value of `x` in the current trace, converted to `dtype` if that is given.
 
-    Takes tracers of this trace or of an enclosing one, arrays (captured by reference), NumPy and
-    Python scalars. Anything else is an ArgumentError.
+    Takes tracers of this trace or of an enclosing one, arrays (captured by reference; other
+    libraries' too), NumPy and Python scalars. Anything else is an ArgumentError.
     """
     trace = CURRENT.get()
     if trace is None:
@@ -317,7 +318,7 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
         else:
             value = _from_enclosing(x, trace)
     elif isinstance(x, np.ndarray):
-        value = trace.capture(check_array(np.asarray(x)))
+        value = trace.capture(plain_array(x))
     elif isinstance(x, DeviceArray):
         value = trace.capture_on_device(x)
     elif isinstance(x, (bool, int, float, complex)):
@@ -325,7 +326,10 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
     elif isinstance(x, np.generic) and is_supported(x.dtype):
         return _at(trace, lambda b: b.const(x, dtype))
     else:
-        refuse(x, "here")
+        array = np.asarray(x) if isinstance(x, np.generic) else borrow(x)
+        if array is None:
+            refuse(x, f"a value of type {type(x).__name__}")
+        value = trace.capture(plain_array(array))
     if dtype is not None and value.dtype != dtype:
         return _at(trace, lambda b: b.convert(value, dtype=dtype))
     return value

@@ -19,11 +19,12 @@ from ..ir.types import I64, TensorType, is_supported
 from ..runtime.cuda.array import DeviceArray
 from ..runtime.devices import CPU, Device
 from . import errors, pytree
-from .accept import check_array, refuse
+from .accept import check_dtype, plain_array, refuse
 from .core import WEAK_DTYPES, Tracer, refuse_leaked
 from .devices import CHOSEN, device_of, foreign_index, is_foreign, put
 from .errors import complain
 from .exact import Exact
+from .foreign import borrow
 from .guards import is_random_state
 from .outside import array_spec
 from .shapes import ShapeDtype
@@ -175,8 +176,12 @@ class Call:
         for i, leaf in enumerate(self.leaves):
             if device == CPU and isinstance(leaf, DeviceArray):
                 self.leaves[i] = np.asarray(leaf)
-            elif type(leaf) not in _ORDINARY and is_foreign(leaf):
-                self.leaves[i] = put(leaf, device or Device("cuda", foreign_index(leaf)))
+            elif type(leaf) not in _ORDINARY and not _has_state(leaf):
+                if is_foreign(leaf):
+                    self.leaves[i] = put(leaf, device or Device("cuda", foreign_index(leaf)))
+                else:
+                    found = borrow(leaf)
+                    self.leaves[i] = leaf if found is None else found
         return device or device_of(self.leaves)
 
     def _specs(self) -> list[Spec | Static | Same]:
@@ -203,12 +208,12 @@ class Call:
             return array_spec(leaf)
         if cls is ShapeDtype:
             return Spec(TensorType(leaf.shape, leaf.dtype))
-        if isinstance(leaf, np.generic) and is_supported(leaf.dtype):
-            return Spec(TensorType((), leaf.dtype), None, True)
+        if isinstance(leaf, np.generic):
+            return Spec(TensorType((), check_dtype(leaf, self.leaf_names()[index])), None, True)
         if isinstance(leaf, Tracer):
             refuse_leaked(leaf)
         if isinstance(leaf, np.ndarray):
-            return array_spec(check_array(leaf))
+            return array_spec(plain_array(leaf, self.leaf_names()[index]))
         self._refuse_object(index, leaf)
         raise AssertionError("unreachable")
 
@@ -232,8 +237,6 @@ class Call:
                     "with it among the static_fields of jt.register_pytree",
                 )
             self.refuse(index, kind, f"make it static: jt.jit(f, static_argnames={root!r})")
-        if hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__"):
-            self.refuse(index, kind, f"pass np.asarray({root})")
         self.refuse(
             index,
             kind,
@@ -341,6 +344,11 @@ def show_spec(spec: Spec) -> str:
         return kinds[spec.weak]
     layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""
     return f"{spec.type}{layout}"
+
+
+def _has_state(leaf: Any) -> bool:
+    """Whether it is an object of ours that holds an array, such as a generator's state."""
+    return "_jitney_state" in vars(type(leaf))
 
 
 def _static(value: Any, name: str) -> StaticLeaf:

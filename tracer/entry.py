@@ -155,12 +155,35 @@ class Entry:
             arrays = given
         if self.written:
             self.check_overlap(arrays)
-            outputs = self._run(arrays)
+            lent = self._lent(arrays) if self.overwritten else arrays
+            outputs = self._run(lent)
             finals = outputs[len(outputs) - len(self.mutated) :]
             for index, value in zip(self.mutated, finals, strict=True):
                 np.copyto(arrays[index], value)
+            for index in self.overwritten:
+                if lent[index] is arrays[index]:
+                    continue
+                if index in self.donated:
+                    given[index] = lent[index]
+                else:
+                    np.copyto(arrays[index], lent[index])
             return self.finish(outputs, given)
         return self.finish(self._run(arrays), given)
+
+    def _lent(self, arrays: Sequence[Array]) -> list[Array]:
+        """The arrays, with copies for those that native code is to overwrite and cannot where they
+        are: in the other byte order, or at addresses or with steps that do not fit their dtype."""
+        from ..runtime.executable import Executable, prepare
+
+        lent = list(arrays)
+        if isinstance(self.runnable, Executable):
+            module = self.runnable.module
+            for index in self.overwritten:
+                array, type = lent[index], module.inputs[index]
+                found = prepare(array, type, module.input_strides[index])
+                if found is not array and not np.may_share_memory(found, array):
+                    lent[index] = found
+        return lent
 
     def check_overlap(self, arrays: Sequence[Array]) -> None:
         """Writing to arrays needs them apart: raises SameArrays, Overlap or ReadOnly.

@@ -174,8 +174,11 @@ def describe(operand: Any) -> str:
         return f"{kind} {operand.type}"
     if hasattr(operand, "dtype") and hasattr(operand, "shape"):
         name = type(operand).__name__
-        if is_supported(operand.dtype):
+        if isinstance(operand.dtype, np.dtype) and is_supported(operand.dtype):
             return f"{name} {type_of(operand)}"
         return f"{name} {operand.dtype}{list(operand.shape)}"
-    text = repr(operand)
+    try:
+        text = repr(operand)
+    except Exception:  # not ours: an error must not hide behind another one
+        text = "that cannot be shown"
     return f"{type(operand).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -23,6 +23,7 @@ from .cache_info import CacheInfo, cache_info
 from .devices import CHOSEN
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
+from .foreign import borrowed
 from .lowered import Lowered, explain
 from .options import check_function, check_options
 from .outside import Outside
@@ -98,6 +99,8 @@ class JitFunction:
                     key.append(kind)
                 elif kind is DeviceArray:
                     key += (arg.client, arg.dtype, arg.shape)
+                elif kind is np.memmap:
+                    key += (kind, arg.dtype, arg.shape, arg.strides)
                 else:
                     break
             else:
@@ -115,7 +118,7 @@ class JitFunction:
                         pass  # nothing has run yet
                 return self._call(args, kwargs, fast)
         if CURRENT.get() is not None:
-            return self._plain(args, kwargs)  # part of what is being traced
+            return self._plain(*borrowed((args, kwargs)))  # part of what is being traced
         if self._owner is None and args and is_owner(args[0], self):
             return self._for(args[0])(*args[1:], **kwargs)
         if self._simple:
@@ -154,6 +157,11 @@ class JitFunction:
         return self._call(args, kwargs, fast)
 
     def _call(self, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None) -> Any:
+        if fast is None and self._simple:
+            given = args, kwargs
+            args, kwargs = borrowed(given)
+            if args is not given[0]:
+                return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
         call = self._analyse(args, kwargs)
         bucket = self._bucket(call.key)
         if fast is not None:
@@ -165,9 +173,9 @@ class JitFunction:
             try:
                 return self._run(call, self._bucket(call.key), args, kwargs)
             except (Overlap, SameArrays):  # still the same: one of the two came from outside
-                return self._plain(args, kwargs)
+                return self._plain(*borrowed((args, kwargs)))
         except Overlap:
-            return self._plain(args, kwargs)
+            return self._plain(*borrowed((args, kwargs)))
 
     def _run(self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
@@ -394,7 +402,8 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
 
     The first call with new shapes, dtypes, structure or static values traces the function and
     compiles it; later ones run native code. Arguments may be arrays, NumPy and Python scalars, and
-    pytrees of them. A Python scalar is an input too (its value is not compiled in) and promotes as
+    pytrees of them. Arrays of other libraries and buffers (`__array__`, `memoryview`, DLPack) count as
+    what `np.asarray` makes of them; their memory is shared where they let it be. A Python scalar is an input too (its value is not compiled in) and promotes as
     Python scalars do.
 
     static_argnums, static_argnames

@@ -18,6 +18,7 @@ from ..runtime.cuda.array import DeviceArray
 from . import errors
 from .core import Tracer, as_value, method, weak_kind, wrap
 from .errors import complain
+from .foreign import is_borrowable
 from .functions import ufuncs
 from .functions.common import broadcast_shape, build, static_array
 from .functions.lowerings import LOWERINGS
@@ -65,10 +66,17 @@ _SYMBOLS = {
 
 
 def foreign(x: Any) -> bool:
-    """Whether an operator should leave `x` to the other operand's own methods."""
-    return not isinstance(
+    """Whether an operator should leave `x` to the other operand's own methods: to those of a class
+    with operators of its own, unless it is the array of some library."""
+    if isinstance(
         x, (Tracer, np.ndarray, DeviceArray, np.generic, bool, int, float, complex, list, tuple)
-    )
+    ):
+        return False
+    if not hasattr(x, "__dlpack__") and (
+        hasattr(type(x), "__array_ufunc__") or hasattr(type(x), "__radd__")
+    ):
+        return True
+    return not is_borrowable(x)
 
 
 def as_tracer(x: DeviceArray) -> Tracer:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.record import record
-from ..ir.types import TensorType, is_supported
+from ..ir.types import TensorType, is_supported, type_of
 from ..runtime.cuda.array import DeviceArray
 from . import errors, pytree
 from .core import Tracer
@@ -231,7 +231,7 @@ def array_spec(array: Any, name: str = "") -> Spec:
             strides = tuple(
                 s // size if n > 1 else 0 for s, n in zip(array.strides, array.shape, strict=True)
             )
-    return Spec(TensorType(array.shape, array.dtype), None, False, True, strides, name)
+    return Spec(type_of(array), None, False, True, strides, name)
 
 
 def _array_checks(source: Source, name: str, spec: Spec) -> list[str]:

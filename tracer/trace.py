@@ -116,7 +116,8 @@ class Trace:
         if self.parent is not None:
             return self.lift(self.parent.capture(array), self.parent)
         if self.eager:
-            return self.builder.const(array)
+            native = array.astype(array.dtype.newbyteorder("="), copy=False)
+            return self.builder.const(native)
         known = self._arrays.setdefault(id(array), [])
         if known and _same_bits(known[-1].snapshot, array):
             return known[-1].param

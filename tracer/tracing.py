@@ -368,7 +368,10 @@ def _settle_captures(trace: Trace) -> None:
             array.base is None
             or (type(array.base) is np.ndarray and _base_references(array) == _BASE_ALONE)
         )
-        ops = _constant_ops(capture.param, snapshot) if changed or private else None
+        ops = None
+        if changed or private:
+            native = snapshot.astype(capture.param.dtype, copy=False)  # of any order of bytes
+            ops = _constant_ops(capture.param, native)
         capture.private = changed or private
         if ops is None and changed:
             capture.outer = snapshot

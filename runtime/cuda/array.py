@@ -193,7 +193,7 @@ class DeviceArray:
         }
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        from .dlpack import CPU, CUDA
+        from ..dlpack import CPU, CUDA
 
         return (CPU, 0) if self.client.emulated else (CUDA, self.device.index)
 
@@ -207,7 +207,7 @@ class DeviceArray:
     ) -> Any:
         """A capsule for the memory itself. What is in `stream` (None, 1: the legacy default stream)
         waits for the elements; with -1 nobody waits. The consumer must not write to it."""
-        from .dlpack import lend
+        from ..dlpack import lend
 
         here = self.__dlpack_device__()
         if dl_device is not None and dl_device != here:

@@ -36,11 +36,11 @@ from ..compile import graph_key
 from ..config import config
 from ..devices import Device
 from ..disk import disk_cache
+from ..dlpack import CUDA, take
 from ..installation import digest, installation
 from .array import DeviceArray
 from .assemble import architecture_for, architecture_number, assemble, ptx_for
 from .cublas import BlasError, find_blas
-from .dlpack import CUDA, take
 from .driver import Context, DeviceInfo
 from .driver import devices as driver_devices
 from .execute import DeviceExecutable, Run

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
-from ...ir.types import BOOL, is_complex
+from ...ir.types import BOOL, is_complex, is_supported
 from .. import errors
+from ..accept import check_dtype
 from ..core import Tracer, as_value, concrete, weak_kind, wrap
 from ..errors import complain
 from ..promotion import DType, Kind, can_cast, canonical, kind_of, result_dtype
@@ -95,7 +96,12 @@ def kind(x: Any) -> Kind:
         return kind_of(BOOL, weak)
     if type(x) is Tracer:
         return x.type.dtype
-    return canonical(x.dtype) if hasattr(x, "dtype") else array(x).dtype
+    dtype = getattr(x, "dtype", None)
+    if not isinstance(dtype, np.dtype):
+        return array(x).dtype
+    if not is_supported(dtype) and isinstance(x, (np.ndarray, np.generic)):
+        dtype = check_dtype(x)
+    return canonical(dtype)
 
 
 def common_dtype(*operands: Any) -> DType:

@@ -13,6 +13,7 @@ from ...ir.types import F64, I64, is_complex, is_float
 from .. import errors
 from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
+from ..foreign import borrow
 from ..promotion import DType, canonical, check_python_int, result_dtype
 from . import ufuncs
 from .common import array, axis_index, build, holds_tracers, ints, kind, operand
@@ -116,7 +117,20 @@ def _fresh(x: Tracer) -> Tracer:
     return wrap_like(as_value(x), (x,), scalar=False)
 
 
-@function("asarray", "ascontiguousarray", "asfortranarray", "require", creates=True)
+def _asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None
+) -> Any:
+    if hasattr(a, "__dlpack__"):  # of a library that may know nothing of NumPy
+        found = borrow(a)
+        a = a if found is None else found
+    return np.asarray(a, dtype, order, device=device, copy=copy)
+
+
+_asarray.__doc__ = np.asarray.__doc__
+
+
+@function("asarray", reference=_asarray, creates=True)
+@function("ascontiguousarray", "asfortranarray", "require", creates=True)
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None
 ) -> Tracer:

@@ -7,11 +7,12 @@ The structures are those of the DLPack specification (dmlc.github.io/dlpack, ver
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir.types import DTYPE_NAMES, dtype_name, is_extended
+from ..ir.types import DTYPE_NAMES, dtype_name, is_extended
 
 CPU, CUDA = 1, 2  # DLDeviceType
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -46,7 +47,6 @@ class _Managed(ctypes.Structure):
 
 
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Managed))
-_CAPSULE_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Managed._fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
 
 _python = ctypes.pythonapi
@@ -57,14 +57,8 @@ _new.restype, _new.argtypes = (
 )
 _valid = _python.PyCapsule_IsValid
 _valid.restype, _valid.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
-_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", _python)
-)
 _pointer = _python.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-_pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", _python)
-)
 _rename = _python.PyCapsule_SetName
 _rename.restype, _rename.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
 
@@ -77,17 +71,30 @@ def _give_back(managed: Any) -> None:
     _lent.pop(ctypes.addressof(managed.contents), None)
 
 
-@_CAPSULE_DELETER
-def _drop(capsule: int) -> None:
-    """The capsule was never taken."""
-    if _valid_at(capsule, b"dltensor"):
-        _lent.pop(_pointer_at(capsule, b"dltensor"), None)
+def _sweep() -> None:
+    """Forget the capsules that their consumers dropped without taking them.
+
+    A destructor of the capsule would do that at once, but it would be Python code that runs while
+    the consumer's exception is on its way, and would be told of it as its own.
+    """
+    for address, entry in list(_lent.items()):
+        if _references(entry) == _ALONE and _valid(entry[-1], b"dltensor"):
+            _lent.pop(address, None)
+
+
+def _references(entry: tuple[Any, ...]) -> int:
+    return sys.getrefcount(entry[-1])
+
+
+_ALONE = _references((object(),))
 
 
 def lend(
     pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: tuple[int, int], owner: Any
 ) -> Any:
-    """A capsule for a C-contiguous array; `owner` is kept alive as long as somebody has it."""
+    """A capsule for a C-contiguous array; `owner` is kept alive as long as somebody has it (if nobody
+    takes it, until the next call)."""
+    _sweep()
     dims = (ctypes.c_int64 * len(shape))(*shape)
     managed = _Managed()
     code = _SMALL_CODES[dtype_name(dtype)] if is_extended(dtype) else _CODES[dtype.kind]
@@ -95,8 +102,9 @@ def lend(
     managed.tensor = _Tensor(pointer, _Device(*device), len(shape), kind, dims, None, 0)
     managed.deleter = _give_back
     address = ctypes.addressof(managed)
-    _lent[address] = (managed, dims, owner)
-    return _new(address, b"dltensor", ctypes.cast(_drop, ctypes.c_void_p))
+    capsule = _new(address, b"dltensor", None)
+    _lent[address] = managed, dims, owner, capsule
+    return capsule
 
 
 class Borrowed:
@@ -119,6 +127,26 @@ class Taken(NamedTuple):
     dtype: np.dtype[Any]
     device: tuple[int, int]
     owner: Any
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """What lies in main memory, as a read-only ndarray."""
+        return np.asarray(_Exposed(self)).view(self.dtype)
+
+
+class _Exposed:
+    """Taken memory as NumPy's protocol shows it: elements are integers of their size."""
+
+    def __init__(self, taken: Taken) -> None:
+        size = taken.dtype.itemsize
+        strides = taken.strides and tuple(step * size for step in taken.strides)
+        self.owner = taken.owner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (taken.pointer, True),
+            "shape": taken.shape,
+            "strides": strides,
+            "typestr": np.dtype(f"u{size}").str,
+        }
 
 
 def take(capsule: Any) -> Taken:
