@@ -403,8 +403,8 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     The first call with new shapes, dtypes, structure or static values traces the function and
     compiles it; later ones run native code. Arguments may be arrays, NumPy and Python scalars, and
     pytrees of them. Arrays of other libraries and buffers (`__array__`, `memoryview`, DLPack) count as
-    what `np.asarray` makes of them; their memory is shared where they let it be. A Python scalar is an input too (its value is not compiled in) and promotes as
-    Python scalars do.
+    what `np.asarray` makes of them; their memory is shared where they let it be. A Python scalar is an
+    input too (its value is not compiled in) and promotes as Python scalars do.
 
     static_argnums, static_argnames
         Parameters that are compiled in: any hashable value. A new value compiles anew.
