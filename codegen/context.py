@@ -65,6 +65,10 @@ class Context:
         self.errors.append(ErrorSite(kind, message, op.loc, names))
         return len(self.errors)
 
+    def assertion(self, op: Op, values: Sequence[Value]) -> int:
+        """The site of an `assert` op."""
+        return self.site(op.attrs.get("error", "assert"), op.attrs["message"], op, values)
+
     def callback(self, op: Op) -> int:
         """A new place where native code calls Python; returns its number."""
         types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))

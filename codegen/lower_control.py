@@ -26,7 +26,7 @@ def _cond(low: Lowering, op: Op) -> None:
 @lowering("assert")
 def _assert(low: Lowering, op: Op) -> None:
     flag, *values, _ = op.operands
-    site = low.context.site("assert", op.attrs["message"], op, values)
+    site = low.context.assertion(op, values)
     low.items.append(Check(low.materialise(flag), site, [low.materialise(v) for v in values]))
 
 

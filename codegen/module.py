@@ -36,7 +36,8 @@ class ErrorSite:
     """One place in native code that may fail: which exception to raise, for which user's line.
 
     `kind` is "index" (IndexError), "assert" (AssertionError), "value" (ValueError), "memory"
-    (MemoryError) or "linalg" (numpy.linalg.LinAlgError). The message is a format of the status words
+    (MemoryError), "linalg" (numpy.linalg.LinAlgError) or the name of an exception that an `assert` op
+    may raise. The message is a format of the status words
     if there are `values`: their short dtype names, in order ("f32": the low 32 bits of the word are a
     float32). Index errors have two words without saying so.
     """

@@ -35,7 +35,7 @@ def _constant(c: ScalarBuilder, op: Op) -> None:
 @rule("assert")
 def _check(c: ScalarBuilder, op: Op) -> None:
     flag, *values, _ = op.operands
-    site = c.low.context.site("assert", op.attrs["message"], op, values)
+    site = c.low.context.assertion(op, values)
     found = [c.scalar(v) for v in values]
     c.block.statements.append(Require(c.scalar(flag), site, found))
 

@@ -249,7 +249,14 @@ def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
         if site.loc.function:
             where += f", in {site.loc.function}"
         message = f"{message}\n  {where}" if message else where
-    return _EXCEPTIONS[site.kind](message)
+    return (_EXCEPTIONS.get(site.kind) or exceptions_of_users()[site.kind])(message)
+
+
+def exceptions_of_users() -> dict[str, type[Exception]]:
+    """What an `assert` op may raise."""
+    from ..ir.ops.effects import ERRORS
+
+    return ERRORS
 
 
 def runs_here(target: Target) -> bool:

@@ -32,8 +32,9 @@ def advance(results: Any) -> None:
             require_trace().token = value
 
 
-def check(pred: Any, message: str, *values: Any) -> None:
-    """AssertionError at run time unless `pred`, a traced scalar bool, holds.
+def check(pred: Any, message: str, *values: Any, error: str = "AssertionError") -> None:
+    """AssertionError at run time unless `pred`, a traced scalar bool, holds; or another exception of
+    `ir.ops.effects.ERRORS`.
 
     With values, `message` is a format string for them. An eager trace checks at once.
     """
@@ -42,4 +43,7 @@ def check(pred: Any, message: str, *values: Any) -> None:
     test = as_value(pred, BOOL)
     token = order_token()
     with trace.builder.at(user_line(2)):
-        advance(trace.builder.op("assert", test, *operands, token, message=message))
+        attrs: dict[str, Any] = {"message": message} | (
+            {} if error == "AssertionError" else {"error": error}
+        )
+        advance(trace.builder.op("assert", test, *operands, token, **attrs))

@@ -55,7 +55,7 @@ class Masked:
     def copy(self) -> Masked:
         return self
 
-    def materialise(self) -> NoReturn:
+    def materialise(self, *_: Any, **__: Any) -> NoReturn:
         """Called where the elements themselves are needed."""
         complain(
             errors.DynamicShapeError,
@@ -68,8 +68,37 @@ class Masked:
             line=self._line,
         )
 
-    shape = property(materialise)
-    __len__ = __iter__ = __getitem__ = __array__ = materialise
+    shape = property(lambda self: self.materialise())
+    __len__ = __iter__ = __array__ = materialise
+
+    def __getitem__(self, index: Any) -> Masked:
+        """A part along the other axes: `x[:, mask][[2, 0]]`."""
+        items = list(index if isinstance(index, tuple) else (index,))
+        lists = [i for i in items if isinstance(i, (list, np.ndarray))]
+        others = [i for i in items if i is None or isinstance(i, (int, np.integer))]
+        simple = all(
+            i is None or isinstance(i, (int, np.integer, slice, list, np.ndarray, type(...)))
+            for i in items
+        )
+        if not simple or (lists and (others or len(lists) > 1 or np.ndim(lists[0]) != 1)):
+            self.materialise()
+        used = sum(i is not None and i is not ... for i in items)
+        at = next((k for k, i in enumerate(items) if i is ...), len(items))
+        items[at : at + 1] = [slice(None)] * (self.ndim - used)
+        full: list[Any] = []
+        axis = place = 0
+        for item in items:
+            if item is not None and axis == self.place:
+                if item != slice(None):
+                    self.materialise()
+                full += [item] * self.mask.ndim
+            else:
+                full.append(item)
+                place += axis <= self.place and not isinstance(item, (int, np.integer))
+            axis += item is not None
+        if axis != self.ndim:
+            self.materialise()
+        return Masked(self.values[tuple(full)], self.mask, place)
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         self.materialise()

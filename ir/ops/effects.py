@@ -15,8 +15,20 @@ from ..types import TOKEN, TensorType, TokenType, Type
 from .batch_structured import batch_assert
 from .families import Array, check_dtype
 
+ERRORS: dict[str, type[Exception]] = {
+    kind.__name__: kind
+    for kind in (
+        *(ArithmeticError, AssertionError, BufferError, EOFError, Exception, FloatingPointError),
+        *(IndexError, KeyError, LookupError, MemoryError, NotImplementedError, OSError),
+        *(OverflowError, RuntimeError, StopIteration, TimeoutError, TypeError, ValueError),
+        *(UserWarning, ZeroDivisionError, np.linalg.LinAlgError),
+    )
+}
 
-def _infer_assert(pred: TensorType, *rest: Type, message: str) -> TokenType:
+
+def _infer_assert(
+    pred: TensorType, *rest: Type, message: str, error: str = "AssertionError"
+) -> TokenType:
     check_dtype(pred, "bool", "the condition")
     if pred.shape != ():
         raise GraphError(f"the condition has type {pred}; it must be 0-d")
@@ -24,13 +36,15 @@ def _infer_assert(pred: TensorType, *rest: Type, message: str) -> TokenType:
         raise GraphError("the last operand must be a token")
     if TOKEN in rest[:-1]:
         raise GraphError("takes one token only")
+    if error not in ERRORS:
+        raise GraphError(f"no exception {error!r}; there are {', '.join(ERRORS)}")
     return TOKEN
 
 
-def _assert(pred: Array, *rest: Any, message: str) -> None:
+def _assert(pred: Array, *rest: Any, message: str, error: str = "AssertionError") -> None:
     if not pred:
         values = [v.item() if v.ndim == 0 else v for v in map(np.asarray, rest[:-1])]
-        raise AssertionError(message.format(*values) if values else message)
+        raise ERRORS[error](message.format(*values) if values else message)
 
 
 def _no_tangent(b: Any, op: Any, tangents: Any) -> list[None]:
@@ -60,10 +74,10 @@ register(
         _no_tangent,
         _no_cotangent,
         batch=batch_assert,
-        attrs=("message",),
+        attrs=("message", "error"),
         effect=True,
-        doc="raises AssertionError unless pred holds. With values, `message` is a format string "
-        "for them; without, it stands as it is",
+        doc="raises AssertionError, or the exception of ERRORS that `error` names, unless pred holds. "
+        "With values, `message` is a format string for them; without, it stands as it is",
         extra={"examples": ()},
     )
 )

@@ -358,7 +358,8 @@ def _assert(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
     message = (
         _message(op.attrs["message"], operands[1:-1]) if operands[1:-1] else op.attrs["message"]
     )
-    return list(s.b.append(op.definition, _flat(operands), {"message": message}).results)
+    attrs = {**op.attrs, "message": message}
+    return list(s.b.append(op.definition, _flat(operands), attrs).results)
 
 
 def _message(text: str, values: Sequence[Parts]) -> str:

@@ -20,6 +20,7 @@ from ..source import user_line
 from ..trace import require_trace
 from .adoption import Adoption, union, write
 from .jumps import RESULT
+from .raising import Raised
 from .sharing import Doubt, confuse, settle_doubts, storage_of
 from .variables import (
     Containers,
@@ -72,6 +73,8 @@ class _Branch:
         self.storages: dict[Storage, Value] = {}
         self.doubts: list[Doubt] = []
         self.result: Any = None
+        self.raised: Raised | None = None
+        self.hoisted = False  # nothing happens in the branch before it raises
         entry, containers = state.get(), Containers(objects)
 
         def run() -> list[Any]:
@@ -79,7 +82,14 @@ class _Branch:
             adoption = Adoption(trace)
             out: list[Any] = []
             try:
-                self.result = function()
+                try:
+                    self.result = function()
+                except Exception as error:
+                    self.raised = Raised.of(error)
+                    if self.raised is None:
+                        raise
+                    self._raise()
+                    return []
                 values = [v for v, live in zip(state.get(), state.live, strict=True) if live]
                 contents = [_Content(x) for x in objects]
                 for value in (self.result, *values, *contents):
@@ -101,8 +111,19 @@ class _Branch:
             return [*out, *(wrap(v, scalar=False) for v in self.storages.values())]
 
         self.region: Region = trace_region(run, [], _EMPTY, what)
+        if self.raised is not None:
+            self.storages = {}
         self.count = len(self.region.values) - len(self.storages)
         self.storages = dict(zip(self.storages, self.region.values[self.count :], strict=True))
+
+    def _raise(self) -> None:
+        """The end of a branch that raises. What it has assigned to does not matter any more."""
+        assert self.raised is not None
+        trace = require_trace()
+        inside = any(v._storage.trace is trace for v in self.raised.values)
+        self.hoisted = trace.token is None and not inside
+        if not self.hoisted and not self.raised.emitted:
+            self.raised.emit(wrap(as_value(False)))
 
     def out(self, leaf: Any) -> Out:
         return self.region.outs[leaf.index] if isinstance(leaf, _Inside) else out_of(leaf)
@@ -149,16 +170,23 @@ def _branch(
             _note(
                 error,
                 f"the condition of the `{what}` at {where} is known only when the compiled "
-                "function runs, so both branches are traced; to check a value then, use `assert`",
+                "function runs, so both branches are traced; then it can raise Python's own exceptions "
+                "only: `raise ValueError(...)`, or use `assert`",
             )
             raise
+    for k, one in enumerate(branches):
+        if one.raised is not None and one.hoisted:
+            one.raised.emit(pred if k == 0 else emit("invert", as_value(pred)))
     merge = _Merge(branches, what, names, where)
+    if all(one.raised is not None for one in branches):
+        merge.emit(pred, [])
+        raise Raised.by_now(branches[1].raised)
     labels = ["", *(n for n, is_live in zip(state.names, live, strict=True) if is_live)]
     filled = [False, *(f for f, is_live in zip(state.filled, live, strict=True) if is_live)]
     labels += objects
     filled += [False for _ in objects]
     plans = [
-        merge.object(label, [b.ends[i] for b in branches], fill)
+        merge.object(label, [b.ends[i] if b.raised is None else None for b in branches], fill)
         for i, (label, fill) in enumerate(zip(labels, filled, strict=True))
     ]
     storages = union([b.storages for b in branches])
@@ -194,8 +222,13 @@ class _Merge:
         self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros
         self.made: list[tuple[str, Tracer, list[Storage | None]]] = []
 
-    def object(self, label: str, ends: list[_End], fill: bool) -> Callable[[Sequence[Value]], Any]:
-        """How to make the object called `label` of the op's results."""
+    def object(
+        self, label: str, found: list[_End | None], fill: bool
+    ) -> Callable[[Sequence[Value]], Any]:
+        """How to make the object called `label` of the op's results. A branch that raises gives None."""
+        if None in found:
+            return self._only(label, found)
+        ends: list[_End] = found  # type: ignore[assignment]
         if same(ends[0].value, ends[1].value):
             return lambda results: ends[0].value
         missing = [isinstance(end.value, Undefined) for end in ends]
@@ -215,6 +248,20 @@ class _Merge:
             for i, pair in enumerate(zip(ends[0].leaves, ends[1].leaves, strict=True))
         ]
         return lambda results: pytree.unflatten(tree, [part(results) for part in parts])
+
+    def _only(self, label: str, found: list[_End | None]) -> Callable[[Sequence[Value]], Any]:
+        """The object of the branch that does not raise."""
+        (end,) = [end for end in found if end is not None]
+        if not any(isinstance(leaf, _Inside) for leaf in end.leaves):
+            return lambda results: end.value
+        missing = [one is None for one in found]
+        parts = [
+            self._leaf(label, i, (leaf, leaf), missing, end.tree)
+            if isinstance(leaf, _Inside)
+            else lambda results, leaf=leaf: leaf
+            for i, leaf in enumerate(end.leaves)
+        ]
+        return lambda results: pytree.unflatten(end.tree, [part(results) for part in parts])
 
     def _undefined(
         self, label: str, ends: list[_End], missing: list[bool]

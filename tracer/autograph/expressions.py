@@ -47,6 +47,7 @@ class Expressions(ast.NodeTransformer):
     def __init__(self, class_name: str | None) -> None:
         self.class_name = class_name
         self.scopes: list[Scope] = []
+        self.texts = 0  # `raise` statements around
         self.hidden: list[set[str]] = []  # variables of comprehensions and lambdas around
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -115,6 +116,19 @@ class Expressions(ast.NodeTransformer):
             return ast.copy_location(ast.Tuple(parts, ast.Load()), node)
         found: ast.expr = self.visit(node)
         return found
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        if not self.texts:
+            return self.generic_visit(node)
+        parts: list[ast.expr] = []
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                value = self.visit(part.value)
+                kind = constant("" if part.conversion == -1 else chr(part.conversion), node)
+                spec = constant("", node) if part.format_spec is None else part.format_spec
+                part = ast.copy_location(ast.Tuple([value, kind, spec], ast.Load()), node)
+            parts.append(part)
+        return helper("text", parts, node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         if _binds([node.body, node.orelse]):

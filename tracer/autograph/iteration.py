@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...ir.record import record
-from ...ir.types import I64, is_integer
+from ...ir.types import C128, F64, I64, is_integer
 from .. import errors
 from ..core import Tracer, as_value, emit, wrap
 from ..effects import check
@@ -171,10 +171,20 @@ def float_(*args: Any) -> Any:
     return float(*args)
 
 
+def complex_(*args: Any, **options: Any) -> Any:
+    parts = [*args, *options.values()]
+    if any(is_traced(x) and x.size == 1 for x in parts) and not any(
+        isinstance(x, str) for x in parts
+    ):
+        value: Any = 0j
+        for name, factor, x in zip(("real", "imag"), (1, 1j), (*args, 0, 0), strict=False):
+            value = value + factor * options.get(name, x)
+        return wrap(as_value(value.reshape(()), C128), "c")
+    return complex(*args, **options)
+
+
 def _scalar(x: Tracer, weak: str) -> Tracer:
     value = as_value(x, I64) if weak == "i" else as_value(x * 1.0)
     if value.shape:
         value = emit("reshape", value, shape=()).value
-    from ...ir.types import F64
-
     return wrap(value if weak == "i" else emit("convert", value, dtype=F64).value, weak)

@@ -14,6 +14,7 @@ from ..functions.common import array
 from ..functions.table import holds_tracer
 from .branches import branch
 from .iteration import Items, items_of
+from .joins import JOINS, join
 from .logic import and_ as and_
 from .logic import assert_ as assert_
 from .logic import compare as compare
@@ -26,6 +27,12 @@ from .logic import or_ as or_
 from .logic import refuse as refuse
 from .logic import truth as truth
 from .loops import loop
+from .raising import raised as raised
+from .raising import text as text
+from .stores import elements as elements
+from .stores import own as own
+from .stores import update as update
+from .stores import update_elements as update_elements
 from .twins import convert as convert
 from .variables import State as State
 from .variables import Undefined as Undefined
@@ -40,6 +47,10 @@ slice_ = slice
 
 def item(x: Any, index: Any) -> Any:
     """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
+    if id(x) in JOINS and holds_tracer(index if isinstance(index, tuple) else (index,)):
+        found = join(x, index)
+        if found is not None:
+            return found
     if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
         return array(x)[index]
     return x[index]
@@ -68,6 +79,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
             break
         if not go_on:
             return
+        del before  # the body may replace the arrays in it
         body()
     state.refuse_try("a `while` loop")
     unchanged = all(a is b for a, b in zip(before, state.get(), strict=True))

@@ -21,9 +21,10 @@ from . import liveness
 from .expressions import Expressions, Scope
 from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
-from .names import bound
+from .names import bound, changed
 from .nodes import assign, constant, expression, helper, load, placed, thunk
 from .state_code import StateCode
+from .stores import Stores
 
 
 class Transformer(Expressions):
@@ -33,6 +34,7 @@ class Transformer(Expressions):
         super().__init__(class_name)
         self.tries = 0  # `try` blocks around
         self.filled: list[set[str]] = []  # see jumps.While
+        self.stores = Stores(self)
 
     # Functions
 
@@ -189,6 +191,16 @@ class Transformer(Expressions):
         new = ast.Assert(helper("assert_", [test, text, *told], node.test), message)
         return ast.copy_location(new, node)
 
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        if node.exc is None:
+            return node
+        self.texts += 1
+        found = self.visit(node.exc)
+        self.texts -= 1
+        node.exc = helper("raised", [found], node.exc)
+        node.cause = node.cause and self.visit(node.cause)
+        return node
+
     def visit_Try(self, node: ast.Try) -> ast.AST:
         self.tries += 1
         node.body = self.statements(node.body)
@@ -244,15 +256,13 @@ class Transformer(Expressions):
                 out.append(ast.copy_location(ast.Delete([self.visit(target)]), node))
         return out
 
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
+        found = self.stores.assignment(node)
+        return self.generic_visit(node) if found is None else found
+
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
-        value = self.visit(node.value)
-        target = node.target
-        if isinstance(target, ast.Name) and target.id in self.scope.checked:
-            read = self.visit(ast.copy_location(ast.Name(target.id, ast.Load()), target))
-            node.target, node.value = self.visit(target), value
-            return [expression(read), node]
-        node.target, node.value = self.visit(target), value
-        return node
+        found = self.stores.update(node)
+        return self.generic_visit(node) if found is None else found
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
         if node.value is None:
@@ -271,7 +281,8 @@ class Transformer(Expressions):
         self, name: str, body: list[ast.stmt], original: Sequence[ast.AST], at: ast.AST
     ) -> ast.FunctionDef:
         """A function of no arguments that runs statements in the variables of the user's function."""
-        declarations = self.declarations(bound(original), at)
+        updated = changed(original) & self.scope.bound  # see `stores`
+        declarations = self.declarations(bound(original) | updated, at)
         new = ast.FunctionDef(
             name=name,
             args=ast.arguments([], [], None, [], [], None, []),

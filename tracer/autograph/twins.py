@@ -9,12 +9,11 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-import numpy as np
-
 from ..reads import is_user_module
 from ..trace import current_trace
 from .lazy import Lazy, is_lazy
 from .nodes import HELPERS, THUNK
+from .numpy_calls import replaced_numpy
 from .origin import find_origin
 from .transform import Transformer
 
@@ -33,10 +32,9 @@ def convert(function: Any) -> Any:
     if current_trace() is None:
         return function
     kind = type(function)
-    if kind in _OF_NUMPY:
-        created = _creation(function)
-        if created is not None:
-            return created
+    of_numpy = replaced_numpy(function)
+    if of_numpy is not None:
+        return of_numpy
     if kind is FunctionType:
         return _function(function)
     if kind is MethodType:
@@ -57,31 +55,6 @@ def convert(function: Any) -> Any:
     return function
 
 
-_OF_NUMPY: set[Any] = {type(f) for f in (np.zeros, np.ones, np.asarray)}
-_CREATIONS = {
-    getattr(np, name): name for name in ("zeros", "ones", "empty", "full", "eye", "identity")
-}
-_CONVERSIONS = {getattr(np, name): name for name in ("array", "asarray", "asanyarray")}
-
-
-def _creation(function: Any) -> Any:
-    """NumPy's functions that make arrays of nothing make traced ones, which assignments of traced values
-    into are traced; so do those that take lists, where a list holds traced values."""
-    from ..functions.table import FUNCTIONS, holds_tracer
-
-    name = _CREATIONS.get(function)
-    if name is not None:
-        return FUNCTIONS[name]
-    name = _CONVERSIONS.get(function)
-    if name is None:
-        return None
-
-    def converted(*args: Any, **kwargs: Any) -> Any:
-        return (FUNCTIONS[name] if holds_tracer(args) else function)(*args, **kwargs)
-
-    return converted
-
-
 def _builtin(function: Any) -> Any:
     from . import iteration, logic
 
@@ -92,6 +65,7 @@ def _builtin(function: Any) -> Any:
         reversed: iteration.reversed_,
         int: iteration.int_,
         float: iteration.float_,
+        complex: iteration.complex_,
         bool: logic.truth_,
         min: logic.min_,
         max: logic.max_,
@@ -206,6 +180,7 @@ def _transform(function: FunctionType) -> CodeType:
         target = ast.copy_location(ast.Name(name, ast.Store()), node)
         inner: ast.stmt = ast.copy_location(ast.Assign([target], node), node)
     else:
+        node.name = name  # its own name may be that of a global, and calls of itself go there
         inner = node
     cells = [*code.co_freevars, HELPERS]
     args = ast.arguments([], [ast.arg(c) for c in cells], None, [], [], None, [])
@@ -218,8 +193,8 @@ def _transform(function: FunctionType) -> CodeType:
             ast.copy_location(child, source)
     compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURE, True)
     outer = next(c for c in compiled.co_consts if isinstance(c, CodeType))
-    wanted = code.co_name
-    found = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name == wanted)
+    wanted = (name, "<lambda>")
+    found = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in wanted)
     return _rename(found, code.co_name, code.co_qualname)
 
 
