@@ -136,8 +136,6 @@ def test_errors_name_the_line() -> None:
     with pytest.raises(TypeError, match=r"(?s)test_complex\.py.*no order|Python complex"):
         jt.jit(lambda a: a < 2)(1j)
     for f in (
-        lambda z: np.maximum.accumulate(z),
-        lambda z: np.multiply.at(z, [0], 2),
         lambda z: jt.erf(z),
         lambda z: np.quantile(z, 0.5),
         lambda z: np.histogram(z),

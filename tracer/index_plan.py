@@ -2,10 +2,20 @@
 
 Items are classified, the ellipsis is expanded, ranges and shapes are checked. What remains is a view
 for the basic part, and for the rest index arrays with the place of their dims in the result.
+
+A mode says what an index that is out of range means. Negative ones count from the end first.
+
+    check                an IndexError; of traced indices when the compiled function runs
+    clip                 the nearest index that is in range
+    wrap                 the index modulo the size of the axis
+    fill                 no element: reading gives a fill value, writing does nothing
+    promise_in_bounds    there is none: nothing is checked, and negative ones are not counted from
+                         the end. (What is out of range all the same is clipped, no memory is at risk)
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +29,7 @@ from . import errors, views
 from .core import Tracer, as_value
 from .errors import complain
 from .functions.common import array, build, shape_of, static_array
-from .trace import Array, current_trace
+from .trace import BOUNDSCHECK, Array, current_trace
 
 
 class Subscript:
@@ -49,13 +59,38 @@ class Plan:
     mode: str = "check"
     place: int = 0
     mask: Tracer | None = None
+    valid: Value | None = None  # with mode "fill": which indices are in range
+    known: tuple[Array, ...] | None = None  # the indices, if they are constants and in range
     scalar: bool = False  # integers for all axes: the result is a NumPy scalar
     view: bool = False  # only 0-d indices: NumPy gives a view
 
 
-def resolve(x: Tracer, index: Any) -> Plan:
+MODES = {
+    "check": "check",
+    "raise": "check",
+    "clip": "clip",
+    "wrap": "wrap",
+    "fill": "fill",
+    "drop": "fill",
+    "promise_in_bounds": "promise_in_bounds",
+}
+DEFAULT = "default"  # "check", or "clip" in functions compiled without
+
+
+def mode_of(mode: Any) -> str:
+    """The mode of that name; NumPy's and JAX's names are taken, too."""
+    if mode is None:
+        return DEFAULT
+    if mode not in MODES:
+        raise ValueError(f"mode={mode!r}: choose one of {', '.join(map(repr, MODES))}")
+    return MODES[mode]
+
+
+def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> Plan:
     """Resolve an index of `x`, or raise IndexError or TypeError as NumPy would, with the line."""
     items, gap = _expand(x, [_classify(i, x) for i in _as_tuple(index)])
+    if mode not in (DEFAULT, "check"):
+        items = _outside_as_arrays(x, items)
     advanced = [i for i in items if isinstance(i, (_Integers, _Mask))]
     dots = any(i is Ellipsis for i in _as_tuple(index))
     if not advanced:
@@ -63,7 +98,18 @@ def resolve(x: Tracer, index: Any) -> Plan:
     masks = [i for i in advanced if isinstance(i, _Mask)]
     if masks:
         return _masked_plan(x, items, masks)
-    return _advanced(x, items, dots, gap)
+    return _advanced(x, items, dots, gap, mode)
+
+
+def _outside_as_arrays(x: Tracer, items: Sequence[Any]) -> list[Any]:
+    """The items with ints that are out of range as index arrays, which have modes."""
+    found, axis = [], 0
+    for item in items:
+        if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
+            item = _Integers(np.asarray(item), np.asarray(item), True, 0)
+        axis += item.mask.ndim if isinstance(item, _Mask) else item is not None
+        found.append(item)
+    return found
 
 
 @record(frozen=False)
@@ -247,7 +293,7 @@ def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
     return base
 
 
-def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int) -> Plan:
+def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) -> Plan:
     arrays = any(isinstance(i, _Integers) and i.ndim for i in items)
     # Beside an array index, ints are indices of the same kind; alone they just remove an axis.
     basic: list[Any] = []
@@ -259,7 +305,8 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int) -> Plan:
             if arrays:
                 item = _Integers(item, np.asarray(item), True, 0)
         if isinstance(item, _Integers):
-            _check_known(item, x.shape[source], source, x)
+            if mode in (DEFAULT, "check"):
+                _check_known(item, x.shape[source], source, x)
             found.append(item)
             axes.append(axis)
             spots.append(spot + (spot >= gap))
@@ -272,7 +319,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int) -> Plan:
     base = x if _whole(basic) else _view(x, basic)
     together = spots == list(range(spots[0], spots[0] + len(spots)))
     place = axes[0] if together else 0
-    mode, indices = _index_values(found, [base.shape[a] for a in axes])
+    chosen = _index_values(found, [base.shape[a] for a in axes], mode)
     single = all(isinstance(i, (int, _Integers)) for i in items)
     scalar = single and not arrays and not dots
     here = base._storage.trace is current_trace()
@@ -280,9 +327,11 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int) -> Plan:
         base,
         tuple(basic),
         tuple(axes),
-        indices,
-        mode,
+        chosen.indices,
+        chosen.mode,
         place,
+        valid=chosen.valid,
+        known=chosen.known,
         scalar=scalar,
         view=not arrays and not scalar and here,
     )
@@ -298,10 +347,17 @@ def _check_known(item: _Integers, n: int, axis: int, x: Tracer) -> None:
             _in_range(int(extreme), n, axis, x)
 
 
-def _index_values(
-    found: Sequence[_Integers], sizes: Sequence[int]
-) -> tuple[str, tuple[Value, ...]]:
-    """The indices as int64 values of one shape, and the gather mode that they need."""
+@record(frozen=False)
+class _Chosen:
+    """Index arrays of one shape as int64 values, and the gather mode that they need."""
+
+    indices: tuple[Value, ...]
+    mode: str
+    valid: Value | None = None
+    known: tuple[Array, ...] | None = None
+
+
+def _index_values(found: Sequence[_Integers], sizes: Sequence[int], mode: str) -> _Chosen:
     shapes = [shape_of(i.given) for i in found]
     try:
         shape = np.broadcast_shapes(*shapes)
@@ -313,17 +369,31 @@ def _index_values(
             "index arrays must have equal shapes, or sizes of 1.",
             cause=error,
         )
-    fixed = all(i.fixed for i in found)
-    b = build()
-    values = []
-    for item, n in zip(found, sizes, strict=True):
-        if item.fixed:
-            known = np.asarray(item.known, dtype=np.int64)
-            value = b.const(np.where(known < 0, known + n, known))
-        else:
-            value = as_value(item.given, I64)
-        values.append(b.broadcast_to(value, shape))
-    return "clip" if fixed else "check", tuple(values)
+    if mode == DEFAULT:
+        mode = "check" if BOUNDSCHECK.get() else "clip"
+    b, fixed = build(), all(i.fixed for i in found)
+    if mode == "check" and fixed:
+        known = [np.asarray(i.known, dtype=np.int64) for i in found]
+        known = [np.where(k < 0, k + n, k) for k, n in zip(known, sizes, strict=True)]
+        known = [np.broadcast_to(k, shape) for k in known]
+        return _Chosen(tuple(b.const(k) for k in known), "clip", known=tuple(known))
+    values = tuple(b.broadcast_to(as_value(i.given, I64), shape) for i in found)
+    if mode in ("check", "promise_in_bounds"):
+        return _Chosen(values, "check" if mode == "check" else "clip")
+    if mode != "fill" and math.prod(shape) and 0 in sizes:
+        raise IndexError("cannot index an axis of size 0")
+    if mode == "wrap":
+        pairs = zip(values, sizes, strict=True)
+        return _Chosen(tuple(b.remainder(v, b.full_like(v, max(n, 1))) for v, n in pairs), "clip")
+    placed, valid = [], None
+    for value, n in zip(values, sizes, strict=True):
+        negative = b.lt(value, b.full_like(value, 0))
+        value = b.select(negative, b.add(value, b.full_like(value, n)), value)
+        placed.append(value)
+        above = b.ge(value, b.full_like(value, 0))
+        inside = b.bitwise_and(above, b.lt(value, b.full_like(value, n)))
+        valid = inside if valid is None else b.bitwise_and(valid, inside)
+    return _Chosen(tuple(placed), "clip", valid if mode == "fill" else None)
 
 
 def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Plan:

@@ -8,18 +8,22 @@ that is known while tracing becomes integer arrays; a traced mask selects by ele
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Value
+from ..ir.types import is_inexact
 from . import errors, views
 from .core import Tracer, as_value, method, wrap
 from .errors import complain
 from .functions.common import array, build, operand, shape_of
 from .functions.table import ArrayFunction
-from .index_plan import Plan, Subscript, basic_items, resolve
+from .index_plan import DEFAULT, Plan, Subscript, basic_items, resolve
 from .promotion import check_python_int
 
 # Reading
@@ -41,6 +45,41 @@ def _read(x: Tracer, index: Any) -> Any:
         return wrap(as_value(plan.base)) if plan.scalar else plan.base
     if plan.view:
         return _dynamic_view(plan)
+    return _taken(plan)
+
+
+def read(x: Tracer, index: Any, mode: str, fill_value: Any = None) -> Tracer:
+    """A copy of `x[index]`; `mode` says what an index that is out of range gives (see `index_plan`).
+
+    With mode "fill" it gives `fill_value`, by default NaN, the lowest signed or the highest unsigned
+    number, or True.
+    """
+    plan = resolve(x, index, mode)
+    if plan.mask is not None or not plan.indices:
+        found = _read(x, index)
+        return found.copy() if plan.mask is None else found
+    if plan.valid is None:
+        return _taken(plan)
+    fill = _default_fill(x.dtype) if fill_value is None else fill_value
+    shape = _indexed_shape(plan)
+    if any(plan.base.shape[a] == 0 for a in plan.axes):
+        return wrap(build().full(shape, fill, x.dtype), scalar=plan.scalar)
+    b, rank = build(), len(plan.indices[0].shape)
+    dims = tuple(range(plan.place, plan.place + rank))
+    valid = b.broadcast(plan.valid, shape=shape, dims=dims)
+    filler = b.broadcast_to(as_value(array(fill), x.dtype), shape)
+    return wrap(b.select(valid, as_value(_taken(plan)), filler), scalar=plan.scalar)
+
+
+def _default_fill(dtype: Any) -> Any:
+    if is_inexact(dtype):
+        return math.nan
+    if dtype.kind == "b":
+        return True
+    return np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
+
+
+def _taken(plan: Plan) -> Tracer:
     value = build().gather(as_value(plan.base), *plan.indices, axes=plan.axes, mode=plan.mode)
     rank = len(plan.indices[0].shape)
     value = _move(value, range(rank), range(plan.place, plan.place + rank))
@@ -99,15 +138,13 @@ def _is_own_view(x: Tracer, index: Any, value: Any) -> bool:
     return how.index == basic_items(x, index)
 
 
-def update(x: Tracer, index: Any, value: Any, combine: str) -> None:
+def update(x: Tracer, index: Any, value: Any, combine: str, mode: str = DEFAULT) -> None:
     """Combine `value` into `x[index]` in place: set, add, multiply, min, max.
 
     Where an index array names an element twice, "set" keeps the last value and the others
-    accumulate (as `np.add.at` does).
+    accumulate (as `np.add.at` does). `mode` says what becomes of indices that are out of range.
     """
-    if x.scalar or not x.writeable:
-        x.assign(as_value(x))  # says why not
-    plan = resolve(x, index)
+    plan = _destination(x, index, mode)
     base = plan.base
     if plan.mask is not None:
         _update_masked(plan, value, combine)
@@ -115,14 +152,114 @@ def update(x: Tracer, index: Any, value: Any, combine: str) -> None:
         new = _cast(value, base, base.shape)
         base.assign(_combine(combine, as_value(base), new))
     else:
-        rank = len(plan.indices[0].shape)
-        rest = [n for i, n in enumerate(base.shape) if i not in plan.axes]
-        shape = (*rest[: plan.place], *plan.indices[0].shape, *rest[plan.place :])
-        new = _cast(value, base, shape)
-        new = _move(new, range(plan.place, plan.place + rank), range(rank))
-        b = build()
-        options = {"axes": plan.axes, "mode": plan.mode, "combine": combine}
-        base.assign(b.scatter(as_value(base), new, *plan.indices, **options))
+        room = _Room(plan)
+        new = _indexed_first(plan, _cast(value, base, _indexed_shape(plan)))
+        base.assign(room.back(room.scatter(room.whole, new, room.indices, combine)))
+
+
+def update_each(
+    x: Tracer,
+    index: Any,
+    value: Any,
+    function: Callable[[Any, Any], Any],
+    mode: str = DEFAULT,
+    *,
+    once: bool = False,
+) -> None:
+    """`x[i] = function(x[i], value[i])` in place, for one element of the index after the other.
+
+    An element that is named twice is updated twice, in order. `value` is broadcast to x[index], or
+    None; results are cast to x's dtype. `once` promises that no element is named twice.
+    """
+    plan = _destination(x, index, mode)
+    base = plan.base
+    if plan.mask is not None:
+        other = None if value is None else wrap(_over_mask(plan, value, None), scalar=False)
+        _put_masked(plan, as_value(function(base, other), base.dtype))
+        return
+    if not plan.indices:
+        other = None if value is None else wrap(_spread(value, base, base.shape), scalar=False)
+        base.assign(as_value(function(base, other), base.dtype))
+        return
+    room = _Room(plan)
+    if value is not None:
+        value = _indexed_first(plan, _spread(value, base, _indexed_shape(plan)))
+    if once or _distinct(plan):
+        old = wrap(room.gather(room.whole, room.indices), scalar=False)
+        other = None if value is None else wrap(value, scalar=False)
+        new = as_value(function(old, other), base.dtype)
+        base.assign(room.back(room.scatter(room.whole, new, room.indices, "set")))
+    else:
+        base.assign(room.back(_one_by_one(room, value, function)))
+
+
+def _destination(x: Tracer, index: Any, mode: str) -> Plan:
+    if x.scalar or not x.writeable:
+        x.assign(as_value(x))  # says why not
+    return resolve(x, index, mode)
+
+
+class _Room:
+    """The base of a plan, with one place more at the end for what is dropped."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.options = {"axes": plan.axes, "mode": plan.mode}
+        self.plan = plan
+        self.whole = as_value(plan.base)
+        self.indices = plan.indices
+        if plan.valid is not None:
+            b = build()
+            high = [int(axis in plan.axes) for axis in range(plan.base.ndim)]
+            none = (0,) * plan.base.ndim
+            zero = b.const(0, plan.base.dtype)
+            self.whole = b.pad(self.whole, zero, low=none, high=tuple(high), interior=none)
+            sizes = [plan.base.shape[axis] for axis in plan.axes]
+            self.indices = tuple(
+                b.select(plan.valid, index, b.full_like(index, n))
+                for index, n in zip(plan.indices, sizes, strict=True)
+            )
+
+    def back(self, whole: Value) -> Value:
+        if self.plan.valid is None:
+            return whole
+        shape = self.plan.base.shape
+        return build().slice(whole, start=(0,) * len(shape), stop=shape, step=(1,) * len(shape))
+
+    def gather(self, whole: Value, indices: Sequence[Value]) -> Value:
+        return build().gather(whole, *indices, **self.options)
+
+    def scatter(
+        self, whole: Value, new: Value, indices: Sequence[Value], combine: str = "set"
+    ) -> Value:
+        return build().scatter(whole, new, *indices, combine=combine, **self.options)
+
+
+def _one_by_one(room: _Room, value: Value | None, function: Callable[[Any, Any], Any]) -> Value:
+    """A loop over the indexed places, in order."""
+    from .scans import scan
+
+    b, rank = build(), len(room.indices[0].shape)
+    count = room.indices[0].tensor.size
+    each: list[Any] = [wrap(b.reshape(i, shape=(count,)), scalar=False) for i in room.indices]
+    if value is not None:
+        shape = (count, *value.shape[rank:])
+        each.append(wrap(b.reshape(value, shape=shape), scalar=False))
+
+    def trip(whole: Any, given: Any) -> Any:
+        places = [as_value(place) for place in given[: len(room.indices)]]
+        old = wrap(room.gather(as_value(whole), places))
+        new = as_value(function(old, None if value is None else given[-1]), whole.dtype)
+        return wrap(room.scatter(as_value(whole), new, places), scalar=False), None
+
+    return as_value(scan(trip, wrap(room.whole, scalar=False), each)[0])
+
+
+def _distinct(plan: Plan) -> bool:
+    """Whether the indices are constants that name each element once."""
+    if plan.known is None:
+        return False
+    flat = np.ravel_multi_index(plan.known, [plan.base.shape[a] for a in plan.axes])
+    return len(np.unique(flat)) == np.size(flat)
 
 
 _COMBINE = {"add": "add", "multiply": "mul", "min": "minimum", "max": "maximum"}
@@ -132,12 +269,29 @@ def _combine(combine: str, old: Value, new: Value) -> Value:
     return new if combine == "set" else build().op(_COMBINE[combine], old, new)
 
 
+def _indexed_shape(plan: Plan) -> tuple[int, ...]:
+    """The shape of x[index]."""
+    rest = [n for i, n in enumerate(plan.base.shape) if i not in plan.axes]
+    return (*rest[: plan.place], *plan.indices[0].shape, *rest[plan.place :])
+
+
+def _indexed_first(plan: Plan, value: Value) -> Value:
+    """A value of the shape of x[index] with the dims of the index in front, as scatter takes it."""
+    rank = len(plan.indices[0].shape)
+    return _move(value, range(plan.place, plan.place + rank), range(rank))
+
+
 def _cast(value: Any, target: Tracer, shape: tuple[int, ...]) -> Value:
     """`value` in the target's dtype and `shape`, as an assignment casts and broadcasts."""
     value = operand(value)
     if type(value) is int:
         check_python_int(value, target.dtype)
-    new = as_value(value, target.dtype)
+    return _spread(value, target, shape, target.dtype)
+
+
+def _spread(value: Any, target: Tracer, shape: tuple[int, ...], dtype: Any = None) -> Value:
+    """`value` broadcast to `shape`; axes of size 1 in front are left out, as in an assignment."""
+    new = as_value(operand(value), dtype)
     while len(new.shape) > len(shape) and new.shape[0] == 1:
         new = build().reshape(new, shape=new.shape[1:])
     pairs = zip(new.shape[::-1], shape[::-1], strict=False)
@@ -154,7 +308,23 @@ def _cast(value: Any, target: Tracer, shape: tuple[int, ...]) -> Value:
 
 
 def _update_masked(plan: Plan, value: Any, combine: str) -> None:
-    from .masked import Masked, same_mask, spread
+    new = _over_mask(plan, value, plan.base.dtype)
+    _put_masked(plan, _combine(combine, as_value(plan.base), new))
+
+
+def _put_masked(plan: Plan, new: Value) -> None:
+    """Assign `new`, of the base's shape, where the mask is true."""
+    from .masked import spread
+
+    base = plan.base
+    assert plan.mask is not None
+    chosen = build().broadcast_to(spread(plan.mask, plan.place, base.ndim), base.shape)
+    base.assign(build().select(chosen, new, as_value(base)))
+
+
+def _over_mask(plan: Plan, value: Any, dtype: Any) -> Value:
+    """A value for x[mask], spread over all of x."""
+    from .masked import Masked, same_mask
 
     base, mask = plan.base, plan.mask
     assert mask is not None
@@ -167,12 +337,9 @@ def _update_masked(plan: Plan, value: Any, combine: str) -> None:
                 "use one mask variable on both sides, or jt.where on the whole arrays.",
                 operands={"mask": mask, "other": value.mask},
             )
-        new = _cast(value.values, base, base.shape)
-    else:
-        new = _cast(_across_mask(operand(value), plan), base, base.shape)
-    old = as_value(base)
-    chosen = build().broadcast_to(spread(mask, plan.place, base.ndim), base.shape)
-    base.assign(build().select(chosen, _combine(combine, old, new), old))
+        return _spread(value.values, base, base.shape, dtype)
+    spread = _across_mask(operand(value), plan)
+    return _spread(spread, base, base.shape) if dtype is None else _cast(spread, base, base.shape)
 
 
 def _across_mask(value: Any, plan: Plan) -> Any:

@@ -392,6 +392,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     check: bool = False,
     fastmath: bool = False,
     deterministic: bool = True,
+    boundscheck: bool = True,
     device: str | Device | None = None,
     backend: str = "native",
     save: str | int | None = None,
@@ -429,6 +430,10 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         Results have the same bits from run to run. False: on a GPU, floats that are added at indices
         (`np.add.at`, gradients of indexing) are added as they come, by atomics, which is faster. The
         CPU's results are always deterministic.
+    boundscheck
+        Index arrays and traced integers that are out of range raise IndexError. False: they are not
+        checked; one that is out of range all the same stands for the nearest that is in range, so that
+        no other memory is at risk. `jt.at(x)[i].get(mode=...)` chooses for one place.
     device
         "cpu", "cuda" or "cuda:0": where to run; arguments that are elsewhere are brought there, and
         results stay there. None: where the arrays are, or what `with jt.device(...)` chose, or the CPU.
@@ -471,6 +476,7 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         "check": check,
         "fastmath": fastmath,
         "deterministic": deterministic,
+        "boundscheck": boundscheck,
         "device": device,
         "backend": backend,
         "save": save,

@@ -19,7 +19,7 @@ from . import errors
 from .core import Tracer, as_value, method, weak_kind, wrap
 from .errors import complain
 from .foreign import is_borrowable
-from .functions import ufuncs
+from .functions import ufunc_methods, ufuncs
 from .functions.common import broadcast_shape, build, static_array
 from .functions.lowerings import LOWERINGS
 from .functions.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
@@ -277,7 +277,7 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, how: str, *inputs: Any, **option
 @cache
 def ufunc_method(ufunc: np.ufunc, how: str) -> ArrayFunction:
     label = ufunc.__name__ if how == "__call__" else f"{ufunc.__name__}.{how}"
-    return ArrayFunction(label, partial(ufuncs.method, ufunc, how), ufunc, ufunc)
+    return ArrayFunction(label, partial(ufunc_methods.method, ufunc, how), ufunc, ufunc)
 
 
 @method("__array_function__")

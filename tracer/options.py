@@ -25,6 +25,8 @@ def check_options(options: dict[str, Any]) -> None:
         raise ValueError(f"save={save!r}: choose 'min_cut' or a number of bytes")
     if inplace not in (None, "require"):
         raise ValueError(f"inplace={inplace!r}: choose None or 'require'")
+    if not isinstance(options["boundscheck"], bool):
+        raise ValueError(f"boundscheck={options['boundscheck']!r}: choose True or False")
     if autotune is not None and not isinstance(autotune, bool):
         raise ValueError(f"autotune={autotune!r}: choose True, False or None")
 

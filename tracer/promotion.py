@@ -162,7 +162,10 @@ def _resolve(
     if dtype is None:
         return ufunc.resolve_dtypes(tuple(query), casting=casting, reduction=reduction)
     # NumPy's dtype= fixes the outputs' dtype; the inputs follow from the loop that gives it.
-    signature = (*([None] * ufunc.nin), *([dtype] * ufunc.nout))
+    # (In a reduction the first operand is the output, too.)
+    signature: tuple[Any, ...] = (dtype, *([None] * (ufunc.nargs - 1)))
+    if not reduction:
+        signature = (*([None] * ufunc.nin), *([dtype] * ufunc.nout))
     return ufunc.resolve_dtypes(
         tuple(query), signature=signature, casting=casting, reduction=reduction
     )

@@ -19,6 +19,7 @@ from .lowered import Lowered, refuse_copies
 from .outside import Outside, refuse_random
 from .purity import compare, random_states
 from .remember import Memory
+from .trace import BOUNDSCHECK
 from .tracing import Spec, Static, Traced, trace_function
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool
         if isinstance(leaves[i], Static):
             leaves[i] = Static(value)
     reset = marking.set(function._options["save"] is not None)
+    unchecked = BOUNDSCHECK.set(function._options["boundscheck"])
     try:
         traced = trace_function(
             run,
@@ -81,6 +83,7 @@ def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool
         )
     finally:
         marking.reset(reset)
+        BOUNDSCHECK.reset(unchecked)
     for name, state in random_states().items():
         if state != random.get(name, "unused" if name == "np.random" else state):
             refuse_random(name)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 CURRENT: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
+BOUNDSCHECK: ContextVar[bool] = ContextVar("jitney_boundscheck", default=True)
 HELD: ContextVar[bool | None] = ContextVar("jitney_held", default=None)
 ACTIVE = ctypes.c_int64(0)  # contexts of the process where `HELD` is set; native calls read it
 _active_lock = threading.Lock()

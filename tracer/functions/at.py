@@ -1,4 +1,4 @@
-"""`jt.at(x)[index].set(value)`, `.add`, `.multiply`, `.min`, `.max`, `.get`: updates as values.
+"""`jt.at(x)[index].set(value)`, `.add`, `.multiply`, ..., `.get`: updates as values.
 
 Each gives a new array and leaves x alone. Repeated indices accumulate, as with `np.add.at`.
 """
@@ -6,22 +6,29 @@ Each gives a new array and leaves x alone. Repeated indices accumulate, as with 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ...ir.ops.indexing import takes
 from ...runtime.cuda.array import DeviceArray
 from ..devices import holds_device_arrays
 from ..trace import current_trace
-from .common import array
-from .table import function
+from . import ufuncs
+from .common import array, operand
+from .table import eagerly, function
 
 _UFUNCS = {
     "add": np.add,
+    "subtract": np.subtract,
     "multiply": np.multiply,
+    "divide": np.divide,
+    "power": np.power,
     "min": np.minimum,
     "max": np.maximum,
 }
+_NATIVE = ("set", "add", "multiply", "min", "max")
 
 
 class At:
@@ -38,7 +45,21 @@ class At:
 
 
 class AtIndex:
-    """The part `x[index]`, and what can be made of it."""
+    """The part `x[index]`, and what can be made of it.
+
+    Options of all methods, as in JAX:
+
+    mode
+        What an index that is out of range means; negative ones count from the end first.
+        "check" (or "raise"): IndexError. "clip": the nearest in range. "wrap": modulo the size of the
+        axis. "fill" (or "drop"): nothing: reading gives `fill_value`, writing leaves it out.
+        "promise_in_bounds": there is none, and none is negative; nothing is checked. Default: "check",
+        unless the function is compiled with `boundscheck=False`.
+    unique_indices
+        A promise that no element is indexed twice: divide, power and apply then need no loop.
+    indices_are_sorted
+        A promise that nothing makes use of today.
+    """
 
     __slots__ = ("x", "index", "traced")
 
@@ -47,47 +68,67 @@ class AtIndex:
         self.index = index
         self.traced = traced
 
-    def get(self) -> Any:
-        """A copy of `x[index]`."""
-        if self._on_device(None):
-            return self._run("get", lambda x, index: At(x, traced=True)[index].get())
-        part = self.x[self.index]
-        return part.copy() if hasattr(part, "copy") else part
+    def get(
+        self,
+        *,
+        mode: str | None = None,
+        fill_value: Any = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+    ) -> Any:
+        """A copy of `x[index]`. `fill_value` is what mode "fill" gives for indices out of range: by
+        default NaN, the lowest signed or the highest unsigned integer, or True."""
+        if mode is None and not self.traced and not self._on_device(None):
+            part = self.x[self.index]
+            return part.copy() if hasattr(part, "copy") else part
+        _checked(mode=mode)
+        return self._run("get", partial(_get, mode=mode, fill_value=fill_value))
 
-    def set(self, value: Any) -> Any:
-        return self._updated(value, "set")
+    def set(self, value: Any, **options: Any) -> Any:
+        """x with `value` at the index; the last of several for one element stays."""
+        return self._updated("set", value, **options)
 
-    def add(self, value: Any) -> Any:
-        return self._updated(value, "add")
+    def add(self, value: Any, **options: Any) -> Any:
+        return self._updated("add", value, **options)
 
-    def multiply(self, value: Any) -> Any:
-        return self._updated(value, "multiply")
+    def subtract(self, value: Any, **options: Any) -> Any:
+        return self._updated("subtract", value, **options)
 
-    def min(self, value: Any) -> Any:
-        return self._updated(value, "min")
+    def multiply(self, value: Any, **options: Any) -> Any:
+        return self._updated("multiply", value, **options)
 
-    def max(self, value: Any) -> Any:
-        return self._updated(value, "max")
+    mul = multiply
 
-    def _updated(self, value: Any, combine: str) -> Any:
-        if self._on_device(value):
-            if isinstance(value, (bool, int, float, complex)):  # an input of the program
-                value = np.asarray(value).astype(self.x.dtype)
-            return self._run(
-                combine,
-                lambda x, index, value: At(array(x), traced=True)[index]._updated(value, combine),
-                value,
-            )
-        result = self.x.copy()
-        if self.traced or not isinstance(result, np.ndarray):
-            from ..indexing import update
+    def divide(self, value: Any, **options: Any) -> Any:
+        return self._updated("divide", value, **options)
 
-            update(result, self.index, value, combine)
-        elif combine == "set":
-            result[self.index] = value
-        else:
-            _UFUNCS[combine].at(result, self.index, np.asarray(value).astype(result.dtype))
-        return result
+    def power(self, value: Any, **options: Any) -> Any:
+        return self._updated("power", value, **options)
+
+    def min(self, value: Any, **options: Any) -> Any:
+        return self._updated("min", value, **options)
+
+    def max(self, value: Any, **options: Any) -> Any:
+        return self._updated("max", value, **options)
+
+    def apply(self, function: Callable[[Any], Any], **options: Any) -> Any:
+        """x with `function`, of arrays and elementwise, applied at the index: as often to an element
+        as it is indexed."""
+        return self._run("apply", partial(_updated, "apply", function, **_checked(**options)))
+
+    def _updated(self, how: str, value: Any, **options: Any) -> Any:
+        chosen = _checked(**options)
+        plain = not self.traced and chosen["mode"] is None and not self._on_device(value)
+        if plain and how in _NATIVE:
+            result = self.x.copy()
+            if how == "set":
+                result[self.index] = value
+            else:
+                _UFUNCS[how].at(result, self.index, np.asarray(value).astype(result.dtype))
+            return result
+        if isinstance(value, (bool, int, float, complex)) and not self.traced:
+            value = np.asarray(value).astype(self.x.dtype)
+        return self._run(how, partial(_updated, how, None, **chosen), value)
 
     def _on_device(self, value: Any) -> bool:
         """Whether this is about DeviceArrays, outside of tracing."""
@@ -96,13 +137,72 @@ class AtIndex:
         return holds_device_arrays((self.x, self.index, value))
 
     def _run(self, name: str, function: Callable[..., Any], *value: Any) -> Any:
+        if self.traced:
+            return function(self.x, self.index, *value)
+        if not self._on_device(value):
+
+            def now(x: Any, index: Any, *value: Any) -> Any:
+                return function(x, index, *value)
+
+            return eagerly(now)(self.x, self.index, *value)
         from ..device_functions import run
 
         return run(f"at.{name}", function, (self.x, self.index, *value), {})
 
 
+def _checked(
+    *, mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False
+) -> dict[str, Any]:
+    from ..index_plan import mode_of
+
+    mode_of(mode)
+    return {"mode": mode, "unique": unique_indices}
+
+
+def _get(x: Any, index: Any, *, mode: str | None, fill_value: Any) -> Any:
+    from ..index_plan import mode_of
+    from ..indexing import read
+
+    return read(array(x), index, mode_of(mode), fill_value)
+
+
+def _updated(
+    how: str,
+    function: Callable[[Any], Any] | None,
+    x: Any,
+    index: Any,
+    value: Any = None,
+    *,
+    mode: str | None,
+    unique: bool,
+) -> Any:
+    from ..index_plan import mode_of
+    from ..indexing import update, update_each
+
+    result, found = array(x).copy(), mode_of(mode)
+    combine = "add" if how == "subtract" else how
+    if function is not None:
+        update_each(result, index, None, lambda old, _: function(old), found, once=unique)
+    elif combine in _NATIVE and takes(result.dtype, combine):
+        if how == "subtract":
+            value = ufuncs.apply(np.negative, array(value).astype(result.dtype))
+        update(result, index, value, combine, found)
+    else:
+        ufunc = _UFUNCS[how]
+        value = value if getattr(type(value), "_jitney_lazy", False) else operand(value)
+        update_each(
+            result,
+            index,
+            value,
+            lambda old, new: ufuncs.apply(ufunc, old, new.astype(result.dtype)),
+            found,
+            once=unique,
+        )
+    return result
+
+
 def _reference(x: Any) -> At:
-    """`jt.at(x)[index].set(value)` (or add, multiply, min, max): x with a part replaced, as a copy."""
+    """`jt.at(x)[index].set(value)`, or add, multiply, ...: x with a part replaced, as a copy."""
     return At(x if isinstance(x, DeviceArray) else np.asarray(x), traced=False)
 
 

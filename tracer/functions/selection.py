@@ -65,13 +65,13 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
 
 @function("put_along_axis")
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    x, places = _destination(arr), array(indices)
+    x, places = destination(arr), array(indices)
     if axis is None:
         x, axis = x.reshape(-1), 0
     x[_along(x, places, axis_index(axis, x.ndim, x))] = values
 
 
-def _destination(x: Any) -> Tracer:
+def destination(x: Any) -> Tracer:
     if isinstance(x, Tracer):
         return x
     complain(
@@ -84,7 +84,7 @@ def _destination(x: Any) -> Tracer:
 
 @function("put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    x = _destination(a)
+    x = destination(a)
     flat = x.reshape(-1)
     if flat._storage is not x._storage:
         refuse_option("put", a="an array that is not contiguous")
@@ -102,7 +102,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @function("place", "putmask")
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    x, values = _destination(arr), array(vals)
+    x, values = destination(arr), array(vals)
     if values.size != 1:
         refuse_option("place", vals="several values")
     x[...] = where(mask, values.reshape(()), x)
@@ -112,12 +112,12 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     from .common import store
 
-    store(_destination(dst), array(src), casting, where)
+    store(destination(dst), array(src), casting, where)
 
 
 @function("fill_diagonal")
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    x = _destination(a)
+    x = destination(a)
     if x.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if wrap:

@@ -272,7 +272,7 @@ def public(entry: ArrayFunction) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = entry.name.rpartition(".")[2]
     call.__module__ = "jitney"
     if isinstance(entry.numpy, np.ufunc):
-        from .ufuncs import attach_methods
+        from .ufunc_methods import attach_methods
 
         attach_methods(call, entry)
     return call

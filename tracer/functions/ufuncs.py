@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,22 +12,17 @@ from ...ir.types import BOOL
 from .. import errors
 from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
-from ..promotion import NoLoop, can_cast, can_hold, check_python_int, ufunc_dtypes
+from ..promotion import NoLoop, can_hold, check_python_int, ufunc_dtypes
 from .common import (
-    NO_VALUE,
-    array,
-    axis_index,
-    axis_tuple,
     broadcast_shape,
     broadcast_values,
     build,
-    given,
     kind,
     operand,
     store,
 )
 from .lowerings import LOWERINGS
-from .table import FUNCTIONS, ArrayFunction, function, refuse_option
+from .table import FUNCTIONS, function, refuse_option
 
 COMPARISONS = frozenset("less less_equal greater greater_equal equal not_equal".split())
 
@@ -162,187 +157,3 @@ for _name, _target in (
     ("atanh", "arctanh"),
 ):
     function(_name)(FUNCTIONS[_target].traced)
-
-
-# The methods of ufuncs: reduce, accumulate, outer, at, reduceat.
-
-_REDUCTIONS = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "logical_and": "all",
-    "logical_or": "any",
-    "fmax": "nanmax",
-    "fmin": "nanmin",
-}
-_SCANS = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
-_ASSOCIATIVE = frozenset(
-    "bitwise_and bitwise_or bitwise_xor logical_xor gcd lcm hypot logaddexp logaddexp2".split()
-)
-_IDENTITIES = {"bitwise_and": -1, "logaddexp": -np.inf, "logaddexp2": -np.inf}
-_AT = {
-    "add": "add",
-    "subtract": "add",
-    "multiply": "multiply",
-    "maximum": "max",
-    "minimum": "min",
-}
-
-
-def method(ufunc: np.ufunc, name: str, *inputs: Any, **kwargs: Any) -> Any:
-    """`getattr(ufunc, name)(*inputs, **kwargs)` over tracers."""
-    if name == "__call__":
-        return call(ufunc, *inputs, **kwargs)
-    if name == "outer":
-        return _outer(ufunc, *inputs, **kwargs)
-    if name == "reduce":
-        return _reduce(ufunc, *inputs, **kwargs)
-    if name == "accumulate":
-        return _accumulate(ufunc, *inputs, **kwargs)
-    if name == "at":
-        return _at(ufunc, *inputs)
-    return _refuse_method(ufunc, name)
-
-
-def _refuse_method(ufunc: np.ufunc, name: str) -> Any:
-    complain(
-        errors.UnsupportedFunctionError,
-        f"np.{ufunc.__name__}.{name} cannot be traced yet",
-        f"write np.{ufunc.__name__}.{name} as array expressions, or a jt.fori_loop over the axis.",
-    )
-
-
-def _outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
-    left, right = array(a), array(b)
-    return call(ufunc, left.reshape(left.shape + (1,) * right.ndim), right, **kwargs)
-
-
-def _reduce(
-    ufunc: np.ufunc,
-    a: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = NO_VALUE,
-    where: Any = True,
-) -> Any:
-    name = ufunc.__name__
-    if isinstance(out, tuple):
-        out = out[0]
-    options: dict[str, Any] = {"axis": axis, "out": out, "keepdims": keepdims, "where": where}
-    if given(initial) and initial is not None and name not in ("logical_and", "logical_or"):
-        options["initial"] = initial
-    if name in _REDUCTIONS:
-        if name in ("add", "multiply"):
-            options["dtype"] = dtype
-        return FUNCTIONS[_REDUCTIONS[name]].traced(a, **options)
-    if name not in _ASSOCIATIVE or where is not True:
-        return _refuse_method(ufunc, "reduce")
-    return _tree_reduce(ufunc, array(a), axis, keepdims, options.get("initial"), out)
-
-
-def _tree_reduce(
-    ufunc: np.ufunc, x: Tracer, axis: Any, keepdims: bool, initial: Any, out: Any
-) -> Any:
-    """Reduce with an associative ufunc by halving the axis: log2(n) elementwise ops."""
-    if ufunc.__name__ == "logical_xor":
-        x = x != 0
-    for axis_ in reversed(axis_tuple(axis, x.ndim, x)):
-        n = x.shape[axis_]
-        lead: tuple[Any, ...] = (slice(None),) * axis_
-        if n == 0:
-            shape = x.shape[:axis_] + (1,) + x.shape[axis_ + 1 :]
-            identity = _IDENTITIES.get(ufunc.__name__, 0)
-            if ufunc.identity is None and ufunc.__name__ not in _IDENTITIES:
-                raise ValueError(
-                    f"zero-size array to reduction operation {ufunc.__name__} which has no identity"
-                )
-            x, n = wrap(build().full(shape, identity, x.dtype)), 1
-        while n > 1:
-            half = n // 2
-            pairs = apply(ufunc, x[(*lead, slice(0, half))], x[(*lead, slice(half, 2 * half))])
-            rest = x[(*lead, slice(2 * half, n))]
-            x = FUNCTIONS["concatenate"].traced([pairs, rest], axis=axis_) if n % 2 else pairs
-            n = half + n % 2
-        x = x if keepdims else x[(*lead, 0)]
-    if initial is not None:
-        x = apply(ufunc, x, initial)
-    return x if out is None else store(out, x)
-
-
-def _accumulate(ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-    name = ufunc.__name__
-    if isinstance(out, tuple):
-        out = out[0]
-    x = array(a)
-    axis = axis_index(axis, x.ndim, x)
-    if name in _SCANS:
-        if dtype is None and name in ("add", "multiply"):
-            dtype = ufunc_dtypes(ufunc, (x.dtype,), reduction=True)[-1]
-        op = _SCANS[name]
-        if x.dtype == BOOL and dtype is None:
-            result = _scan(op, x.astype(np.uint8), axis).astype(bool)
-        else:
-            result = _scan(op, x if dtype is None else x.astype(dtype), axis)
-    elif name in ("logical_and", "logical_or"):
-        op = "cummin" if name == "logical_and" else "cummax"
-        result = _scan(op, (x != 0).astype(np.uint8), axis).astype(bool)
-    elif name in _ASSOCIATIVE:
-        result = _prefix(ufunc, x, axis)
-    else:
-        return _refuse_method(ufunc, "accumulate")
-    return result if out is None else store(out, result)
-
-
-def _scan(op: str, x: Tracer, axis: int) -> Tracer:
-    return wrap(build().op(op, as_value(x), axis=axis, reverse=False))
-
-
-def _prefix(ufunc: np.ufunc, x: Tracer, axis: int) -> Tracer:
-    """All prefixes with an associative ufunc, by doubling the distance: log2(n) ops."""
-    lead: tuple[Any, ...] = (slice(None),) * axis
-    n, step = x.shape[axis], 1
-    while step < n:
-        later = apply(ufunc, x[(*lead, slice(0, n - step))], x[(*lead, slice(step, n))])
-        x = FUNCTIONS["concatenate"].traced([x[(*lead, slice(0, step))], later], axis=axis)
-        step *= 2
-    return x
-
-
-def _at(ufunc: np.ufunc, a: Any, indices: Any, values: Any = NO_VALUE) -> None:
-    """`ufunc.at(a, indices, values)`: unbuffered, so repeated indices accumulate."""
-    from ..indexing import update
-
-    if not isinstance(a, Tracer):
-        store(a, array(0))  # explains that out must be traced
-    name = ufunc.__name__
-    if ufunc.nin == 1:
-        a[indices] = apply(ufunc, a[indices])
-        return
-    if name not in _AT:
-        _refuse_method(ufunc, "at")
-    dtypes = loop_dtypes(ufunc, (a, values))
-    if not can_cast(dtypes[-1], a.dtype, "same_kind"):
-        complain(
-            errors.CastingError,
-            f"Cannot cast ufunc '{name}' output from {dtypes[-1]!r} to {a.dtype!r} with casting "
-            "rule 'same_kind'",
-            f"convert the values with .astype(np.{a.dtype.name}).",
-            operands={"destination": a, "values": values},
-        )
-    if name == "subtract":
-        values = apply(np.negative, values)
-    update(a, indices, values, _AT[name])
-
-
-def attach_methods(public: Callable[..., Any], entry: ArrayFunction) -> None:
-    """Give a public ufunc its methods: `jt.add.reduce(x)`, `jt.add.outer(x, y)`."""
-    ufunc = entry.numpy
-    assert isinstance(ufunc, np.ufunc)
-    for name in ("reduce", "accumulate", "outer", "at", "reduceat"):
-        made = ArrayFunction(
-            f"{entry.name}.{name}", partial(method, ufunc, name), getattr(ufunc, name), None
-        )
-        setattr(public, name, made)
