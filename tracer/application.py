@@ -25,6 +25,7 @@ from ..ir.types import TOKEN, is_inexact, is_supported, type_of
 from . import errors, pytree
 from .core import Tracer, as_value, concrete, weak_kind, wrap
 from .errors import complain
+from .streams import Borrowed, settle
 from .trace import Array, EagerBuilder, Trace, current_trace
 from .tracing import Result, Spec, Static, Traced, trace_function
 
@@ -53,6 +54,11 @@ class Application:
         # The ops that were run or appended already.
         self._placed = set[Op]() if owner is not None and not owner.eager else set(self.graph.ops)
         self._instead: dict[Value, Value] = {}
+        # States that the function advances are results behind its own.
+        first = len(self.graph.outputs)
+        self._states = [Result(output=first + i) for i in range(len(traced.advanced))]
+        self.graph.outputs += [value for _, value in traced.advanced]
+        self._settled = False
 
     @property
     def graph(self) -> Graph:
@@ -64,8 +70,8 @@ class Application:
 
     @property
     def arrays(self) -> list[Result]:
-        """The results that the function computes: outputs of the graph."""
-        return [r for r in self.traced.results if r.output is not None]
+        """What the function computes: its results that are outputs of the graph, then states."""
+        return [r for r in self.traced.results if r.output is not None] + self._states
 
     def output(self, result: Result) -> Value:
         assert result.output is not None
@@ -105,9 +111,18 @@ class Application:
         self._placed.update(derivative.ops)
         replaced = zip([self.output(r) for r in results], derivative.outputs, strict=False)
         self._instead = {old: new for old, new in replaced if old is not new}
+        self._settle()
         return late
 
-    def read(self, values: Sequence[Value]) -> list[Leaf]:
+    def _settle(self) -> None:
+        """Once they are known, let states of enclosing traces be what the function makes of them."""
+        storages = [storage for storage, _ in self.traced.advanced]
+        if storages and not self._settled:
+            found = self.read(map(self.output, self._states))
+            settle(storages, [v for v in found if isinstance(v, Value)])
+            self._settled = True
+
+    def read(self, values: Iterable[Value]) -> list[Leaf]:
         """What `values` of the graph are here."""
         return [self._resolve(v) for v in values]
 
@@ -222,6 +237,7 @@ def apply(
         concrete=[x if isinstance(x, np.ndarray) else concrete(x) for x in outer]
         if eager
         else None,
+        borrowed=Borrowed(),
     )
     if here is None:
         assert result.arrays is not None

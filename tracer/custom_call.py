@@ -85,7 +85,8 @@ class CustomCall:
             detached=not pending_derivatives(),
         )
         results = application.results
-        application.adopt(application.over(results), results, [])
+        computed = application.arrays
+        application.adopt(application.over(computed), computed, [])
         found = application.read([application.output(r) for r in results])
         return application, [as_value(v) if not isinstance(v, Value) else v for v in found]
 

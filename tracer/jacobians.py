@@ -6,13 +6,14 @@ whatever the number of rows.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from . import errors, pytree
+from . import errors, pytree, streams
 from .application import is_inexact_leaf
 from .control import fori_loop
 from .core import Tracer
@@ -24,6 +25,8 @@ from .differentiable import (
     normal_positions,
 )
 from .errors import complain
+from .linear import linearize
+from .trace import current_trace
 from .transforms import jvp, named, vjp
 
 Function = Callable[..., Any]
@@ -82,8 +85,12 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
         closed, primals = _close(fun, positions, args, kwargs, "jacfwd", holomorphic)
         inputs, in_tree = pytree.flatten(primals)
-        outs, out_tree = pytree.flatten(closed(*pytree.unflatten(in_tree, map(_copy, inputs))))
+        drawn = streams.draws()
+        outs, out_tree = pytree.flatten(_result(closed, inputs, in_tree))
         _check_results(outs, fun, "jacfwd", holomorphic)
+        push = functools.partial(_pushed, closed, primals)
+        if streams.draws() != drawn:  # all columns are of one function, with the same numbers
+            _, push = linearize(closed, *primals)
         columns_of = []
         for k, x in enumerate(inputs):
 
@@ -92,7 +99,7 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
                     _basis(z, i) if j == k else np.zeros(_shape(z), _dtype(z))[()]
                     for j, z in enumerate(inputs)
                 ]
-                pushed = jvp(closed, primals, pytree.unflatten(in_tree, tangent))[1]
+                pushed = push(*pytree.unflatten(in_tree, tangent))
                 for buffer, derivative in zip(columns, pytree.flatten(pushed)[0], strict=True):
                     buffer[i] = derivative
                 return columns
@@ -150,6 +157,18 @@ def _check_results(outs: Sequence[Any], fun: Function, what: str, holomorphic: b
             )
         if what == "jacrev" or holomorphic:
             check_result(_dtype(y), what, fun, holomorphic)
+
+
+def _result(closed: Function, inputs: Sequence[Any], in_tree: pytree.TreeDef) -> Any:
+    """`closed` of the inputs; outside of tracing in steps, so that what it draws is noticed."""
+    if current_trace() is not None:
+        return closed(*pytree.unflatten(in_tree, map(_copy, inputs)))
+    zeros = [np.zeros(_shape(x), _dtype(x))[()] for x in inputs]
+    return jvp(closed, *(pytree.unflatten(in_tree, x) for x in (inputs, zeros)))[0]
+
+
+def _pushed(closed: Function, primals: tuple[Any, ...], *tangents: Any) -> Any:
+    return jvp(closed, primals, tangents)[1]
 
 
 def _shape(x: Any) -> tuple[int, ...]:

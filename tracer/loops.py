@@ -34,8 +34,19 @@ def while_region(
 ) -> Any:
     """Append a `while` op and return its carry. `what` names it in messages; the rest: see Carry.
 
-    States that the body advances (`streams`) are carried, too.
+    States that the body advances (`streams`) are carried, too; those that the condition advances make
+    the body compute the condition, for the next trip.
     """
+
+    def turned() -> Any:
+        def body(carried: Any) -> Any:
+            own = body_fn(carried[0])
+            return own, cond_fn(own)
+
+        first = (init, cond_fn(init))
+        return while_region(
+            lambda carried: carried[1], body, first, what, variable=variable, checkpoint=checkpoint
+        )[0]
 
     def build(storages: list[Storage]) -> Any:
         if not storages:
@@ -60,7 +71,7 @@ def while_region(
         streams.settle(storages, after)
         return result
 
-    return streams.threaded(build)
+    return streams.threaded(build, None if counted else turned)
 
 
 def _joined(counted: bool) -> tuple[Callable[[Any, Any], Any], Callable[[Any], tuple[Any, Any]]]:

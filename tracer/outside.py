@@ -5,7 +5,8 @@ A closed-over array must be read at call time, also where plain NumPy sees it al
 tracers stand in for the arrays: the function, and the user's functions that it reaches by name, run
 as copies whose globals and closure cells hold the stand-ins; objects whose attributes are arrays
 (`self.w`, `model.layer.w`) are replaced by shallow copies with the attributes exchanged. What the
-copies assign to globals and attributes is carried over to the originals afterwards.
+copies assign to globals and attributes is carried over to the originals afterwards. Where no copy can
+be, a random generator asks for what stands in for its state (`streams.standing_in`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.record import record
+from ..ir.record import record, replace
 from ..ir.types import TensorType, is_supported, type_of
 from ..runtime.cuda.array import DeviceArray
-from . import errors, pytree
+from . import errors, pytree, streams
 from .core import Tracer
 from .errors import complain
 from .guards import (
@@ -31,7 +32,7 @@ from .guards import (
     random_state,
     write_guards,
 )
-from .reads import Path, Reads, find_reads, is_user_module
+from .reads import Path, Reads, find_reads, is_user_module, state_of
 from .tracing import Spec, Static
 
 _CONTAINERS = (list, tuple, dict)
@@ -39,12 +40,16 @@ _CONTAINERS = (list, tuple, dict)
 
 @record
 class Hidden:
-    """An outside value that is an array or a container with arrays. Read at each call."""
+    """An outside value that is an array or a container with arrays. Read at each call.
+
+    What is not `placed` are states of generators, which find what stands in for them.
+    """
 
     path: Path
     tree: pytree.TreeDef
     structure: Hashable  # with the order of dicts
     specs: tuple[Spec | Static, ...]
+    placed: bool = True  # the stand-in is put at the path, in copies of what leads there
 
     @property
     def n_arrays(self) -> int:
@@ -80,7 +85,9 @@ class Outside:
         )
         for key, (path, value) in self.reads.values.items():
             unbound = key in self.reads.fixed or key in self.reads.written
-            hidden = _hidden(path, value) if free and not unbound and key[-1] != "is" else None
+            hidden = None
+            if free and key[-1] != "is":
+                hidden = (None if unbound else _hidden(path, value)) or _states(path, value)
             if hidden is not None:
                 self.hidden.append(hidden)
             else:
@@ -102,7 +109,7 @@ class Outside:
         for hidden in self.hidden:
             leaves = pytree.flatten(hidden.path.read())[0]
             pairs = zip(leaves, hidden.specs, strict=True)
-            found += [leaf for leaf, spec in pairs if isinstance(spec, Spec)]
+            found += [_array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
         return found
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
@@ -118,12 +125,21 @@ class Outside:
             function = copies.function(self.function)
             if target is not None:
                 function = MethodType(function, copies.object(target))
-            result = self.adapt(function)(*args, **kwargs)
+            with streams.standing_in(zip(self.arrays(), self._tracers(stand_ins), strict=True)):
+                result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
         for path, value, state in self._random:
             if random_state(value) != state:
                 refuse_random(str(path))
         return result
+
+    def _tracers(self, stand_ins: Sequence[Any]) -> list[Any]:
+        """What stands in for `arrays`."""
+        found = []
+        for hidden, value in zip(self.hidden, stand_ins, strict=True):
+            pairs = zip(pytree.flatten(value)[0], hidden.specs, strict=True)
+            found += [_array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
+        return found
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
         """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
@@ -184,10 +200,10 @@ def refuse_random(name: str) -> None:
     )
 
 
-def _hidden(path: Path, value: Any) -> Hidden | None:
+def _hidden(path: Path, value: Any, placed: bool = True) -> Hidden | None:
     if not isinstance(value, (np.ndarray, DeviceArray)) and type(value) not in _CONTAINERS:
         return None
-    if not all(
+    if placed and not all(
         _is_copyable(Path(path.kind, path.root, path.name, path.attrs[:i]).read())
         for i in range(len(path.attrs))
     ):
@@ -197,10 +213,40 @@ def _hidden(path: Path, value: Any) -> Hidden | None:
         return None
     names = pytree.leaf_names(value, str(path))
     specs = tuple(
-        array_spec(leaf, name) if _is_traceable(leaf) else Static(freeze(leaf))
+        _spec(leaf, name) if _is_traceable(leaf) else Static(freeze(leaf))
         for leaf, name in zip(leaves, names, strict=True)
     )
-    return Hidden(path, tree, pytree.as_written(value)[1], specs)
+    return Hidden(path, tree, pytree.as_written(value)[1], specs, placed)
+
+
+def _spec(leaf: Any, name: str) -> Spec:
+    array = _array_of(leaf)
+    spec = array_spec(array, name)
+    return spec if array is leaf else replace(spec, holder=type(leaf))
+
+
+def _array_of(leaf: Any) -> Any:
+    """A traced leaf, or the state of one that is a generator."""
+    state = state_of(leaf)
+    return leaf if state is None else getattr(leaf, state)
+
+
+def _is_state(path: Path) -> bool:
+    """Whether a path leads to the state of a generator."""
+    if not path.attrs:
+        return False
+    *above, last = path.attrs
+    return state_of(Path(path.kind, path.root, path.name, tuple(above)).read()) == last
+
+
+def _states(path: Path, value: Any) -> Hidden | None:
+    """A value in whose place nothing can be put, if its arrays are the states of generators."""
+    if type(value) in _CONTAINERS:
+        arrays = [leaf for leaf in pytree.flatten(value)[0] if _is_traceable(leaf)]
+        known = all(state_of(leaf) is not None for leaf in arrays)
+    else:
+        known = isinstance(value, np.ndarray) and _is_state(path)
+    return _hidden(path, value, placed=False) if known else None
 
 
 def _is_copyable(value: Any) -> bool:
@@ -215,6 +261,8 @@ def _is_copyable(value: Any) -> bool:
 
 
 def _is_traceable(leaf: Any) -> bool:
+    if state_of(leaf) is not None:
+        return True
     return type(leaf) is DeviceArray or (type(leaf) is np.ndarray and is_supported(leaf.dtype))
 
 
@@ -267,6 +315,10 @@ def _flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:
             if freeze(leaf) != spec.value:
                 return None
             continue
+        if spec.holder is not None:
+            if type(leaf) is not spec.holder:
+                return None
+            leaf = _array_of(leaf)
         if not _is_traceable(leaf) or (leaf.shape, leaf.dtype) != (
             spec.type.shape,
             spec.type.dtype,
@@ -303,6 +355,8 @@ class _Copies:
         self._objects: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
         roots: dict[tuple[Any, ...], tuple[Path, dict[tuple[str, ...], Any]]] = {}
         for hidden, value in zip(outside.hidden, stand_ins, strict=True):
+            if not hidden.placed:
+                continue
             path = hidden.path
             base = Path(path.kind, path.root, path.name)
             roots.setdefault(base.key, (base, {}))[1][path.attrs] = value

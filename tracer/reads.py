@@ -29,6 +29,7 @@ from types import (
     MemberDescriptorType,
     MethodType,
     ModuleType,
+    SimpleNamespace,
 )
 from typing import Any
 
@@ -157,6 +158,10 @@ class _Finder:
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             if isinstance(value, (FunctionType, MethodType)):
                 self.callable(value, None, False)
+        held = Path("object", lambda: function, function.__name__)
+        for name in ("__defaults__", "__kwdefaults__"):
+            if _holds_states(getattr(function, name)):
+                self.end(held.get(name), getattr(function, name), False)
         self.code(code, function.__globals__, names, free)
 
     def wrapper(self, function: FunctionType, cells: list[Path], free: bool) -> None:
@@ -233,7 +238,7 @@ class _Finder:
         """Walk down the attributes as far as they lead to plain values."""
         value = _read(path)
         for position, attr in enumerate(attrs):
-            if _state_of(value) is not None:
+            if state_of(value) is not None:
                 break
             last = position == len(attrs) - 1
             if value is _ABSENT:
@@ -291,7 +296,7 @@ class _Finder:
         """A value as a whole is read."""
         if isinstance(value, ModuleType):
             return
-        state = _state_of(value)
+        state = state_of(value)
         if state is not None:
             path, value = path.get(state), getattr(value, state)
         self.record(path, value, free)
@@ -347,7 +352,12 @@ class _Finder:
             self.reads.fixed.add(path.key)
 
 
-def _state_of(value: Any) -> str | None:
+def _holds_states(defaults: Any) -> bool:
+    values = defaults.values() if isinstance(defaults, dict) else defaults or ()
+    return any(state_of(value) is not None for value in values)
+
+
+def state_of(value: Any) -> str | None:
     """The attribute with the array that is all that matters of an object of ours, if it has one."""
     found: str | None = vars(type(value)).get("_jitney_state")
     return found
@@ -364,6 +374,8 @@ def _attribute(value: Any, attr: str) -> Any:
     """What `value.attr` is, without running code of the user: _ABSENT if it takes code to know."""
     if type(value).__module__ == builtins.__name__ and not isinstance(value, type):
         return _ABSENT
+    if type(value) is SimpleNamespace:
+        return None if attr in vars(value) else _ABSENT
     if not is_user_module(type(value).__module__) and not isinstance(value, type):
         return _ABSENT
     if isinstance(value, type) and not is_user_module(value.__module__):

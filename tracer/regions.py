@@ -18,6 +18,7 @@ from ..ir.record import record
 from ..ir.types import TOKEN, TensorType, dtype_kind
 from . import functions, pytree  # noqa: F401  (functions gives tracers operators)
 from .core import WEAK_DTYPES
+from .streams import Borrowed
 from .tracing import Spec, Static, Traced, trace_function
 
 
@@ -153,12 +154,17 @@ def trace_region(
     what: str,
     *,
     conditional: bool = True,
+    borrowed: Borrowed | None = None,
 ) -> Region:
     """Trace `function` as a region of the current trace. `what` names it in error messages.
 
-    `conditional` says that it may run never or often.
+    `conditional` says that it may run never or often; `borrowed`: see `trace_function`.
     """
-    return Region(trace_function(function, specs, tree, what=what, conditional=conditional))
+    return Region(
+        trace_function(
+            function, specs, tree, what=what, conditional=conditional, borrowed=borrowed
+        )
+    )
 
 
 def union(regions: Sequence[Region]) -> list[Value]:

@@ -18,6 +18,7 @@ from .effects import advance, order_token
 from .errors import complain
 from .regions import trace_region
 from .source import user_line
+from .streams import Borrowed, settle
 from .trace import current_trace, require_trace
 from .tracing import Static
 
@@ -88,7 +89,9 @@ def _region(fun: Function, policy: Policy, args: tuple[Any, ...], kwargs: dict[s
     specs = [spec_of(leaf) if is_array(leaf) else Static(leaf) for leaf in leaves]
     given = [as_value(leaf) for leaf in leaves if is_array(leaf)]
     name = function_name(fun)
-    region = trace_region(fun, specs, tree, f"checkpoint({name})", conditional=False)
+    region = trace_region(
+        fun, specs, tree, f"checkpoint({name})", conditional=False, borrowed=Borrowed()
+    )
     if region.mutated:
         complain(
             errors.OuterMutationError,
@@ -97,16 +100,20 @@ def _region(fun: Function, policy: Policy, args: tuple[Any, ...], kwargs: dict[s
         )
     captured = list(dict.fromkeys(region.captured))
     token = [] if region.token is None else [order_token()]
+    advanced = region.traced.advanced
+    states = [value for _, value in advanced]
     types: list[TensorType | None] = [out.type for out in region.outs]
+    nothing = [None for _ in (*states, *token)]
     body = region.close(
         captured,
-        [*region.values, *(None for _ in token)],
-        [*types, *(None for _ in token)],
+        [*region.values, *states, *(None for _ in token)],
+        [*types, *nothing],
         token_at=len(given) if token else None,
     )
     builder = require_trace().builder
     with builder.at(user_line(2)):
         op = builder.append(REMAT, [*given, *token, *captured], {"policy": policy}, [body])
     advance(op.results)
+    settle([storage for storage, _ in advanced], op.results[len(types) :][: len(states)])
     outs = zip(op.results, region.outs, strict=False)
     return pytree.unflatten(region.tree, [wrap(v, o.weak, scalar=o.scalar) for v, o in outs])

@@ -7,21 +7,59 @@ trace that it came into, and drawing from it anywhere below advances it there, i
   `jt.grad`, `jt.checkpoint`), by ops of the owner's graph;
 - in a branch or the body of a loop, which may run never or often, through the op: the state becomes an
   operand of `cond` and a part of the carry of a loop. That a region draws is known when it does, and the
-  region is then traced again (`threaded`).
+  region is then traced again (`threaded`). Where the op is a part of a function that is differentiated,
+  the state is borrowed by that function's trace, and a result of it (`Borrowed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
 
+from ..ir.graph import Value
 from . import errors
 from .core import Storage, Tracer, as_value, refuse_leaked, wrap
 from .errors import complain
 from .source import user_line
 from .trace import Trace, current_trace, require_trace
+
+
+_count = threading.local()
+_STAND_INS: ContextVar[dict[int, Tracer]] = ContextVar("jitney_states")
+
+
+@contextmanager
+def standing_in(pairs: Iterable[tuple[Any, Any]]) -> Iterator[None]:
+    """Inside, the second of each pair stands in for the array that is the first."""
+    reset = _STAND_INS.set({id(array): tracer for array, tracer in pairs})
+    try:
+        yield
+    finally:
+        _STAND_INS.reset(reset)
+
+
+def stand_in(state: Any) -> Tracer | None:
+    """What stands in for the state of a generator in the compiled function that is traced."""
+    found = _STAND_INS.get({}).get(id(state))
+    here = current_trace()
+    owner = None if found is None else found._storage.trace
+    return found if owner is not None and owner.encloses(here) else None
+
+
+def count_draw() -> None:
+    """A generator has drawn, in Python or in what is traced."""
+    _count.draws = draws() + 1
+
+
+def draws() -> int:
+    """How often generators have drawn in this thread."""
+    found: int = getattr(_count, "draws", 0)
+    return found
 
 
 class Advanced(errors.OuterMutationError):
@@ -63,13 +101,58 @@ def _claim(storage: Storage) -> None:
             refuse_leaked(Tracer(storage, storage.value.tensor))
         path.append(trace)
         trace = trace.parent
+    once: list[Trace] = []  # inside of the owner, and run as often
     for trace in reversed(path):  # from the outside in
         if trace.what == "vmap":
             refuse_examples()
-        if trace.conditional:
-            if trace.adoption is None:
-                _refuse(storage, trace)
-            trace.adoption.adopt(storage)
+        if not trace.conditional:
+            once.append(trace)
+            continue
+        for function in once:
+            _borrow(storage, function)
+        once = []
+        if trace.adoption is None:
+            _refuse(storage, trace)
+        trace.adoption.adopt(storage)
+
+
+def _borrow(storage: Storage, trace: Trace) -> None:
+    if trace.borrowed is None:
+        complain(
+            errors.OuterMutationError,
+            f"a loop or branch inside of {trace.what} draws from a random generator that lives "
+            "outside of it",
+            "make a generator of a key inside of that function: jt.random.default_rng(key), or "
+            "draw before the loop or branch.",
+        )
+    trace.borrowed.take(storage, trace)
+
+
+class Borrowed:
+    """The states that a function, traced to run once where it stands, has taken over from outside.
+
+    A context: at its end they go back to their owners as they were, and `advanced` says what the
+    function makes of them, values of its trace, which the caller lets them be (`settle`).
+    """
+
+    def __init__(self) -> None:
+        self.advanced: list[tuple[Storage, Value]] = []
+        self._owners: list[tuple[Storage, Trace, Value]] = []
+
+    def take(self, storage: Storage, trace: Trace) -> None:
+        owner, outer = storage.trace, storage.value
+        self._owners.append((storage, owner, outer))
+        storage.trace, storage.value = trace, trace.lift(outer, owner)
+        storage.version += 1
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        for storage, owner, outer in self._owners:
+            self.advanced.append((storage, storage.value))
+            storage.trace, storage.value = owner, outer
+            storage.version += 1
 
 
 def refuse_examples() -> NoReturn:
@@ -82,8 +165,13 @@ def refuse_examples() -> NoReturn:
     )
 
 
-def threaded(build: Callable[[list[Storage]], Any]) -> Any:
-    """`build(storages)`, which traces regions of one op, with all states that they advance."""
+def threaded(
+    build: Callable[[list[Storage]], Any], otherwise: Callable[[], Any] | None = None
+) -> Any:
+    """`build(storages)`, which traces regions of one op, with all states that they advance.
+
+    Where a region draws that cannot hand a state on (the condition of a loop): `otherwise()`.
+    """
     storages: list[Storage] = []
     while True:
         try:
@@ -93,18 +181,12 @@ def threaded(build: Callable[[list[Storage]], Any]) -> Any:
                 raise  # another op's region
             storage, what = error.storage, error.trace.what
         if storage in storages:
+            if otherwise is not None:
+                return otherwise()
             complain(
                 errors.OuterMutationError,
                 f"{what} draws from a random generator",
                 "draw in the body, and let the condition look at the carry.",
-            )
-        if storage.trace is not current_trace():
-            complain(
-                errors.OuterMutationError,
-                f"{what}, inside of a function that is differentiated, draws from a random generator "
-                "that lives outside of both",
-                "make a generator of a key inside of that function: jt.random.default_rng(key), or "
-                "draw before the loop or branch.",
             )
         storages.append(storage)
 
@@ -114,10 +196,10 @@ def states(storages: Sequence[Storage]) -> tuple[Tracer, ...]:
     return tuple(wrap(s.value, scalar=False) for s in storages)
 
 
-def settle(storages: Sequence[Storage], after: Sequence[Any]) -> None:
+def settle(storages: Sequence[Storage], after: Sequence[Tracer | Value]) -> None:
     """Let the states be what the op has made of them."""
     for storage, value in zip(storages, after, strict=True):
-        storage.value = as_value(value)
+        storage.value = value if isinstance(value, Value) else as_value(value)
         storage.version += 1
 
 

@@ -100,6 +100,7 @@ class Trace:
         self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
         self.done = False
         self.conditional = False  # a region that may run never or often: a branch, a loop's body
+        self.borrowed: Any = None  # a streams.Borrowed, where states from outside may be taken over
         self.index_error: Exception | None = None  # the latest refusal of a tracer to be an index
         self.captures: list[Capture] = []
         self.token: Value | None = None  # the latest order token of effectful ops

@@ -10,6 +10,7 @@ import enum
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -23,8 +24,9 @@ from ..runtime.cuda.array import DeviceArray
 from ..runtime.devices import Device
 from . import errors, pytree
 from .accept import refuse
-from .core import Tracer, as_value, parameter, weak_kind
+from .core import Storage, Tracer, as_value, parameter, weak_kind
 from .errors import complain
+from .streams import Borrowed
 from .trace import Array, Capture, EagerBuilder, Trace, current_trace, tracing
 
 _FOLD_BYTES = 4096  # larger arrays stay hidden parameters: native code need not hold their data
@@ -105,7 +107,8 @@ class Traced:
     `graph.params` are the traced leaves in order, then one per entry of `captures`. `graph.outputs`
     are the array results, then the final values of the `mutated` parameters (indices). `arrays` holds
     the ndarray of every value of an eager trace. `token` is the last of its effects, None without.
-    Native code writes to the parameters that are `overwritten` itself.
+    Native code writes to the parameters that are `overwritten` itself. `advanced` are states of
+    enclosing traces, and the values of the graph that they have afterwards (see `streams`).
     """
 
     graph: Graph
@@ -116,6 +119,7 @@ class Traced:
     arrays: dict[Value, Array] | None = None
     token: Value | None = None
     overwritten: list[int] = field(default_factory=list)
+    advanced: list[tuple[Storage, Value]] = field(default_factory=list)
 
     def settled(self, in_place: Sequence[tuple[int, int]]) -> Traced:
         """As compiled: some outputs have taken the place of parameters, which are `overwritten`."""
@@ -161,6 +165,7 @@ def trace_function(
     views: bool = True,
     refuse_as: Callable[..., Any] | None = None,
     conditional: bool = False,
+    borrowed: Borrowed | None = None,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
 
@@ -169,12 +174,13 @@ def trace_function(
     result becomes an output of the graph; without it (as jit wants) arguments that are returned as
     they came, and results that are no arrays, do not; nor, with `views`, do views of arguments
     that NumPy can make. `refuse_as` is the function that error messages name. What is `conditional`
-    may run never or often each time that the enclosing trace's graph runs.
+    may run never or often each time that the enclosing trace's graph runs; what is not may be given
+    `borrowed`, and its caller then writes back what was `advanced`.
     """
     name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what)
-    trace.conditional = conditional
-    with tracing(trace):
+    trace.conditional, trace.borrowed = conditional, borrowed
+    with tracing(trace), borrowed or nullcontext():
         leaves = _parameters(trace, specs, concrete)
         args, kwargs = pytree.unflatten(tree, _held(specs, leaves))
         try:
@@ -206,6 +212,7 @@ def trace_function(
         [p for p in parameters if p is not None],
         trace.builder.arrays if isinstance(trace.builder, EagerBuilder) else None,
         trace.token,
+        advanced=[] if borrowed is None else borrowed.advanced,
     )
 
 

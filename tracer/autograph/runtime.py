@@ -12,6 +12,7 @@ from .. import errors
 from ..errors import complain
 from ..functions.common import array
 from ..functions.table import holds_tracer
+from ..streams import draws
 from .branches import branch
 from .iteration import Items, items_of
 from .joins import JOINS, join
@@ -113,10 +114,11 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
 
 
 def _effects() -> Any:
+    """What tells that something was done: the order of effects goes on, and random numbers."""
     from ..trace import current_trace
 
     trace = current_trace()
-    return trace.token if trace is not None else None
+    return trace.token if trace is not None else None, draws()
 
 
 def for_stmt(

@@ -20,7 +20,7 @@ from .. import errors
 from ..core import Tracer, as_value, refuse_leaked, wrap
 from ..errors import complain
 from ..functions.common import array, build
-from ..streams import advance, refuse_examples
+from ..streams import advance, count_draw, refuse_examples, stand_in
 from ..trace import Trace, current_trace
 from . import continuous, counts, discrete, gammas, uniforms, vectors
 from .entry import sampler
@@ -122,6 +122,9 @@ class Generator:
     def _now(self) -> Any:
         """The state, which goes on to the next draw."""
         state, trace = self._state, current_trace()
+        count_draw()
+        known = None if trace is None else stand_in(state)
+        state = state if known is None else known
         if isinstance(state, Tracer):
             if trace is None:
                 refuse_leaked(state)
