@@ -88,7 +88,7 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
         drawn = streams.draws()
         outs, out_tree = pytree.flatten(_result(closed, inputs, in_tree))
         _check_results(outs, fun, "jacfwd", holomorphic)
-        push = functools.partial(_pushed, closed, primals)
+        push: Function = functools.partial(_pushed, closed, primals)
         if streams.draws() != drawn:  # all columns are of one function, with the same numbers
             _, push = linearize(closed, *primals)
         columns_of = []

@@ -161,9 +161,7 @@ def trace_region(
     `conditional` says that it may run never or often; `borrowed`: see `trace_function`.
     """
     return Region(
-        trace_function(
-            function, specs, tree, what=what, conditional=conditional, borrowed=borrowed
-        )
+        trace_function(function, specs, tree, what=what, conditional=conditional, borrowed=borrowed)
     )
 
 

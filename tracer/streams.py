@@ -28,7 +28,6 @@ from .errors import complain
 from .source import user_line
 from .trace import Trace, current_trace, require_trace
 
-
 _count = threading.local()
 _STAND_INS: ContextVar[dict[int, Tracer]] = ContextVar("jitney_states")
 
