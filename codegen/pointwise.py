@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Op, Value
+from ..ir.intervals import interval
 from ..ir.types import I32, I64
 from .folds import FOLDS, fold
 from .functions import UNITS, call
@@ -289,12 +290,21 @@ def gathered(
     batch = len(indices[0].shape)
     rest = iter(index[batch:])
     at_axis = {
-        axis: checked(
-            p, op, p.at(v, index[:batch], mask), source.shape[axis], op.attrs["mode"], mask
-        )
+        axis: _place(p, op, v, index[:batch], source.shape[axis], mask)
         for axis, v in zip(axes, indices, strict=True)
     }
     return tuple(at_axis[d] if d in at_axis else next(rest) for d in range(len(source.shape)))
+
+
+def _place(
+    p: Pointwise, op: Op, v: Value, where: IndexTuple, size: int, mask: Expr | None
+) -> Index:
+    """What the index array `v` says at `where`, checked or clamped if it may be out of range."""
+    raw = p.at(v, where, mask)
+    lo, hi = interval(v)
+    if raw.op != "index" and 0 <= lo and hi < size:
+        return as_index(EXPANSIONS["convert"](raw, dtype=I64), lo, hi)
+    return checked(p, op, raw, size, op.attrs["mode"], mask)
 
 
 def window_starts(

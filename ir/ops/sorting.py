@@ -9,7 +9,7 @@ import numpy as np
 from ..batching import leading, shift
 from ..build import Builder
 from ..graph import Op, Value
-from ..types import I64, TensorType
+from ..types import I32, I64, TensorType, is_float
 from .families import ANY, Arg, Example, check_axis, check_kind, opaque
 from .indexing import take_along
 
@@ -67,3 +67,36 @@ opaque(
     attrs=("axis", "stable"),
     examples=_EXAMPLES,
 )
+
+
+# Searches: compositions, by halving what is left, the same number of steps for all keys.
+
+
+def search(b: Builder, table: Value, keys: Value, *, right: bool = False) -> Value:
+    """How many elements of the sorted 1-d `table` come before each key; with `right`, before or at it."""
+    (n,) = table.shape
+    small = I32 if n < 1 << 31 else I64
+    low = b.full(keys.shape, 0, small)
+    if n == 0:
+        return b.convert(low, dtype=I64)
+
+    def before(place: Value) -> Value:
+        found = b.gather(table, b.convert(place, dtype=I64), axes=(0,), mode="clip")
+        return b.invert(_precedes(b, keys, found)) if right else _precedes(b, found, keys)
+
+    def moved(length: int, place: Value) -> Value:
+        chosen = b.select(before(place), b.full_like(low, length), b.full_like(low, 0))
+        return b.add(low, chosen)
+
+    while n > 1:
+        half = n // 2
+        low = moved(half, b.add(low, b.full_like(low, half - 1)))
+        n -= half
+    return b.convert(moved(1, low), dtype=I64)
+
+
+def _precedes(b: Builder, x: Value, y: Value) -> Value:
+    """x < y in sorting order: NaN is last."""
+    if not is_float(x.dtype):
+        return b.lt(x, y)
+    return b.bitwise_and(b.invert(b.ge(x, y)), b.eq(x, x))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import C64, C128, F64, I64, is_complex, is_float
+from ...ir.ops.sorting import search
+from ...ir.types import C64, C128, F64, is_complex
 from ..core import Tracer, as_value, wrap
 from . import ufuncs
 from .common import (
@@ -172,31 +173,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Trac
 
         x = take(x, sorter)
     dtype = common_dtype(x, values)
-    b = build()
-    keys, table, n = as_value(values, dtype), as_value(x, dtype), len(x)
-    low = b.full(keys.shape, 0, I64)
-    if n == 0:
-        return wrap(low)
-    high = b.full(keys.shape, n, I64)
-    one = b.full(keys.shape, 1, I64)
-    for _ in range(n.bit_length()):
-        open_ = b.lt(low, high)
-        middle = b.right_shift(b.add(low, high), one)
-        found = b.gather(table, middle, axes=(0,), mode="clip")
-        before = _before(found, keys) if side == "left" else b.invert(_before(keys, found))
-        go_right = b.bitwise_and(open_, before)
-        high = b.select(b.bitwise_and(open_, b.invert(before)), middle, high)
-        low = b.select(go_right, b.add(middle, one), low)
-    return wrap(low)
-
-
-def _before(x: Any, y: Any) -> Any:
-    """x < y in sorting order: NaN is last."""
-    b = build()
-    less = b.lt(x, y)
-    if not is_float(x.dtype):
-        return less
-    return b.bitwise_or(less, b.bitwise_and(b.isnan(y), b.invert(b.isnan(x))))
+    table, keys = as_value(x, dtype), as_value(values, dtype)
+    return wrap(search(build(), table, keys, right=side == "right"))
 
 
 @function("digitize")

@@ -1,0 +1,104 @@
+"""Between which integers the elements of a value lie: an index known to be in range needs no check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .graph import Op, Value
+from .types import BOOL
+
+Interval = tuple[int, int]
+Rule = Callable[..., "Interval | None"]
+
+DEPTH = 256  # ops that are looked through, one behind the other
+
+
+def interval(value: Value) -> Interval:
+    """The least and the largest element that a value of integers or truths may have.
+
+        select(c, 4, 0) + (x & 3)     ->     0, 7
+
+    What is not known to be less is all that the dtype holds.
+    """
+    return _of(value, {}, DEPTH)
+
+
+def _of(value: Value, known: dict[Value, Interval], depth: int) -> Interval:
+    found = known.get(value)
+    if found is None:
+        low, high = _whole(value)
+        lo, hi = (_bounds(value.op, known, depth - 1) if value.op and depth else None) or (low, high)
+        found = known[value] = (lo, hi) if low <= lo and hi <= high else (low, high)
+    return found
+
+
+def _whole(value: Value) -> Interval:
+    if value.dtype == BOOL:
+        return 0, 1
+    info = np.iinfo(value.dtype)
+    return int(info.min), int(info.max)
+
+
+def _bounds(op: Op, known: dict[Value, Interval], depth: int) -> Interval | None:
+    if op.name == "constant":
+        data = op.attrs["value"]
+        return (int(data.min()), int(data.max())) if data.size else None
+    if op.name == "iota":
+        return 0, max(op.result.shape[op.attrs["axis"]] - 1, 0)
+    if op.name in ("argmax", "argmin", "argsort"):
+        return 0, max(op.operands[0].shape[op.attrs["axis"]] - 1, 0)
+    if op.name in _MOVES or op.name == "convert":
+        (source,) = op.operands
+        return _of(source, known, depth) if source.dtype.kind in "biu" else None
+    if op.name == "select":
+        return _union(*(_of(v, known, depth) for v in op.operands[1:]))
+    rule = _RULES.get(op.name)
+    if rule is None or op.operands[0].dtype.kind not in "iu":
+        return None
+    return rule(*(_of(v, known, depth) for v in op.operands))
+
+
+_MOVES = frozenset(("reshape", "transpose", "broadcast", "slice", "flip"))
+
+
+def _union(*parts: Interval) -> Interval:
+    return min(lo for lo, _ in parts), max(hi for _, hi in parts)
+
+
+def _product(x: Interval, y: Interval) -> Interval:
+    ends = [a * b for a in x for b in y]
+    return min(ends), max(ends)
+
+
+def _masked(x: Interval, y: Interval) -> Interval | None:
+    ends = [hi for lo, hi in (x, y) if lo >= 0]
+    return (0, min(ends)) if ends else None
+
+
+def _quotient(x: Interval, y: Interval) -> Interval | None:
+    if y[0] <= 0:
+        return None
+    ends = [a // b for a in x for b in y]
+    return min(ends), max(ends)
+
+
+def _remainder(x: Interval, y: Interval) -> Interval | None:
+    """With the divisor's sign."""
+    if y[0] <= 0:
+        return None
+    return (0, min(x[1], y[1] - 1)) if x[0] >= 0 else (0, y[1] - 1)
+
+
+_RULES: dict[str, Rule] = {
+    "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    "sub": lambda x, y: (x[0] - y[1], x[1] - y[0]),
+    "mul": _product,
+    "minimum": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
+    "maximum": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
+    "bitwise_and": _masked,
+    "floor_divide": _quotient,
+    "remainder": _remainder,
+    "right_shift": lambda x, y: (x[0] >> y[0], x[1] >> y[0]) if y[0] == y[1] >= 0 else None,
+}
