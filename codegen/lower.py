@@ -378,7 +378,7 @@ MODULES = {
         *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"),
         *("cumsum", "cumprod", "cummax", "cummin"),
     ),
-    "lower_sorting": ("sort", "argsort"),
+    "lower_sorting": ("sort", "argsort", "true_places"),
     "lower_updates": ("concat", "update_slice", "dynamic_update_slice", "scatter"),
     "lower_windows": (
         *("window_sum", "window_prod", "window_max", "window_min"),

@@ -21,7 +21,7 @@ from .lower import Lowering, indices, lowering, variables
 from .pointwise import index_value
 from .scalar import DType, Expr, binary, bitcast, const, convert, ne, select
 from .sort_blocks import U32
-from .steps import Sort
+from .steps import Sort, TruePlaces
 
 LONG = 1 << 14  # elements of a row from which a part of it is selected, not sorted
 U8, U64 = np.dtype(np.uint8), np.dtype(np.uint64)
@@ -101,6 +101,18 @@ def _window(low: Lowering, op: Op) -> tuple[int, int] | None:
     start = min((user.attrs["start"][axis] for user in users), default=0)
     stop = max((user.attrs["stop"][axis] for user in users), default=0)
     return (start, stop) if 0 < 4 * (stop - start) <= n else None
+
+
+@lowering("true_places")
+def _true_places(low: Lowering, op: Op) -> None:
+    (source,) = op.operands
+    mask, target = Array(source.shape, BOOL, name="mask"), low.array_for(op.result)
+    if target.size:
+        dims = variables(source.shape)
+        p = low.point()
+        low.emit(p, Stage(mask, dims, p.at(source, indices(dims)), ops=[op.name], loc=op.loc))
+        low.items.append(TruePlaces(mask, target, op.loc))
+    low.arrays[op.result] = target
 
 
 def code_dtype(dtype: DType) -> DType:

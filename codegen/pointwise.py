@@ -302,7 +302,7 @@ def _place(
     """What the index array `v` says at `where`, checked or clamped if it may be out of range."""
     raw = p.at(v, where, mask)
     lo, hi = interval(v)
-    if raw.op != "index" and 0 <= lo and hi < size:
+    if raw.op != "index" and lo >= 0 and hi < size:
         return as_index(EXPANSIONS["convert"](raw, dtype=I64), lo, hi)
     return checked(p, op, raw, size, op.attrs["mode"], mask)
 

@@ -125,6 +125,16 @@ class Sort:
 
 
 @record(frozen=False, eq=False)
+class TruePlaces:
+    """Where rows of truths, `mask`, are true, in order: as many places as a row of `target` has, filled
+    up with the length of a row. Both are contiguous."""
+
+    mask: Array
+    target: Array
+    loc: SourceLine | None = None
+
+
+@record(frozen=False, eq=False)
 class Branch:
     """Run one of `branches`, chosen by the int32 in `index` (clamped into range)."""
 
@@ -291,6 +301,7 @@ Step = (
     | Tiled
     | RowBlocks
     | Sort
+    | TruePlaces
     | Branch
     | Loop
     | Scan
@@ -357,6 +368,8 @@ def direct(step: Any) -> tuple[list[Array], list[Array]]:
             return [a for r, _ in each for a in r], [a for _, w in each for a in w]
         case Sort():
             return [step.keys], [step.keys, step.target, step.scratch, step.counts]
+        case TruePlaces():
+            return [step.mask], [step.target]
         case Copy():
             return [step.source], [step.target]
         case Check():

@@ -29,7 +29,10 @@ def _of(value: Value, known: dict[Value, Interval], depth: int) -> Interval:
     found = known.get(value)
     if found is None:
         low, high = _whole(value)
-        lo, hi = (_bounds(value.op, known, depth - 1) if value.op and depth else None) or (low, high)
+        lo, hi = (_bounds(value.op, known, depth - 1) if value.op and depth else None) or (
+            low,
+            high,
+        )
         found = known[value] = (lo, hi) if low <= lo and hi <= high else (low, high)
     return found
 

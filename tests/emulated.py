@@ -18,6 +18,7 @@ import gpu
 import numpy as np
 
 from jitney.codegen.cuda.compile import compile_device
+from jitney.codegen.cuda.hosted import HOSTED
 from jitney.codegen.cuda.program import (
     Carry,
     Copy,
@@ -38,6 +39,7 @@ from jitney.codegen.cuda.tapes import PEAK, STATE_BYTES
 from jitney.codegen.module import STATUS_WORDS
 from jitney.ir.graph import Graph
 from jitney.ir.passes import storable
+from jitney.ir.passes.compositions import COMPOSITIONS, compose
 from jitney.runtime.cuda.assemble import assemble
 from jitney.runtime.cuda.emulator.machine import FORWARDS, Order
 from jitney.runtime.cuda.ptxas import Report, find_ptxas, run_ptxas
@@ -52,12 +54,18 @@ ERRORS: dict[str, type[Exception]] = {
 }
 
 
+def composed(graph: Graph) -> Graph:
+    """As a GPU gets it, but for what the host could compute for it."""
+    chosen = {name: rule for name, rule in COMPOSITIONS.items() if name not in HOSTED}
+    return compose(graph, chosen)
+
+
 def compiled(graph: Graph, arrays: Sequence[np.ndarray[Any, Any]]) -> DeviceProgram:
     """A program for arrays that lie as these do."""
     strides = [tuple(s // a.itemsize for s in a.strides) for a in arrays]
     alignment = [min(a.ctypes.data & -a.ctypes.data, 16) or 16 for a in arrays]
     signature = graph.input_types, graph.output_types
-    return compile_device(storable(graph), TARGET, strides, alignment, signature)
+    return compile_device(storable(composed(graph)), TARGET, strides, alignment, signature)
 
 
 def run(

@@ -12,7 +12,7 @@ import jitney as jt
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
-from jitney.ir.passes.fourier import compose_transforms
+from jitney.ir.passes.compositions import compose
 from jitney.ir.types import type_of
 
 LENGTHS = (1, 2, 5, 8, 60, 64, 67, 96, 128, 134, 139, 4096, 2 * 211)
@@ -38,7 +38,7 @@ def test_transforms_as_products(n: int) -> None:
     ):
         graph = Graph(name)
         graph.outputs = [Builder(graph).op(name, graph.add_param(type_of(array)), **attrs)]
-        composed = compose_transforms(graph)
+        composed = compose(graph)
         assert all("fft" not in op.name for op in composed.walk())
         (found,) = evaluate(composed, [array])
         assert found.dtype == expected.dtype

@@ -237,3 +237,39 @@ def test_rows_of_which_parts_are_wanted():
         np.testing.assert_array_equal(jt.jit(f)(x), f(x))
     k = jt.jit(lambda x: np.partition(x, 19_990, axis=1)[:, 19_990:].min(axis=1))
     np.testing.assert_array_equal(k(x), np.sort(x, axis=1)[:, 19_990])
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "i1", "u1", "i2", "u2", "i4", "u8", "f2", "f4", "f8", "c16"]
+)
+@pytest.mark.parametrize("count", [0, 1, 40, 300])
+def test_isin(dtype, count):
+    """By comparisons, by a table and by searching, as NumPy says."""
+    rng = np.random.default_rng(count)
+    x, tests = (rng.integers(0, 200, n).astype(dtype) for n in (500, count))
+    if dtype[0] == "f":
+        x[:4], tests[:4] = (
+            [np.nan, 0.0, -0.0, np.inf],
+            np.array([np.nan, -0.0, -np.inf, 7.0])[:count],
+        )
+    for invert in (False, True):
+        got = jt.jit(lambda x, t, v=invert: np.isin(x, t, invert=v))(x.reshape(50, 10), tests)
+        np.testing.assert_array_equal(got, np.isin(x.reshape(50, 10), tests, invert=invert))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([0.0, -0.0, 1.0, 2.5, np.inf, -np.inf, np.nan]) | st.floats(), max_size=40
+    ),
+    st.lists(st.floats(), max_size=10),
+    st.sampled_from(["f4", "f8", "i8"]),
+)
+def test_searches(table, keys, dtype):
+    with np.errstate(all="ignore"):
+        table, keys = (np.nan_to_num(v) if dtype == "i8" else v for v in (table, keys))
+        table = np.sort(np.array(table, "f8").astype(dtype))
+        keys = np.concatenate([np.array(keys, "f8").astype(dtype), table])
+    for side in ("left", "right"):
+        got = jt.jit(lambda t, k, side=side: np.searchsorted(t, k, side))(table, keys)
+        np.testing.assert_array_equal(got, np.searchsorted(table, keys, side))

@@ -53,6 +53,28 @@ def test_places(x: Array, size: int) -> None:
     check(lambda x: jt.trim_zeros(x, size=size), (x,), padded(np.trim_zeros(x), size, 0))
 
 
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 70_001, 200_003])
+def test_places_of_long_masks(n: int) -> None:
+    """Words, blocks and their ends; by one thread and by several."""
+    rng = np.random.default_rng(n)
+    for share in (0.0, 0.001, 0.5, 1.0):
+        mask = rng.random(n) < share
+        want = np.flatnonzero(mask)
+        for size in (0, 1, len(want), len(want) + 13, n):
+            f = jt.jit(lambda m, size=size: jt.flatnonzero(m, size=size, fill_value=-1))
+            for threads in (1, 3):
+                with jt.threads(threads):
+                    np.testing.assert_array_equal(f(mask), padded(want, size, -1))
+
+
+def test_places_in_batches() -> None:
+    masks = np.random.default_rng(1).random((5, 3, 90)) < 0.3
+    f = jt.vmap(jt.vmap(lambda m: jt.flatnonzero(m, size=40, fill_value=90)))
+    want = [[padded(np.flatnonzero(m), 40, 90) for m in rows] for rows in masks]
+    np.testing.assert_array_equal(f(masks), want)
+    np.testing.assert_array_equal(jt.jit(f)(masks), want)
+
+
 def test_places_in_several_dims() -> None:
     x = np.arange(24).reshape(2, 3, 4) % 5 - 1
     for size in (0, 3, 24, 30):

@@ -33,6 +33,7 @@ from ..steps import (
     TapeNew,
     TapePop,
     TapePush,
+    TruePlaces,
 )
 from ..target import Target
 from ..tiled import Attention, AttentionGrad, Convolution, LibraryCall, LongConvolution
@@ -367,6 +368,16 @@ class EntryEmitter:
         rows = math.prod(step.keys.shape[: step.axis])
         self.line(f"call void @{function.name}({pointers}, i64 {rows})")
 
+    def true_places(self, step: TruePlaces) -> None:
+        from .true_places import DECLARATIONS, places_functions
+
+        name, texts = places_functions(step)
+        self.helpers.update(dict.fromkeys(texts))
+        self.declarations |= DECLARATIONS
+        self.imports.add(Target.PARALLEL_FOR)
+        pointers = ", ".join(f"ptr {self.pointer(a)}" for a in (step.mask, step.target))
+        self.line(f"call void @{name}({pointers}, i64 {math.prod(step.mask.shape[:-1])})")
+
     def check(self, step: Check) -> None:
         flag = self.op(f"load i8, ptr {self.pointer(step.flag)}, align 1")
         for word, array in enumerate(step.values):
@@ -414,6 +425,7 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     LongConvolution: EntryEmitter.convolution,
     LibraryCall: EntryEmitter.library_call,
     Sort: EntryEmitter.sort,
+    TruePlaces: EntryEmitter.true_places,
     Check: EntryEmitter.check,
     Copy: EntryEmitter.whole_copy,
     Branch: control.branch,

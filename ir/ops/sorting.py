@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from ..batching import leading, shift
 from ..build import Builder
 from ..graph import Op, Value
 from ..types import I32, I64, TensorType, is_float
-from .families import ANY, Arg, Example, check_axis, check_kind, opaque
+from .families import ANY, Arg, Array, Example, check_axis, check_dtype, check_kind, opaque
 from .indexing import take_along
 
 
@@ -69,11 +70,65 @@ opaque(
 )
 
 
+# Where rows of truths are true.
+
+
+def _infer_places(mask: TensorType, *, size: int) -> TensorType:
+    check_dtype(mask, "bool", "the mask")
+    check_axis(mask.rank - 1, mask.rank)
+    return mask.with_shape((*mask.shape[:-1], size)).with_dtype(I64)
+
+
+def _true_places(mask: Array, *, size: int) -> Array:
+    n = mask.shape[-1]
+    found = np.full((*mask.shape[:-1], size), n, np.int64)
+    for row in np.ndindex(*mask.shape[:-1]):
+        places = np.flatnonzero(mask[row])[:size]
+        found[(*row, slice(len(places)))] = places
+    return found
+
+
+opaque(
+    "true_places",
+    _infer_places,
+    _true_places,
+    kinds="b",
+    batch=leading(),
+    attrs=("size",),
+    examples=tuple(
+        Example((Arg(shape, "bool"),), {"size": size})
+        for shape, size in (((9,), 4), ((3, 70), 80), ((2, 0), 3), ((5,), 0))
+    ),
+    doc="where a row is true, the first `size` places, filled up with its length",
+)
+
+
+def compose_places(b: Builder, mask: Value, *, size: int) -> Value:
+    """`true_places` by other ops: the place at which k + 1 have been counted. Rows follow each other in
+    one table, in which each starts beyond all counts of the one before."""
+    *lead, n = mask.shape
+    shape = (math.prod(lead), size)
+    if n == 0 or 0 in shape:
+        return b.full((*lead, size), n, I64)
+
+    def offset(columns: int, step: int) -> Value:
+        """`step` times the number of the row."""
+        whole = (shape[0], columns)
+        return b.mul(b.iota(shape=whole, dtype=I64, axis=0), b.full(whole, step, I64))
+
+    counts = b.cumsum(b.convert(mask, dtype=I64), axis=len(lead), reverse=False)
+    table = b.add(b.reshape(counts, shape=(shape[0], n)), offset(n, n + 1))
+    wanted = b.add(b.iota(shape=shape, dtype=I64, axis=1), b.full(shape, 1, I64))
+    wanted = b.add(b.minimum(wanted, b.full(shape, n + 1, I64)), offset(size, n + 1))
+    found = search(b, b.reshape(table, shape=(shape[0] * n,)), wanted)
+    return b.reshape(b.sub(found, offset(size, n)), shape=(*lead, size))
+
+
 # Searches: compositions, by halving what is left, the same number of steps for all keys.
 
 
 def search(b: Builder, table: Value, keys: Value, *, right: bool = False) -> Value:
-    """How many elements of the sorted 1-d `table` come before each key; with `right`, before or at it."""
+    """How many elements of the sorted 1-d `table` precede each key (`right`: do not follow it)."""
     (n,) = table.shape
     small = I32 if n < 1 << 31 else I64
     low = b.full(keys.shape, 0, small)

@@ -10,33 +10,18 @@ transform, 1970).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..build import Builder
-from ..graph import Graph, Op, Value
+from ..graph import Value
 from ..types import complex_dtype
-from .inline_calls import inline_calls, substituted
-from .regions import map_regions
 
 Array = np.ndarray[Any, Any]
 
 SHORT = 64  # elements of a transform that is one product
-
-
-def compose_transforms(graph: Graph) -> Graph:
-    """`graph` with products in the place of transforms.
-
-    %y = fft %x inverse=False factor=1.0 : c64[8]     ->     %y = dot %x, %f ... : c64[8]
-    """
-    graph = map_regions(inline_calls(graph), compose_transforms)
-    return substituted(graph, lambda op: op.name in _EXPANSIONS, _expand)
-
-
-def _expand(b: Builder, op: Op, operands: list[Value]) -> list[Value]:
-    (x,) = operands
-    return [_EXPANSIONS[op.name](b, op, x)]
 
 
 def _scaled(b: Builder, x: Value, factor: float) -> Value:
@@ -44,27 +29,25 @@ def _scaled(b: Builder, x: Value, factor: float) -> Value:
     return found
 
 
-def _fft(b: Builder, op: Op, x: Value) -> Value:
-    sign = 1 if op.attrs["inverse"] else -1
-    return _scaled(b, _transform(b, x, sign), op.attrs["factor"])
+def _fft(b: Builder, x: Value, *, inverse: bool, factor: float) -> Value:
+    return _scaled(b, _transform(b, x, 1 if inverse else -1), factor)
 
 
-def _rfft(b: Builder, op: Op, x: Value) -> Value:
+def _rfft(b: Builder, x: Value, *, factor: float) -> Value:
     whole = _transform(b, b.op("convert", x, dtype=complex_dtype(x.dtype)), -1)
-    return _scaled(b, _part(b, whole, 0, op.result.shape[-1]), op.attrs["factor"])
+    return _scaled(b, _part(b, whole, 0, x.shape[-1] // 2 + 1), factor)
 
 
-def _irfft(b: Builder, op: Op, x: Value) -> Value:
-    n = op.attrs["n"]
+def _irfft(b: Builder, x: Value, *, n: int, factor: float) -> Value:
     have = x.shape[-1]
     mirrored = b.op("conj", _part(b, x, 1, n - have + 1))
     rank = len(x.shape)
     mirrored = b.op("flip", mirrored, axes=(rank - 1,))
     whole = b.op("concat", x, mirrored, axis=rank - 1) if n > have else x
-    return _scaled(b, b.op("real", _transform(b, whole, 1)), op.attrs["factor"])
+    return _scaled(b, b.op("real", _transform(b, whole, 1)), factor)
 
 
-_EXPANSIONS = {"fft": _fft, "rfft": _rfft, "irfft": _irfft}
+TRANSFORMS: dict[str, Callable[..., Value]] = {"fft": _fft, "rfft": _rfft, "irfft": _irfft}
 
 
 def _part(b: Builder, x: Value, start: int, stop: int) -> Value:

@@ -340,11 +340,11 @@ def device_program(
     `given`: see `compile_device`.
     """
     from ...ir.passes import optimise, storable
-    from ...ir.passes.fourier import compose_transforms
+    from ...ir.passes.compositions import compose
 
     signature = graph.input_types, graph.output_types
     types = [t for t in graph.input_types if isinstance(t, TensorType)]
-    graph = optimise(storable(compose_transforms(graph)), fastmath=fastmath)
+    graph = optimise(storable(compose(graph)), fastmath=fastmath)
     target = replace(target, tf32=fastmath)
     alignment = [ALIGNMENT] * len(types)
     return compile_device(graph, target, None, alignment, signature, given, chooser)

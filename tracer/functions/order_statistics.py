@@ -19,7 +19,7 @@ from . import ufuncs
 from .common import array, axis_tuple, build, check_real, finish, require_static
 from .elementwise import where
 from .movement import moveaxis, stack
-from .reductions import kept_shape, sum_
+from .reductions import any_, kept_shape, sum_
 from .selection import take_along_axis
 from .sorting import sort
 from .table import function, refuse_option
@@ -89,6 +89,7 @@ class _Rows:
         self.size = math.prod(x.shape[i] for i in axes)
         self.lead = tuple(x.shape[i] for i in rest)
         flat = moveaxis(x, axes, range(len(rest), x.ndim)).reshape((*self.lead, self.size))
+        self.source = flat
         self.sorted = sort(flat, -1) if self.size else flat
         self.float = is_float(x.dtype)
 
@@ -100,7 +101,8 @@ class _Rows:
         return self.shaped(wrap(build().full(self.lead, math.nan, dtype)))
 
     def has_nan(self) -> Tracer:
-        return ufuncs.apply(np.isnan, self.sorted[..., -1])
+        """Asked of the elements as they came, so that only the wanted part of a row is sorted."""
+        return any_(ufuncs.apply(np.isnan, self.source), axis=-1)
 
     def at(self, place: Any) -> Tracer:
         """The elements at a place: a number, or one for each row."""

@@ -133,22 +133,6 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     x[(positions,) * x.ndim] = value
 
 
-@function("isin")
-def isin(
-    element: Any,
-    test_elements: Any,
-    assume_unique: bool = False,
-    invert: bool = False,
-    *,
-    kind: Any = None,
-) -> Tracer:
-    from .reductions import any_
-
-    x, tests = array(element), array(test_elements).ravel()
-    found = any_(x[..., None] == tests, axis=-1)
-    return ~found if invert else found
-
-
 def _bincount_reference(
     x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any = None
 ) -> Any:

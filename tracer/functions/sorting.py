@@ -20,6 +20,7 @@ from .common import (
 )
 from .elementwise import where
 from .movement import concatenate
+from .reductions import any_
 from .table import function
 
 
@@ -187,6 +188,43 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tracer:
         if not np.all(np.diff(known) >= 0):
             raise ValueError("bins must be monotonically increasing or decreasing")
     return searchsorted(edges, x, "left" if right else "right")
+
+
+FEW = 64  # elements that are compared with each one, not searched among
+
+
+@function("isin")
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
+) -> Tracer:
+    """Few tests are compared with each element, and elements of a byte or two looked up in a table;
+    otherwise the tests are sorted, and searched."""
+    x, tests = array(element), array(test_elements).ravel()
+    dtype = common_dtype(x, tests)
+    if tests.size <= FEW or is_complex(dtype):
+        found = any_(x[..., None] == tests, axis=-1)
+    elif dtype.kind in "iu" and dtype.itemsize <= 2:
+        found = _looked_up(x, tests, np.iinfo(dtype))
+    else:
+        table = sort(tests.astype(dtype))
+        place = searchsorted(table, x)
+        nearest = table[ufuncs.apply(np.minimum, place, tests.size - 1)]
+        found = nearest == x
+    return ~found if invert else found
+
+
+def _looked_up(x: Tracer, tests: Tracer, info: Any) -> Tracer:
+    """Whether elements are among the tests, by a table of all that the dtype holds."""
+    from ..indexing import update
+
+    table = array(np.zeros(int(info.max) - int(info.min) + 1, bool))
+    update(table, tests.astype(np.int64) - info.min, True, "set")
+    return table[x.astype(np.int64) - info.min]
 
 
 @function("interp")

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import BOOL, I64, is_inexact
-from ..core import Tracer
+from ..core import Tracer, as_value, wrap
 from . import ufuncs
-from .common import array, static_array
+from .common import array, build, static_array
 from .creation import arange
 from .elementwise import no_static_shape, where
 from .movement import concatenate, moveaxis, stack
 from .scans import cumsum
-from .selection import isin, take
-from .sorting import argsort, lexsort, searchsorted, sort
+from .selection import take
+from .sorting import argsort, isin, lexsort, sort
 from .table import eagerly, function, numpy_function, refuse_option
 
 Array = np.ndarray[Any, Any]
@@ -82,9 +82,8 @@ def _places(mask: Tracer, size: int, beyond: int) -> Tracer:
     """Where the first `size` true elements of a 1-d mask are; `beyond` where there are no more."""
     if mask.size == 0:
         return array(np.full(size, beyond))
-    counted = cumsum(mask.astype(I64))
-    found = searchsorted(counted, arange(1, size + 1, dtype=I64))
-    return where(found < mask.size, found, beyond)
+    found = wrap(build().op("true_places", as_value(mask), size=size), scalar=False)
+    return found if beyond == mask.size else where(found < mask.size, found, beyond)
 
 
 def _truth(x: Any) -> Tracer:
@@ -204,8 +203,12 @@ class _Groups:
 
     def inverse(self) -> Tracer:
         """The number of each row's group."""
+        from ..indexing import update
+
         numbers = cumsum(self.new.astype(I64)) - 1
-        return take(numbers, argsort(self.order), 0)
+        found = array(np.zeros(self.x.shape[0], I64))
+        update(found, self.order, numbers, "set")
+        return found
 
     def counts(self) -> Tracer:
         after = concatenate([self.starts[1:], np.array([self.x.shape[0]])])

@@ -1,0 +1,28 @@
+"""Ops by other ops, for targets that have no library and no loops for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..build import Builder
+from ..graph import Graph, Op, Value
+from ..ops.sorting import compose_places
+from .fourier import TRANSFORMS
+from .inline_calls import inline_calls, substituted
+from .regions import map_regions
+
+Rule = Callable[..., Value]
+COMPOSITIONS: dict[str, Rule] = {**TRANSFORMS, "true_places": compose_places}
+
+
+def compose(graph: Graph, chosen: Mapping[str, Rule] = COMPOSITIONS) -> Graph:
+    """`graph` with other ops in the place of those that are `chosen`.
+
+    %y = fft %x inverse=False factor=1.0 : c64[8]     ->     %y = dot %x, %f ... : c64[8]
+    """
+
+    def composed(b: Builder, op: Op, operands: list[Value]) -> list[Value]:
+        return [chosen[op.name](b, *operands, **op.attrs)]
+
+    graph = map_regions(inline_calls(graph), lambda region: compose(region, chosen))
+    return substituted(graph, lambda op: op.name in chosen, composed)
