@@ -17,11 +17,12 @@ from ..errors import complain
 from ..regions import Out, Region, common_type, have_effects, show_tree, trace_region
 from ..regions import union as captures
 from ..source import user_line
-from ..trace import require_trace
+from ..trace import Trace, require_trace
 from .adoption import Adoption, union, write
 from .jumps import RESULT
 from .raising import Raised
 from .sharing import Doubt, confuse, settle_doubts, storage_of
+from .surroundings import Place, Surroundings
 from .variables import (
     Containers,
     State,
@@ -67,8 +68,14 @@ class _Branch:
     """One traced branch: its region, the final values, and what it did to outer arrays."""
 
     def __init__(
-        self, function: Callable[[], Any], state: State, objects: Sequence[Any], what: str
+        self,
+        function: Callable[[], Any],
+        state: State,
+        objects: Sequence[Any],
+        surroundings: Surroundings,
+        what: str,
     ) -> None:
+        self.places: dict[Place, _End] = {}  # what called functions have changed
         self.ends: list[_End] = []
         self.storages: dict[Storage, Value] = {}
         self.doubts: list[Doubt] = []
@@ -92,22 +99,17 @@ class _Branch:
                     return []
                 values = [v for v, live in zip(state.get(), state.live, strict=True) if live]
                 contents = [_Content(x) for x in objects]
-                for value in (self.result, *values, *contents):
-                    of = value.container if isinstance(value, _Content) else value
-                    leaves, tree = pytree.flatten(of.copy() if isinstance(of, set) else of)
-                    kept: list[Any] = []
-                    for leaf in leaves:
-                        if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
-                            kept.append(_Inside(len(out), storage_of(leaf)))
-                            out.append(wrap(leaf.value, leaf.weak, scalar=leaf.scalar))
-                        else:
-                            kept.append(leaf)
-                    self.ends.append(_End(value, tree, kept))
+                self.ends = [_end(value, trace, out) for value in (self.result, *values, *contents)]
+                state.set(entry)
+                containers.restore()
+                for place, _ in surroundings.changes():
+                    self.places[place] = _end(place.get(), trace, out)
             finally:
                 self.doubts = adoption.doubts
                 self.storages = adoption.finish()
                 state.set(entry)
                 containers.restore()
+                surroundings.restore()
             return [*out, *(wrap(v, scalar=False) for v in self.storages.values())]
 
         self.region: Region = trace_region(run, [], _EMPTY, what)
@@ -130,6 +132,21 @@ class _Branch:
 
     def made_at(self, leaf: Any) -> str:
         return self.region.made_at(leaf.index) if isinstance(leaf, _Inside) else ""
+
+
+def _end(value: Any, trace: Trace | None, out: list[Any]) -> _End:
+    """The object `value` at the end of the region that `trace` traces, whose arrays in it are added to
+    the results. Without a trace all of it comes from outside."""
+    of = value.container if isinstance(value, _Content) else value
+    leaves, tree = pytree.flatten(of.copy() if isinstance(of, set) else of)
+    kept: list[Any] = []
+    for leaf in leaves:
+        if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
+            kept.append(_Inside(len(out), storage_of(leaf)))
+            out.append(wrap(leaf.value, leaf.weak, scalar=leaf.scalar))
+        else:
+            kept.append(leaf)
+    return _End(value, tree, kept)
 
 
 def branch(
@@ -160,11 +177,18 @@ def _branch(
     state.own_arrays()
     live = state.live
     objects = state.containers()
+    surroundings = Surroundings(state.roots())
     branches = []
     for function, name in zip(functions, names, strict=True):
         try:
             branches.append(
-                _Branch(function, state, list(objects.values()), f"the {name} branch of {what}")
+                _Branch(
+                    function,
+                    state,
+                    list(objects.values()),
+                    surroundings,
+                    f"the {name} branch of {what}",
+                )
             )
         except Exception as error:
             _note(
@@ -189,16 +213,24 @@ def _branch(
         merge.object(label, [b.ends[i] if b.raised is None else None for b in branches], fill)
         for i, (label, fill) in enumerate(zip(labels, filled, strict=True))
     ]
+    places: dict[Place, Any] = dict.fromkeys(place for b in branches for place in b.places)
+    for place in places:
+        now = _end(place.get(), None, [])
+        ends = [b.places.get(place, now) if b.raised is None else None for b in branches]
+        places[place] = merge.object(place.name, ends, False)
     storages = union([b.storages for b in branches])
     results = merge.emit(pred, storages)
     for storage, value in zip(storages, results[len(merge.outs) :], strict=False):
         write(storage, value)
     found = [plan(results) for plan in plans]
+    moved = [(place, plan(results)) for place, plan in places.items()]
     confuse(merge.made)
     values = iter(found[1:])
     state.set([next(values) if v else gone(n) for n, v in zip(state.names, live, strict=True)])
     for container, content in zip(objects.values(), values, strict=True):
         settle(container, content)
+    for place, value in moved:
+        place.put(value)
     return found[0], [doubt for b in branches for doubt in b.doubts]
 
 

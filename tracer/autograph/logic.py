@@ -24,7 +24,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "is": operator.is_,
     "is not": operator.is_not,
 }
-NOTHING = State((), lambda: (), lambda values: None, (), (), (), (), lambda: (), False)
+NOTHING = State((), lambda: (), lambda values: None, (), (), (), (), lambda: (), False, lambda: ())
 
 
 def truth(x: Any) -> Any:

@@ -29,6 +29,7 @@ from .adoption import Adoption, write
 from .carried import Carried
 from .jumps import RESULT
 from .sharing import Doubt, confuse, settle_doubts, storage_of
+from .surroundings import Place, Surroundings
 from .variables import (
     Containers,
     State,
@@ -51,10 +52,14 @@ class _Loop:
         self.changed: set[int] = set()  # parameters that the body assigns into
         state.own_arrays()
         self.entry = state.get()
+        self.surroundings = Surroundings(state.roots())
         self.objects = state.containers()
         self.storages: list[Storage] = []
-        self.last: dict[int | str, list[Storage | None]] = {}  # of the leaves at a trip's end
-        self.carried: dict[int | str, Carried] = {}  # by position among the variables, or name
+        self.last: dict[
+            int | str | Place, list[Storage | None]
+        ] = {}  # of the leaves at a trip's end
+        # By position among the variables, by name, or by place:
+        self.carried: dict[int | str | Place, Carried] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
             if not state.live[i]:
@@ -93,6 +98,8 @@ class _Loop:
             value = carried.build(arrays)
             if isinstance(key, int):
                 values[key] = value
+            elif isinstance(key, Place):
+                key.put(value)
             elif key == COUNTER:
                 count = value
             else:
@@ -122,6 +129,7 @@ class _Loop:
                 adoption.finish()
                 self.state.set(self.entry)
                 containers.restore()
+                self.surroundings.restore()
 
         return trace_region(run, specs, tree, f"{what} of the `{self.what}` loop")
 
@@ -141,7 +149,8 @@ class _Loop:
                 return trip
 
     def _once(self, function: Callable[[Any], Any]) -> Region:
-        ends: list[tuple[int | str, Any, Any, list[int | None]]] = []
+        ends: list[tuple[int | str | Place, Any, Any, list[int | None]]] = []
+        containers = Containers(list(self.objects.values()))
 
         def run(count: Any) -> list[Any]:
             function(count)
@@ -150,6 +159,8 @@ class _Loop:
             for key, carried in self.carried.items():
                 if isinstance(key, int):
                     value = values[key]
+                elif isinstance(key, Place):
+                    value = key.get()
                 elif key == COUNTER:
                     value = count + 1
                 else:
@@ -169,6 +180,11 @@ class _Loop:
                 ends.append((key, value, (leaves, tree), numbers))
             for i, value in enumerate(values):
                 self._look_for_more(i, value)
+            self.state.set(self.entry)
+            containers.restore()
+            for place, old in self.surroundings.changes():
+                if place not in self.carried and not isinstance(old, Undefined):
+                    self.carried[place] = Carried.of(place.name, self.where, old)
             return out
 
         region = self.trace(run, "the body")
@@ -272,6 +288,8 @@ class _Loop:
             value = carried.build(arrays)
             if isinstance(key, int):
                 values[key] = value
+            elif isinstance(key, Place):
+                key.put(value)
             elif key != COUNTER:
                 settle(self.objects[key], value)
         for i, undefined in self.undefined.items():

@@ -26,6 +26,11 @@ class Origin:
     class_name: str | None  # whose private names (`__x`) are mangled
 
 
+def has_source(function: FunctionType) -> bool:
+    """Whether there is a file, or a notebook's cell, in which the function may be found."""
+    return bool(linecache.getlines(function.__code__.co_filename, function.__globals__))
+
+
 def find_origin(function: FunctionType) -> Origin:
     """Raises TransformError when the source cannot be found, or is not that of the function."""
     code = function.__code__

@@ -109,6 +109,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         state.inside,
         state.contents,
         state.in_try,
+        state.roots,
     )
     loop(lambda _: latest[0], trip, extended, "while")
 

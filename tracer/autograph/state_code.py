@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .jumps import RESULT
-from .names import attributes, bound, changed
+from .names import attributes, bound, changed, reads
 from .nodes import constant, expression, helper, load, placed, thunk
 
 if TYPE_CHECKING:
@@ -111,10 +111,21 @@ class StateCode:
                 constant(tuple(inside), at),
                 thunk(ast.Tuple(paths, ast.Load())),
                 constant(transformer.tries > 0, at),
+                thunk(self.roots(transformer, nodes, at)),
             ],
             at,
         )
         self.arguments: list[ast.expr] = [placed(about, at)]
+
+    @staticmethod
+    def roots(transformer: Transformer, nodes: Sequence[ast.AST], at: ast.AST) -> ast.expr:
+        """Pairs of the names that are read and their values."""
+        pairs: list[ast.expr] = []
+        for name in sorted(n for n in reads(nodes) if not n.startswith("_jt_")):
+            value = thunk(load(transformer.mangle(name), at))
+            found = helper("peek", [constant(name, at), value], at)
+            pairs.append(ast.Tuple([constant(name, at), found], ast.Load()))
+        return placed(ast.Tuple(pairs, ast.Load()), at)
 
     @staticmethod
     def path(transformer: Transformer, name: str, at: ast.AST) -> ast.expr:

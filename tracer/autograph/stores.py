@@ -21,7 +21,7 @@ from ..functions.common import array
 from ..functions.table import holds_tracer
 from .names import dotted
 from .nodes import assign, constant, expression, helper, load, placed
-from .variables import in_graph, is_own_array, taken_over
+from .variables import is_own_array, taken_over
 
 if TYPE_CHECKING:
     from .transform import Transformer
@@ -50,8 +50,6 @@ _BY_NAME = {f.__name__: f for f in _IN_PLACE.values()}
 
 def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
     """What `root` has to be before `root[indices[0]][indices[1]]... = value`."""
-    if not in_graph():
-        return root
     holder: Any = None
     place, found = None, root
     for k, index in enumerate(indices):
@@ -74,21 +72,21 @@ def elements(root: Any, indices: Sequence[Any]) -> Any:
 
     for index in indices:
         part = item(root, index)
-        copied = in_graph() and is_own_array(root) and isinstance(part, type(root))
+        copied = is_own_array(root) and isinstance(part, type(root))
         root = part.copy() if copied else part
     return root
 
 
 def update(name: str, old: Any, value: Any) -> Any:
     """`old += value`, or with another operator: what the variable is afterwards."""
-    if is_own_array(old) and in_graph() and holds_tracer((value,)):
+    if is_own_array(old) and holds_tracer((value,)):
         old = taken_over(old)
     return _BY_NAME[name](old, value)
 
 
 def update_elements(name: str, old: Any, value: Any) -> Any:
     """`update` of what `elements` gave."""
-    if is_own_array(old) and in_graph() and holds_tracer((value,)):
+    if is_own_array(old) and holds_tracer((value,)):
         old = array(old).copy()
     return _BY_NAME[name](old, value)
 

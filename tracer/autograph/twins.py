@@ -14,7 +14,7 @@ from ..trace import current_trace
 from .lazy import Lazy, is_lazy
 from .nodes import HELPERS, THUNK
 from .numpy_calls import replaced_numpy
-from .origin import find_origin
+from .origin import find_origin, has_source
 from .transform import Transformer
 
 _FUTURE = functools.reduce(
@@ -41,7 +41,7 @@ def convert(function: Any) -> Any:
         inner = convert(function.__func__)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if isinstance(function, (BuiltinFunctionType, type)):
-        return _builtin(function)
+        return _maker(function) if is_maker(function) else _builtin(function)
     if kind is functools.partial:
         return functools.partial(convert(function.func), *function.args, **function.keywords)
     from ..jit import JitFunction
@@ -53,6 +53,28 @@ def convert(function: Any) -> Any:
         if type(call) is FunctionType:
             return MethodType(convert(call), function)
     return function
+
+
+def is_maker(function: Any) -> bool:
+    """Whether it is a class of the user's, whose __init__ can be read."""
+    kind: Any = function
+    if type(kind) is not type or not is_user_module(kind.__module__):
+        return False
+    start = kind.__init__
+    return isinstance(start, FunctionType) and has_source(start)
+
+
+def _maker(kind: Any) -> Any:
+    """Instances are made as by calling the class, with the twin of its __init__."""
+    new, start = kind.__new__, kind.__init__
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        made = new(kind) if new is object.__new__ else new(kind, *args, **kwargs)
+        if isinstance(made, kind):
+            convert(start)(made, *args, **kwargs)
+        return made
+
+    return make
 
 
 def _builtin(function: Any) -> Any:

@@ -81,7 +81,7 @@ class State:
     `live` marks those that are read later, `rebound` those that a plain assignment binds (others
     are only updated, as by `x += 1`), `filled` those that may hold anything where they have no value
     yet, because a flag keeps them from being read there. `contents` gives the objects that are changed
-    inside.
+    inside, `roots` the names that are read, with their values.
     """
 
     def __init__(
@@ -95,11 +95,13 @@ class State:
         inside: Sequence[str],
         contents: Callable[[], tuple[Any, ...]],
         in_try: bool,
+        roots: Callable[[], Sequence[tuple[str, Any]]],
     ) -> None:
         self.names, self.get, self.set = names, get, set
         self.live, self.rebound, self.filled = live, rebound, filled
         self.inside, self.contents = inside, contents
         self.in_try = in_try
+        self.roots = roots
 
     def own_arrays(self) -> None:
         """NumPy arrays of the user's own that are assigned into become traced ones."""

@@ -1,0 +1,164 @@
+"""What functions that a branch or loop calls may change: attributes, elements of containers, closures.
+
+    while model.error() > tol:      # the statement itself assigns to nothing,
+        model.step()                # but `step` says self.w = ..., self.n += 1
+
+A `Surroundings` is a snapshot of every *place* that is reached from the names which a statement reads:
+attributes of objects of the user's classes, elements of lists, dicts and sets, and the cells that
+functions close over. What differs after the statement was traced is merged or carried as variables are.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+from ...ir.record import record
+from ..core import Tracer
+from ..reads import is_user_module
+from .nodes import HELPERS
+from .variables import Undefined, put, refill
+
+_LIMIT = 5000  # objects looked at: what lies behind them is not tracked
+
+
+@record
+class Place:
+    """Where a value is kept. `kind` is "attribute" (`key` of `holder`), "item", "cell" or "content" (of
+    a list that changes its length, or of a set)."""
+
+    kind: str
+    holder: Any
+    key: Any
+    name: str
+
+    def __hash__(self) -> int:
+        return hash((self.kind, id(self.holder), repr(self.key)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Place) or self.kind != other.kind:
+            return False
+        return self.holder is other.holder and bool(self.key == other.key)
+
+    def get(self) -> Any:
+        holder = self.holder
+        try:
+            if self.kind == "attribute":
+                return getattr(holder, self.key)
+            if self.kind == "cell":
+                return holder.cell_contents
+            return holder[self.key] if self.kind == "item" else holder.copy()
+        except (AttributeError, KeyError, IndexError, ValueError):
+            return Undefined(self.name)
+
+    def put(self, value: Any) -> None:
+        holder, missing = self.holder, type(value) is Undefined
+        if self.kind == "attribute":
+            put(holder, self.key, value)
+        elif self.kind == "content":
+            refill(holder, value)
+        elif self.kind == "cell":
+            holder.cell_contents = value
+        elif not missing:
+            holder[self.key] = value
+        elif isinstance(holder, dict):
+            holder.pop(self.key, None)
+
+
+class Surroundings:
+    """The places reached from named values, and what they hold now."""
+
+    def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
+        self.saved: list[tuple[str, Any, Any, str]] = []  # kind, holder, a copy of it, name
+        seen: set[int] = set()
+        waiting = list(roots)[::-1]
+        while waiting and len(seen) < _LIMIT:
+            name, x = waiting.pop()
+            if id(x) not in seen and not isinstance(x, (Tracer, type, str, bytes, int, float)):
+                seen.add(id(x))
+                waiting += self._enter(name, x)
+        self._alive = [entry[1] for entry in self.saved]
+
+    def _enter(self, name: str, x: Any) -> list[tuple[str, Any]]:
+        """Note the places in `x`; returns what they hold."""
+        if isinstance(x, (list, dict, set, tuple)):
+            if not isinstance(x, tuple):
+                self.saved.append(("set" if isinstance(x, set) else "items", x, x.copy(), name))
+            pairs = x.items() if isinstance(x, dict) else enumerate(x)
+            return [(f"{name}[{key!r}]", value) for key, value in pairs]
+        if isinstance(x, FunctionType):
+            return self._cells(x) if is_user_module(x.__globals__.get("__name__")) else []
+        if isinstance(x, MethodType):
+            return [(name.rpartition(".")[0] or name, x.__self__), (name, x.__func__)]
+        if isinstance(x, functools.partial):
+            return [(name, x.func), (name, x.args), (name, x.keywords)]
+        if not is_user_module(type(x).__module__):
+            return []
+        found = dict(_attributes(x))
+        self.saved.append(("attributes", x, found, name))
+        return [(f"{name}.{key}", value) for key, value in found.items()]
+
+    def _cells(self, function: FunctionType) -> list[tuple[str, Any]]:
+        found = []
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for variable, cell in cells:
+            if variable.startswith(HELPERS):
+                continue
+            value = _content(variable, cell)
+            self.saved.append(("cell", cell, value, variable))
+            found.append((variable, value))
+        names = function.__code__.co_names
+        known = ((n, function.__globals__[n]) for n in names if n in function.__globals__)
+        return found + [(n, x) for n, x in known if not isinstance(x, type(functools))]
+
+    def changes(self) -> list[tuple[Place, Any]]:
+        """The places that hold something else now, with what they held."""
+        return [change for entry in self.saved for change in _differences(*entry)]
+
+    def restore(self) -> None:
+        for place, old in self.changes():
+            place.put(old)
+
+
+def _attributes(x: Any) -> Iterator[tuple[str, Any]]:
+    yield from getattr(x, "__dict__", {}).items()
+    for kind in type(x).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(x, name):
+                yield name, getattr(x, name)
+
+
+def _content(name: str, cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return Undefined(name)
+
+
+def _differences(kind: str, holder: Any, old: Any, name: str) -> Iterator[tuple[Place, Any]]:
+    if kind == "cell":
+        now = _content(name, holder)
+        if now is not old and not (type(now) is type(old) is Undefined):
+            yield Place("cell", holder, None, name), old
+    elif kind == "set":
+        if holder != old:
+            yield Place("content", holder, None, name), old
+    elif isinstance(holder, list):
+        if len(holder) != len(old):
+            yield Place("content", holder, None, name), old
+        else:
+            for i, (a, b) in enumerate(zip(holder, old, strict=True)):
+                if a is not b:
+                    yield Place("item", holder, i, f"{name}[{i}]"), b
+    else:
+        now = holder if kind == "items" else dict(_attributes(holder))
+        for key in dict.fromkeys([*old, *now]):
+            if key not in old or key not in now or old[key] is not now[key]:
+                before = old[key] if key in old else Undefined(f"{name}.{key}")
+                if kind == "items":
+                    yield Place("item", holder, key, f"{name}[{key!r}]"), before
+                else:
+                    yield Place("attribute", holder, key, f"{name}.{key}"), before
