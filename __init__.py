@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from .tracer.callbacks import py_func as py_func
     from .tracer.check_grads import check_grads as check_grads
     from .tracer.check_grads import compute_gradient_error as compute_gradient_error
+    from .tracer.concatenators import c_ as c_
+    from .tracer.concatenators import r_ as r_
     from .tracer.control import case as case
     from .tracer.control import cond as cond
     from .tracer.control import fori_loop as fori_loop
@@ -80,6 +82,7 @@ _HOMES = {
     "__array_namespace_info__": "tracer.array_api",
     "TensorArray": "tracer.tensor_array",
     "associative_scan": "tracer.associative",
+    "c_": "tracer.concatenators",
     "case": "tracer.control",
     "check_grads": "tracer.check_grads",
     "checkpoint": "tracer.remat",
@@ -113,6 +116,7 @@ _HOMES = {
     "parse_graph": "ir.text",
     "pure_callback": "tracer.callbacks",
     "py_func": "tracer.callbacks",
+    "r_": "tracer.concatenators",
     "register_pytree": "tracer.pytree",
     "scan": "tracer.scans",
     "stop_gradient": "tracer.transforms",

@@ -76,8 +76,8 @@ def test_reasons_and_reexports_speak_of_what_exists() -> None:
 def test_the_reason_is_in_the_error() -> None:
     with pytest.raises(TypeError, match="depends on the values"):
         jt.jit(lambda x: np.real_if_close(x))(np.ones(3))
-    with pytest.raises(AttributeError, match=r"jt\.concatenate"):
-        _ = jt.r_
+    with pytest.raises(AttributeError, match=r"jt\.vstack"):
+        _ = jt.row_stack
 
 
 def test_the_page_is_up_to_date() -> None:

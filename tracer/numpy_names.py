@@ -52,8 +52,6 @@ ABSENT: dict[str, str] = {
         "test info show_config show_runtime get_include core lib ctypeslib f2py".split(), _OWN
     ),
     "poly1d": "an object with state; use jt.polyval, jt.polymul and their like on coefficients",
-    "r_": "it is indexed by text and slices: use jt.concatenate, jt.arange and jt.linspace",
-    "c_": "it is indexed by text and slices: use jt.column_stack",
     "row_stack": "NumPy 2 deprecates it: use jt.vstack",
     "in1d": "NumPy 2 deprecates it: use jt.isin",
     "trapz": "NumPy 2 deprecates it: use jt.trapezoid",

@@ -22,8 +22,9 @@ from .common import (
     static_array,
 )
 from .elementwise import no_static_shape
+from .elementwise import where as choose
 from .movement import concatenate, moveaxis
-from .table import BY_NUMPY, FUNCTIONS, function, refuse_option
+from .table import BY_NUMPY, FUNCTIONS, function
 
 
 @function("flip")
@@ -72,7 +73,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     x = array(a)
     if axis is None:
         return roll(x.ravel(), shift, 0).reshape(x.shape)
-    shifts, axes = np.broadcast_arrays(require_static(shift, "shift"), axis)
+    known = static_array(shift)
+    if known is None:
+        return _rolled(x, array(shift), axis)
+    shifts, axes = np.broadcast_arrays(known, axis)
     for amount, ax in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
         ax = axis_index(ax, x.ndim, x)
         n = x.shape[ax]
@@ -80,6 +84,22 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         lead = (slice(None),) * ax
         if n and cut != n:
             x = concatenate([x[(*lead, slice(cut, n))], x[(*lead, slice(0, cut))]], ax)
+    return x.copy()
+
+
+def _rolled(x: Tracer, shift: Tracer, axis: Any) -> Tracer:
+    """Rolled by as much as is known when the compiled function runs."""
+    from .creation import arange
+    from .selection import take
+
+    axes = np.atleast_1d(axis)
+    count = max(len(axes), shift.size)
+    amounts = views.broadcast_to(shift.reshape(-1), (count,))
+    for i, ax in enumerate(np.broadcast_to(axes, (count,)).tolist()):
+        ax = axis_index(ax, x.ndim, x)
+        n = x.shape[ax]
+        if n:
+            x = take(x, (arange(n) - amounts[i]) % n, ax, mode="clip")
     return x.copy()
 
 
@@ -221,8 +241,12 @@ def ix_(*args: Any) -> tuple[Tracer, ...]:
     parts = [array(x) for x in args]
     if any(p.ndim != 1 for p in parts):
         raise ValueError("Cross index must be 1 dimensional")
-    if any(p.dtype == BOOL for p in parts):
-        refuse_option("ix_", dtype="bool")
+    for i, p in enumerate(parts):
+        if p.dtype == BOOL:
+            known = static_array(args[i])
+            if known is None:
+                no_static_shape("np.ix_ of a traced mask", "jt.nonzero(mask, size=n)")
+            parts[i] = array(np.flatnonzero(known))
     rank = len(parts)
     return tuple(p.reshape((1,) * i + (-1,) + (1,) * (rank - 1 - i)) for i, p in enumerate(parts))
 
@@ -237,9 +261,23 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
+    if isinstance(obj, Tracer) and obj.ndim == 0 and static_array(obj) is None:
+        place = _traced_place(obj, n)
+        from .creation import arange
+        from .selection import take
+
+        found = arange(n - 1)
+        return take(x, found + (found >= place), axis, mode="clip")
     obj = obj if isinstance(obj, slice) else require_static(obj, "obj")
     kept = np.delete(np.arange(n), obj)
     return _by_positions(x, kept, axis)
+
+
+def _traced_place(index: Tracer, n: int) -> Tracer:
+    """A traced index into n places, counted from the front; checked when the function runs."""
+    from .creation import arange
+
+    return arange(n)[index]
 
 
 @function("insert")
@@ -249,6 +287,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
+    if isinstance(obj, Tracer) and obj.ndim == 0 and static_array(obj) is None:
+        return _inserted(x, _traced_place(obj, n + 1), array(values).astype(x.dtype), axis)
     where = obj if isinstance(obj, slice) else require_static(obj, "obj")
     new = array(values).astype(x.dtype)
     if not isinstance(where, slice) and where.ndim == 0:
@@ -261,6 +301,19 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
     spread = views.broadcast_to(new, shape)
     order = np.insert(np.arange(n), where, n + np.arange(rows))
     return _by_positions(concatenate([x, spread], axis), order, axis)
+
+
+def _inserted(x: Tracer, place: Tracer, new: Tracer, axis: int) -> Tracer:
+    """`new` in front of a traced place."""
+    from .creation import arange
+    from .selection import take
+
+    new = moveaxis(new.reshape((1,) * (x.ndim - new.ndim) + new.shape), 0, axis)
+    n, rows = x.shape[axis], new.shape[axis]
+    spread = views.broadcast_to(new, (*x.shape[:axis], rows, *x.shape[axis + 1 :]))
+    at = arange(n + rows)
+    behind = choose(at < place + rows, n + at - place, at - rows)
+    return take(concatenate([x, spread], axis), choose(at < place, at, behind), axis, mode="clip")
 
 
 def _by_positions(x: Tracer, positions: np.ndarray[Any, Any], axis: int) -> Tracer:

@@ -1,5 +1,6 @@
 """Functions that make arrays. While tracing they make traced arrays, so that assignments into them
-are traced; NumPy's own `np.zeros(n)` cannot be seen by jitney and makes a NumPy array."""
+are traced; NumPy's own `np.zeros(n)` cannot be seen by jitney and makes a NumPy array. With NumPy's
+`like=x` it can, for a traced x; here `like` changes nothing, since all that is made is traced."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def filled(shape: Any, value: Any, dtype: DType) -> Tracer:
 
 
 def _constant(name: str, value: int) -> None:
-    def traced(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Tracer:
+    def traced(
+        shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+    ) -> Tracer:
         _options(name, order=None if order == "F" else order, device=device)
         return filled(shape, value, _dtype(dtype))
 
@@ -66,7 +69,13 @@ _constant("empty", 0)
 
 @function("full", creates=True)
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Tracer:
     _options("full", order=None if order == "F" else order, device=device)
     fill = array(fill_value)
@@ -104,6 +113,7 @@ def array_(
     subok: bool = False,
     ndmin: int = 0,
     ndmax: int = 0,
+    like: Any = None,
 ) -> Tracer:
     x = array(object, dtype)
     if dtype is not None:
@@ -130,9 +140,15 @@ _asarray.__doc__ = np.asarray.__doc__
 
 
 @function("asarray", reference=_asarray, creates=True)
-@function("ascontiguousarray", "asfortranarray", "require", creates=True)
+@function("ascontiguousarray", "asfortranarray", creates=True)
 def asarray(
-    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+    like: Any = None,
 ) -> Tracer:
     x = array(a, dtype)
     if dtype is not None:
@@ -143,6 +159,14 @@ def asarray(
 
 
 function("asanyarray", "asarray_chkfinite", creates=True)(asarray)
+
+
+@function("require", creates=True)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Tracer:
+    x = asarray(a, dtype)
+    wanted = {requirements} if isinstance(requirements, str) else set(requirements or ())
+    owns = {"W", "WRITEABLE", "O", "OWNDATA"} & {str(flag).upper() for flag in wanted}
+    return _fresh(x) if owns and (x._view is not None or not x.writeable) else x
 
 
 @function("copy")
@@ -156,7 +180,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
 
 
 @function("arange", creates=True)
-def arange(*args: Any, dtype: Any = None, device: Any = None, **named: Any) -> Tracer:
+def arange(
+    *args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any
+) -> Tracer:
     _options("arange", device=device)
     names = ("start", "stop", "step")
     if len(args) == 4:
@@ -282,18 +308,19 @@ def eye(
     order: str = "C",
     *,
     device: Any = None,
+    like: Any = None,
 ) -> Tracer:
     _options("eye", device=device)
     return _compare_grid(N, M, k, dtype, "eq")
 
 
 @function("identity", creates=True)
-def identity(n: Any, dtype: Any = None) -> Tracer:
+def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Tracer:
     return _compare_grid(n, None, 0, dtype, "eq")
 
 
 @function("tri", creates=True)
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Tracer:
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Tracer:
     return _compare_grid(N, M, k, dtype, "le")
 
 
@@ -348,8 +375,9 @@ def _static(name: str) -> Callable[..., Any]:
     """Functions of shapes and dtypes only: NumPy's own, told what the tracer has."""
     numpy_function = getattr(np, name)
 
-    def traced(*args: Any) -> Any:
-        return numpy_function(*(_stand_in(a) for a in args))
+    def traced(*args: Any, **named: Any) -> Any:
+        known = {key: _stand_in(value) for key, value in named.items()}
+        return numpy_function(*(_stand_in(a) for a in args), **known)
 
     function(name)(traced)
     return traced

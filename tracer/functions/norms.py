@@ -11,10 +11,10 @@ from ...ir.types import F64, is_complex, is_inexact, real_dtype
 from ..core import Tracer, as_value, wrap
 from ..promotion import result_dtype
 from . import ufuncs
-from .common import array, axis_tuple, build
+from .common import array, axis_tuple, build, static_array
 from .linalg import singular_norm
 from .reductions import absolute_square, kept_shape, max_, min_, sum_
-from .table import function, refuse_option
+from .table import function
 
 
 def _float(x: Any) -> Tracer:
@@ -108,8 +108,8 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Tracer:
-    if fweights is not None or aweights is not None:
-        refuse_option("cov", fweights=fweights, aweights=aweights)
+    if ddof is not None and isinstance(ddof, float) and ddof != int(ddof):
+        raise ValueError("ddof must be integer")
     from .contraction import dot
     from .movement import atleast_2d, concatenate
     from .reductions import mean
@@ -126,9 +126,40 @@ def cov(
     if y is not None:
         x = concatenate([x, rows(y)], 0)
     ddof = (0 if bias else 1) if ddof is None else ddof
-    x = x - mean(x, axis=1, keepdims=True)
-    result = dot(x, ufuncs.apply(np.conjugate, x).T) / max(x.shape[1] - ddof, 0)
+    weights = _observation_weights(fweights, aweights, x.shape[1])
+    if weights is None:
+        x = x - mean(x, axis=1, keepdims=True)
+        result = dot(x, ufuncs.apply(np.conjugate, x).T) / max(x.shape[1] - ddof, 0)
+    else:
+        total = weights.sum()
+        x = x - (x * weights).sum(axis=1, keepdims=True) / total
+        left = total - ddof
+        if aweights is not None:
+            left = total - ddof * (weights * array(aweights)).sum() / total
+        left = ufuncs.apply(np.maximum, left, 0)
+        result = dot(x, ufuncs.apply(np.conjugate, x * weights).T) / left
     return result.reshape(()).copy() if result.size == 1 else result
+
+
+def _observation_weights(fweights: Any, aweights: Any, count: int) -> Tracer | None:
+    """How often each observation counts, times how much; None: all the same."""
+    found: Tracer | None = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        w = array(given)
+        if name == "fweights" and w.dtype.kind not in "iu":
+            raise TypeError("fweights must be integer")
+        if w.ndim > 1:
+            raise RuntimeError(f"cannot handle multidimensional {name}")
+        if w.shape != (count,):
+            raise RuntimeError(f"incompatible numbers of samples and {name}")
+        known = static_array(given)
+        if known is not None and (known < 0).any():
+            raise ValueError(f"{name} cannot be negative")
+        w = w.astype(F64)
+        found = w if found is None else found * w
+    return found
 
 
 @function("corrcoef")

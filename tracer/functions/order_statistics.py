@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import I64, is_float
+from ...ir.types import F64, I64, is_float
 from ..core import Tracer, as_value, wrap
 from ..promotion import float_dtype, result_dtype
 from . import ufuncs
@@ -22,7 +22,7 @@ from .movement import moveaxis, stack
 from .reductions import any_, kept_shape, sum_
 from .selection import take_along_axis
 from .sorting import sort
-from .table import function, refuse_option
+from .table import function
 
 Place = Callable[[Any, Any], Any]
 
@@ -156,6 +156,54 @@ def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, method: str, skip_nan
     return rows.shaped(result if bad is None else where(bad, dtype.type(math.nan), result))
 
 
+def _weighted(
+    x: Tracer, weights: Any, fractions: Any, axis: Any, keepdims: Any, skip_nan: bool
+) -> Tracer:
+    """The first of the sorted elements up to which there is the fraction q of all weight."""
+    from .reductions import any_
+    from .scans import cumsum
+    from .sorting import argsort
+
+    check_real("quantile", x)
+    axes, w = axis_tuple(axis, x.ndim, x), array(weights).astype(F64)
+    if w.shape != x.shape:
+        if axis is None:
+            raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        if w.shape != tuple(x.shape[i] for i in axes):
+            raise ValueError(
+                "Shape of weights must be consistent with shape of a along specified axis."
+            )
+        w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+    kept = kept_shape(x.shape, axes) if keepdims else None
+    rest = [i for i in range(x.ndim) if i not in axes]
+    lead, size = tuple(x.shape[i] for i in rest), math.prod(x.shape[i] for i in axes)
+
+    def rows(y: Tracer) -> Tracer:
+        whole = wrap(build().broadcast_to(as_value(y), x.shape), scalar=False)
+        return moveaxis(whole, axes, range(len(rest), x.ndim)).reshape((*lead, size))
+
+    flat, w = rows(x), rows(w)
+    nan = ufuncs.apply(np.isnan, flat) if is_float(x.dtype) else None
+    if skip_nan and nan is not None:
+        w = where(nan, 0.0, w)
+    order = argsort(flat, -1)
+    ordered, w = take_along_axis(flat, order, -1), take_along_axis(w, order, -1)
+    share = cumsum(w, -1)
+    share = (share / share[..., -1:]).astype(fractions.dtype)
+    share = where(share == 0, -1, share)  # what weighs nothing at the beginning is not the first
+    results = []
+    for q in fractions.ravel():
+        place = sum_((share < q).astype(I64), axis=-1)
+        place = ufuncs.apply(np.minimum, place, size - 1)
+        found = take_along_axis(ordered, place[..., None], -1)[..., 0]
+        if nan is not None:
+            bad = nan.all(axis=-1) if skip_nan else any_(nan, axis=-1)
+            found = where(bad, x.dtype.type(math.nan), found)
+        results.append(found if kept is None else found.reshape(kept))
+    stacked = stack(results)
+    return wrap(as_value(stacked.reshape(fractions.shape + stacked.shape[1:])))
+
+
 def _median(x: Tracer, axis: Any, keepdims: Any, skip_nan: bool) -> Tracer:
     rows = _Rows(x, axis, keepdims)
     own = float_dtype(x.dtype)
@@ -208,8 +256,8 @@ def _enter_quantile(name: str, skip_nan: bool, percent: bool) -> None:
         *,
         weights: Any = None,
     ) -> Any:
-        if weights is not None:
-            refuse_option(name, weights=weights)
+        if weights is not None and method != "inverted_cdf":
+            raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         if method not in METHODS:
             raise ValueError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
         x = array(a)
@@ -220,6 +268,9 @@ def _enter_quantile(name: str, skip_nan: bool, percent: bool) -> None:
             what = "Percentiles must be in the range [0, 100]"
             raise ValueError(what if percent else "Quantiles must be in the range [0, 1]")
         keep = keepdims is not np._NoValue and keepdims
+        if weights is not None:
+            found = _weighted(x, weights, fractions, axis, keep, skip_nan)
+            return finish(found, out)
         if fractions.ndim == 0:
             return finish(_quantile(x, fractions[()], axis, keep, method, skip_nan), out)
         results = [_quantile(x, f, axis, keep, method, skip_nan) for f in fractions.ravel()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from ..core import Tracer, as_value, wrap
 from .arranging import flip, repeat
 from .common import array, build, require_static
+from .elementwise import where
 from .movement import concatenate
-from .table import function, refuse_option
+from .table import FUNCTIONS, function
 
 
 @function("pad")
@@ -19,27 +21,136 @@ def pad(array_: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
     widths = _pairs(pad_width, x.ndim, "pad_width")
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError("index can't contain negative values")
+    if callable(mode):
+        return _pad_by(mode, x, widths, kwargs)
     if mode in ("constant", "empty"):
         fills = _fills(kwargs.pop("constant_values", 0), x.ndim)
         _no_more(mode, kwargs)
         return _pad_constant(x, widths, fills)
-    if mode in ("reflect", "symmetric") and kwargs.pop("reflect_type", "even") != "even":
-        refuse_option("pad", reflect_type="odd")
+    if mode == "linear_ramp":
+        ends = _fills(kwargs.pop("end_values", 0), x.ndim)
+        _no_more(mode, kwargs)
+        return _each_axis(x, widths, lambda x, axis, pair: _ramps(x, axis, pair, ends[axis]))
+    if mode in _STATISTICS:
+        lengths = _lengths(kwargs.pop("stat_length", None), x.ndim)
+        _no_more(mode, kwargs)
+        statistic = _STATISTICS[mode]
+        return _each_axis(
+            x, widths, lambda x, axis, pair: _statistics(x, axis, pair, statistic, lengths[axis])
+        )
+    odd = mode in ("reflect", "symmetric") and kwargs.pop("reflect_type", "even") == "odd"
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
-        refuse_option("pad", mode=mode)
+        raise ValueError(f"mode {mode!r} is not supported")
     _no_more(mode, kwargs)
+    return _each_axis(x, widths, lambda x, axis, pair: _continued(x, axis, pair, mode, odd))
+
+
+Sides = tuple[int, int]
+
+
+def _each_axis(
+    x: Tracer, widths: list[Sides], extend: Callable[[Tracer, int, Sides], Tracer]
+) -> Tracer:
+    """The axes extended one after the other: corners continue what the axes before have added."""
+    for axis, pair in enumerate(widths):
+        if any(pair):
+            if x.shape[axis] == 0:
+                raise ValueError(
+                    f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'"
+                )
+            x = extend(x, axis, pair)
+    return x.copy()
+
+
+def _continued(x: Tracer, axis: int, widths: Sides, mode: str, odd: bool) -> Tracer:
     from .selection import take
 
-    for axis, (low, high) in enumerate(widths):
-        n = x.shape[axis]
-        if not low and not high:
+    (low, high), n = widths, x.shape[axis]
+    if odd:
+        return _turned(x, axis, widths, n - 1 if mode == "reflect" else n)
+    positions = np.pad(np.arange(n), (low, high), mode=mode)  # type: ignore[call-overload]
+    joined = _pieces(x, positions, axis, low, high)
+    return take(x, positions.tolist(), axis=axis) if joined is None else joined
+
+
+def _turned(x: Tracer, axis: int, widths: Sides, half: int) -> Tracer:
+    """Turned about its ends by half a turn, again and again: 2 * edge - x."""
+    from .selection import take
+
+    n = x.shape[axis]
+    turns, rest = np.divmod(np.arange(-widths[0], n + widths[1]), max(2 * half, 1))
+    forth = rest < n
+    places = np.where(forth, rest, np.clip(2 * half - rest - (half == n), 0, n - 1))
+    shape = [-1 if i == axis else 1 for i in range(x.ndim)]
+    first, last = (x[(slice(None),) * axis + (slice(i, i + 1),)] for i in (0, n - 1))
+    if n - 1 <= 0 and half == 0:
+        turns = np.zeros_like(turns)
+    shift = 2 * (last - first) * turns.astype(x.dtype).reshape(shape)
+    kept = take(x, places.tolist(), axis=axis)
+    return where(forth.reshape(shape), kept, 2 * last - kept).astype(x.dtype) + shift
+
+
+def _ramps(x: Tracer, axis: int, widths: Sides, ends: tuple[Any, Any]) -> Tracer:
+    """Straight lines from the edges to the end values."""
+    from .creation import linspace
+
+    n, lead = x.shape[axis], (slice(None),) * axis
+    parts = [x]
+    for side, (width, end) in enumerate(zip(widths, ends, strict=True)):
+        if width:
+            edge = x[(*lead, n - 1 if side else 0)]
+            ramp = linspace(end, edge, width, endpoint=False, dtype=x.dtype, axis=axis)
+            parts = [*parts, flip(ramp, axis)] if side else [ramp, *parts]
+    return concatenate(parts, axis)
+
+
+def _statistics(x: Tracer, axis: int, widths: Sides, name: str, lengths: tuple[Any, Any]) -> Tracer:
+    """A statistic of the elements next to an edge, repeated."""
+    n, lead = x.shape[axis], (slice(None),) * axis
+    parts = [x]
+    for side, (width, length) in enumerate(zip(widths, lengths, strict=True)):
+        if not width:
             continue
-        if n == 0:
-            raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant'")
-        positions = np.pad(np.arange(n), (low, high), mode=mode)
-        joined = _pieces(x, positions, axis, low, high)
-        x = take(x, positions.tolist(), axis=axis) if joined is None else joined
-    return x.copy()
+        length = n if length is None else min(length, n)
+        if length == 0 and name in ("max", "min"):
+            raise ValueError("stat_length of 0 yields no value for padding")
+        part = x[(*lead, slice(n - length, n) if side else slice(0, length))]
+        found = FUNCTIONS[name].traced(part, axis=axis, keepdims=True)
+        if x.dtype.kind in "iu":
+            found = FUNCTIONS["rint"].traced(found)
+        ends = repeat(found.astype(x.dtype), width, axis)
+        parts = [*parts, ends] if side else [ends, *parts]
+    return concatenate(parts, axis)
+
+
+_STATISTICS = {"maximum": "max", "minimum": "min", "mean": "mean", "median": "median"}
+
+
+def _lengths(value: Any, ndim: int) -> list[tuple[Any, Any]]:
+    if value is None:
+        return [(None, None)] * ndim
+    pairs: list[tuple[Any, Any]] = list(_pairs(value, ndim, "stat_length"))
+    if any(n < 0 for pair in pairs for n in pair):
+        raise ValueError("index can't contain negative values")
+    return pairs
+
+
+def _pad_by(
+    function: Callable[..., Any], x: Tracer, widths: list[Sides], kwargs: dict[str, Any]
+) -> Tracer:
+    """The user's function overwrites the pads of each row, axis after axis."""
+    from .applying import apply_along_axis
+
+    padded = _pad_constant(x, widths, [(0, 0)] * x.ndim)
+    for axis, pair in enumerate(widths):
+
+        def filled(row: Tracer, axis: int = axis, pair: Sides = pair) -> Tracer:
+            own = row.copy()
+            function(own, pair, axis, kwargs)
+            return own
+
+        padded = apply_along_axis(filled, axis, padded)
+    return padded
 
 
 def _pieces(

@@ -39,7 +39,7 @@ from .common import (
     given,
     operand,
 )
-from .table import function, refuse_option
+from .table import function
 
 
 def reduce(op: str, x: Tracer, axes: tuple[int, ...], keepdims: bool = False) -> Tracer:
@@ -304,10 +304,22 @@ def absolute_square(x: Tracer) -> Tracer:
 
 
 @function("std")
-def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *args: Any, **kw: Any) -> Any:
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Any:
     found = float_dtype(array(a).dtype) if dtype is None else canonical(dtype)
     wide = F32 if is_small(found) else dtype
-    root = ufuncs.apply(np.sqrt, var(a, axis, wide, None, *args, **kw))
+    options = {"where": where, "mean": mean, "correction": correction}
+    root = ufuncs.apply(np.sqrt, var(a, axis, wide, None, ddof, keepdims, **options))
     return finish(root.astype(found) if is_small(found) else root, out)
 
 
@@ -376,43 +388,109 @@ def logsumexp_reference(a: Any, axis: Any = None, keepdims: bool = False) -> Any
     return (total + top.reshape(total.shape))[()]
 
 
-def _nan_reduction(
-    name: str, plain: Callable[..., Any], fill: Callable[[DType], Any], extremum: bool = False
-) -> None:
-    def traced(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
-        x = array(a)
-        if not is_inexact(x.dtype):
-            return plain(x, axis, *args, **kwargs)
-        nan = ufuncs.apply(np.isnan, x)
-        result = plain(masked(x, ~nan, fill(x.dtype)), axis, *args, **kwargs)
-        if not extremum or (args or "out" in kwargs):
-            return result
-        none = all_(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
-        return wrap(as_value(masked(result, ~none, math.nan)))
+def _without_nan(x: Tracer, fill: Any) -> tuple[Tracer, Tracer | None]:
+    """`x` with `fill` for NaN, and where NaN was; None if there can be none."""
+    if not is_inexact(x.dtype):
+        return x, None
+    nan = ufuncs.apply(np.isnan, x)
+    return masked(x, ~nan, fill), nan
+
+
+def _nan_accumulation(name: str, plain: Callable[..., Any], identity: int) -> None:
+    def traced(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = NO_VALUE,
+        where: Any = True,
+    ) -> Any:
+        x = _without_nan(array(a), identity)[0]
+        return plain(x, axis, dtype, out, keepdims, initial, where)
 
     function(name)(traced)
 
 
-_nan_reduction("nansum", sum_, lambda dtype: 0)
-_nan_reduction("nanprod", prod, lambda dtype: 1)
-_nan_reduction("nanmax", max_, lowest, extremum=True)
-_nan_reduction("nanmin", min_, highest, extremum=True)
-_nan_reduction("nanargmax", argmax, lowest)
-_nan_reduction("nanargmin", argmin, highest)
-
-
-def _nan_statistic(name: str, plain: Callable[..., Any]) -> None:
-    def traced(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+def _nan_extremum(name: str, plain: Callable[..., Any], fill: Callable[[DType], Any]) -> None:
+    def traced(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = NO_VALUE,
+        where: Any = True,
+    ) -> Any:
         x = array(a)
-        if not is_inexact(x.dtype):
-            return plain(x, axis, *args, **kwargs)
-        if given(kwargs.get("where", NO_VALUE)) and kwargs["where"] is not True:
-            refuse_option(name, where=kwargs["where"])
-        return plain(x, axis, *args, **{**kwargs, "where": ~ufuncs.apply(np.isnan, x)})
+        x, nan = _without_nan(x, fill(x.dtype))
+        result = plain(x, axis, None, keepdims, initial, where)
+        if nan is not None:
+            none = all_(nan, axis=axis, keepdims=_keep(keepdims))
+            result = wrap(as_value(masked(result, ~none, math.nan)))
+        return finish(result, out)
 
     function(name)(traced)
 
 
-_nan_statistic("nanmean", mean)
-_nan_statistic("nanvar", var)
-_nan_statistic("nanstd", std)
+def _nan_position(name: str, plain: Callable[..., Any], fill: Callable[[DType], Any]) -> None:
+    def traced(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        x = array(a)
+        return plain(_without_nan(x, fill(x.dtype))[0], axis, out, keepdims=keepdims)
+
+    function(name)(traced)
+
+
+_nan_accumulation("nansum", sum_, 0)
+_nan_accumulation("nanprod", prod, 1)
+_nan_extremum("nanmax", max_, lowest)
+_nan_extremum("nanmin", min_, highest)
+_nan_position("nanargmax", argmax, lowest)
+_nan_position("nanargmin", argmin, highest)
+
+
+def _numbers(a: Any, where: Any) -> tuple[Tracer, Any]:
+    """`a`, and `where` without the places of NaN."""
+    x = array(a)
+    if not is_inexact(x.dtype):
+        return x, where
+    numbers = ~ufuncs.apply(np.isnan, x)
+    chosen = given(where) and where is not True
+    return x, ufuncs.apply(np.logical_and, numbers, operand(where)) if chosen else numbers
+
+
+@function("nanmean")
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+) -> Any:
+    x, numbers = _numbers(a, where)
+    return mean(x, axis, dtype, out, keepdims, where=numbers)
+
+
+def _nan_spread(name: str, plain: Callable[..., Any]) -> None:
+    def traced(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = NO_VALUE,
+        correction: Any = NO_VALUE,
+    ) -> Any:
+        x, numbers = _numbers(a, where)
+        options = {"where": numbers, "mean": mean, "correction": correction}
+        return plain(x, axis, dtype, out, ddof, keepdims, **options)
+
+    function(name)(traced)
+
+
+_nan_spread("nanvar", var)
+_nan_spread("nanstd", std)

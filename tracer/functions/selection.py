@@ -14,7 +14,7 @@ from ..core import Tracer, as_value, wrap
 from ..errors import complain
 from .common import array, axis_index, build, check_real, finish, ints, static_array
 from .elementwise import clip, no_static_shape, where
-from .table import function, refuse_option
+from .table import function
 
 
 def _bounded(indices: Tracer, n: int, mode: str) -> Tracer:
@@ -30,8 +30,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
-    if mode not in ("raise", "clip", "wrap"):
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    check_mode(mode)
     if mode != "raise":
         indices = _bounded(array(indices).astype(np.int64), x.shape[axis], mode)
     if isinstance(indices, (list, tuple)):
@@ -85,27 +84,64 @@ def destination(x: Any) -> Tracer:
 @function("put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x = destination(a)
-    flat = x.reshape(-1)
-    if flat._storage is not x._storage:
-        refuse_option("put", a="an array that is not contiguous")
-    places = array(ind).astype(np.int64).ravel()
+    check_mode(mode)
+    places, values = array(ind).astype(np.int64).ravel(), array(v).ravel()
+    if not places.size or not values.size:
+        return
     if mode != "raise":
-        places = _bounded(places, flat.size, mode)
-    values = array(v).ravel()
-    if values.size and values.size != places.size:
-        from .arranging import resize
-
-        values = resize(values, places.size)
-    if places.size:
+        places = _bounded(places, x.size, mode)
+    values = _repeated(values, places.size)
+    flat = x.reshape(-1)
+    if flat._storage is x._storage:
         flat[places] = values
+    else:
+        numbers = wrap(build().iota(shape=(x.size,), dtype=I64, axis=0), scalar=False)
+        x[np.unravel_index(numbers[places], x.shape)] = values
 
 
-@function("place", "putmask")
+def check_mode(mode: str) -> None:
+    if mode not in ("raise", "clip", "wrap"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+
+
+def _repeated(values: Tracer, size: int) -> Tracer:
+    """The values again and again, `size` of them."""
+    if values.size in (1, size):
+        return values
+    from .arranging import resize
+
+    return resize(values, size)
+
+
+def _where_true(arr: Any, mask: Any, vals: Any) -> tuple[Tracer, Tracer, Tracer]:
+    x, chosen, values = destination(arr), array(mask).astype(bool), array(vals).ravel()
+    if chosen.size != x.size:
+        raise ValueError("place: mask and data must be the same size")
+    return x, chosen.reshape(x.shape), values.astype(x.dtype)
+
+
+@function("place")
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    x, values = destination(arr), array(vals)
-    if values.size != 1:
-        refuse_option("place", vals="several values")
-    x[...] = where(mask, values.reshape(()), x)
+    """The values one after the other at the places where the mask is true."""
+    x, chosen, values = _where_true(arr, mask, vals)
+    if not values.size:
+        raise ValueError("Cannot insert from an empty array!")
+    if values.size > 1:
+        from .scans import cumsum
+
+        number = cumsum(chosen.ravel().astype(np.int64)) - 1
+        values = values[number.reshape(x.shape) % values.size]
+    x[...] = where(chosen, values if values.ndim == x.ndim else values.reshape(()), x)
+
+
+@function("putmask")
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Of the values, repeated to a's size, those where the mask is true."""
+    x, chosen, found = _where_true(a, mask, values)
+    if found.size == 0:
+        return
+    spread = found.reshape(()) if found.size == 1 else _repeated(found, x.size).reshape(x.shape)
+    x[...] = where(chosen, spread, x)
 
 
 @function("copyto")
@@ -120,17 +156,15 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     x = destination(a)
     if x.ndim < 2:
         raise ValueError("array must be at least 2-d")
-    if wrap:
-        refuse_option("fill_diagonal", wrap=True)
     if x.ndim > 2 and len(set(x.shape)) != 1:
         raise ValueError("All dimensions of input must be of equal length")
-    positions = list(range(min(x.shape)))
-    value = array(val)
-    if value.ndim and value.size != len(positions):
-        from .arranging import resize
-
-        value = resize(value, len(positions))
-    x[(positions,) * x.ndim] = value
+    end, step = x.size, 1 + int(np.cumprod(x.shape[1:][::-1]).sum())
+    if x.ndim == 2 and not wrap:
+        end = min(end, x.shape[1] ** 2)
+    flat = np.arange(0, end, step)
+    if flat.size:
+        places = tuple(part.tolist() for part in np.unravel_index(flat, x.shape))
+        x[places] = _repeated(array(val).ravel(), flat.size)
 
 
 def _bincount_reference(

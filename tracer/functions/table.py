@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import difflib
 import functools
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -58,6 +59,8 @@ class ArrayFunction:
             for leaf in tracers_among((*args, *kwargs.values())):
                 refuse_leaked(leaf)
         try:
+            if kwargs:
+                args, kwargs = _by_our_names(self, args, kwargs)
             return self.traced(*args, **kwargs)
         except JitneyError:
             raise
@@ -82,6 +85,56 @@ class ArrayFunction:
 
             return run_entry(self, args, kwargs)
         return self.reference(*args, **kwargs)
+
+
+def _by_our_names(
+    entry: ArrayFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Arguments by keyword under the names of NumPy's parameters as our parameters have them.
+
+    What NumPy's function takes at a place, the traced one takes there, whatever its name is.
+    """
+    ours, places = _parameters(entry.numpy, entry.traced)
+    other = [name for name in kwargs if name not in ours and name in places]
+    if not other:
+        return args, kwargs
+    rest = dict(kwargs)
+    for name in other:
+        place = places[name]
+        if place.name is None:  # by position only
+            if len(args) != place.index:
+                return args, kwargs
+            args = (*args, rest.pop(name))
+        elif len(args) <= place.index and place.name not in kwargs:
+            rest[place.name] = rest.pop(name)
+    return args, rest
+
+
+class _Place(NamedTuple):
+    """Where a parameter of NumPy's stands, and our parameter there; None for one without a name."""
+
+    index: int
+    name: str | None
+
+
+@functools.cache
+def _parameters(
+    numpy: Callable[..., Any] | None, traced: Callable[..., Any]
+) -> tuple[frozenset[str], dict[str, _Place]]:
+    """The names that our function takes by keyword, and the places of NumPy's parameters."""
+    try:
+        theirs = inspect.signature(numpy).parameters if numpy is not None else {}
+        mine = inspect.signature(traced).parameters
+    except (TypeError, ValueError):
+        return frozenset(), {}
+    ordered = [p for p in mine.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    places = {
+        name: _Place(i, None if ours.kind is ours.POSITIONAL_ONLY else ours.name)
+        for i, (name, ours) in enumerate(zip(theirs, ordered, strict=False))
+        if theirs[name].kind in (ours.POSITIONAL_ONLY, ours.POSITIONAL_OR_KEYWORD)
+    }
+    names = frozenset(p.name for p in mine.values() if p.kind is not p.POSITIONAL_ONLY)
+    return names, places
 
 
 FUNCTIONS: dict[str, ArrayFunction] = {}

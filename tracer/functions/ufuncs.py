@@ -22,7 +22,7 @@ from .common import (
     store,
 )
 from .lowerings import LOWERINGS
-from .table import FUNCTIONS, function, refuse_option
+from .table import FUNCTIONS, function
 
 COMPARISONS = frozenset("less less_equal greater greater_equal equal not_equal".split())
 
@@ -113,21 +113,26 @@ def call(
     result = apply(ufunc, *inputs, dtype=dtype, casting=casting)
     if ufunc.nout > 1:
         outs = (None,) * ufunc.nout if out is None else out
-        if where is not True:
-            refuse_option(ufunc.__name__, where=where)
         pairs = zip(result, outs, strict=True)
-        return tuple(r if o is None else store(o, r, casting) for r, o in pairs)
+        return tuple(
+            _chosen(r, where) if o is None else store(o, r, casting, where) for r, o in pairs
+        )
     if isinstance(out, tuple):
         out = out[0] if out else None
     if out is not None:
         return store(out, result, casting, where)
-    if where is not True:
-        shape = broadcast_shape([result, where])
-        b = build()
-        new = b.broadcast_to(as_value(result), shape)
-        mask = b.broadcast_to(as_value(operand(where), BOOL), shape)
-        result = wrap(b.select(mask, new, b.full_like(new, 0)))
-    return result
+    return _chosen(result, where)
+
+
+def _chosen(result: Tracer, where: Any) -> Tracer:
+    """The result where `where` holds, else 0."""
+    if where is True:
+        return result
+    shape = broadcast_shape([result, where])
+    b = build()
+    new = b.broadcast_to(as_value(result), shape)
+    mask = b.broadcast_to(as_value(operand(where), BOOL), shape)
+    return wrap(b.select(mask, new, b.full_like(new, 0)))
 
 
 def _signature_dtype(ufunc: np.ufunc, signature: Any) -> Any:

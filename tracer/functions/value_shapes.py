@@ -8,6 +8,7 @@ entries, the first ones if there are more, and is filled up with `fill_value` if
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +40,12 @@ def _sized(name: str, by_condition: bool = False) -> Callable[..., Any]:
     assert plain is not None
 
     def enter(traced: Callable[..., Any]) -> Callable[..., Any]:
+        positional = [
+            p.name
+            for p in inspect.signature(traced).parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+
         @functools.wraps(traced)
         def reference(*args: Any, size: Any = None, fill_value: Any = None, **options: Any) -> Any:
             if size is None:
@@ -52,6 +59,8 @@ def _sized(name: str, by_condition: bool = False) -> Callable[..., Any]:
                 if size < 0:
                     raise ValueError(f"size={size} is negative")
                 return traced(*args, size=size, fill_value=fill_value, **options)
+            while len(args) < len(positional) and positional[len(args)] in options:
+                args = (*args, options.pop(positional[len(args)]))
             if by_condition and (condition := static_array(args[0])) is not None:
                 return traced(*args, size=np.count_nonzero(condition), **options)
             known = [static_array(x) if isinstance(x, (Tracer, list, tuple)) else x for x in args]
@@ -257,7 +266,7 @@ def unique(
 def _named(name: str, *, index: bool, inverse: bool, counts: bool) -> None:
     result = type(getattr(np, name)(np.zeros(1)))
 
-    def traced(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Any:
+    def traced(x: Any, *, size: Any = None, fill_value: Any = None) -> Any:
         found = unique(x, index, inverse, counts, equal_nan=False, size=size, fill_value=fill_value)
         return result(*found)
 
@@ -270,7 +279,7 @@ _named("unique_counts", index=False, inverse=False, counts=True)
 
 
 @_sized("unique_values")
-def unique_values(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Tracer:
+def unique_values(x: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
     found: Tracer = unique(x, equal_nan=False, size=size, fill_value=fill_value)
     return found
 
@@ -334,8 +343,12 @@ def setxor1d(
 
 
 @_sized("trim_zeros")
-def trim_zeros(filt: Any, trim: str = "fb", *, size: Any = None, fill_value: Any = None) -> Tracer:
+def trim_zeros(
+    filt: Any, trim: str = "fb", axis: Any = None, *, size: Any = None, fill_value: Any = None
+) -> Tracer:
     x = array(filt)
+    if x.ndim != 1:
+        raise ValueError("trim_zeros with size= trims arrays of one dimension")
     mask = _truth(x)
     n = x.shape[0]
     if n == 0:
