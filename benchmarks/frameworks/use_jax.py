@@ -10,7 +10,7 @@ from jax import lax
 from jax.scipy.special import erf
 
 from ..rows import Row, learning, loops, map_arrays, sampling
-from ..rows.indexing import BINS, LARGEST
+from ..rows.indexing import BINS, EDGES, LARGEST, VALUES
 
 Array = jax.Array
 ROWS: dict[str, Callable[..., Any]] = {}
@@ -364,6 +364,72 @@ def gather(x: Array, indices: Array) -> Array:
 @row
 def scatter_add(values: Array, bins: Array) -> Array:
     return jnp.zeros(BINS, values.dtype).at[bins].add(values)
+
+
+@row
+def argsort(x: Array) -> Array:
+    return jnp.argsort(x)
+
+
+@row
+def searchsorted(table: Array, x: Array) -> Array:
+    return jnp.searchsorted(table, x, method="sort")
+
+
+@row
+def unique(x: Array) -> Array:
+    return jnp.unique(x, size=VALUES)
+
+
+@row
+def bincount(x: Array) -> Array:
+    return jnp.bincount(x, length=BINS)
+
+
+@row
+def histogram(x: Array) -> Array:
+    return jnp.histogram(x, EDGES, (-4, 4))[0]
+
+
+# Linear algebra, Fourier transforms
+
+
+@row
+def solve(a: Array, b: Array) -> Array:
+    return jnp.linalg.solve(a, b)
+
+
+@row
+def inverses(a: Array) -> Array:
+    return jnp.linalg.inv(a)
+
+
+@row
+def cholesky(a: Array) -> Array:
+    return jnp.linalg.cholesky(a)
+
+
+@row
+def eigenvalues(a: Array) -> Array:
+    return jnp.linalg.eigvalsh(a)
+
+
+@row
+def singular_values(a: Array) -> Array:
+    return jnp.linalg.svd(a, compute_uv=False)
+
+
+@row
+def spectra(x: Array) -> Array:
+    z = jnp.fft.rfft(x)
+    return z.real**2 + z.imag**2
+
+
+@row
+def low_pass(image: Array) -> Array:
+    z = jnp.fft.rfft2(image)
+    near = jnp.abs(jnp.fft.fftfreq(image.shape[0])) < 0.1
+    return jnp.fft.irfft2(jnp.where(near[:, None], z, 0), image.shape)
 
 
 # Random numbers

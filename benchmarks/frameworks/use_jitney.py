@@ -10,7 +10,7 @@ import jitney as jt
 
 from ..rows import ROWS as DEFINITIONS
 from ..rows import Array, Row, learning, loops, matrices, pointwise, sampling
-from ..rows.indexing import BINS
+from ..rows.indexing import BINS, VALUES
 from ..rows.networks import sigmoid
 
 ROWS: dict[str, Callable[..., Any]] = {
@@ -200,6 +200,16 @@ def scatter_add(values: Array, bins: Array) -> Array:
     out = jt.zeros(BINS, values.dtype)
     np.add.at(out, bins, values)
     return out
+
+
+@row
+def unique(x: Array) -> Array:
+    return jt.unique(x, size=VALUES)
+
+
+@row
+def bincount(x: Array) -> Array:
+    return jt.bincount(x, length=BINS)
 
 
 @row

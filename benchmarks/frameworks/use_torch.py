@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..rows import Row, learning, loops, map_arrays, sampling
-from ..rows.indexing import BINS, LARGEST
+from ..rows.indexing import BINS, EDGES, LARGEST
 
 ROWS: dict[str, Callable[..., Any]] = {}
 MAKERS: dict[str, Callable[..., Any]] = {}
@@ -394,6 +394,72 @@ def gather(x: Tensor, indices: Tensor) -> Tensor:
 @row
 def scatter_add(values: Tensor, bins: Tensor) -> Tensor:
     return torch.zeros(BINS, dtype=values.dtype).index_add(0, bins, values)
+
+
+@row
+def argsort(x: Tensor) -> Tensor:
+    return torch.argsort(x)
+
+
+@row
+def searchsorted(table: Tensor, x: Tensor) -> Tensor:
+    return torch.searchsorted(table, x)
+
+
+@row
+def unique(x: Tensor) -> Tensor:
+    return torch.unique(x)
+
+
+@row
+def bincount(x: Tensor) -> Tensor:
+    return torch.bincount(x, minlength=BINS)
+
+
+@row
+def histogram(x: Tensor) -> Tensor:
+    return torch.histc(x, EDGES, -4, 4).long()
+
+
+# Linear algebra, Fourier transforms
+
+
+@row
+def solve(a: Tensor, b: Tensor) -> Tensor:
+    return torch.linalg.solve(a, b)
+
+
+@row
+def inverses(a: Tensor) -> Tensor:
+    return torch.linalg.inv(a)
+
+
+@row
+def cholesky(a: Tensor) -> Tensor:
+    return torch.linalg.cholesky(a)
+
+
+@row
+def eigenvalues(a: Tensor) -> Tensor:
+    return torch.linalg.eigvalsh(a)
+
+
+@row
+def singular_values(a: Tensor) -> Tensor:
+    return torch.linalg.svdvals(a)
+
+
+@row
+def spectra(x: Tensor) -> Tensor:
+    z = torch.fft.rfft(x)
+    return z.real**2 + z.imag**2
+
+
+@row
+def low_pass(image: Tensor) -> Tensor:
+    z = torch.fft.rfft2(image)
+    near = torch.abs(torch.fft.fftfreq(image.shape[0], device=image.device)) < 0.1
+    return torch.fft.irfft2(torch.where(near[:, None], z, 0), image.shape)
 
 
 # Random numbers

@@ -8,6 +8,7 @@ integer outputs that may differ. Each framework writes the rows in its own words
 from . import (
     broadcasting,
     calls,
+    decompositions,
     indexing,
     learning,
     loops,
@@ -27,6 +28,7 @@ for _module in (
     pointwise,
     matrices,
     products,
+    decompositions,
     broadcasting,
     loops,
     learning,

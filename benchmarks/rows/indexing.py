@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .row import Array, Rows, normal
+from .row import Array, Make, Rows, normal
 
 rows = Rows()
 
@@ -53,3 +53,76 @@ BINS = 10_000
 )
 def scatter_add(values: Array, bins: Array) -> Array:
     return np.bincount(bins, weights=values, minlength=BINS).astype(values.dtype)
+
+
+@rows.add(
+    "argsort",
+    "places of 1e6 numbers in their order",
+    make=normal(("n",)),
+    size=1_000_000,
+    small=1000,
+    goal=1.0,
+    mismatch=1e-3,  # among equal numbers any order is right
+)
+def argsort(x: Array) -> Array:
+    return np.argsort(x)
+
+
+@rows.add(
+    "searchsorted",
+    "places of 1e6 numbers among 1e6 in order",
+    make=lambda rng, n: (np.sort(rng.standard_normal(n)), rng.standard_normal(n)),
+    size=1_000_000,
+    small=1000,
+    goal=1.0,
+    mismatch=1e-9,
+)
+def searchsorted(table: Array, x: Array) -> Array:
+    return np.searchsorted(table, x)
+
+
+VALUES = 1000
+
+
+def whole_numbers(below: int) -> Make:
+    return lambda rng, n: (rng.integers(0, below, n).astype(np.int32),)
+
+
+@rows.add(
+    "unique",
+    "the distinct ones of 1e6 integers below 1000",
+    make=whole_numbers(VALUES),
+    size=1_000_000,
+    small=20_000,
+    goal=1.0,
+)
+def unique(x: Array) -> Array:
+    return np.unique(x)
+
+
+@rows.add(
+    "bincount",
+    "counts of 1e6 integers below 10,000",
+    make=whole_numbers(BINS),
+    size=1_000_000,
+    small=1000,
+    goal=1.0,
+)
+def bincount(x: Array) -> Array:
+    return np.bincount(x, minlength=BINS)
+
+
+EDGES = 100
+
+
+@rows.add(
+    "histogram",
+    "histogram of 1e6 numbers, 100 bins",
+    make=normal(("n",)),
+    size=1_000_000,
+    small=1000,
+    goal=1.0,
+    mismatch=0.05,  # numbers on an edge in float32 lie beside it in float64
+)
+def histogram(x: Array) -> Array:
+    return np.histogram(x, EDGES, (-4, 4))[0]

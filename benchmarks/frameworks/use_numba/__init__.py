@@ -14,6 +14,7 @@ import numpy as np
 from ...rows import Row
 from . import (  # noqa: F401  (they fill the table)
     calls,
+    decompositions,
     indexing,
     learning,
     loops,
