@@ -369,8 +369,9 @@ MODULES = {
         *("tape_new", "tape_push", "tape_pop"),
     ),
     "lower_convolution": ("conv",),
+    "lower_factors": ("solve", "inv", "cholesky"),
     "lower_library": (
-        *("solve", "inv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "eig", "eigvals"),
+        *("det", "slogdet", "eigh", "eigvalsh", "eig", "eigvals"),
         *("svd", "svdvals", "qr_raw", "qr_q", "lstsq", "fft", "rfft", "irfft", "library_call"),
     ),
     "lower_loops": ("while", "scan"),

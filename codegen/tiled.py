@@ -267,3 +267,48 @@ class LibraryCall(Tiled):
 
     def __str__(self) -> str:
         return f"{self.loop.module}.{self.loop.name}[{self.loop.types}]"
+
+
+@record(frozen=False, eq=False)
+class Factorisation(Tiled):
+    """What is done to `batch` matrices of n x n in `work`, whose rows are `pitch` elements apart.
+
+    "cholesky": the lower triangle of each becomes that of its Cholesky factor
+    "solve":    X[n, r] becomes A^-1 X, and `work` the factors of A
+    "inv":      X[n, n] is filled with A^-1
+
+    `height` is the rows that each matrix has in memory, those beyond n being what micro-kernels read
+    in vain. A matrix that is singular, or not positive definite, gives NaN, and `site` if it is not 0.
+    """
+
+    kind: str
+    work: Array
+    x: Array | None
+    pivots: Array | None
+    batch: int
+    n: int
+    r: int
+    height: int
+    pitch: int
+    site: int = 0
+
+    @property
+    def units(self) -> int:
+        return self.batch
+
+    @property
+    def flops(self) -> int:
+        n, r = self.n, self.r
+        each = n**3 // 3 if self.kind == "cholesky" else 2 * n**3 // 3 + 2 * n * n * r
+        return self.batch * (each + 32 * n * n)  # the rest: leaves are slow
+
+    @property
+    def reads(self) -> list[Array]:
+        return [self.work, self.x] if self.x is not None and self.kind == "solve" else [self.work]
+
+    @property
+    def writes(self) -> list[Array]:
+        return [a for a in (self.work, self.x, self.pivots) if a is not None]
+
+    def __str__(self) -> str:
+        return f"{self.n} x {self.n}, by halves"

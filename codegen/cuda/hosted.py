@@ -18,7 +18,7 @@ from ..lower_control import contiguous
 from ..module import CallbackSite
 from ..steps import Callback
 
-HOSTED = tuple(name for name, module in HOMES.items() if module == "lower_library")
+HOSTED = tuple(n for n, module in HOMES.items() if module in ("lower_library", "lower_factors"))
 
 
 @record

@@ -36,7 +36,14 @@ from ..steps import (
     TruePlaces,
 )
 from ..target import Target
-from ..tiled import Attention, AttentionGrad, Convolution, LibraryCall, LongConvolution
+from ..tiled import (
+    Attention,
+    AttentionGrad,
+    Convolution,
+    Factorisation,
+    LibraryCall,
+    LongConvolution,
+)
 from . import control, tapes, units
 from .calls import Call, Pointers, emit_calls
 from .functions import FunctionTable
@@ -352,6 +359,19 @@ class EntryEmitter:
         checks = bool(step.site)
         self.calls.append(Call(step.name, pointers, step.units, step.grain, checks))
 
+    def factorisation(self, step: Factorisation) -> None:
+        from .factors import factorisation
+
+        text, helpers, declarations, imports = factorisation(step, self.target)
+        self.helpers.update(dict.fromkeys(helpers))
+        self.declarations |= declarations
+        self.imports |= imports
+        step.name = self.function(text, step.kind)
+        arrays = [a for a in (step.work, step.x, step.pivots) if a is not None]
+        pointers: Pointers = (*((a, 0) for a in arrays), (None, 0))
+        checks = step.site > 0
+        self.calls.append(Call(step.name, pointers, step.units, step.grain, checks))
+
     def function(self, text: str, hint: str) -> str:
         """The name of a function, given from its parameter list on: equal ones are one."""
         return self.functions.setdefault(text, f"{hint}_{len(self.functions)}")
@@ -414,7 +434,10 @@ def symbol(ops: Sequence[str]) -> str:
 
 
 # Steps that add to `calls`.
-CALLS = (Kernel, ScalarCode, Matmul, RowBlocks, Convolution, LongConvolution, LibraryCall)
+CALLS = (
+    *(Kernel, ScalarCode, Matmul, RowBlocks, Convolution, LongConvolution),
+    *(LibraryCall, Factorisation),
+)
 EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Kernel: EntryEmitter.kernel,
     Matmul: EntryEmitter.matmul,
@@ -424,6 +447,7 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     AttentionGrad: EntryEmitter.attention,
     LongConvolution: EntryEmitter.convolution,
     LibraryCall: EntryEmitter.library_call,
+    Factorisation: EntryEmitter.factorisation,
     Sort: EntryEmitter.sort,
     TruePlaces: EntryEmitter.true_places,
     Check: EntryEmitter.check,

@@ -173,7 +173,7 @@ def library(
             dtypes=kinds,
             attrs=(*attrs, "mode") if failure else attrs,
             doc=doc,
-            extra={"loop": loop, "examples": examples},
+            extra={"loop": loop, "examples": examples, "failure": failure},
         )
     )
 
