@@ -15,7 +15,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.intervals import interval
-from ..ir.types import I32, I64
+from ..ir.types import BOOL, I32, I64
 from .folds import FOLDS, fold
 from .functions import UNITS, call
 from .index import ZERO, Data, Index, Var, delinearise, linear, variables
@@ -325,8 +325,15 @@ def _dynamic_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -
     return p.at(source, tuple(i + s for i, s in zip(index, at, strict=True)), mask)
 
 
+def _require(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    fine = p.at(op.operands[0], index, mask)
+    args = (fine, fine) if mask is None else (fine, fine, mask)
+    return Expr("demanded", args, BOOL, Demand(p.site("linalg", op.attrs["message"], op)))
+
+
 RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "constant": _constant,
+    "require": _require,
     "iota": _iota,
     "stop_gradient": _same,
     "checkpoint_name": _same,

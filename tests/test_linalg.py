@@ -146,14 +146,14 @@ def test_least_squares() -> None:
 @given(st.data())
 def test_layouts(data: st.DataObject) -> None:
     """Transposed, reversed, broadcast, read-only and sliced operands; by LAPACK, NumPy's bits."""
-    base = numbers((3, 6, 6), data.draw(st.sampled_from(REAL_AND_COMPLEX)))
+    base = numbers((5, 10, 10), data.draw(st.sampled_from(REAL_AND_COMPLEX)))
     views = (
         base.swapaxes(1, 2),
         base[::-1, ::-1],
-        np.broadcast_to(base[0], (4, 6, 6)),
+        np.broadcast_to(base[0], (4, 10, 10)),
         base[:, ::2, 1::2],
         np.asfortranarray(base),
-        base.transpose(2, 0, 1)[:3, :, :3],
+        base.transpose(2, 0, 1)[:3, :, :5],
     )
     view = data.draw(st.sampled_from(views))
     view.flags.writeable = False
@@ -360,3 +360,40 @@ def test_triangular_systems(dtype: Any) -> None:
 def test_all_of_numpy_linalg_is_there() -> None:
     missing = [n for n in L.__all__ if not hasattr(jt.linalg, n)]
     assert missing == ["LinAlgError"]
+
+
+def test_edges_are_numpys() -> None:
+    """Empty matrices, shapes that do not fit, and what has no dims."""
+    cases: list[tuple[Callable[..., Any], tuple[int, ...]]] = [
+        *((lambda a, o=o: L.norm(a, o), s) for o in (1, np.inf) for s in ((0, 3), (3, 0), (0, 0))),
+        (lambda a: L.norm(a, np.inf), (0,)),
+        (lambda a: L.norm(a, np.inf, axis=-1), (3, 0)),
+        (lambda a: L.norm(a, 2, axis=-1), ()),
+        (lambda a: L.matrix_norm(a), (3,)),
+        (lambda a: L.matrix_power(a, 2), (4, 2)),
+        (lambda a: L.multi_dot([a, a]), (2, 3, 3)),
+        (lambda a: L.multi_dot([a, a, a]), (2, 3, 3)),
+        (lambda a: L.outer(a, a), (2, 2)),
+        (lambda a: L.cross(a, a), (4, 2)),
+        (lambda a: L.cross(a, a), (4, 3)),
+        (lambda a: L.pinv(a), (0, 3)),
+        (lambda a: L.det(a), (3, 3)),
+        (lambda a: L.cond(a), (3, 3)),
+    ]
+    for f, shape in cases:
+        for dtype in (np.float64, np.float32, np.int32):
+            x = numbers(shape).astype(dtype)
+            try:
+                expected = f(x)
+            except Exception as error:
+                with pytest.raises(type(error)):
+                    jt.jit(f)(x)
+            else:
+                got = jt.jit(f)(x)
+                assert type(got) is type(expected)
+                check_same(f, x)
+    with pytest.raises(L.LinAlgError, match="SVD did not converge"):
+        jt.jit(lambda a: L.pinv(a))(np.full((3, 3), np.nan))
+    for f in (L.inv, L.svd, L.pinv, L.qr, L.eigh):
+        with pytest.raises(TypeError, match="float16"):
+            jt.jit(lambda a, f=f: f(a))(np.eye(3, dtype=np.float16))

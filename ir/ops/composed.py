@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autodiff import jvp_graph, vjp_graph
+from ..batching import Rule as Batch
 from ..batching import batch_elementwise
 from ..build import Builder
 from ..graph import Graph, Op, Value
@@ -113,6 +114,7 @@ def composition(
     *,
     kinds: str,
     attrs: tuple[str, ...] = (),
+    batch: Batch = batch_elementwise,
     doc: str = "",
 ) -> OpDef:
     """Define an op that gives what `compose(b, *operands, **attrs)` makes of leading dims and matrices.
@@ -143,7 +145,7 @@ def composition(
             reference,
             jvp,
             transposed(jvp),
-            batch=batch_elementwise,
+            batch=batch,
             dtypes=kinds,
             attrs=attrs,
             doc=doc,

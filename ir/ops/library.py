@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from ..batching import BatchBuilder, Batched
+from ..batching import BatchBuilder, Batched, batch_elementwise
 from ..build import Builder
 from ..graph import Op, Value
 from ..opdef import GraphError, OpDef, register
 from ..record import record
 from ..types import I32, TensorType, complex_dtype, is_complex, real_dtype
 from .composed import transposed
-from .families import INEXACT, Array, DType, Example, check_arity, check_kind
+from .families import INEXACT, Array, DType, Example, check_arity, check_dtype, check_kind
 
 Core = tuple[str, ...]
 Sizes = dict[str, int]
@@ -169,7 +169,7 @@ def library(
             reference,
             jvp,
             vjp or (None if jvp is None else transposed(jvp)),
-            batch=_batch,
+            batch=batch_checked,
             dtypes=kinds,
             attrs=(*attrs, "mode") if failure else attrs,
             doc=doc,
@@ -228,7 +228,9 @@ def loop_of(op: Op) -> LibraryLoop:
     return loop
 
 
-def _batch(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]) -> Batched:
+def batch_checked(
+    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
+) -> Batched:
     """One more leading dim. Where examples do not count, their first operand is one that cannot fail."""
     given = b.spread_all(operands, batched)
     if b.active is not None and op.attrs.get("mode") == "check":
@@ -295,6 +297,32 @@ LIBRARY_CALL = register(
         batch=_batch_call,
         attrs=("loop", "pairs", "results"),
         doc="a loop of NumPy's on real arrays, some of which hold the parts of complex numbers",
+        extra={"examples": ()},
+    )
+)
+
+
+def _infer_require(fine: TensorType, *, message: str, mode: str) -> TensorType:
+    check_dtype(fine, "bool", "the condition")
+    return fine
+
+
+def _require(fine: Array, *, message: str, mode: str) -> Array:
+    if not np.all(fine):
+        raise np.linalg.LinAlgError(message)
+    return fine
+
+
+register(
+    OpDef(
+        "require",
+        "checked",
+        _infer_require,
+        _require,
+        batch=batch_elementwise,
+        dtypes="b",
+        attrs=("message", "mode"),
+        doc="the operand; a LinAlgError where it is false",
         extra={"examples": ()},
     )
 )

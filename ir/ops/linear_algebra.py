@@ -17,7 +17,7 @@ from ..graph import Op, Value
 from ..opdef import DerivativeError
 from ..types import is_complex
 from .composed import composition
-from .library import library
+from .library import batch_checked, library
 from .matrices import Matrix, matrices
 
 _LAPACK = "numpy.linalg._umath_linalg"
@@ -376,9 +376,10 @@ composition("qr", _compose_qr, _jvp_qr, kinds="fc", doc="the first columns of Q,
 # Least squares
 
 
-def _compose_pinv(b: Builder, a: Value, rcond: Value) -> list[Value]:
+def _compose_pinv(b: Builder, a: Value, rcond: Value, mode: str) -> list[Value]:
     """V S^-1 U^H without the singular values that are at most `rcond` times the largest."""
-    u, s, vh = matrices(b, *b.op("svd", b.op("conj", a) if is_complex(a.dtype) else a, **_THIN))
+    conjugate = b.op("conj", a) if is_complex(a.dtype) else a
+    u, s, vh = matrices(b, *b.op("svd", conjugate, full=False, mode=mode))
     largest = b.op("max", s.value, axes=(len(s.value.shape) - 1,))
     limit, lead = b.op("mul", rcond, largest), tuple(range(len(rcond.shape)))
     limit = b.op("broadcast", limit, shape=s.value.shape, dims=lead)
@@ -404,7 +405,15 @@ def _jvp_pinv(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     return [(-(p @ t @ p) + (left - (left @ a) @ p) + (right - p @ (a @ right))).value]
 
 
-composition("pinv", _compose_pinv, _jvp_pinv, kinds="fc", doc="the Moore-Penrose inverse")
+composition(
+    "pinv",
+    _compose_pinv,
+    _jvp_pinv,
+    kinds="fc",
+    attrs=("mode",),
+    batch=batch_checked,
+    doc="the Moore-Penrose inverse",
+)
 
 
 def _jvp_lstsq(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:

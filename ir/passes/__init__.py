@@ -26,6 +26,7 @@ from .inline_calls import inline_calls
 from .pack_floats import pack_floats
 from .simplify import exact_rules, simplify, simplify_fast
 from .sink import sink_views
+from .small_matrices import write_out_matrices
 from .split_complex import split_complex
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "sink_views",
     "split_complex",
     "storable",
+    "write_out_matrices",
 ]
 
 Pass = Callable[[Graph], Graph]
@@ -62,8 +64,9 @@ PIPELINE: tuple[Pass, ...] = (
 
 
 def storable(graph: Graph) -> Graph:
-    """`graph` over the dtypes that code generation knows: bools, integers, float32 and float64."""
-    return pack_floats(split_complex(graph))
+    """`graph` over the dtypes that code generation knows: bools, integers, float32 and float64. Small
+    matrices are written out, while complex numbers still are numbers."""
+    return pack_floats(split_complex(write_out_matrices(graph)))
 
 
 def prepare() -> None:

@@ -173,7 +173,18 @@ def inner(a: Any, b: Any, /) -> Tracer:
     return wrap(contract(u, v, ((x.ndim - 1,), (y.ndim - 1,))))
 
 
-@function("outer", "linalg.outer")
+@function("linalg.outer")
+def linalg_outer(x1: Any, x2: Any, /) -> Tracer:
+    x, y = array(x1), array(x2)
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(
+            "Input arrays must be one-dimensional, "
+            f"but they are x1.ndim={x.ndim} and x2.ndim={y.ndim}."
+        )
+    return outer(x, y)
+
+
+@function("outer")
 def outer(a: Any, b: Any, out: Any = None) -> Tracer:
     x, y = array(a).ravel(), array(b).ravel()
     return finish(ufuncs.apply(np.multiply, x[:, None], y[None, :]), out)
@@ -239,7 +250,14 @@ def cross(
 
 @function("linalg.cross")
 def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tracer:
-    return cross(x1, x2, axis=axis)
+    x, y = array(x1), array(x2)
+    sizes = [v.shape[axis_index(axis, v.ndim, v)] for v in (x, y)]
+    if sizes != [3, 3]:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, "
+            f"but they are {sizes[0]} and {sizes[1]} dimensional instead."
+        )
+    return cross(x, y, axis=axis)
 
 
 @function("linalg.multi_dot")
@@ -247,11 +265,18 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Tracer:
     parts = [array(x) for x in arrays]
     if len(parts) < 2:
         raise ValueError("Expecting at least two arrays.")
+    if len(parts) == 2:
+        return finish(dot(*parts), out)
     first, last = parts[0].ndim, parts[-1].ndim
     if first == 1:
         parts[0] = parts[0].reshape(1, -1)
     if last == 1:
         parts[-1] = parts[-1].reshape(-1, 1)
+    for part in parts:
+        if part.ndim != 2:
+            raise errors.LinearAlgebraError(
+                f"{part.ndim}-dimensional array given. Array must be two-dimensional"
+            )
     order = _chain_order([p.shape[0] for p in parts] + [parts[-1].shape[1]])
 
     def product(i: int, j: int) -> Tracer:
@@ -285,13 +310,11 @@ def _chain_order(sizes: list[int]) -> dict[tuple[int, int], int]:
 
 @function("linalg.matrix_power")
 def matrix_power(a: Any, n: int) -> Tracer:
-    x = array(a)
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError("Last 2 dimensions of the array must be square")
+    from .linalg import inv, matrix_operand
+
+    x = matrix_operand("matrix_power", a)
     n = operator.index(n)
     if n < 0:
-        from .linalg import inv
-
         x, n = inv(x), -n
     if n == 0:
         from .creation import eye

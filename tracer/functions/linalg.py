@@ -67,7 +67,7 @@ def _value(x: Tracer, result: DType) -> Value:
 
 
 def _made(value: Value, result: DType) -> Tracer:
-    return wrap(value, scalar=False).astype(result) if value.dtype != result else wrap(value)
+    return wrap(value if value.dtype == result else build().convert(value, dtype=result))
 
 
 @functools.cache
@@ -312,7 +312,7 @@ def cond(x: Any, p: Any = None) -> Tracer:
         inverse = _made(build().inv(_value(a, result), mode="fill"), result)
         r = matrix_norm(a, ord=p) * matrix_norm(inverse, ord=p)
     undefined = ufuncs.apply(np.isnan, r) & ~ufuncs.apply(np.isnan, a).any(axis=(-2, -1))
-    return where(undefined, r.dtype.type(np.inf), r)
+    return wrap(as_value(where(undefined, r.dtype.type(np.inf), r)))
 
 
 def singular_norm(x: Tracer, ord: Any, axes: tuple[int, int], keepdims: bool) -> Tracer:
@@ -328,20 +328,21 @@ def singular_norm(x: Tracer, ord: Any, axes: tuple[int, int], keepdims: bool) ->
 @function("linalg.pinv")
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Tracer:
     a = matrix_operand("pinv", a, square=hermitian)
-    result = result_type(a)
     if rcond is not None and rtol is not np._NoValue:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     if rcond is None:
         rcond = 1e-15 if rtol is np._NoValue else rtol
     if rcond is None:
-        rcond = max(a.shape[-2:]) * np.finfo(result).eps
+        rcond = max(a.shape[-2:]) * np.finfo(a.dtype).eps
     if 0 in a.shape[-2:]:
-        return _swapped(a).astype(result)
+        return _swapped(a)
+    result = result_type(a)
     b, value = build(), _value(a, result)
     if hermitian:
         value = Matrix(b, value).hermitian().value
     relative = broadcast_to(array(rcond), a.shape[:-2])
-    return _made(b.pinv(value, as_value(relative, real_dtype(value.dtype))), result)
+    limit = as_value(relative, real_dtype(value.dtype))
+    return _made(b.pinv(value, limit, mode="check"), result)
 
 
 @function("linalg.lstsq")

@@ -11,7 +11,7 @@ from ...ir.types import F64, is_complex, is_inexact, real_dtype
 from ..core import Tracer, as_value, wrap
 from ..promotion import result_dtype
 from . import ufuncs
-from .common import array, axis_tuple, build, static_array
+from .common import array, axis_index, axis_tuple, build, static_array
 from .linalg import singular_norm
 from .reductions import absolute_square, kept_shape, max_, min_, sum_
 from .table import function
@@ -32,7 +32,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
         axes: tuple[int, ...] = tuple(range(a.ndim))
     else:
         given = axis if isinstance(axis, (tuple, list)) else (axis,)
-        axes = tuple(int(i) % a.ndim for i in given) if axis_tuple(axis, a.ndim, a) else ()
+        axes = tuple(axis_index(i, a.ndim, a) for i in given)
     if len(axes) == 1:
         return _vector(a, 2 if ord is None else ord, axes, keepdims)
     if len(axes) == 2:
@@ -48,7 +48,7 @@ def _vector(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Trace
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     if ord == math.inf:
-        return max_(abs(x), axis=axes, keepdims=keepdims)
+        return max_(abs(x), axis=axes, keepdims=keepdims, initial=0)
     if ord == -math.inf:
         return min_(abs(x), axis=axes, keepdims=keepdims)
     if ord == 0:
@@ -70,7 +70,8 @@ def _matrix(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Trace
     if ord in (1, -1, math.inf, -math.inf):
         inner, outer = (row, column) if abs(ord) == 1 else (column, row)
         sums = sum_(abs(x), axis=inner, keepdims=True)
-        result = (max_ if ord > 0 else min_)(sums, axis=outer, keepdims=True)
+        least = {"initial": 0} if ord > 0 else {}
+        result = (max_ if ord > 0 else min_)(sums, axis=outer, keepdims=True, **least)
         shape = kept_shape(x.shape, axes)
         if keepdims:
             return result
@@ -91,9 +92,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 @function("linalg.matrix_norm")
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tracer:
     a = _float(x)
-    if a.ndim < 2:
-        raise ValueError("Improper number of dimensions to norm.")
-    return _matrix(a, ord, (a.ndim - 2, a.ndim - 1), keepdims)
+    return _matrix(a, ord, (axis_index(-2, a.ndim, a), axis_index(-1, a.ndim, a)), keepdims)
 
 
 @function("cov")
