@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from native import native
 
+from jitney.codegen.math import EXPANSIONS
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
@@ -72,7 +75,7 @@ def test_the_contract_of_names() -> None:
     frexp_exponent neg abs sign invert isnan isinf isfinite signbit stop_gradient add sub mul div
     floor_divide remainder fmod pow maximum minimum fmax fmin arctan2 hypot copysign nextafter
     logaddexp logaddexp2 heaviside gcd lcm ldexp bitwise_and bitwise_or bitwise_xor left_shift
-    right_shift bitcast eq ne lt le gt ge select convert reshape
+    right_shift fma bitcast eq ne lt le gt ge select convert reshape
     transpose broadcast slice flip pad concat
     update_slice gather scatter dynamic_slice dynamic_update_slice sum prod max min any all argmax
     argmin cumsum cumprod cummax cummin sort argsort dot cond while scan lanes_while assert create_token
@@ -167,7 +170,7 @@ NUMPY_NAMES = {
 }
 NOT_UFUNCS = frozenset(
     "complex real imag select convert widen narrow stop_gradient erf erfinv frexp_fraction "
-    "frexp_exponent threefry bitcast".split()
+    "frexp_exponent threefry fma bitcast".split()
 )
 UFUNCS = {
     name: getattr(np, NUMPY_NAMES.get(name, name))
@@ -192,6 +195,19 @@ def test_elementwise_is_the_ufunc(name: str) -> None:
         if is_small(result.dtype):
             result, expected = result.astype(F64), expected.astype(F64)
         np.testing.assert_array_equal(result, expected, err_msg=str(case))
+
+
+def test_fma_rounds_once() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, 300)) * 10.0 ** rng.integers(-9, 9, (2, 300))
+    z = np.concatenate([-(x * y)[:200], rng.normal(size=100)])
+    exact = [
+        float(Fraction(a) * Fraction(b) + Fraction(c)) for a, b, c in zip(x, y, z, strict=True)
+    ]
+    np.testing.assert_array_equal(run("fma", x, y, z), exact)
+    np.testing.assert_array_equal(native(EXPANSIONS["fma"], [F64] * 3)(x, y, z), exact)
+    wild = np.array([np.inf, 1e300, 0.0, np.nan]), np.array([0.0, 1e10, -2.0, 1.0]), np.ones(4)
+    np.testing.assert_array_equal(run("fma", *wild), [np.nan, np.inf, 1.0, np.nan])
 
 
 def test_erf() -> None:

@@ -234,7 +234,7 @@ def _array_ufunc(self: DeviceArray, ufunc: np.ufunc, how: str, *inputs: Any, **o
             "leave out= out and use the result; NumPy arrays take elements from np.asarray(x).",
         )
     options = {k: v for k, v in options.items() if v is not None}
-    entry = BY_NUMPY.get(ufunc) or FUNCTIONS.get(name)
+    entry = BY_NUMPY.get(ufunc) or operators.of_scipy(name)
     if how == "__call__" and entry is not None and name not in LOWERINGS:
         return run_entry(entry, inputs, options)
     if name not in LOWERINGS:

@@ -262,7 +262,7 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, how: str, *inputs: Any, **option
     name = ufunc.__name__
     numpy_ufunc = getattr(np, name, None) is ufunc
     if not numpy_ufunc and ufunc not in BY_NUMPY:  # SciPy's, of a name that we know
-        entry = FUNCTIONS.get(name)
+        entry = of_scipy(name)
         if entry is None or how != "__call__":
             unsupported(ufunc)
         return entry.trace(inputs, {k: v for k, v in options.items() if v is not None})
@@ -272,6 +272,13 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, how: str, *inputs: Any, **option
             unsupported(ufunc, name if how == "__call__" else f"{name}.{how}")
         return entry.trace(inputs, options)
     return ufunc_method(ufunc, how).trace(inputs, options)
+
+
+def of_scipy(name: str) -> ArrayFunction | None:
+    """The function of a name in SciPy's `special`."""
+    from . import special  # noqa: F401  (imported for what it enters into the table)
+
+    return FUNCTIONS.get(f"special.{name}") or FUNCTIONS.get(name)
 
 
 @cache

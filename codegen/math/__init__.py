@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..scalar import Expr, binary, bitcast, compare, convert, select, unary
+from ..scalar import Expr, binary, bitcast, compare, convert, fma, select, unary
 from . import (
     arithmetic,
     error_function,
@@ -57,6 +57,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "bitwise_xor": _primitive("xor", 2),
     "invert": _primitive("not", 1),
     "select": select,
+    "fma": fma,
     "convert": convert,
     "bitcast": bitcast,
     "stop_gradient": lambda x: x,

@@ -19,6 +19,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     effects,
     erfinv,
     fourier,
+    fused,
     indexing,
     library,
     linear_algebra,

@@ -5,4 +5,4 @@ float32 and smaller floats are right to a unit in the last place. Derivatives ar
 wherever those of the composition would be wrong at a seam or lose digits.
 """
 
-from . import bessel, entropies, error_functions, gammas, incomplete, zetas  # noqa: F401
+from . import bessel, betas, entropies, error_functions, gammas, incomplete, zetas  # noqa: F401

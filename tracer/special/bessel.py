@@ -13,7 +13,8 @@ import numpy as np
 
 from ..custom import custom_jvp
 from ..functions.elementwise import where
-from .operands import polynomial, special
+from .arithmetic import polynomial
+from .operands import special
 
 _NEAR = 8.0
 _SERIES = (

@@ -13,7 +13,8 @@ from ..functions.common import array, check_real
 from ..functions.elementwise import where
 from ..functions.reductions import max_, sum_
 from ..functions.table import function
-from .operands import log1p_rest, special, value_of
+from .arithmetic import log1p_rest, value_of
+from .operands import special
 
 
 @custom_jvp

@@ -18,7 +18,8 @@ from ..core import as_value, wrap
 from ..custom import custom_jvp
 from ..functions.common import build
 from ..functions.elementwise import where
-from .operands import polynomial, special
+from .arithmetic import polynomial
+from .operands import special
 
 _K = 3.75
 _ERFCX = (

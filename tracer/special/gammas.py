@@ -1,4 +1,4 @@
-"""The gamma function, its logarithm and its derivatives; beta.
+"""The gamma function, its logarithm and digamma.
 
 Where the argument is small, recurrences lead to a unit interval, on which polynomials
 interpolate lgamma(y) / ((y - 1) (y - 2)) and digamma(y) / (y - root) at Chebyshev points (relative error
@@ -15,7 +15,8 @@ import numpy as np
 
 from ..custom import custom_jvp
 from ..functions.elementwise import where
-from .operands import polynomial, sin_pi, special
+from .arithmetic import fma, polynomial, seldom, sin_pi
+from .operands import special
 
 _LOG_ROOT_TAU = 0.9189385332046727  # log(2 pi) / 2
 _ROOT_TAU = 2.5066282746310002
@@ -47,6 +48,7 @@ BERNOULLI = (
 _STIRLING = tuple(b / ((2 * k + 2) * (2 * k + 1)) for k, b in enumerate(BERNOULLI[:10]))
 _DIGAMMA_TAIL = tuple(b / (2 * k + 2) for k, b in enumerate(BERNOULLI[:10]))
 _FAR = 8.0
+_EXP_SMALL = tuple(1 / math.factorial(k) for k in range(9))
 
 
 def stirling_rest(x: Any) -> Any:
@@ -55,73 +57,79 @@ def stirling_rest(x: Any) -> Any:
     return r * polynomial(r * r, _STIRLING)
 
 
+def exp_small(x: Any) -> Any:
+    """exp(x) for |x| < 0.03, such as sums of `stirling_rest`."""
+    return polynomial(x, _EXP_SMALL)
+
+
 def _by_polynomial(x: Any) -> tuple[Any, Any, Any]:
     """For -0.5 < x < 8, lgamma(y), p and q with gamma(x) = gamma(y) p / q; y is in 1.5..2.5."""
     one = 1.0 + 0.0 * x
-    p, q = one, one
+    p = one
     for k in (6.0, 5.0, 4.0, 3.0, 2.0, 1.0):
-        down = x >= k + 1.5
-        p = where(down, p * (x - k), p)
-    steps = np.clip(np.floor(x - 1.5), 0.0, None)
+        p = where(x >= k + 1.5, p * (x - k), p)
     q = where(x < 0.5, x * (x + 1.0), where(x < 1.5, x, one))
     # y - 2, which is exact.
+    steps = np.maximum(np.floor(x - 1.5), 0.0)
     d = where(x < 0.5, x, where(x < 1.5, x - 1.0, x - steps - 2.0))
-    return (d + 1.0) * d * polynomial(2.0 * d, _LGAMMA), p, q
+    return fma(d, d, d) * polynomial(2.0 * d, _LGAMMA), p, q
 
 
-def _lgamma_right(x: Any) -> Any:
+def lgamma_right(x: Any) -> Any:
     """For x > -0.5."""
     far = x >= _FAR
     near = where(far, 1.0, x)
     base, p, q = _by_polynomial(near)
-    middle = (near >= 0.5) & (near < 1.5)
-    small = where(
-        middle, base - np.log1p(where(middle, near - 1.0, 0.0)), base + np.log(p) - np.log(abs(q))
-    )
+    down = near < 1.5
+    logarithm = np.log(where(far, x, where(down, abs(q), p)))
     w = where(far, x, _FAR)
-    large = (w - 0.5) * (np.log(w) - 1.0) + (_LOG_ROOT_TAU - 0.5) + stirling_rest(w)
-    return where(far, large, small)
+    large = fma(w - 0.5, logarithm - 1.0, (_LOG_ROOT_TAU - 0.5) + stirling_rest(w))
+    return where(far, large, base + where(down, -logarithm, logarithm))
 
 
 @custom_jvp
 def lgamma(x: Any) -> Any:
     left = x <= -0.5
-    right = _lgamma_right(where(left, -x, x))
-    sine = abs(sin_pi(where(left, x, 0.5)))
-    reflected = np.log(math.pi / sine) - np.log(abs(x)) - right
-    found = where(left, reflected, right)
+    right = lgamma_right(where(left, -x, x))
+
+    def reflected(x: Any, right: Any) -> Any:
+        return np.log(math.pi / abs(x * sin_pi(x))) - right
+
+    found = where(left, seldom(left & (x > -math.inf), reflected, x, right), right)
     found = where((x <= 0) & (x == np.floor(x)), math.inf, found)
     return where(np.isinf(x), x, found)
 
 
-def _slope(x: Any) -> Any:
-    return psi(x)
+lgamma.defjvps(lambda t, z, x: t * psi(x))
 
 
-lgamma.defjvps(lambda t, z, x: t * _slope(x))
+def gamma_parts(x: Any) -> tuple[Any, Any]:
+    """Two factors of gamma(x), for x > -0.5: their product overflows where the function does."""
+    far = x >= _FAR
+    near = where(far, 1.0, x)
+    base, p, q = _by_polynomial(near)
+    w = where(far, np.minimum(x, 400.0), _FAR)
+    power = np.exp(where(far, -w, base))
+    # w ** (w - 1/2) = half ** 2
+    half = np.power(w, 0.5 * w - 0.25)
+    large = half * (_ROOT_TAU * exp_small(stirling_rest(w)) * power)
+    return where(far, large, power * p / q), where(far, half, 1.0)
 
 
 @custom_jvp
 def gamma_function(x: Any) -> Any:
-    size = abs(x)
-    far = size >= _FAR
     left = x <= -0.5
-    base, p, q = _by_polynomial(where(far, 1.0, where(left, -x, x)))
-    near = np.exp(base) * p / q
-    w = where(far, np.minimum(size, 400.0), _FAR)
-    # w ** (w - 1/2) = half ** 2, so that it overflows where the function does.
-    half = np.power(w, 0.5 * w - 0.25)
-    rest = np.exp(stirling_rest(w)) * _ROOT_TAU * np.exp(-w)
-    big = where(far, half * rest, near)
-    half = where(far, half, 1.0)
-    sine = sin_pi(where(left, x, 0.5))
-    reflected = -math.pi / (where(left, x, 1.0) * sine) / big / half
-    found = where(left, reflected, big * half)
+    big, half = gamma_parts(where(left, -x, x))
+
+    def reflected(x: Any, big: Any, half: Any) -> Any:
+        return -math.pi / (x * sin_pi(x)) / big / half
+
+    found = where(left, seldom(left, reflected, x, big, half), big * half)
     found = where(x == math.inf, math.inf, found)
     return where((x < 0) & (x == np.floor(x)), math.nan, found)
 
 
-gamma_function.defjvps(lambda t, z, x: t * (z * _slope(x)))
+gamma_function.defjvps(lambda t, z, x: t * (z * psi(x)))
 
 
 @custom_jvp
@@ -130,23 +138,28 @@ def psi(x: Any) -> Any:
     size = where(left, -x, x)
     far = size >= _FAR
     near = where(far, 1.0, size)
-    y, rest = near, 0.0 * near
+    # The sum of 1 / (near - k) as a fraction.
+    above, below = 0.0 * near, 1.0 + 0.0 * near
     for k in (6.0, 5.0, 4.0, 3.0, 2.0, 1.0):
         down = near >= k + 1.0
-        rest = rest + where(down, 1.0 / where(down, near - k, 1.0), 0.0)
-    y = near - np.clip(np.floor(near) - 1.0, 0.0, None)
+        above = where(down, fma(above, near - k, below), above)
+        below = where(down, below * (near - k), below)
     low, lower = near < 1.0, near < 0.0
+    y = near - np.maximum(np.floor(near) - 1.0, 0.0)
     y = where(lower, near + 2.0, where(low, near + 1.0, y))
-    rest = rest - where(lower, 1.0 / (near + 1.0), 0.0)
+    above = where(lower, -1.0, above)
+    below = where(lower, near + 1.0, below)
     base = ((y - _ROOT[0]) - _ROOT[1]) * polynomial(2.0 * (y - 1.5), _DIGAMMA)
-    found = base + rest - where(low, 1.0 / near, 0.0)
+    found = base + above / below - where(low, 1.0 / near, 0.0)
     w = where(far, size, _FAR)
     r = 1.0 / (w * w)
     large = np.log(w) - 0.5 / w - r * polynomial(r, _DIGAMMA_TAIL)
     found = where(far, large, found)
-    turn = where(left, x - np.rint(x), 0.25)
-    reflected = found + 1.0 / size - math.pi / np.tan(math.pi * turn)
-    found = where(left, reflected, found)
+
+    def reflected(x: Any, found: Any) -> Any:
+        return found - 1.0 / x - math.pi / np.tan(math.pi * (x - np.rint(x)))
+
+    found = where(left, seldom(left, reflected, x, found), found)
     found = where((x < 0) & (x == np.floor(x)), math.nan, found)
     return where(x == 0, np.copysign(math.inf, -x), found)
 
@@ -193,57 +206,3 @@ def gamma(x: Any) -> Any:
 def digamma(x: Any) -> Any:
     """The derivative of `gammaln`; NaN at -1, -2, ..."""
     return psi(x)
-
-
-@custom_jvp
-def log_beta(a: Any, b: Any) -> Any:
-    large, small = np.maximum(a, b), np.minimum(a, b)
-    total = a + b
-    plain = lgamma(large) + lgamma(small) - lgamma(total)
-    # Stirling's formula for what is large, its logarithms subtracted before they are multiplied.
-    far = (large >= _FAR) & (small > 0) & (total < math.inf)
-    x = where(far, large, _FAR)
-    y = where(far, small, 1.0)
-    s = x + y
-    step = stirling_rest(x) - stirling_rest(s) - (x - 0.5) * np.log1p(y / x)
-    both = y >= _FAR
-    z = where(both, y, _FAR)
-    mixed = lgamma(where(both, 1.0, y)) - y * (np.log(s) - 1.0)
-    equal = z * np.log(z / (x + z)) - 0.5 * np.log(z) + _LOG_ROOT_TAU + stirling_rest(z)
-    return where(far, step + where(both, equal, mixed), plain)
-
-
-log_beta.defjvps(
-    lambda t, z, a, b: t * (psi(a) - psi(a + b)), lambda t, z, a, b: t * (psi(b) - psi(a + b))
-)
-
-
-@custom_jvp
-def beta_function(a: Any, b: Any) -> Any:
-    direct = (abs(a) < 60) & (abs(b) < 60) & (abs(a + b) > 1e-3)
-    x, y = where(direct, a, 1.0), where(direct, b, 1.0)
-    product = gamma_function(x) / gamma_function(x + y) * gamma_function(y)
-    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    return where(direct, product, sign * np.exp(log_beta(a, b)))
-
-
-beta_function.defjvps(
-    lambda t, z, a, b: t * (z * (psi(a) - psi(a + b))),
-    lambda t, z, a, b: t * (z * (psi(b) - psi(a + b))),
-)
-
-
-@special("betaln")
-def betaln(a: Any, b: Any) -> Any:
-    """The logarithm of the absolute value of the beta function."""
-    return log_beta(a, b)
-
-
-@special("beta")
-def beta(a: Any, b: Any) -> Any:
-    """The beta function gamma(a) gamma(b) / gamma(a + b).
-
-    >>> jt.special.beta(2.0, 3.0)
-    np.float64(0.08333333333333333)
-    """
-    return beta_function(a, b)

@@ -18,8 +18,10 @@ from ..core import as_value, wrap
 from ..custom import custom_jvp
 from ..functions.common import build
 from ..functions.elementwise import where
-from .gammas import lgamma, log_beta, stirling_rest
-from .operands import log1p_rest, special
+from .betas import log_beta
+from .gammas import lgamma, stirling_rest
+from .arithmetic import log1p_rest
+from .operands import special
 
 _TINY = 1e-300
 _DONE = 1e-16

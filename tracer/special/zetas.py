@@ -15,7 +15,8 @@ import numpy as np
 from ..custom import custom_jvp
 from ..functions.elementwise import where
 from .gammas import BERNOULLI, gamma_function, lgamma, psi
-from .operands import sin_pi, special, value_of
+from .arithmetic import sin_pi, value_of
+from .operands import special
 
 _TERMS = 10
 _CORRECTIONS = tuple(b / math.factorial(2 * k + 2) for k, b in enumerate(BERNOULLI))

@@ -1,0 +1,160 @@
+"""What formulas are made of: polynomials, numbers of twice the digits, parts that are seldom needed.
+
+A *pair* is an unevaluated sum (high, low) whose low part is below an ulp of the high one. Its rounding
+errors are made known by `fma` (Dekker 1971; Knuth, The Art of Computer Programming 2, 4.2.2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...codegen.math.exponential import LN2_64
+from ...codegen.math.power import POW_64
+from ..core import as_value, wrap
+from ..functions.common import broadcast_values, build
+from ..functions.elementwise import where
+
+Pair = tuple[Any, Any]
+
+_THIRD = (1 / 3, 1.850371707708594e-17)
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """x * y + z with one rounding; at least one of them is traced."""
+    dtype = next(v.dtype for v in (x, y, z) if hasattr(v, "dtype"))
+    return wrap(build().fma(*broadcast_values((x, y, z), (dtype,) * 3, "operands")))
+
+
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """c0 + c1 x + c2 x**2 + ..."""
+    *rest, total = coefficients
+    for c in reversed(rest):
+        total = fma(total, x, c)
+    return total
+
+
+def sin_pi(x: Any) -> Any:
+    """sin(pi x), exactly 0 at integers."""
+    nearest = np.rint(x)
+    sine = np.sin(math.pi * (x - nearest))
+    return where(np.remainder(nearest, 2.0) == 1, -sine, sine)
+
+
+def log1p_rest(u: Any) -> Any:
+    """log(1 + u) - u, without cancellation near 0.
+
+    With v = u / (2 + u) it is 2 artanh(v) - u = 2 v**3 (1/3 + v**2/5 + ...) - u v.
+    """
+    near = abs(u) < 0.5
+    w = where(near, u, 0.0)
+    v = w / (2.0 + w)
+    series = polynomial(v * v, [1 / k for k in range(3, 41, 2)])
+    return where(near, 2.0 * v * v * v * series - w * v, np.log1p(u) - u)
+
+
+def two_sum(a: Any, b: Any) -> Pair:
+    """a + b, exactly."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def fast_two_sum(a: Any, b: Any) -> Pair:
+    """a + b, exactly, where |a| >= |b|."""
+    s = a + b
+    return s, b - (s - a)
+
+
+def two_product(a: Any, b: Any) -> Pair:
+    """a * b, exactly."""
+    p = a * b
+    return p, fma(a, b, -p)
+
+
+def pair_product(a: Pair, b: Any) -> Pair:
+    """A pair times a number."""
+    p, low = two_product(a[0], b)
+    return fast_two_sum(p, fma(a[1], b, low))
+
+
+def pair_sum(a: Pair, b: Pair) -> Pair:
+    s, low = two_sum(a[0], b[0])
+    return fast_two_sum(s, low + (a[1] + b[1]))
+
+
+def quotient(a: Pair, b: Any) -> Pair:
+    """A pair divided by a number."""
+    q = a[0] / b
+    return q, (fma(-q, b, a[0]) + a[1]) / b
+
+
+def log_pair(x: Pair) -> Pair:
+    """The logarithm of a positive pair, to about 68 bits."""
+    fraction, exponent = np.frexp(x[0])
+    k = exponent.astype(x[0].dtype)
+    low_half = fraction < math.sqrt(0.5)
+    f = where(low_half, 2.0 * fraction, fraction) - 1.0
+    k = where(low_half, k - 1.0, k)
+    # s = f / (2 + f); log(1 + f) = 2 s (1 + z/3 + z**2 Q(z)) for z = s**2
+    d, d_low = fast_two_sum(2.0 + 0.0 * f, f)
+    s = f / d
+    s_low = fma(-s, d_low, fma(-s, d, f)) / d
+    z, z_low = two_product(s, s)
+    z_low = fma(2.0 * s, s_low, z_low)
+    t, t_low = two_product(z, _THIRD[0] + 0.0 * z)
+    t_low = fma(z, _THIRD[1], fma(z_low, _THIRD[0], t_low))
+    t, t_low = fast_two_sum(t, fma(z * z, polynomial(z, POW_64), t_low))
+    u, u_low = fast_two_sum(1.0 + 0.0 * t, t)
+    u_low = u_low + t_low
+    h, h_low = two_product(2.0 * s, u)
+    h_low = fma(2.0 * s, u_low, fma(2.0 * s_low, u, h_low))
+    total, low = two_sum(k * LN2_64[0], h)
+    return fast_two_sum(total, low + fma(k, LN2_64[1], h_low) + x[1] / x[0])
+
+
+def exp_pair(x: Pair) -> Any:
+    """The exponential of a pair, as a number."""
+    e = np.exp(x[0])
+    return fma(e, x[1], e)
+
+
+def value_of(x: Any) -> Any:
+    """x without its derivative."""
+    return wrap(build().stop_gradient(as_value(x)))
+
+
+def each(function: Callable[..., Any], *arrays: Any) -> Any:
+    """`function` of the elements of arrays of one shape; its loops are each element's own."""
+    from ..vmap import vmap
+
+    shape = arrays[0].shape
+    if not shape:
+        return function(*arrays)
+    b = build()
+    flat = [wrap(b.reshape(as_value(a), shape=(a.size,))) for a in arrays]
+    found = vmap(function)(*flat)
+    return wrap(build().reshape(as_value(found), shape=shape))
+
+
+def repeat(step: Callable[[Any], Any], state: Any) -> Any:
+    """The state after `step` for as long as its last part holds."""
+    from ..control import while_loop
+
+    return while_loop(lambda s: s[-1], step, state)
+
+
+def seldom(needed: Any, function: Callable[..., Any], *arrays: Any) -> Any:
+    """`function` of the elements that need it, else 0: a loop of one trip, or none for a whole vector."""
+
+    def one(needed: Any, *elements: Any) -> Any:
+        def step(state: Any) -> Any:
+            # What does not depend on the state would be computed before the loop.
+            return function(*(where(state[1], x, 1.0) for x in elements)), state[1] & False
+
+        return repeat(step, (0.0 * elements[0], needed))[0]
+
+    return each(one, needed, *arrays)
