@@ -212,3 +212,36 @@ def test_misuse_says_what_is_wrong() -> None:
 def test_second_derivatives_of_loops_outside_of_jit() -> None:
     x = np.array([0.5, 2.0])
     jt.check_grads(lambda x: jt.special.gammainc(1.7, x), (x,), order=2, modes=("rev",))
+
+
+def test_scipys_functions_trace() -> None:
+    x = np.array([0.3, 2.5])
+    for name in ("erf", "gammaln", "psi", "digamma", "ndtr", "expit"):
+        f = getattr(scipy.special, name)
+        np.testing.assert_allclose(jt.jit(lambda x, f=f: f(x))(x), f(x), rtol=1e-14)
+    slope = jt.grad(lambda x: scipy.special.betaln(x, 2.0).sum())(x)
+    np.testing.assert_allclose(slope, scipy.special.psi(x) - scipy.special.psi(x + 2), rtol=1e-13)
+
+
+def test_any_length_runs_in_blocks() -> None:
+    for shape in ((), (0,), (63,), (5, 13), (4097,), (3, 1, 2000)):
+        x = np.linspace(0.1, 9, math.prod(shape)).reshape(shape)
+        found = S.expit(x)
+        assert np.shape(found) == shape
+        np.testing.assert_allclose(found, scipy.special.expit(x), rtol=1e-15)
+    assert isinstance(S.expit(1.0), np.float64) and S.expit(np.float32(1)).dtype == np.float32
+
+
+def test_beta_of_all_signs_and_sizes() -> None:
+    cases = [
+        *((2.5, 0.3), (7.9, 8.1), (1e-300, 1e-300), (1e-16, 0.2), (1e5, 3e4), (1e20, 8.9)),
+        *((1e50, 1.5), (-1.5, 0.7), (-15.5, 2.25), (-3.5, 1e9), (-2.5, -4.75), (-0.3, 0.3)),
+    ]
+    for a, b in cases:
+        with mpmath.workdps(400):
+            exact = float(mpmath.beta(mpmath.mpf(a), mpmath.mpf(b)))
+            log = float(mpmath.log(abs(mpmath.beta(mpmath.mpf(a), mpmath.mpf(b)))))
+        np.testing.assert_allclose(S.beta([a, b], [b, a]), exact, rtol=1e-14)
+        np.testing.assert_allclose(S.betaln(a, b), log, rtol=4e-15, atol=1e-15)
+    assert abs(S.beta(-2.0, 2.0) - 0.5) < 1e-15 and S.beta(-2.0, 3.0) == INF
+    np.testing.assert_allclose(S.betaln(1.4e29, 2323.0), -140199.14600113293, rtol=1e-14)

@@ -23,7 +23,7 @@ from .devices import client, device_of, put, unpickled
 from .errors import complain
 from .exact import exact_key
 from .functions.lowerings import LOWERINGS
-from .functions.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
+from .functions.table import BY_NUMPY, ArrayFunction, unsupported
 from .trace import current_trace
 from .tracing import Spec, Static, trace_function
 

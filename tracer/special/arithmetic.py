@@ -148,7 +148,7 @@ def repeat(step: Callable[[Any], Any], state: Any) -> Any:
 
 
 def seldom(needed: Any, function: Callable[..., Any], *arrays: Any) -> Any:
-    """`function` of the elements that need it, else 0: a loop of one trip, or none for a whole vector."""
+    """`function` of the elements that need it, else 0: a loop of one trip, none where no lane does."""
 
     def one(needed: Any, *elements: Any) -> Any:
         def step(state: Any) -> Any:

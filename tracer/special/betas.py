@@ -2,8 +2,8 @@
 
 Of positive arguments it is Stirling's formula (NIST DLMF 5.11.1), to whose range recurrences lead small
 ones. Powers are those of rounded bases, and what rounding took from the bases is put back into an
-exponential, so that large exponents cost no digits. With an argument below 0 it is the product of three
-gamma functions, or the sum of their logarithms.
+exponential, so that large exponents cost no digits. With arguments below 0, beta is that of others above
+0, or 1 over it, times sines (the reflection of gamma, 5.5.3).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from ..custom import custom_jvp
 from ..functions.elementwise import where
-from .arithmetic import fma, log1p_rest, repeat, seldom, two_sum
-from .gammas import gamma_function, gammasgn, lgamma, lgamma_right, psi, stirling_rest
+from .arithmetic import fma, log1p_rest, seldom, sin_pi, two_sum
+from .gammas import gamma_function, lgamma_right, psi, stirling_rest
 from .operands import special
 
 _LARGE = 8.0
@@ -42,14 +42,14 @@ def _rising(x: Any, count: Any, most: int) -> Any:
 
 
 def _usual(a: Any, b: Any) -> Any:
-    """beta of positive numbers, none of them far beyond 8 unless both are."""
+    """beta of positive numbers a <= b, none of them far beyond 8 unless both are."""
     up, more = where(a < _LARGE, 8.0, 0.0), where(b < _LARGE, 8.0, 0.0)
     (x, x_low), (y, y_low) = two_sum(a, up), two_sum(b, more)
     p, q, factor, e = _by_stirling(x, y)
     e = e + x_low * np.log(p) + y_low * np.log(q)
     found = np.power(p, x) * np.power(q, y) * (factor * np.exp(e))
-    below = _rising(a, up, 8) * _rising(b, more, 8)
-    return found * (_rising(a + b, up + more, 16) / below)
+    risen = _rising(a + b, up + more, 16) / _rising(b, more, 8)
+    return found * (risen / _rising(a, up, 8))
 
 
 def _one_large(small: Any, large: Any) -> tuple[Any, Any]:
@@ -79,101 +79,72 @@ def _log_of_positive(a: Any, b: Any) -> Any:
     return where(both, together, apart)
 
 
-def _third(k: Any, a: Any, b: Any) -> Any:
-    return where(k == 0, a, where(k == 1, b, a + b))
-
-
-def _of_gammas(a: Any, b: Any) -> Any:
-    """gamma(a) gamma(b) / gamma(a + b), for one negative operand: one after the other."""
-    near = (abs(a) < 150) & (abs(b) < 150) & (abs(a + b) < 150)
-    small, large = np.minimum(a, b), np.maximum(a, b)
-    far = (large >= _LARGE) & (a + b >= _LARGE) & (small > -150)
-
-    def factor(state: Any) -> Any:
-        k, product, _ = state
-        found = gamma_function(where(far, small, _third(k, a, b)))
-        found = where(np.isnan(found), math.inf, found)
-        product = where(k == 2, product / found, product * found)
-        return k + 1.0, product, (k < 2) & near
-
-    s, e = _one_large(where(far, small, 1.0), where(far, large, _LARGE))
-    first = where(far, np.power(s, where(far, -small, 0.0)) * np.exp(e), 1.0)
-    product = repeat(factor, (0.0 * a, first, near | far))[1]
-    # Near a pole of gamma(a + b) what rounding took from the sum counts.
-    total, low = two_sum(a, b)
-    off = total - np.rint(total)
-    product = where(far | (total > 0) | (off == 0), product, product * (1.0 + low / off))
-
-    def logarithm(state: Any) -> Any:
-        k, total, sign, _ = state
-        x = _third(k, a, b)
-        part = where(k == 2, -1.0, 1.0) * lgamma(x)
-        return k + 1.0, total + part, sign * gammasgn(x), k < 2
-
-    rest = np.logical_not(near | far)
-    _, total, sign, _ = repeat(logarithm, (0.0 * a, 0.0 * a, 0.0 * a + 1.0, rest))
-    return where(rest, sign * np.exp(total), product)
-
-
-def _log_of_gammas(a: Any, b: Any) -> Any:
-    found = abs(_of_gammas(a, b))
-    normal = (found > 1e-290) & (found < 1e290)
-
-    def logarithm(state: Any) -> Any:
-        k, total, _ = state
-        part = where(k == 2, -1.0, 1.0) * lgamma(_third(k, a, b))
-        return k + 1.0, total + part, k < 2
-
-    total = repeat(logarithm, (0.0 * a, 0.0 * a, np.logical_not(normal)))[1]
-    return where(normal, np.log(where(normal, found, 1.0)), total)
-
-
-def _reflected(a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
-    """Operands whose beta has the same size, its sign, and where it is infinite.
-
-    For whole a <= 0 and b > 0 with a + b < 1 it is (-1)**b beta(1 - a - b, b), as in Cephes.
-    """
-    infinite, sign = a != a, 1.0
-    for _ in range(2):
-        whole = (a <= 0) & (a == np.floor(a))
-        other = (b == np.floor(b)) & (b > 0) & (1.0 - a - b > 0)
-        sign = where(whole & (np.remainder(b, 2.0) == 1), -sign, sign)
-        infinite = infinite | whole & np.logical_not(other)
-        a, b = b, where(whole & other, 1.0 - a - b, a)
-    return a, b, sign, infinite
-
-
-def _of_positive(a: Any, b: Any) -> Any:
-    small, large = np.minimum(a, b), np.maximum(a, b)
+def _of_positive(small: Any, large: Any) -> Any:
     far = (large > 1e9) & (small < _LARGE)
     found = _usual(small, where(far, _LARGE, large))
     return where(far, seldom(far, _apart, small, large), found)
 
 
+def _reflection(small: Any, large: Any) -> Any:
+    """What stands before beta of `_positive` operands, or before 1 over it, for small < 0."""
+    total, low = two_sum(small, large)
+    nearest = np.rint(total)
+    sine = np.sin(math.pi * ((total - nearest) + low))
+    sine = where(np.remainder(nearest, 2.0) == 1, -sine, sine)
+    under = sin_pi(small)
+    between = where(under == 0, where(np.remainder(large, 2.0) == 1, -1.0, 1.0), sine / under)
+    both = math.pi * sine / (under * sin_pi(large) * (1.0 - total))
+    found = where(total < 1, between, math.pi / (under * large))
+    return where(large < 0, both, found)
+
+
+def _positive(small: Any, large: Any) -> tuple[Any, Any, Any]:
+    """Positive operands whose beta gives that of (small, large), and whether it is 1 over it."""
+    total, low = two_sum(small, large)
+    left, both = small < 0, large < 0
+    turned = left & np.logical_not(both) & (total < 1)
+    x = where(left, where(turned, (1.0 - total) - low, 1.0 - small), small)
+    y = where(left & np.logical_not(turned), where(both, 1.0 - large, total), large)
+    return x, y, left & np.logical_not(turned)
+
+
+def _infinite(small: Any, large: Any) -> Any:
+    """Whole small <= 0, unless large is whole, too, and small + large < 1."""
+    whole = large == np.floor(large)
+    pole = (small <= 0) & (small == np.floor(small))
+    pole = pole & np.logical_not(whole & (large > 0) & (small < 0) & (small + large < 1))
+    return pole | (large <= 0) & whole
+
+
 @custom_jvp
 def beta_function(a: Any, b: Any) -> Any:
-    x, y, sign, infinite = _reflected(a, b)
-    right = (x > 0) & (y > 0)
-    found = _of_positive(where(right, x, 1.0), where(right, y, 1.0))
-    other = seldom(np.logical_not(right | infinite), _of_gammas, x, y)
-    found = where(infinite, math.inf, sign * where(right, found, other))
+    small, large = np.minimum(a, b), np.maximum(a, b)
+    infinite = _infinite(small, large)
+    x, y, inverse = _positive(where(infinite, 1.0, small), where(infinite, 1.0, large))
+    found = _of_positive(np.minimum(x, y), np.maximum(x, y))
+    left = (small < 0) & np.logical_not(infinite)
+    factor = seldom(left, _reflection, small, large)
+    found = where(left, factor * where(inverse, 1.0 / found, found), found)
+    found = where(infinite, math.inf, found)
     found = where((a > 0) & (b > 0) & np.isinf(a + b), 0.0, found)
     return where(np.isnan(a) | np.isnan(b), math.nan, found)
 
 
 @custom_jvp
 def log_beta(a: Any, b: Any) -> Any:
-    x, y, _, infinite = _reflected(a, b)
-    right = (x > 0) & (y > 0)
-    p, q = where(right, x, 1.0), where(right, y, 1.0)
-    small, large = np.minimum(p, q), np.maximum(p, q)
-    usual = ((large < 300) | (small > _LARGE) & (large < 1e9)) & (small > 1e-290)
-    direct = _usual(where(usual, small, 1.0), where(usual, large, 1.0))
+    small, large = np.minimum(a, b), np.maximum(a, b)
+    infinite = _infinite(small, large)
+    x, y, inverse = _positive(where(infinite, 1.0, small), where(infinite, 1.0, large))
+    p, q = np.minimum(x, y), np.maximum(x, y)
+    usual = ((q < 300) | (p > _LARGE) & (q < 1e9)) & (p > 1e-290)
+    direct = _usual(where(usual, p, 1.0), where(usual, q, 1.0))
     normal = usual & (direct > 1e-290)
     far = seldom(np.logical_not(normal), _log_of_positive, p, q)
     found = where(normal, np.log(where(normal, direct, 1.0)), far)
-    other = seldom(np.logical_not(right | infinite), _log_of_gammas, x, y)
-    found = where(infinite, math.inf, where(right, found, other))
+    left = (small < 0) & np.logical_not(infinite)
+    factor = np.log(abs(seldom(left, _reflection, small, large)))
+    found = where(left, factor + where(inverse, -found, found), found)
+    found = where(infinite, math.inf, found)
     found = where((a > 0) & (b > 0) & np.isinf(a + b), -math.inf, found)
     return where(np.isnan(a) | np.isnan(b), math.nan, found)
 

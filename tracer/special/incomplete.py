@@ -18,9 +18,9 @@ from ..core import as_value, wrap
 from ..custom import custom_jvp
 from ..functions.common import build
 from ..functions.elementwise import where
+from .arithmetic import log1p_rest
 from .betas import log_beta
 from .gammas import lgamma, stirling_rest
-from .arithmetic import log1p_rest
 from .operands import special
 
 _TINY = 1e-300

@@ -63,7 +63,8 @@ def special(
 
         @functools.wraps(compute)
         def reference(*args: Any) -> Any:
-            operands, dtype = common(args)
+            listed = (list, tuple)
+            operands, dtype = common(tuple(np.asarray(x) if type(x) in listed else x for x in args))
             broadcast_shape(operands, "operands")
             with np.errstate(all="ignore"):
                 return blockwise(*(np.asarray(x).astype(dtype, copy=False) for x in operands))
@@ -72,5 +73,3 @@ def special(
         return compute
 
     return enter
-
-

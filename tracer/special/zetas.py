@@ -14,8 +14,8 @@ import numpy as np
 
 from ..custom import custom_jvp
 from ..functions.elementwise import where
-from .gammas import BERNOULLI, gamma_function, lgamma, psi
 from .arithmetic import sin_pi, value_of
+from .gammas import BERNOULLI, gamma_function, lgamma, psi
 from .operands import special
 
 _TERMS = 10
