@@ -369,7 +369,7 @@ MODULES = {
         *("tape_new", "tape_push", "tape_pop"),
     ),
     "lower_convolution": ("conv",),
-    "lower_factors": ("solve", "inv", "cholesky"),
+    "lower_factors": ("solve", "inv", "cholesky", "triangular_solve", "lu"),
     "lower_library": (
         *("det", "slogdet", "eigh", "eigvalsh", "eig", "eigvals"),
         *("svd", "svdvals", "qr_raw", "qr_q", "lstsq", "fft", "rfft", "irfft", "library_call"),

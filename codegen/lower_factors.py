@@ -1,4 +1,4 @@
-"""Lowering of systems of equations, inverses and Cholesky factors of real matrices.
+"""Lowering of systems of equations, inverses, and factors of real matrices.
 
 The matrices are copied into memory of their own, where native code factorises them (`llvm.factors`);
 the copy is a stage like any other, so that what computes a matrix writes it there.
@@ -23,42 +23,80 @@ NARROW = 32  # columns up to which rows may lie any power of two apart
 LEAF = 8  # columns up to which no micro-kernel is needed
 
 
-@lowering("solve", "inv", "cholesky")
-def _factorise(low: Lowering, op: Op) -> None:
-    a = op.operands[0]
-    result = op.result
-    *lead, n = a.shape[:-1]
-    if result.tensor.size == 0:
-        low.arrays[result] = low.array_for(result)
+@lowering("solve", "inv", "triangular_solve")
+def _solve(low: Lowering, op: Op) -> None:
+    x = low.array_for(op.result)
+    low.arrays[op.result] = x
+    if op.result.tensor.size == 0:
         return
-    work, height, pitch = _work(low, op)
-    site = 0
-    if op.attrs["mode"] == "check":
-        site = low.context.site("linalg", op.definition.extra["failure"], op)
-    batch = math.prod(lead)
-    step = Factorisation(op.name, work, None, None, batch, n, 0, height, pitch, site, loc=op.loc)
-    if op.name == "cholesky":
-        low.items.append(step)
-        _take_triangle(low, op, work)
-        return
-    step.x = low.array_for(result)
-    step.r = result.shape[-1]
-    step.pivots = Array((batch, n), I64, name="pivots")
-    if op.name == "solve":
-        right = op.operands[1]
-        dims = variables(right.shape)
+    step = _step(low, op, op.name)
+    step.x, step.r = x, x.shape[-1]
+    if op.name == "triangular_solve":
+        kind = "lower" if op.attrs["lower"] else "upper"
+        step.kind = f"unit {kind}" if op.attrs["unit"] else kind
+    else:
+        step.pivots = Array((step.batch, step.n), I64, name="pivots")
+    if len(op.operands) > 1:
+        dims = variables(x.shape)
         p = low.point()
-        stage = Stage(step.x, dims, p.at(right, indices(dims)), loc=op.loc, ops=["copy"])
-        low.emit(p, stage)
+        right = p.at(op.operands[1], indices(dims))
+        low.emit(p, Stage(x, dims, right, loc=op.loc, ops=["copy"]))
     low.items.append(step)
-    low.arrays[result] = step.x
 
 
-def _work(low: Lowering, op: Op) -> tuple[Array, int, int]:
-    """A copy of the matrices, how many rows each has in memory, and how far these are apart."""
+@lowering("cholesky")
+def _cholesky(low: Lowering, op: Op) -> None:
+    """The factor, and zeros in the other triangle; or NaN, which the first element is then."""
+    array = low.arrays[op.result] = low.array_for(op.result)
+    if array.size == 0:
+        return
+    step = _step(low, op, "cholesky")
+    low.items.append(step)
+    dims = variables(array.shape)
+    *outer, i, j = indices(dims)
+    row, column = (j, i) if op.attrs["upper"] else (i, j)
+    p = low.point()
+    first = p.load(step.work, (*outer, Index(0), Index(0)), None)
+    zero = select(ne(first, first), const(math.nan, array.dtype), const(0, array.dtype))
+    inside = compare("ge", index_value(row), index_value(column))
+    value = select(inside, p.load(step.work, (*outer, row, column), None), zero)
+    low.emit(p, Stage(array, dims, value, loc=op.loc, ops=["cholesky"]))
+
+
+@lowering("lu")
+def _lu(low: Lowering, op: Op) -> None:
+    packed, order = (low.array_for(v) for v in op.results)
+    low.arrays.update(zip(op.results, (packed, order), strict=True))
+    if packed.size == 0:
+        dims = variables(order.shape)
+        p = low.point()
+        low.emit(p, Stage(order, dims, index_value(indices(dims)[-1]), loc=op.loc, ops=["lu"]))
+        return
+    step = _step(low, op, "lu")
+    step.r, step.pivots = packed.shape[-1], order
+    low.items.append(step)
+    dims = variables(packed.shape)
+    p = low.point()
+    value = p.load(step.work, indices(dims), None)
+    low.emit(p, Stage(packed, dims, value, loc=op.loc, ops=["lu"]))
+
+
+def _step(low: Lowering, op: Op, kind: str) -> Factorisation:
+    """A step that factorises a copy of the operand, which is made first."""
+    *lead, m, n = op.operands[0].shape
+    work = _work(low, op)
+    site = 0
+    if op.attrs.get("mode") == "check":
+        site = low.context.site("linalg", op.definition.extra["failure"], op)
+    batch, (height, pitch) = math.prod(lead), work.shape[-2:]
+    return Factorisation(kind, work, None, None, batch, m, 0, height, pitch, site, loc=op.loc)
+
+
+def _work(low: Lowering, op: Op) -> Array:
+    """A copy of the matrices: rows as far apart, and as many, as the functions want it."""
     a = op.operands[0]
-    *lead, n = a.shape[:-1]
-    height = n if n <= LEAF else n + SPARE_ROWS
+    *lead, m, n = a.shape
+    height = m if n <= LEAF else m + SPARE_ROWS
     size = a.dtype.itemsize
     # An odd number of cache lines: the elements of a column do not compete for places in caches.
     pitch = n if n <= NARROW else (-(-n * size // LINE) | 1) * LINE // size
@@ -70,19 +108,4 @@ def _work(low: Lowering, op: Op) -> tuple[Array, int, int]:
     stage = Stage(work, dims, p.at(a, source), index=(*outer, i, j), ops=["copy"], loc=op.loc)
     stage.whole = False
     low.emit(p, stage)
-    return work, height, pitch
-
-
-def _take_triangle(low: Lowering, op: Op, work: Array) -> None:
-    """The factor, and zeros in the other triangle; or NaN, which the first element is then."""
-    array = low.array_for(op.result)
-    dims = variables(array.shape)
-    *outer, i, j = indices(dims)
-    row, column = (j, i) if op.attrs["upper"] else (i, j)
-    p = low.point()
-    first = p.load(work, (*outer, Index(0), Index(0)), None)
-    zero = select(ne(first, first), const(math.nan, array.dtype), const(0, array.dtype))
-    inside = compare("ge", index_value(row), index_value(column))
-    value = select(inside, p.load(work, (*outer, row, column), None), zero)
-    low.emit(p, Stage(array, dims, value, loc=op.loc, ops=["cholesky"]))
-    low.arrays[op.result] = array
+    return work

@@ -276,6 +276,8 @@ class Factorisation(Tiled):
     "cholesky": the lower triangle of each becomes that of its Cholesky factor
     "solve":    X[n, r] becomes A^-1 X, and `work` the factors of A
     "inv":      X[n, n] is filled with A^-1
+    "lower", "upper", "unit lower", "unit upper": X[n, r] becomes T^-1 X with this triangle T of A
+    "lu":       n x r matrices become their factors, and `pivots` the order of their rows
 
     `height` is the rows that each matrix has in memory, those beyond n being what micro-kernels read
     in vain. A matrix that is singular, or not positive definite, gives NaN, and `site` if it is not 0.
@@ -299,12 +301,20 @@ class Factorisation(Tiled):
     @property
     def flops(self) -> int:
         n, r = self.n, self.r
-        each = n**3 // 3 if self.kind == "cholesky" else 2 * n**3 // 3 + 2 * n * n * r
+        match self.kind:
+            case "cholesky":
+                each = n**3 // 3
+            case "lu":
+                each = max(n, r) * min(n, r) ** 2
+            case "solve" | "inv":
+                each = 2 * n**3 // 3 + 2 * n * n * r
+            case _:
+                each = n * n * r
         return self.batch * (each + 32 * n * n)  # the rest: leaves are slow
 
     @property
     def reads(self) -> list[Array]:
-        return [self.work, self.x] if self.x is not None and self.kind == "solve" else [self.work]
+        return [self.work, self.x] if self.x is not None and self.kind != "inv" else [self.work]
 
     @property
     def writes(self) -> list[Array]:

@@ -12,8 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from native import avx2_target, has_avx2
 
 import jitney as jt
+from jitney.codegen.compile import compile_graph
+from jitney.ir.record import replace
+from jitney.runtime.executable import Executable
 
 Array = np.ndarray[Any, Any]
 L = np.linalg
@@ -140,3 +144,89 @@ def test_in_loops_and_branches() -> None:
     np.testing.assert_allclose(jt.jit(iterate)(a, b), want, rtol=1e-12)
     singular = jt.jit(lambda a, b: jt.cond(b[0, 0] > 9, lambda: L.solve(a * 0, b), lambda: b))
     np.testing.assert_array_equal(singular(a, b), b)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_triangular_systems(n: int) -> None:
+    a = numbers(n, n) / n + 2 * np.eye(n)
+    junk = np.where(np.eye(n, dtype=bool), a, np.nan)  # the other triangle is not read
+    for k in (1, 5):
+        b = numbers(n, k, seed=1)
+        for lower in (False, True):
+            half = np.tril(a) if lower else np.triu(a)
+            given = np.where(half == 0, junk, half)
+            for trans in (0, 1):
+                for unit in (False, True):
+                    want = half - np.diag(np.diag(half)) + np.eye(n) if unit else half
+                    x = jt.jit(
+                        lambda a, b, o=(lower, trans, unit): jt.linalg.solve_triangular(
+                            a, b, lower=o[0], trans=o[1], unit_diagonal=o[2]
+                        )
+                    )(given, b)
+                    check_solution(want.T if trans else want, x, b)
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (8, 8), (9, 20), (20, 9), (33, 33), (3, 17, 40), (64, 30)]
+)
+def test_lu_factors(shape: tuple[int, ...]) -> None:
+    a = numbers(*shape)
+    p, lower, upper = jt.jit(jt.linalg.lu)(a)
+    np.testing.assert_allclose(p @ lower @ upper, a, atol=1e-13 * max(shape) ** 2)
+    assert np.abs(lower).max() <= 1
+    np.testing.assert_array_equal(upper, np.triu(upper))
+    same = jt.jit(jt.linalg.lu, backend="interpreter")(a)
+    for have, want in zip((p, lower, upper), same, strict=True):
+        np.testing.assert_allclose(have, want, atol=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (4, 6), (6, 4), (2, 3, 3)])
+def test_derivatives_of_factors(shape: tuple[int, ...]) -> None:
+    a = numbers(*shape)
+    jt.check_grads(lambda a: jt.linalg.lu(a)[1:], (a,), order=2)
+    if shape[-1] == shape[-2]:
+        b = numbers(*shape[:-1], 2, seed=1)
+        for lower in (False, True):
+            for unit in (False, True):
+                jt.check_grads(
+                    lambda a, b, o=(lower, unit): jt.linalg.solve_triangular(
+                        a + 3 * np.eye(a.shape[-1]), b, lower=o[0], unit_diagonal=o[1]
+                    ),
+                    (a, b),
+                    order=2,
+                )
+
+
+def test_zeros_on_the_diagonal() -> None:
+    a = np.tril(numbers(12, 12))
+    a[7, 7] = 0
+    f = jt.jit(lambda a: jt.linalg.solve_triangular(a, np.ones(12), lower=True))
+    with pytest.raises(L.LinAlgError, match="Singular"):
+        f(a)
+    one = jt.jit(
+        lambda a: jt.linalg.solve_triangular(a, np.ones(12), lower=True, unit_diagonal=True)
+    )
+    assert np.isfinite(one(a)).all()
+
+
+def test_mapped_over_examples() -> None:
+    a, b = numbers(4, 6, 6) + 3 * np.eye(6), numbers(4, 6, seed=1)
+    f = jt.jit(jt.vmap(lambda a, b: (jt.linalg.solve_triangular(a, b), jt.linalg.lu(a)[2])))
+    x, upper = f(a, b)
+    for i in range(4):
+        np.testing.assert_allclose(x[i], jt.linalg.solve_triangular(a[i], b[i]), rtol=1e-12)
+        np.testing.assert_allclose(upper[i], jt.linalg.lu(a[i])[2], atol=1e-12)
+
+
+@pytest.mark.skipif(not has_avx2(), reason="no AVX2")
+@pytest.mark.parametrize("bits", [256, 128])
+def test_narrower_vectors(bits: int) -> None:
+    target = avx2_target()
+    if bits == 128:
+        target = replace(target, features="+sse2", cpu="x86-64", vector_bits=128)
+    a, b = numbers(45, 45), numbers(45, 3, seed=1)
+    h = a @ a.T + np.eye(45)
+    for f, arrays in ((solve, (a, b)), (cholesky, (h,)), (inv, (a,))):
+        module = compile_graph(f.lower(*arrays).graph, target)
+        (got,) = Executable(module, target).run(list(arrays))
+        np.testing.assert_allclose(got, f(*arrays), rtol=1e-9, atol=1e-10)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Op
-from ...ir.ops.library import LIBRARY_CALL, loop_of
+from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import TensorType
 from ..lower import HOMES, Lowering
@@ -22,32 +22,31 @@ HOSTED = tuple(n for n, module in HOMES.items() if module in ("lower_library", "
 
 
 @record
-class HostedLoop:
-    """A loop of NumPy's as a function of arrays; unlike other callbacks it can be stored."""
+class HostedOp:
+    """The reference of an op as a function of arrays; unlike other callbacks it can be stored."""
 
-    attrs: dict[str, Any]  # of `library_call`
+    name: str
+    attrs: dict[str, Any]
     line: str  # the user's
 
     def __call__(self, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
         try:
-            found: tuple[np.ndarray[Any, Any], ...] = LIBRARY_CALL.reference(*arrays, **self.attrs)
+            found = OPS[self.name].reference(*arrays, **self.attrs)
         except np.linalg.LinAlgError as error:
             raise np.linalg.LinAlgError(f"{error}\n  {self.line}") from None
-        return found
+        return found if isinstance(found, tuple) else (found,)
 
 
 def hosted(low: Lowering, op: Op) -> None:
-    """A step in which the host calls the loop."""
-    attrs = dict(op.attrs)
+    """A step in which the host computes the op."""
     types = tuple(v.tensor for v in op.results)
-    if op.definition is not LIBRARY_CALL:
-        pairs = (False,) * (len(op.operands) + len(op.results))
-        attrs = {"loop": loop_of(op), "pairs": pairs, "results": types}
     operands = [contiguous(low, low.materialise(v)) for v in op.operands]
     results = [low.array_for(v) for v in op.results]
     line = f"at {op.loc.file}:{op.loc.line}, in {op.loc.function}" if op.loc else ""
     given = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
-    low.context.callbacks.append(CallbackSite(HostedLoop(attrs, line), given, types))
+    low.context.callbacks.append(
+        CallbackSite(HostedOp(op.name, dict(op.attrs), line), given, types)
+    )
     number = len(low.context.callbacks) - 1
     low.items.append(Callback(number, [a for a in operands if a is not None], results))
     low.arrays.update(zip(op.results, results, strict=True))

@@ -366,7 +366,7 @@ class EntryEmitter:
         self.helpers.update(dict.fromkeys(helpers))
         self.declarations |= declarations
         self.imports |= imports
-        step.name = self.function(text, step.kind)
+        step.name = self.function(text, step.kind.replace(" ", "_"))
         arrays = [a for a in (step.work, step.x, step.pivots) if a is not None]
         pointers: Pointers = (*((a, 0) for a in arrays), (None, 0))
         checks = step.site > 0

@@ -34,6 +34,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     sources,
     structured,
     tape,
+    triangular,
     unary,
     window_reductions,
     windows,

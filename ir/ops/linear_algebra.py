@@ -9,6 +9,7 @@ algebra functions (2010). In all of them an apostrophe marks a tangent.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..types import is_complex
 from .composed import composition
 from .library import batch_checked, library
 from .matrices import Matrix, matrices
+from .triangular import solve_triangle
 
 _LAPACK = "numpy.linalg._umath_linalg"
 
@@ -123,7 +125,8 @@ def _jvp_cholesky(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     found, t = matrices(b, op.result, tangents[0])
     lower = found.H if upper else found
     t = (t.H if upper else t).hermitian()
-    inner = lower.solve(lower.solve(t).H)  # Hermitian, so that nothing has to be turned back
+    solve = lower.solve if lower.complex else functools.partial(solve_triangle, lower, lower=True)
+    inner = solve(solve(t).H)  # Hermitian, so that nothing has to be turned back
     inner = inner.tril() - inner.diagonal_only() * 0.5
     change = lower @ inner
     return [(change.H if upper else change).value]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...codegen.cuda.compile import compile_device
-from ...codegen.cuda.hosted import HostedLoop
+from ...codegen.cuda.hosted import HostedOp
 from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.target import CudaTarget
 from ...codegen.cuda.tuning import Chooser
@@ -314,7 +314,7 @@ class Client:
                     return found
         program = make()
         # Functions of the user's are of this process.
-        if all(isinstance(site.function, HostedLoop) for site in program.callbacks):
+        if all(isinstance(site.function, HostedOp) for site in program.callbacks):
             cache.put(key, pickle.dumps(program, pickle.HIGHEST_PROTOCOL))
         return program
 

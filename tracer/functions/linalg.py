@@ -85,7 +85,12 @@ def _swapped(x: Tracer) -> Tracer:
 
 @function("linalg.solve")
 def solve(a: Any, b: Any) -> Tracer:
-    a, b = matrix_operand("solve", a), array(b)
+    return solve_by("solve", matrix_operand("solve", a), b)
+
+
+def solve_by(name: str, a: Tracer, b: Any, **attrs: Any) -> Tracer:
+    """A system of equations, one or many, by the op of that name."""
+    b = array(b)
     vector = b.ndim == 1
     if b.ndim == 0:
         raise ValueError("solve: b needs at least one dimension")
@@ -101,7 +106,7 @@ def solve(a: Any, b: Any) -> Tracer:
     result = result_type(a, b)
     lead = _lead("solve", a, b)
     left, right = (broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
-    made = build().solve(_value(left, result), _value(right, result), mode="check")
+    made = build().op(name, _value(left, result), _value(right, result), mode="check", **attrs)
     x = _made(made, result)
     return x.reshape(x.shape[:-1]) if vector else x
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import I64, real_dtype
-from ..core import Tracer
+from ...ir.types import I64, is_complex, real_dtype
+from ..core import Tracer, as_value, wrap
 from . import ufuncs
-from .common import array
+from .common import array, build
 from .creation import arange
 from .diagonals import tril, triu
-from .linalg import COMPUTED, matrix_operand, result_type, solve
+from .linalg import COMPUTED, matrix_operand, result_type, solve, solve_by
 from .movement import broadcast_to, matrix_transpose
 from .reductions import max_, sum_
 from .selection import take_along_axis, where
@@ -35,20 +35,25 @@ def solve_triangular(
         array([1., 2.])
     """
     matrix = matrix_operand("solve_triangular", a)
+    if not any(map(is_complex, (matrix.dtype, array(b).dtype))):
+        transposed = _transposed(trans)
+        lower = bool(lower) != transposed
+        matrix = matrix_transpose(matrix) if transposed else matrix
+        return solve_by("triangular_solve", matrix, b, lower=lower, unit=bool(unit_diagonal))
     matrix = tril(matrix) if lower else triu(matrix)
     if unit_diagonal:
         unit = np.eye(matrix.shape[-1], dtype=bool)
         matrix = where(unit, matrix.dtype.type(1), matrix)
-    match trans:
-        case 1 | "T":
-            matrix = matrix_transpose(matrix)
-        case 2 | "C":
-            matrix = matrix_transpose(ufuncs.apply(np.conjugate, matrix))
-        case 0 | "N":
-            pass
-        case _:
-            raise ValueError(f"trans={trans!r} is not one of 0, 1, 2, 'N', 'T' and 'C'")
+    if _transposed(trans):
+        conjugate = trans in (2, "C")
+        matrix = matrix_transpose(ufuncs.apply(np.conjugate, matrix) if conjugate else matrix)
     return solve(matrix, b)
+
+
+def _transposed(trans: Any) -> bool:
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError(f"trans={trans!r} is not one of 0, 1, 2, 'N', 'T' and 'C'")
+    return trans not in (0, "N")
 
 
 @function("linalg.lu", composed=True)
@@ -78,6 +83,9 @@ def _eliminated(a: Any) -> tuple[Tracer, Tracer]:
 
     matrix = matrix_operand("lu", a, square=False)
     result = result_type(matrix)
+    if not is_complex(result):
+        x, order = build().lu(as_value(matrix, COMPUTED[result]))
+        return wrap(x, scalar=False).astype(result), wrap(order, scalar=False)
     m, n = matrix.shape[-2:]
     rows = arange(m, dtype=I64)
     order = broadcast_to(rows, matrix.shape[:-1])
