@@ -106,12 +106,12 @@ def _window(low: Lowering, op: Op) -> tuple[int, int] | None:
 @lowering("true_places")
 def _true_places(low: Lowering, op: Op) -> None:
     (source,) = op.operands
-    mask, target = Array(source.shape, BOOL, name="mask"), low.array_for(op.result)
+    mask, target = Array(source.shape, source.dtype, name="mask"), low.array_for(op.result)
     if target.size:
         dims = variables(source.shape)
         p = low.point()
         low.emit(p, Stage(mask, dims, p.at(source, indices(dims)), ops=[op.name], loc=op.loc))
-        low.items.append(TruePlaces(mask, target, op.loc))
+        low.items.append(TruePlaces(mask, target, op.attrs["classes"], op.loc))
     low.arrays[op.result] = target
 
 

@@ -126,11 +126,12 @@ class Sort:
 
 @record(frozen=False, eq=False)
 class TruePlaces:
-    """Where rows of truths, `mask`, are true, in order: as many places as a row of `target` has, filled
-    up with the length of a row. Both are contiguous."""
+    """Where rows of bytes, `mask`, are 1, then where they are 2, ...: as many places as a row of
+    `target` has, filled up with the length of a row. Both are contiguous."""
 
     mask: Array
     target: Array
+    classes: int
     loc: SourceLine | None = None
 
 

@@ -195,3 +195,33 @@ def test_a_sort_takes_two_buffers():
     x = sample((9000,), "f4")
     program = compiled(build(lambda b, x: b.sort(x, axis=0, stable=True), x), [x])
     assert 2 * x.nbytes <= program.arena_bytes <= 2 * x.nbytes + 512
+
+
+@pytest.mark.parametrize("kth", [0, 100, 299])
+@pytest.mark.parametrize("dtype", ["f4", "i2"])
+def test_partitions(kth, dtype):
+    """Places by class, as the interpreter has them; the rest is gathers and sorts."""
+    x = numbers((2, 300), dtype)
+
+    def partitioned(b, x):
+        return [b.op(name, x, axis=-1, kth=kth) for name in ("partition", "argpartition")]
+
+    graph = build(partitioned, x)
+    for got, want in zip(run(compiled(graph, [x]), [x]), expected(graph, [x]), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("size", [0, 20, 90])
+def test_true_places(size):
+    codes = np.random.default_rng(1).integers(0, 5, (3, 70)).astype("u1")
+
+    def places(b, x):
+        mask = b.eq(x, b.full_like(x, 1))
+        classes = b.op("true_places", x, size=size, classes=3)
+        return [classes, b.op("true_places", mask, size=size, classes=1)]
+
+    graph = build(places, codes)
+    for got, want in zip(
+        run(compiled(graph, [codes]), [codes]), expected(graph, [codes]), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)

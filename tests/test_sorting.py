@@ -273,3 +273,80 @@ def test_searches(table, keys, dtype):
     for side in ("left", "right"):
         got = jt.jit(lambda t, k, side=side: np.searchsorted(t, k, side))(table, keys)
         np.testing.assert_array_equal(got, np.searchsorted(table, keys, side))
+
+
+LONG_ROW = 1 << 12  # from here on a partition is no sort
+
+
+def check_partition(x: np.ndarray, kth: int, axis: int = -1) -> None:
+    """The order that NumPy asks for, and elements and places that belong together."""
+    f = jt.jit(lambda x: (np.partition(x, kth, axis), np.argpartition(x, kth, axis)))
+    values, places = f(x)
+    want = np.sort(x, axis)
+    rows, order, s = (np.moveaxis(v, axis, -1) for v in (values, places, want))
+    np.testing.assert_array_equal(rows[..., kth], s[..., kth])
+    np.testing.assert_array_equal(np.sort(rows[..., :kth]), s[..., :kth])
+    np.testing.assert_array_equal(np.sort(rows[..., kth:]), s[..., kth:])
+    np.testing.assert_array_equal(np.sort(order), np.broadcast_to(np.arange(s.shape[-1]), s.shape))
+    np.testing.assert_array_equal(np.take_along_axis(x, places, axis), values)
+    law = jt.jit(
+        lambda x: (np.partition(x, kth, axis), np.argpartition(x, kth, axis)), backend="interpreter"
+    )
+    for a, b in zip(law(x), (values, places), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i8", "u2", "i1"])
+def test_partitions(dtype, order):
+    rng = np.random.default_rng(9)
+    n = 20_003
+    x = ORDERS[order](rng.standard_normal(n) * 10, rng)
+    if dtype[0] == "f" or order != "nan":
+        x = x.astype(dtype)
+        for kth in (0, 7, n // 2, -3):
+            check_partition(x, kth % n)
+
+
+def test_partitions_of_rows():
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 4000, (3, LONG_ROW + 1)).astype("f4")
+    check_partition(x, 2000)
+    check_partition(x.T, 4000, axis=0)
+    check_partition(np.asfortranarray(x)[:, ::-1], 11)
+    check_partition(np.broadcast_to(x[0], (2, LONG_ROW + 1)), 3)
+
+
+def test_partitions_by_any_number_of_threads():
+    x = np.round(np.random.default_rng(4).standard_normal(200_003), 2)
+    f = jt.jit(lambda x: (np.partition(x, 100_000), np.argpartition(x, 77)))
+    found = []
+    for threads in (1, 3):
+        with jt.threads(threads):
+            found.append(f(x))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_derivatives_of_partitions():
+    rng = np.random.default_rng(6)
+    x, w = rng.permutation(LONG_ROW + 5).astype("f8"), rng.standard_normal(LONG_ROW + 5)
+    for kth in (5, 2000, LONG_ROW):
+        loss = jt.jit(lambda x, kth=kth: (np.partition(x, kth) * w).sum())
+        places = jt.jit(lambda x, kth=kth: np.argpartition(x, kth))(x)
+        want = np.empty_like(w)
+        want[places] = w
+        np.testing.assert_array_equal(jt.grad(loss)(x), want)
+        _, tangent = jt.jvp(loss, (x,), (w,))
+        np.testing.assert_allclose(tangent, (w[places] * w).sum())
+
+
+def test_partitions_that_are_refused():
+    with pytest.raises(ValueError, match="out of bounds"):
+        jt.jit(lambda x: np.partition(x, 5))(np.zeros(5))
+
+
+def test_partitions_at_traced_places():
+    x = np.random.default_rng(3).permutation(100.0 * np.arange(50))
+    got = jt.jit(lambda x, k: np.partition(x, k))(x, np.array(7))
+    assert got[7] == np.sort(x)[7]

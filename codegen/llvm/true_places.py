@@ -1,8 +1,8 @@
-"""Where rows of truths are true, as LLVM functions.
+"""Where rows of truths are true, or rows of bytes are 1, then 2, and so on, as LLVM functions.
 
 A long row is cut into blocks, which threads take from each other: they count what is true in each block,
 and when it is known where the places of a block begin, write them. Blocks are cut by the length of the
-row alone. 64 truths are one word, whose bits are taken one after the other.
+row alone. 64 truths are one word, whose bits are taken one after the other. Classes follow each other.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ SHARED = 1 << 14  # truths that a thread should look at, at the least
 def places_functions(step: TruePlaces) -> tuple[str, tuple[str, ...]]:
     """The name of `void @name(ptr mask, ptr target, i64 rows)`, and the texts of all functions."""
     n, size = step.mask.shape[-1], step.target.shape[-1]
-    name = f"true_places_{n}_{size}"
+    name = f"true_places_{n}_{size}_{step.classes}"
     fields = {
         "name": name,
         "n": n,
         "size": size,
+        "classes": step.classes,
         "block": BLOCK,
         "most": MOST_BLOCKS,
         "grain": max(1, SHARED // (n + size + 1)),
@@ -36,10 +37,13 @@ def places_functions(step: TruePlaces) -> tuple[str, tuple[str, ...]]:
     return name, tuple(text.format(**fields) for text in (_COUNT, _WRITE, _ROW, _ROWS))
 
 
-_FIELDS = Fields("ptr mask, ptr target, ptr starts, i64 length")
+_FIELDS = Fields("ptr mask, ptr target, ptr starts, i64 length, i64 class")
 
 # Walk the words of a block: %word has a bit for each of the 64 truths from %i on, or for those left.
-_WORDS = """  br label %words
+_WORDS = """  %class_byte = trunc i64 %class to i8
+  %class1 = insertelement <64 x i8> poison, i8 %class_byte, i64 0
+  %class_bytes = shufflevector <64 x i8> %class1, <64 x i8> poison, <64 x i32> zeroinitializer
+  br label %words
 words:
   %i = phi i64 [ %start, %block ], [ %i_next, %worded ]
   {phi}
@@ -52,7 +56,7 @@ look:
   br i1 %whole, label %vector, label %single
 vector:
   %x = load <64 x i8>, ptr %x_at, align 1
-  %true = icmp ne <64 x i8> %x, zeroinitializer
+  %true = icmp eq <64 x i8> %x, %class_bytes
   %all = bitcast <64 x i1> %true to i64
   br label %ready
 single:
@@ -60,7 +64,7 @@ single:
   %bits = phi i64 [ 0, %look ], [ %bits_next, %single ]
   %y_at = getelementptr i8, ptr %x_at, i64 %j
   %y = load i8, ptr %y_at, align 1
-  %set = icmp ne i8 %y, 0
+  %set = icmp eq i8 %y, %class_byte
   %one = zext i1 %set to i64
   %bit = shl i64 %one, %j
   %bits_next = or i64 %bits, %bit
@@ -140,11 +144,17 @@ entry:
     + _FIELDS.allocate()
     + CUT_ROW
     + _FIELDS.store(mask="%mask", target="%target", starts="%starts", length="%length")
+    + """  br label %class_of
+class_of:
+  %class = phi i64 [ 1, %entry ], [ %class_next, %write ]
+  %before = phi i64 [ 0, %entry ], [ %sum_next, %write ]
+"""
+    + _FIELDS.store(**{"class": "%class"})
     + """  call void @jitney_parallel_for(ptr @{name}_count, ptr %ctx, i64 %blocks, i64 1)
   br label %add
 add:
-  %b = phi i64 [ 0, %entry ], [ %b_next, %add ]
-  %sum = phi i64 [ 0, %entry ], [ %sum_next, %add ]
+  %b = phi i64 [ 0, %class_of ], [ %b_next, %add ]
+  %sum = phi i64 [ %before, %class_of ], [ %sum_next, %add ]
   %at = getelementptr i64, ptr %starts, i64 %b
   %count = load i64, ptr %at, align 8
   store i64 %sum, ptr %at, align 8
@@ -154,7 +164,9 @@ add:
   br i1 %more, label %add, label %write
 write:
   call void @jitney_parallel_for(ptr @{name}_write, ptr %ctx, i64 %blocks, i64 1)
-  br label %fill
+  %class_next = add i64 %class, 1
+  %classes_left = icmp sle i64 %class_next, {classes}
+  br i1 %classes_left, label %class_of, label %fill
 fill:
   %p = phi i64 [ %sum_next, %write ], [ %p_vector, %vector ]
   %p_vector = add i64 %p, 8

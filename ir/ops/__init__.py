@@ -26,6 +26,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     loops_lanes,
     loops_while,
     movement,
+    partitions,
     random,
     reductions,
     scan,

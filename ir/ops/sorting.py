@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +12,8 @@ from ..graph import Op, Value
 from ..types import I32, I64, TensorType, is_float
 from .families import ANY, Arg, Array, Example, check_axis, check_dtype, check_kind, opaque
 from .indexing import take_along
+
+U8 = np.dtype(np.uint8)
 
 
 def _infer_sort(x: TensorType, *, axis: int, stable: bool) -> TensorType:
@@ -73,17 +74,18 @@ opaque(
 # Where rows of truths are true.
 
 
-def _infer_places(mask: TensorType, *, size: int) -> TensorType:
-    check_dtype(mask, "bool", "the mask")
+def _infer_places(mask: TensorType, *, size: int, classes: int) -> TensorType:
+    check_dtype(mask, "bool" if classes == 1 else "u8", "the mask")
     check_axis(mask.rank - 1, mask.rank)
     return mask.with_shape((*mask.shape[:-1], size)).with_dtype(I64)
 
 
-def _true_places(mask: Array, *, size: int) -> Array:
+def _true_places(mask: Array, *, size: int, classes: int) -> Array:
     n = mask.shape[-1]
     found = np.full((*mask.shape[:-1], size), n, np.int64)
     for row in np.ndindex(*mask.shape[:-1]):
-        places = np.flatnonzero(mask[row])[:size]
+        each = [np.flatnonzero(mask[row] == c) for c in range(1, classes + 1)]
+        places = np.concatenate(each)[:size]
         found[(*row, slice(len(places)))] = places
     return found
 
@@ -94,34 +96,37 @@ opaque(
     _true_places,
     kinds="b",
     batch=leading(),
-    attrs=("size",),
+    attrs=("size", "classes"),
     examples=tuple(
-        Example((Arg(shape, "bool"),), {"size": size})
+        Example((Arg(shape, dtype, 4),), {"size": size, "classes": classes})
+        for dtype, classes in (("bool", 1), ("u8", 3))
         for shape, size in (((9,), 4), ((3, 70), 80), ((2, 0), 3), ((5,), 0))
     ),
-    doc="where a row is true, the first `size` places, filled up with its length",
+    doc="where a row is 1 (true), then where it is 2, ... `classes`: the first `size` places, filled up "
+    "with the length of the row",
 )
 
 
-def compose_places(b: Builder, mask: Value, *, size: int) -> Value:
-    """`true_places` by other ops: the place at which k + 1 have been counted. Rows follow each other in
-    one table, in which each starts beyond all counts of the one before."""
-    *lead, n = mask.shape
-    shape = (math.prod(lead), size)
-    if n == 0 or 0 in shape:
-        return b.full((*lead, size), n, I64)
-
-    def offset(columns: int, step: int) -> Value:
-        """`step` times the number of the row."""
-        whole = (shape[0], columns)
-        return b.mul(b.iota(shape=whole, dtype=I64, axis=0), b.full(whole, step, I64))
-
-    counts = b.cumsum(b.convert(mask, dtype=I64), axis=len(lead), reverse=False)
-    table = b.add(b.reshape(counts, shape=(shape[0], n)), offset(n, n + 1))
-    wanted = b.add(b.iota(shape=shape, dtype=I64, axis=1), b.full(shape, 1, I64))
-    wanted = b.add(b.minimum(wanted, b.full(shape, n + 1, I64)), offset(size, n + 1))
-    found = search(b, b.reshape(table, shape=(shape[0] * n,)), wanted)
-    return b.reshape(b.sub(found, offset(size, n)), shape=(*lead, size))
+def compose_places(b: Builder, mask: Value, *, size: int, classes: int) -> Value:
+    """`true_places` by other ops: sorted with what is in no class behind the others."""
+    n, axis = mask.shape[-1], len(mask.shape) - 1
+    shape = (*mask.shape[:-1], size)
+    if 0 in mask.shape or size == 0:
+        return b.full(shape, n, I64)
+    codes = b.convert(mask, dtype=U8)
+    inside = b.convert(b.le(codes, b.full_like(codes, classes)), dtype=U8)
+    inside = b.mul(inside, b.convert(b.ne(codes, b.full_like(codes, 0)), dtype=U8))
+    codes = b.select(b.ne(inside, b.full_like(inside, 0)), codes, b.full_like(codes, 255))
+    order = b.argsort(codes, axis=axis, stable=True)
+    count = b.op("sum", b.convert(inside, dtype=I64), axes=(axis,))
+    count = b.broadcast(count, shape=mask.shape, dims=tuple(range(axis)))
+    place = b.op("iota", shape=mask.shape, dtype=I64, axis=axis)
+    found = b.select(b.lt(place, count), order, b.full_like(order, n))
+    none = (0,) * axis
+    if size <= n:
+        return b.op("slice", found, start=(*none, 0), stop=shape, step=(1,) * len(shape))
+    rest = b.full((*shape[:-1], size - n), n, I64)
+    return b.concat(found, rest, axis=axis)
 
 
 # Searches: compositions, by halving what is left, the same number of steps for all keys.
@@ -137,7 +142,7 @@ def search(b: Builder, table: Value, keys: Value, *, right: bool = False) -> Val
 
     def before(place: Value) -> Value:
         found = b.gather(table, b.convert(place, dtype=I64), axes=(0,), mode="clip")
-        return b.invert(_precedes(b, keys, found)) if right else _precedes(b, found, keys)
+        return b.invert(precedes(b, keys, found)) if right else precedes(b, found, keys)
 
     def moved(length: int, place: Value) -> Value:
         chosen = b.select(before(place), b.full_like(low, length), b.full_like(low, 0))
@@ -150,7 +155,7 @@ def search(b: Builder, table: Value, keys: Value, *, right: bool = False) -> Val
     return b.convert(moved(1, low), dtype=I64)
 
 
-def _precedes(b: Builder, x: Value, y: Value) -> Value:
+def precedes(b: Builder, x: Value, y: Value) -> Value:
     """x < y in sorting order: NaN is last."""
     if not is_float(x.dtype):
         return b.lt(x, y)

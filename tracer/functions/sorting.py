@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -116,13 +117,36 @@ def _flipped(x: Tracer, axis: int) -> Tracer:
     return flip(x, axis)
 
 
+LONG = 1 << 12  # elements of a row from which its partitions are not sorted
+
+
+def _partition(op: str, a: Any, kth: Any, axis: Any) -> Tracer:
+    """Partitioned at one place; sorted for several, which is one of the orders that NumPy allows."""
+    x = array(a)
+    if x.ndim == 0 and op == "argpartition":
+        x = x.reshape(1)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    axis = axis_index(axis, x.ndim, x)
+    n = x.shape[axis]
+    known = static_array(kth)
+    places = set() if known is None else {operator.index(k) for k in known.ravel()}
+    for k in places:
+        if not -n <= k < n and n:
+            raise ValueError(f"kth(={k}) out of bounds ({n})")
+    if len(places) != 1 or n < LONG or x.dtype.itemsize == 1 or x.dtype.kind not in "iuf":
+        return _argsort(x, axis) if op == "argpartition" else _sort("sort", x, axis)
+    (k,) = places
+    return wrap(build().op(op, as_value(x), axis=axis - x.ndim, kth=k % n), scalar=False)
+
+
 @function("partition")
 def partition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> Tracer:
-    """Sorted completely: one of the orders that NumPy allows."""
+    """One of the orders that NumPy allows; the short side of `kth` is sorted."""
     _no_order(order)
-    return _sort("sort", a, axis)
+    return _partition("partition", a, kth, axis)
 
 
 @function("argpartition")
@@ -130,7 +154,7 @@ def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> Tracer:
     _no_order(order)
-    return _argsort(a, axis)
+    return _partition("argpartition", a, kth, axis)
 
 
 @function("sort_complex")
