@@ -6,6 +6,8 @@ an error that says what to write instead.
 
 from __future__ import annotations
 
+import operator
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 from . import errors
 from .core import Tracer, concrete, method, refuse_leaked
 from .errors import complain
+from .source import is_user_frame
 from .trace import Array, EagerBuilder, Trace
 
 
@@ -114,11 +117,45 @@ def formatted(self: Tracer, spec: str) -> str:
         )
 
 
+_NO_MEMORY = "there is no memory to look at while a function is traced"
+_ABSENT = {
+    **dict.fromkeys(("base", "ctypes", "data"), _NO_MEMORY),
+    "setflags": "what a traced function makes is its own: nobody else can write to it",
+    "resize": "it would change the shape of every view: use jt.resize(x, shape)",
+    **dict.fromkeys(("tobytes", "tofile", "dump", "dumps"), "its elements are not there yet"),
+    **dict.fromkeys(("getfield", "setfield"), "write x.view(dtype)[..., i] for a part of the bits"),
+    "itemset": "NumPy 2 does not have it: write x[index] = value",
+    "newbyteorder": "NumPy 2 does not have it: write x.byteswap()",
+}
+
+
+@method("__getattr__")
+def absent(self: Tracer, name: str) -> Any:
+    """An AttributeError that says why, for what ndarrays have."""
+    why = _ABSENT.get(name)
+    if why is None:
+        raise AttributeError(f"a traced array has no attribute {name!r}")
+    complain(
+        errors.TracerAttributeError,
+        f"a traced array has no {name!r}: {why}",
+        "do it outside of the compiled function, with its result.",
+        operands={"x": self},
+    )
+
+
 @method("__array__")
 def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array:
     if _is_concrete(self):
         _refuse_active(self, "np.asarray(x)")
         return np.array(concrete(self), dtype=dtype)
+    asker = _asker()
+    if asker is not None:
+        complain(
+            errors.TracerConversionError,
+            f"np.{asker} asked a traced value for its elements, and it {_why(self)}",
+            _INSTEAD.get(asker, "compose it of functions that jt has, or of array operations."),
+            operands={"x": self},
+        )
     complain(
         errors.TracerConversionError,
         f"NumPy asked a traced value for its elements, and it {_why(self)} (np.asarray(x), "
@@ -128,6 +165,46 @@ def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array
         "which assignments into are traced.",
         operands={"x": self},
     )
+
+
+_INSTEAD = {
+    "lib.stride_tricks.as_strided": "strides are of memory, and a traced array has none: use "
+    "jt.sliding_window_view, reshapes and slices, or an array of indices.",
+    "r_": "write jt.r_[...], which takes traced arrays.",
+    "c_": "write jt.c_[...], which takes traced arrays.",
+    "ndenumerate": "use array operations with jt.indices(x.shape), or loop over range(n).",
+    "vectorize": "call the function on the arrays themselves, or use jt.vectorize.",
+    "mgrid": "bounds decide the result's shape: make them static.",
+    "ogrid": "bounds decide the result's shape: make them static.",
+}
+_CLASSES = {"RClass": "r_", "CClass": "c_", "MGridClass": "mgrid", "OGridClass": "ogrid"}
+
+
+def _asker() -> str | None:
+    """The function of NumPy's, written in Python, that asks for elements: what the user called."""
+    frame, found = sys._getframe(2), None
+    while frame is not None and not is_user_frame(frame):
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] == "numpy":
+            found = frame
+        frame = frame.f_back  # type: ignore[assignment]
+    if found is None:
+        return None
+    owner = found.f_locals.get("self")
+    if owner is not None:
+        return _CLASSES.get(type(owner).__name__, type(owner).__name__)
+    name = found.f_code.co_name
+    for space in ("", "linalg.", "fft.", "lib.stride_tricks."):
+        if callable(operator.attrgetter(space + name)(np) if _has(space + name) else None):
+            return space + name
+    return None
+
+
+def _has(path: str) -> bool:
+    try:
+        operator.attrgetter(path)(np)
+    except AttributeError:
+        return False
+    return True
 
 
 def _why(x: Tracer) -> str:

@@ -54,6 +54,10 @@ class ArgumentError(JitneyError, TypeError):
     """An argument that is no array, scalar or pytree of them (strings, objects, object dtype)."""
 
 
+class TracerAttributeError(JitneyError, AttributeError):
+    """An attribute or method of arrays that a traced value does not have."""
+
+
 class StaticArgumentError(JitneyError, TypeError):
     """A static argument that cannot be a key: unhashable, or an array."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from . import errors, views
 from .core import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
 from .errors import complain
 from .functions.common import build, static_array
-from .functions.table import FUNCTIONS
+from .functions.table import FUNCTIONS, ArrayFunction
+from .layout import c_strides
 from .promotion import can_cast, canonical
 
 _KIND = {"b": "b", "i": "i", "u": "i", "f": "f", "c": "c"}
@@ -156,14 +158,67 @@ def deepcopy(self: Tracer, memo: Any) -> Tracer:
 
 @method("view")
 def view(self: Tracer, dtype: Any = None, type: Any = None) -> Tracer:
-    if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
+    if isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray):
+        dtype, type = None, dtype
+    if type not in (None, np.ndarray):
         complain(
             errors.UnsupportedFunctionError,
-            "reinterpreting the bits of an array with .view(dtype) cannot be traced yet",
-            "convert the values with .astype(dtype).",
+            f"a view as a {type.__name__}: compiled code knows ndarrays only",
+            "leave type= out.",
             operands={"x": self},
         )
-    return views.identity(self)
+    if dtype is None or np.dtype(dtype) == self.dtype:
+        return views.identity(self)
+    return _VIEW.trace((self, dtype), {})
+
+
+def _bit_view(x: Tracer, dtype: Any) -> Tracer:
+    from .bit_views import bit_view
+
+    if x.weak is not None or x.scalar:
+        return wrap(as_value(bit_view(wrap(as_value(x), scalar=False), canonical(dtype))))
+    return bit_view(x, canonical(dtype))
+
+
+_VIEW = ArrayFunction("x.view", _bit_view, np.ndarray.view, None)
+
+
+@method("byteswap")
+def byteswap(self: Tracer, inplace: bool = False) -> Tracer:
+    size = self.itemsize // (2 if is_complex(self.dtype) else 1)
+    copy = wrap(as_value(self), scalar=False).reshape(-1)
+    swapped = copy.view(np.uint8).reshape(-1, size)[:, ::-1].copy().reshape(-1).view(self.dtype)
+    swapped = swapped.reshape(self.shape)
+    if not inplace:
+        return wrap(as_value(swapped), scalar=self.scalar)
+    self[...] = swapped
+    return self
+
+
+class Flags:
+    """`x.flags`: what NumPy's array would have."""
+
+    def __init__(self, x: Tracer) -> None:
+        steps, c_order = x.element_strides, c_strides(x.shape)
+        fortran = c_strides(x.shape[::-1])[::-1]
+        long = [i for i, n in enumerate(x.shape) if n > 1]
+        self.writeable = x.writeable
+        self.c_contiguous = x.size == 0 or all(steps[i] == c_order[i] for i in long)
+        self.f_contiguous = x.size == 0 or all(steps[i] == fortran[i] for i in long)
+        self.contiguous = self.c_contiguous
+        self.forc = self.c_contiguous or self.f_contiguous
+        self.fnc = self.f_contiguous and not self.c_contiguous
+        self.owndata = x._view is None
+        self.aligned = True
+        self.writebackifcopy = False
+
+    def __getitem__(self, name: str) -> bool:
+        return bool(getattr(self, name.lower()))
+
+
+@attribute("flags")
+def flags(self: Tracer) -> Flags:
+    return Flags(self)
 
 
 @method("item")

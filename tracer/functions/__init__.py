@@ -38,6 +38,6 @@ from .table import BY_NUMPY, FUNCTIONS, ArrayFunction, public_names
 
 # isort: split
 # Last: they attach functions of the table to Tracer.
-from .. import indexing, masked, methods, operators  # noqa: F401
+from .. import flat, indexing, masked, methods, operators  # noqa: F401
 
 __all__ = ["BY_NUMPY", "FUNCTIONS", "ArrayFunction", "public_names"]

@@ -24,7 +24,7 @@ from .common import (
 from .elementwise import no_static_shape
 from .elementwise import where as choose
 from .movement import concatenate, moveaxis
-from .table import BY_NUMPY, FUNCTIONS, function
+from .table import BY_NUMPY, FUNCTIONS, function, refuse_option
 
 
 @function("flip")
@@ -169,6 +169,9 @@ def sliding_window_view(
 ) -> Tracer:
     """np.lib.stride_tricks.sliding_window_view; values, not a view."""
     from .selection import take
+
+    if writeable:
+        refuse_option("sliding_window_view", writeable=True)
 
     a, sizes = array(x), ints(window_shape)
     axes = list(range(a.ndim)) if axis is None else [axis_index(d, a.ndim, a) for d in ints(axis)]
