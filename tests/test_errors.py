@@ -285,9 +285,9 @@ def an_unsupported_function() -> None:
     jit(lambda x: np.is_busday(x))(M @ M.T)  # here
 
 
-@wrong(TypeError, "quantile|weights", "leave out weights")
+@wrong(TypeError, "sliding_window_view|writeable", "leave out writeable")
 def an_unsupported_option() -> None:
-    jit(lambda x: np.quantile(x, 0.5, method="inverted_cdf", weights=x))(M)  # here
+    jit(lambda x: jt.sliding_window_view(x, 2, axis=0, writeable=True))(M)  # here
 
 
 @wrong(TypeError, "longdouble|float128", "")

@@ -91,7 +91,7 @@ def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> Plan:
     items, gap = _expand(x, [_classify(i, x) for i in _as_tuple(index)])
     if mode not in (DEFAULT, "check"):
         items = _outside_as_arrays(x, items)
-    advanced = [i for i in items if isinstance(i, (_Integers, _Mask))]
+    advanced = [i for i in items if isinstance(i, (_Integers, _Mask, _Truth))]
     dots = any(i is Ellipsis for i in _as_tuple(index))
     if not advanced:
         return _basic(x, items, dots)
@@ -107,7 +107,7 @@ def _outside_as_arrays(x: Tracer, items: Sequence[Any]) -> list[Any]:
     for item in items:
         if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
             item = _Integers(np.asarray(item), np.asarray(item), True, 0)
-        axis += item.mask.ndim if isinstance(item, _Mask) else item is not None
+        axis += _width(item)
         found.append(item)
     return found
 
@@ -127,6 +127,13 @@ class _Mask:
     mask: Tracer
 
 
+@record(frozen=False)
+class _Truth:
+    """True or False: an index array, [0] or [], of an axis of its own, which has size 1."""
+
+    value: bool
+
+
 def _as_tuple(index: Any) -> tuple[Any, ...]:
     return index if isinstance(index, tuple) else (index,)
 
@@ -138,7 +145,7 @@ def _classify(item: Any, x: Tracer) -> Any:
     if isinstance(item, slice):
         return _static_slice(item, x)
     if isinstance(item, (bool, np.bool_)):
-        return [_bool_scalar(bool(item))]
+        return _Truth(bool(item))
     if isinstance(item, (int, np.integer)):
         return int(item)
     if isinstance(item, (list, tuple, range)):
@@ -177,20 +184,12 @@ def _require_integer(item: Any) -> None:
 def _static_index(item: Array, fixed: bool) -> Any:
     if item.dtype.kind == "b":
         if item.ndim == 0:
-            return [_bool_scalar(bool(item))]
+            return _Truth(bool(item))
         return [_Integers(i, i, True, 1) for i in np.nonzero(item)] + [item.shape]
     _require_integer(item)
     if item.ndim == 0 and fixed:
         return int(item)
     return _Integers(item, item, fixed, item.ndim)
-
-
-def _bool_scalar(value: bool) -> Any:
-    complain(
-        errors.UnsupportedFunctionError,
-        f"indexing with the single boolean {value} cannot be traced",
-        "write x[None] for True, and an empty slice for False.",
-    )
 
 
 def _static_slice(item: slice, x: Tracer) -> slice:
@@ -227,7 +226,7 @@ def _expand(x: Tracer, classified: Sequence[Any]) -> tuple[list[Any], int]:
             continue
         flat.append(item)
         dots += item is Ellipsis
-        used += item.mask.ndim if isinstance(item, _Mask) else item not in (None, Ellipsis)
+        used += _width(item)
     if dots > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if used > x.ndim:
@@ -250,11 +249,16 @@ def _expand(x: Tracer, classified: Sequence[Any]) -> tuple[list[Any], int]:
             continue
         if isinstance(item, _Mask):
             _check_mask(x, item.mask.shape, axis)
-            axis += item.mask.ndim
-        else:
-            axis += item is not None
+        axis += _width(item)
         items.append(item)
     return (items if dots else items + missing), gap
+
+
+def _width(item: Any) -> int:
+    """How many axes an item indexes."""
+    if isinstance(item, _Mask):
+        return item.mask.ndim
+    return int(not (item is None or item is Ellipsis or isinstance(item, _Truth)))
 
 
 def _check_mask(x: Tracer, shape: tuple[int, ...], axis: int) -> None:
@@ -294,7 +298,7 @@ def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
 
 
 def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) -> Plan:
-    arrays = any(isinstance(i, _Integers) and i.ndim for i in items)
+    arrays = any(isinstance(i, _Truth) or (isinstance(i, _Integers) and i.ndim) for i in items)
     # Beside an array index, ints are indices of the same kind; alone they just remove an axis.
     basic: list[Any] = []
     found: list[_Integers] = []
@@ -304,6 +308,13 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
             item = _in_range(item, x.shape[source], source, x)
             if arrays:
                 item = _Integers(item, np.asarray(item), True, 0)
+        if isinstance(item, _Truth):
+            found.append(_Integers(*[np.zeros(int(item.value), np.int64)] * 2, True, 1))
+            axes.append(axis)
+            spots.append(spot + (spot >= gap))
+            basic.append(None)
+            axis += 1
+            continue
         if isinstance(item, _Integers):
             if mode in (DEFAULT, "check"):
                 _check_known(item, x.shape[source], source, x)
@@ -397,7 +408,7 @@ def _index_values(found: Sequence[_Integers], sizes: Sequence[int], mode: str) -
 
 
 def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Plan:
-    if len(masks) > 1 or any(isinstance(item, _Integers) for item in items):
+    if len(masks) > 1 or any(isinstance(item, (_Integers, _Truth)) for item in items):
         complain(
             errors.DynamicShapeError,
             "a traced boolean mask beside other index arrays cannot be traced: the number of "
@@ -423,7 +434,7 @@ def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Pla
 def basic_items(x: Tracer, index: Any) -> tuple[Any, ...] | None:
     """The items of a basic index, one per axis; None if the index has arrays or masks."""
     classified = [_classify(i, x) for i in _as_tuple(index)]
-    if any(isinstance(i, (list, _Integers, _Mask)) for i in classified):
+    if any(isinstance(i, (list, _Integers, _Mask, _Truth)) for i in classified):
         return None
     return _checked(x, _expand(x, classified)[0])
 

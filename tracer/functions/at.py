@@ -13,6 +13,7 @@ import numpy as np
 
 from ...ir.ops.indexing import takes
 from ...runtime.cuda.array import DeviceArray
+from ..core import as_value, wrap
 from ..devices import holds_device_arrays
 from ..trace import current_trace
 from . import ufuncs
@@ -179,7 +180,7 @@ def _updated(
     from ..index_plan import mode_of
     from ..indexing import update, update_each
 
-    result, found = array(x).copy(), mode_of(mode)
+    result, found = wrap(as_value(array(x)), scalar=False), mode_of(mode)
     combine = "add" if how == "subtract" else how
     if function is not None:
         update_each(result, index, None, lambda old, _: function(old), found, once=unique)
