@@ -240,7 +240,7 @@ def _expand(x: Tracer, classified: Sequence[Any]) -> tuple[list[Any], int]:
     items: list[Any] = []
     axis, gap = 0, len(flat) + x.ndim
     for position, item in enumerate(flat):
-        if position in shapes:
+        if position in shapes and 0 not in shapes[position]:  # as NumPy
             _check_mask(x, shapes[position], axis)
         if item is Ellipsis:
             gap = gap if missing else len(items)
@@ -333,6 +333,8 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
     chosen = _index_values(found, [base.shape[a] for a in axes], mode)
     single = all(isinstance(i, (int, _Integers)) for i in items)
     scalar = single and not arrays and not dots
+    # NumPy copies where one of the ints is an array without dims.
+    plain = not any(isinstance(i, _Integers) and _is_array(i.given) for i in items)
     here = base._storage.trace is current_trace()
     return Plan(
         base,
@@ -344,8 +346,12 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         valid=chosen.valid,
         known=chosen.known,
         scalar=scalar,
-        view=not arrays and not scalar and here,
+        view=not arrays and not scalar and plain and here,
     )
+
+
+def _is_array(index: Any) -> bool:
+    return isinstance(index, np.ndarray) or (isinstance(index, Tracer) and not index.scalar)
 
 
 def _whole(items: Sequence[Any]) -> bool:
