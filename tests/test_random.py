@@ -219,6 +219,22 @@ def test_integers_have_no_derivative_and_keys_stay_out_of_the_way():
         np.testing.assert_allclose(g(0.5, key), 2 * x.mean(), rtol=1e-12)
 
 
+def test_names_of_jax_for_keys():
+    k = jt.random.PRNGKey(42)
+    np.testing.assert_array_equal(k, jt.random.key(42, impl="threefry2x32"))
+    for same in (jt.random.key_data(k), jt.random.wrap_key_data(k), jt.random.clone(k)):
+        np.testing.assert_array_equal(same, k)
+    assert jt.random.key_impl(k) == "threefry2x32" and jt.random.clone(k) is not k
+    for wrong in (
+        lambda: jt.random.key(0, impl="rbg"),
+        lambda: jt.random.wrap_key_data(k, impl="rbg"),
+    ):
+        with pytest.raises(ValueError, match="threefry2x32"):
+            wrong()
+    with pytest.raises(TypeError, match="key"):
+        jt.random.key_data(np.zeros(2))
+
+
 def test_what_is_no_key_is_refused():
     for bad in (0, np.zeros(2), np.zeros(3, np.uint32), [1, 2]):
         with pytest.raises(TypeError, match=r"jt\.random\.key\(seed\)"):

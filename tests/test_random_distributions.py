@@ -30,10 +30,16 @@ CONTINUOUS = {
     "normal": (lambda k, s: R.normal(k, s), stats.norm()),
     "normal f4": (lambda k, s: R.normal(k, s, np.float32, 1.0, 3.0), stats.norm(1, 3)),
     "truncated": (lambda k, s: R.truncated_normal(k, -1.0, 2.5, s), stats.truncnorm(-1, 2.5)),
+    "truncated far": (lambda k, s: R.truncated_normal(k, 8.0, 9.0, s), stats.truncnorm(8, 9)),
+    "truncated tail": (
+        lambda k, s: R.truncated_normal(k, -np.inf, -6.0, s), stats.truncnorm(-np.inf, -6)),
+    "truncated f4": (
+        lambda k, s: R.truncated_normal(k, np.full(s, 5.0), np.full(s, 6.0), s, np.float32),
+        stats.truncnorm(5, 6)),
     "exponential": (lambda k, s: R.exponential(k, s, None, 2.0), stats.expon(scale=2)),
     "laplace": (lambda k, s: R.laplace(k, s, None, 1.0, 0.5), stats.laplace(1, 0.5)),
     "logistic": (lambda k, s: R.logistic(k, s, None, 1.0, 0.5), stats.logistic(1, 0.5)),
-    "gumbel": (lambda k, s: R.gumbel(k, s, None, 1.0, 0.5), stats.gumbel_r(1, 0.5)),
+    "gumbel": (lambda k, s: R.gumbel(k, s, loc=1.0, scale=0.5), stats.gumbel_r(1, 0.5)),
     "cauchy": (lambda k, s: R.cauchy(k, s), stats.cauchy()),
     "lognormal": (lambda k, s: R.lognormal(k, 0.7, s, None, 0.3), stats.lognorm(0.7, 0, np.exp(0.3))),
     "rayleigh": (lambda k, s: R.rayleigh(k, 2.0, s), stats.rayleigh(scale=2)),
@@ -245,6 +251,42 @@ def test_permutations_and_choices():
     assert len(seen) == 6 and stats.chisquare(seen).pvalue > ENOUGH
 
 
+def test_few_of_many_are_all_equally_likely():
+    """Numbers that were there already are drawn again."""
+    keys = R.split(KEY, 60_000)
+    for n, count, base in ((8, 2, [8, 1]), (12, 3, [144, 12, 1])):
+        draw = lambda k, n=n, count=count: R.choice(k, n, (count,), replace=False)  # noqa: E731
+        found = jt.vmap(jt.jit(draw))(keys)
+        seen = np.unique(found @ base, return_counts=True)[1]
+        assert len(seen) == np.prod(np.arange(n, n - count, -1))
+        assert stats.chisquare(seen).pvalue > ENOUGH
+    many = R.choice(KEY, 2**60, (5000,), replace=False)
+    assert len(set(many.tolist())) == 5000
+    most = R.choice(KEY, 8000, (2000,), replace=False)
+    assert len(set(most.tolist())) == 2000 and most.max() < 8000
+
+
+def test_colours_of_an_urn():
+    urn = np.array([20, 30, 5])
+    x = R.multivariate_hypergeometric(KEY, urn, 12, (COUNT,))
+    assert (x.sum(-1) == 12).all() and (x >= 0).all() and (x <= urn).all()
+    law = stats.multivariate_hypergeom(urn, 12)
+    for i, n in enumerate(urn):
+        assert counts_fit(x[:, i], stats.hypergeom(55, n, 12)) > ENOUGH
+    np.testing.assert_allclose(np.cov(x.T), law.cov(), atol=0.08)
+    assert R.multivariate_hypergeometric(KEY, [[3, 4], [1, 0]], [7, 1]).tolist() == [[3, 4], [1, 0]]
+    assert R.multivariate_hypergeometric(KEY, [3], 2).tolist() == [2]
+    assert R.multivariate_hypergeometric(KEY, np.zeros((0,), int), 0).shape == (0,)
+
+
+def test_rectangles_with_orthonormal_rows_or_columns():
+    tall, wide = R.orthogonal(KEY, 5, (3,), m=2), R.orthogonal(KEY, 2, m=5)
+    np.testing.assert_allclose(
+        np.swapaxes(tall, 1, 2) @ tall, np.broadcast_to(np.eye(2), (3, 2, 2)), atol=1e-13
+    )
+    np.testing.assert_allclose(wide @ wide.T, np.eye(2), atol=1e-13)
+
+
 def test_orthogonal_matrices_are_orthogonal_and_not_all_rotations():
     q = R.orthogonal(KEY, 4, (200,))
     np.testing.assert_allclose(
@@ -252,6 +294,19 @@ def test_orthogonal_matrices_are_orthogonal_and_not_all_rotations():
     )
     assert 60 < (np.linalg.det(q) > 0).sum() < 140
     assert stats.kstest((q[:, 0, 0] + 1) / 2, stats.beta(1.5, 1.5).cdf).pvalue > ENOUGH
+
+
+def test_truncated_normal_numbers_have_their_derivatives():
+    """Against differences of the quantiles, in the middle and in both tails."""
+    for low, high in ((-1.0, 2.0), (4.5, 5.0), (8.0, 9.0), (-9.0, -6.0)):
+        draw = jt.jit(lambda a, b: R.truncated_normal(KEY, a, b, (8,)))
+        for da, db in ((1.0, 0.0), (0.0, 1.0)):
+            slope = jt.jvp(draw, (low, high), (da, db))[1]
+            h = 1e-5
+            ends = [draw(low + s * h * da, high + s * h * db) for s in (1, -1)]
+            np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * h), atol=1e-9)
+    slope = jt.jvp(lambda a: R.truncated_normal(KEY, a, np.inf, (8,)), (7.0,), (1.0,))[1]
+    assert np.isfinite(slope).all()
 
 
 @pytest.mark.parametrize("a", [0.05, 0.7, 3.0, 30.0, 2000.0, 3e5])
@@ -294,13 +349,18 @@ def test_numbers_of_jax():
         (R.logistic, [-0.29521526220084393, -4.183910141360207, 0.29878068416298553]),
         (R.cauchy, [-0.23434604341667786, -21.19070234669309, 0.23723777098183235]),
         (R.gumbel, [0.16062720630382138, -1.4348544993307841, 0.5890136500161952]),
+        (functools.partial(R.gumbel, mode="high"), [0.5862782, 4.1914816, 0.15822815]),
     ):
-        np.testing.assert_allclose(draw(k, (3,)), want, rtol=1e-14)
+        np.testing.assert_allclose(draw(k, (3,)), want, rtol=1e-7 if "mode" in str(draw) else 1e-14)
     want = [0.01998452592513169, -0.9504476695340623, 0.32827144083703297]
     np.testing.assert_allclose(R.truncated_normal(k, -1.0, 2.0, (3,)), want, rtol=1e-13)
     assert R.bernoulli(k, 0.3, (10,)).tolist() == [i in (1, 8, 9) for i in range(10)]
     logits = np.log([0.2, 0.5, 0.3])
     assert R.categorical(k, logits, shape=(8,)).tolist() == [2, 1, 1, 1, 1, 2, 1, 2]
+    high = R.categorical(k, logits, shape=(8,), mode="high")
+    assert high.tolist() == [1, 1, 2, 2, 2, 1, 0, 0]
+    coins = R.bernoulli(k, 0.3, (10,), "high")
+    assert coins.tolist() == [i in (1, 8, 9) for i in range(10)]
 
 
 @pytest.mark.parametrize("name", R.__all__)

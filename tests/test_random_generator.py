@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import pickle
 import threading
 
@@ -251,7 +252,7 @@ METHODS = {
     "poisson": (4.0,), "binomial": (9, 0.3), "multinomial": (9, [0.2, 0.8]), "geometric": (0.3,),
     "negative_binomial": (5, 0.4), "zipf": (5.0,), "logseries": (0.5,),
     "hypergeometric": (20, 30, 12), "noncentral_chisquare": (3.0, 2.0),
-    "noncentral_f": (4.0, 12.0, 2.0),
+    "noncentral_f": (4.0, 12.0, 2.0), "multivariate_hypergeometric": ([20, 30, 5], 12),
     "multivariate_normal": ([0.0, 1.0], [[1.0, 0.5], [0.5, 2.0]]), "integers": (5, 15),
 }  # fmt: skip
 
@@ -272,9 +273,93 @@ def test_methods_are_numpys(name):
 
 def test_methods_of_numpys_generator_that_are_missing():
     """What is known to be missing; a method that comes leaves this list."""
-    missing = {"bit_generator", "multivariate_hypergeometric"}
+    missing = {"bit_generator"}
     public = {n for n in dir(np.random.Generator) if not n.startswith("_")}
     assert public - set(dir(rng)) == missing
+
+
+def test_keyword_arguments_are_numpys():
+    """Every parameter of NumPy's methods is there, in NumPy's order."""
+    for name in METHODS:
+        text = getattr(np.random.Generator, name).__doc__.split(")")[0].split("(")[1]
+        theirs = [p.split("=")[0].strip() for p in text.split(",") if p.strip() not in ("", "*")]
+        ours = list(inspect.signature(getattr(R.Generator, name)).parameters)[1:]
+        assert ours[: len(theirs)] == theirs, name
+
+
+def test_results_go_to_out():
+    out, small = np.zeros((2, 3)), np.zeros(3, np.float32)
+    start = rng.state
+    for draw in (rng.random, rng.standard_normal, rng.standard_exponential):
+        rng.state = start
+        want = draw((2, 3))
+        rng.state = start
+        assert draw(out=out) is out
+        np.testing.assert_array_equal(out, want)
+        assert draw(3, np.float32, out=small) is small and small.all()
+    assert rng.standard_gamma(np.ones(3), out=out) is out
+    x = np.arange(6.0).reshape(2, 3)
+    assert rng.permuted(x, axis=1, out=out) is out
+    np.testing.assert_array_equal(np.sort(out), x)
+    noisy = jt.jit(lambda a: (rng.random(out=a[0]), rng.random(3))[1])
+    x[...] = 7.0
+    rng.state = start
+    after = noisy(x)
+    rng.state = start
+    np.testing.assert_array_equal(x[0], rng.random(3))
+    np.testing.assert_array_equal(after, rng.random(3))
+    assert (x[1] == 7.0).all()
+    for wrong, error in (
+        (lambda: rng.random(out=small), TypeError),
+        (lambda: rng.random(out=[1.0]), TypeError),
+        (lambda: rng.random(2, out=out), ValueError),
+    ):
+        with pytest.raises(error):
+            wrong()
+
+
+WRONG = {
+    "normal": {"scale": -1.0}, "poisson": {"lam": [1.0, -1.0]}, "binomial": {"n": 3, "p": 1.5},
+    "hypergeometric": {"ngood": 3, "nbad": 4, "nsample": 8}, "gamma": {"shape": -1.0},
+    "multivariate_hypergeometric": {"colors": [3, 4], "nsample": 8}, "zipf": {"a": 1.0},
+    "choice": {"a": 3, "p": [0.5, 0.5, 0.5]}, "triangular": {"left": 1, "mode": 0, "right": 2},
+    "multinomial": {"n": 3, "pvals": [0.9, 0.9, 0.1]}, "geometric": {"p": 0.0},
+    "multivariate_normal": {"mean": [0, 0], "cov": [[1, 2], [2, 1]], "check_valid": "raise"},
+    "wald": {"mean": 0.0, "scale": 1.0}, "standard_t": {"df": 0.0}, "beta": {"a": 0, "b": 1},
+    "logseries": {"p": 1.0}, "vonmises": {"mu": 0, "kappa": -1}, "rayleigh": {"scale": -1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_known_parameters_that_cannot_be_are_numpys_errors(name):
+    with pytest.raises(ValueError):
+        getattr(np.random.default_rng(0), name)(**WRONG[name])
+    with pytest.raises(ValueError):
+        getattr(rng, name)(**WRONG[name])
+    with pytest.raises(ValueError):
+        jt.jit(lambda: getattr(rng, name)(**WRONG[name]))()
+
+
+def test_covariances_are_checked_and_may_be_singular():
+    flat = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    for method in ("cholesky", "eigh", "svd"):
+        x = rng.multivariate_normal(np.zeros(3), flat, 5, method=method)
+        np.testing.assert_allclose(x, x[:, :1] * [1.0, 2.0, 3.0], atol=1e-6)
+        y = rng.multivariate_normal(np.ones(2), [[2, 0.5], [0.5, 1]], 20_000, method=method)
+        np.testing.assert_allclose(np.cov(y.T), [[2, 0.5], [0.5, 1]], atol=0.07)
+    with pytest.warns(RuntimeWarning, match="positive-semidefinite"):
+        rng.multivariate_normal(np.zeros(2), [[1, 2], [2, 1]])
+    with pytest.warns(RuntimeWarning, match="symmetric"):
+        rng.multivariate_normal(np.zeros(2), [[1, 0.5], [0, 1]])
+
+
+def test_choices_without_shuffling_are_in_order():
+    for p in (None, np.full(50, 0.02)):
+        for count in (5, 40):
+            found = rng.choice(50, count, replace=False, p=p, shuffle=False)
+            assert (np.diff(found) > 0).all()
+    x = np.arange(20.0).reshape(10, 2)
+    assert (np.diff(rng.choice(x, 4, replace=False, shuffle=False)[:, 0]) > 0).all()
 
 
 def test_what_cannot_be_is_refused():

@@ -8,6 +8,7 @@
     discrete    integers, categories, permutations, choices
     vectors     multivariate normal, balls, orthogonal matrices
     generator   generators like NumPy's, with a state (how it is threaded: `tracer.streams`)
+    draws       their methods;  limits: what parameters may be
     lanes       a loop of each element's own
     entry       how a function of this package runs, traced or not
 
@@ -40,6 +41,7 @@ from .counts import (
     hypergeometric,
     logseries,
     multinomial,
+    multivariate_hypergeometric,
     negative_binomial,
     noncentral_chisquare,
     noncentral_f,
@@ -59,12 +61,13 @@ from .discrete import (
 )
 from .gammas import beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
 from .generator import Generator, default_rng
-from .keys import bits, fold_in, key, split
+from .keys import PRNGKey, bits, clone, fold_in, key, key_data, key_impl, split, wrap_key_data
 from .uniforms import normal, uniform
 from .vectors import ball, multivariate_normal, orthogonal
 
 __all__ = [
     "Generator",
+    "PRNGKey",
     "ball",
     "bernoulli",
     "beta",
@@ -74,6 +77,7 @@ __all__ = [
     "cauchy",
     "chisquare",
     "choice",
+    "clone",
     "default_rng",
     "dirichlet",
     "double_sided_maxwell",
@@ -87,6 +91,8 @@ __all__ = [
     "hypergeometric",
     "integers",
     "key",
+    "key_data",
+    "key_impl",
     "laplace",
     "loggamma",
     "logistic",
@@ -94,6 +100,7 @@ __all__ = [
     "logseries",
     "maxwell",
     "multinomial",
+    "multivariate_hypergeometric",
     "multivariate_normal",
     "negative_binomial",
     "noncentral_chisquare",
@@ -116,5 +123,6 @@ __all__ = [
     "wald",
     "weibull",
     "weibull_min",
+    "wrap_key_data",
     "zipf",
 ]

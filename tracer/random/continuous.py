@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.types import F64
+from ..control import cond
 from ..core import Tracer, as_value, wrap
-from ..functions.common import build
+from ..functions.common import array, build, shape_of
 from ..functions.elementwise import clip, erf, erfinv, where
+from ..special.error_functions import log_normal_cdf, upper_normal_quantile
 from .entry import sampler
 from .keys import split
 from .uniforms import between, real_dtype, shaped, spread, standard_normal, unit
@@ -57,10 +60,38 @@ def logistic(
 
 
 @sampler()
-def gumbel(key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-    """Gumbel's, of maxima: -log(-log u)."""
+def gumbel(
+    key: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    loc: Any = 0.0,
+    scale: Any = 1.0,
+) -> Any:
+    """Gumbel's, of maxima: -log(-log u).
+
+    With mode="high" twice as many random bits are taken, so that large numbers are as rare as they are.
+    """
     real, size = real_dtype(dtype, loc, scale), shaped(shape, loc, scale)
-    return moved(-np.log(-np.log(positive(key, size, real))), loc, scale)
+    return moved(gumbels(key, size, real, mode), loc, scale)
+
+
+def gumbels(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any], mode: str | None) -> Any:
+    """Standard Gumbel numbers, by `jax.random`'s formulas of both modes."""
+    if not precise(mode):
+        return -np.log(-np.log(positive(key, shape, dtype)))
+    both = unit(key, (2, *shape), dtype)
+    high, low = both[0], both[1]
+    step = dtype.type(2.0 ** -np.finfo(dtype).nmant)
+    return -np.log(-np.log1p(-where(high >= 0.5, high, high + step * low)))
+
+
+def precise(mode: str | None) -> bool:
+    """Whether twice as many random bits are asked for."""
+    if mode not in (None, "low", "high"):
+        raise ValueError(f"mode={mode!r}: the modes are 'low' and 'high'")
+    return mode == "high"
 
 
 @sampler()
@@ -84,16 +115,46 @@ def lognormal(
 def truncated_normal(
     key: Any, lower: Any = -2.0, upper: Any = 2.0, shape: Any = None, dtype: Any = None
 ) -> Any:
-    """A standard normal number, given that lower < x < upper. Bounds within 5 of 0 keep all digits."""
+    """A standard normal number, given that lower < x < upper, also far from 0."""
     real, size = real_dtype(dtype, lower, upper), shaped(shape, lower, upper)
     low, high = spread(lower, size, real), spread(upper, size, real)
-    root = real.type(math.sqrt(2.0))
-    u = between(unit(key, size, real), erf(low / root), erf(high / root))
+    u = unit(key, size, real)
+    if type(lower) in (int, float) and type(upper) in (int, float):
+        x = (_tail if lower > _FAR or upper < -_FAR else _middle)(u, low, high)
+    elif shape_of(lower) == shape_of(upper) == ():
+        first, last = array(lower), array(upper)
+        x = cond((first > _FAR) | (last < -_FAR), _tail, _middle, u, low, high)
+    else:
+        far = (low > _FAR) | (high < -_FAR)
+        x = where(far, _tail(u, low, high), _middle(u, low, high))
     inside = (
         np.nextafter(_fixed(low), real.type(np.inf)),
         np.nextafter(_fixed(high), real.type(-np.inf)),
     )
-    return clip(root * erfinv(u), *inside)
+    return clip(x, *inside)
+
+
+_FAR = 4.0  # beyond which erf has few digits left
+
+
+def _middle(u: Any, low: Any, high: Any) -> Any:
+    """The truncated normal number of a uniform one, for bounds that are not both far on one side."""
+    root = low.dtype.type(math.sqrt(2.0))
+    return root * erfinv(between(u, erf(low / root), erf(high / root)))
+
+
+def _tail(u: Any, low: Any, high: Any) -> Any:
+    """The same for bounds far from 0 on one side, by logarithms of what lies beyond them."""
+    left = high < -_FAR
+    near, other = where(left, -high, low).astype(F64), where(left, -low, high).astype(F64)
+    last = log_normal_cdf(-near)
+    bounded = other < np.inf
+    end = where(bounded, log_normal_cdf(-where(bounded, other, near)), -np.inf)
+    share = u.astype(F64)
+    share = where(left, 1 - 2.0**-53 - share, share)
+    beyond = last + np.log1p(share * np.expm1(end - last))
+    x = upper_normal_quantile(beyond)
+    return where(left, -x, x).astype(low.dtype)
 
 
 @sampler()

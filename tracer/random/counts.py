@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64
+from .. import errors
 from ..control import while_loop
+from ..errors import complain
 from ..functions.common import array, ints, operand, shape_of
 from ..functions.elementwise import clip, where
 from ..functions.movement import broadcast_to, moveaxis
@@ -249,6 +251,47 @@ def hypergeometric(
 
 
 @sampler()
+def multivariate_hypergeometric(
+    key: Any, colors: Any, nsample: Any, shape: Any = None, dtype: Any = np.int64
+) -> Any:
+    """How many of each colour there are among `nsample`, drawn without putting any back.
+
+    `colors` has along its last axis how many there are of each. The result has the shapes of `nsample`
+    and, without that axis, of `colors`, broadcast, or `shape`, and the colours last.
+    """
+    counts = array(colors).astype(F64)
+    if not counts.ndim:
+        complain(
+            errors.ShapeError,
+            "the numbers of each colour are an array, one for each",
+            "pass an array of at least one axis.",
+            operands={"colors": colors},
+        )
+    *batch, parts = counts.shape
+    if shape is None:
+        size = np.broadcast_shapes(shape_of(operand(nsample)), tuple(batch))
+    else:
+        size = ints(shape)
+    left = spread(nsample, size, F64)
+    if not parts:
+        return counts.astype(dtype)
+    counts = broadcast_to(counts, (*size, parts))
+    # Given those before, a colour's count is hypergeometric among what remains.
+    after = np.flip(np.cumsum(np.flip(counts, -1), axis=-1), -1) - counts
+
+    def draw(left: Any, given: Any) -> Any:
+        good, bad, k = given
+        found = each(_hypergeometric, good, bad, left, *element_keys(k, size))
+        return left - found, found
+
+    keys = split(key, parts)
+    given = (moveaxis(counts[..., :-1], -1, 0), moveaxis(after[..., :-1], -1, 0), keys[:-1])
+    left, found = scan(draw, left, given)
+    last = where(left <= counts[..., -1], left, np.nan)
+    return moveaxis(np.concatenate([found, last[None]]), 0, -1).astype(dtype)
+
+
+@sampler()
 def noncentral_chisquare(key: Any, df: Any, nonc: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Chi-squared about a point at distance sqrt(nonc): a mixture over Poisson numbers."""
     real, size = real_dtype(dtype, df, nonc), shaped(shape, df, nonc)
@@ -313,6 +356,7 @@ def _von_mises(kappa: Any, e0: Any, e1: Any) -> Any:
     rho = (r - np.sqrt(2 * r)) / (2 * kappa)
     s = where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho * rho) / (2 * rho))
     sign, around = stream.uniforms(np.uint32(0))
+    normal = stream.normal_and_uniform(np.uint32(0))[0]
 
     def trial(state: Any) -> Any:
         n, _, _ = state
@@ -326,14 +370,15 @@ def _von_mises(kappa: Any, e0: Any, e1: Any) -> Any:
     w = repeat(trial, (np.uint32(1), kappa * 0, (kappa > 1e-8) & (kappa < 1e6)))[1]
     angle = np.arccos(clip(w, -1.0, 1.0))
     angle = where(sign < 0.5, -angle, angle)
-    # Nearly uniform, or nearly normal: sqrt(kappa) x is then in the limit.
+    # Nearly uniform, or nearly normal
     angle = where(kappa <= 1e-8, math.pi * (2 * around - 1), angle)
+    angle = where(kappa >= 1e6, normal / np.sqrt(np.maximum(kappa, 1.0)), angle)
     return where(kappa >= 0, angle, np.nan)
 
 
 @sampler()
 def vonmises(key: Any, mu: Any, kappa: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Von Mises', angles in -pi..pi about `mu`; for `kappa` up to 1e6 (Best and Fisher, 1979)."""
+    """Von Mises', angles in -pi..pi about `mu` (Best and Fisher, 1979); normal from kappa = 1e6 on."""
     real, size = real_dtype(dtype, mu, kappa), shaped(shape, mu, kappa)
     angle = each(_von_mises, spread(kappa, size, F64), *element_keys(key, size))
     moved = angle + spread(mu, size, F64)
@@ -341,6 +386,6 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Any = None, dtype: Any = None
 
 
 __all__ = [
-    "binomial", "hypergeometric", "logseries", "multinomial", "negative_binomial",
-    "noncentral_chisquare", "noncentral_f", "poisson", "vonmises", "zipf",
+    "binomial", "hypergeometric", "logseries", "multinomial", "multivariate_hypergeometric",
+    "negative_binomial", "noncentral_chisquare", "noncentral_f", "poisson", "vonmises", "zipf",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...ir.types import F64, I64, is_integer
 from .. import errors
+from ..control import while_loop
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
 from ..functions.common import array, axis_index, build, ints, shape_of
@@ -24,9 +25,9 @@ from ..functions.reductions import argmax
 from ..functions.scans import cumsum
 from ..functions.selection import take, take_along_axis
 from ..functions.sorting import argsort, searchsorted, sort
-from .continuous import exponentials, positive
+from .continuous import exponentials, gumbels, precise
 from .entry import sampler
-from .keys import U32, U64, joined, raw_bits, threefry
+from .keys import U32, U64, fold_in, joined, raw_bits, split, threefry
 from .lanes import each, repeat
 from .uniforms import real_dtype, shaped, spread, unit
 
@@ -147,10 +148,17 @@ def _product(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @sampler()
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
-    """True with probability `p`: u < p. The coins are `jax.random`'s."""
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str | None = None) -> Any:
+    """True with probability `p`: u < p. The coins are `jax.random`'s.
+
+    With mode="high" twice as many random bits are taken, which small probabilities in float32 need.
+    """
     real, size = real_dtype(None, p), shaped(shape, p)
-    return unit(key, size, real) < spread(p, size, real)
+    chance = spread(p, size, real)
+    if not precise(mode):
+        return unit(key, size, real) < chance
+    both = unit(key, (2, *size), real)
+    return both[1] * real.type(2.0 ** -np.finfo(real).nmant) < chance - both[0]
 
 
 @sampler()
@@ -172,13 +180,18 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any
 
 @sampler()
 def categorical(
-    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
 ) -> Any:
     """An index along `axis` with probability proportional to exp(logits).
 
     The result has the shape of the other axes, or `shape`, which ends with it. Without `replace` the
     indices that `shape` has in front are different from each other. With it they are `jax.random`'s:
-    the largest of the logits plus Gumbel noise.
+    the largest of the logits plus Gumbel noise, whose `mode` is that of `gumbel`.
 
     >>> jt.random.categorical(jt.random.key(42), np.log([0.2, 0.5, 0.3]), shape=(8,))
     array([2, 1, 1, 1, 1, 2, 1, 2])
@@ -202,18 +215,14 @@ def categorical(
         place = axis + len(lead) if lead else axis
         whole = list(size)
         whole.insert(place, x.shape[axis])
-        noise = _gumbel(key, tuple(whole), x.dtype)
+        noise = gumbels(key, tuple(whole), x.dtype, mode)
         return argmax(moveaxis(noise, place, -1) + last, axis=-1)
     count = math.prod(lead)
     if count > x.shape[axis]:
         raise ValueError(f"{count} different categories of {x.shape[axis]} cannot be chosen")
-    noisy = last + _gumbel(key, last.shape, x.dtype)
+    noisy = last + gumbels(key, last.shape, x.dtype, mode)
     best = argsort(-noisy, axis=-1)[..., :count]
     return moveaxis(best, -1, 0).reshape(size)
-
-
-def _gumbel(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    return -np.log(-np.log(positive(key, shape, dtype)))
 
 
 _PACKED = 20  # bits of an index that may take the place of random bits
@@ -261,11 +270,15 @@ def choice(
     replace: bool = True,
     p: Any = None,
     axis: int = 0,
+    mode: str | None = None,
+    *,
+    ordered: bool = False,
 ) -> Any:
     """Elements of 0..a-1, or slices of the array `a` along `axis`, in an array of `shape`.
 
     `p` are the probabilities of the slices, in any unit. Without `replace` no slice is taken twice: the
-    largest of log p plus Gumbel noise are taken (Efraimidis and Spirakis, 2006).
+    largest of log p plus Gumbel noise, of that `mode`, are taken (Efraimidis and Spirakis, 2006). What
+    is `ordered` has ascending places.
 
     >>> jt.random.choice(jt.random.key(42), np.array([10, 20, 30]), (4,), p=[0.1, 0.2, 0.7])
     array([30, 10, 30, 30])
@@ -287,15 +300,51 @@ def choice(
     if count == 0:
         index = wrap(build().full(size, 0, I64))
     elif p is None:
-        index = integers(key, 0, n, size) if replace else _order(key, (n,), 0)[:count].reshape(size)
+        index = integers(key, 0, n, size) if replace else _different(key, n, count).reshape(size)
     elif replace:
         index = _weighted(key, array(p), size, n)
     else:
-        index = _distinct(key, array(p), count).reshape(size)
+        index = _distinct(key, array(p), count, mode).reshape(size)
+    if ordered:
+        index = sort(index.reshape(-1)).reshape(size)
     if source is None:
         return index
     found = take(source, index.reshape(-1), axis=axis)
     return found.reshape((*source.shape[:axis], *size, *source.shape[axis + 1 :]))
+
+
+def _different(key: Any, n: int, count: int) -> Any:
+    """`count` different numbers of 0..n-1, every such list as likely as any other."""
+    if 4 * count > n:
+        return _order(key, (n,), 0)[:count]
+    # Numbers that are there already are drawn again, until there are none. Which ones these are has to
+    # do with which are equal only, and not with what they are, so that all lists stay equally likely.
+    keys = split(key, 2)
+
+    def again(state: Any) -> Any:
+        trip, found, repeated = state
+        found = where(repeated, integers(fold_in(keys[1], trip), 0, n, (count,)), found)
+        return trip + 1, found, _repeated(found, n)
+
+    first = integers(keys[0], 0, n, (count,))
+    start = (np.uint32(0), first, _repeated(first, n))
+    return while_loop(lambda state: state[2].any(), again, start)[1]
+
+
+def _repeated(x: Tracer, n: int) -> Any:
+    """Which elements, all in 0..n-1, are equal to one before them."""
+    width = max(x.size - 1, 0).bit_length()
+    if width + n.bit_length() <= 64:  # numbers that carry their places, in order
+        place = wrap(build().iota(shape=x.shape, dtype=U64, axis=0))
+        ordered = sort((x.astype(U64) << width) | place)
+        order, values = (ordered & ((1 << width) - 1)).astype(I64), ordered >> width
+    else:
+        order = argsort(x, stable=True)
+        values = take(x, order)
+    equal = np.concatenate([np.zeros(1, np.bool_), values[1:] == values[:-1]])
+    found = equal.copy()
+    found[order] = equal
+    return found
 
 
 def _weighted(key: Any, p: Tracer, size: tuple[int, ...], n: int) -> Any:
@@ -305,8 +354,8 @@ def _weighted(key: Any, p: Tracer, size: tuple[int, ...], n: int) -> Any:
     return np.minimum(index, n - 1)
 
 
-def _distinct(key: Any, p: Tracer, count: int) -> Any:
+def _distinct(key: Any, p: Tracer, count: int, mode: str | None) -> Any:
     """The largest of log p plus Gumbel noise (Efraimidis and Spirakis, 2006)."""
     weights = p.astype(F64)
-    noisy = np.log(weights) + _gumbel(key, p.shape, F64)
+    noisy = np.log(weights) + gumbels(key, p.shape, F64, mode)
     return argsort(-noisy)[:count]

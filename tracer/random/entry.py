@@ -22,7 +22,7 @@ from ..trace import current_trace
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Parameters that decide shapes, dtypes or algorithms: part of the program, not inputs of it.
-_STATIC = frozenset("axis dtype endpoint independent method num replace shape".split())
+_STATIC = frozenset("axis dtype endpoint independent method mode num ordered replace shape".split())
 _LENGTHS = (int, np.integer)
 _KEPT = 1024  # of a function; the oldest goes first
 _lock = threading.Lock()

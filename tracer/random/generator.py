@@ -19,10 +19,11 @@ import numpy as np
 from .. import errors
 from ..core import Tracer, as_value, refuse_leaked, wrap
 from ..errors import complain
-from ..functions.common import array, build
+from ..functions.common import build
 from ..streams import advance, count_draw, refuse_examples, stand_in
 from ..trace import Trace, current_trace
-from . import continuous, counts, discrete, gammas, uniforms, vectors
+from . import limits
+from .draws import Draws
 from .entry import sampler
 from .keys import U32, U64, joined, key, split, stacked, threefry, words_of
 
@@ -78,7 +79,7 @@ def _draw_key(key: Any) -> Any:
     return wrap(stacked(*threefry(*words)), scalar=False)
 
 
-class Generator:
+class Generator(Draws):
     """A stream of random numbers: NumPy's `Generator`, by Threefry. Make one with `default_rng`.
 
     Methods, parameters and dtypes are NumPy's; the numbers are `jt.random`'s. Everything that draws
@@ -145,227 +146,11 @@ class Generator:
 
     def _draw(self, function: Callable[..., Any], **given: Any) -> Any:
         """What a function of `jt.random` makes of this generator's next key."""
+        limits.check(function.__name__, given)
         now = self._now()
         if current_trace() is None:
             return _compiled(function)(now, **given)
         return function(_draw_key(now), **given)
-
-    # Integers, and what is chosen
-
-    def integers(
-        self,
-        low: Any,
-        high: Any = None,
-        size: Any = None,
-        dtype: Any = np.int64,
-        endpoint: bool = False,
-    ) -> Any:
-        """Integers in low <= n < high, or n <= high with `endpoint`."""
-        low, high, endpoint, small = discrete.integer_range(low, high, dtype, endpoint)
-        return self._draw(
-            discrete.integers_between,
-            low=low, high=high, shape=size, dtype=np.dtype(dtype), endpoint=endpoint, small=small,
-        )  # fmt: skip
-
-    def choice(
-        self,
-        a: Any,
-        size: Any = None,
-        replace: bool = True,
-        p: Any = None,
-        axis: int = 0,
-        shuffle: bool = True,
-    ) -> Any:
-        """Elements of 0..a-1, or slices of an array along `axis`; always in random order."""
-        shape = () if size is None else size
-        return self._draw(discrete.choice, a=a, shape=shape, replace=replace, p=p, axis=axis)
-
-    def permutation(self, x: Any, axis: int = 0) -> Any:
-        """The numbers 0..x-1, or the slices of an array along `axis`, in random order."""
-        return self._draw(discrete.permutation, x=x, axis=axis)
-
-    def permuted(self, x: Any, *, axis: int | None = None) -> Any:
-        """A copy in which each line along `axis`, or all elements, are in random order."""
-        x = array(x) if current_trace() is not None else np.asarray(x)
-        if axis is None:
-            return self._draw(discrete.permutation, x=x.reshape(-1)).reshape(x.shape)
-        return self._draw(discrete.permutation, x=x, axis=axis, independent=True)
-
-    def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Put the slices of the array `x` along `axis` into random order, in place."""
-        if not isinstance(x, (Tracer, np.ndarray)):
-            complain(
-                errors.ArgumentError,
-                "shuffle changes an array in place",
-                "pass an ndarray, or take x = rng.permutation(x).",
-                operands={"x": x},
-            )
-        x[...] = self._draw(discrete.permutation, x=x, axis=axis)
-
-    def bytes(self, length: int) -> bytes:
-        """Random bytes; outside of compiled functions only."""
-        drawn: Array = self.integers(0, 256, length, np.uint8)
-        return drawn.tobytes()
-
-    # Distributions
-
-    def random(self, size: Any = None, dtype: Any = np.float64) -> Any:
-        """Uniform in 0 <= u < 1."""
-        return self._draw(uniforms.uniform, shape=size, dtype=dtype)
-
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Any:
-        """Uniform in low <= x < high."""
-        return self._draw(uniforms.uniform, shape=size, dtype=dtype, minval=low, maxval=high)
-
-    def standard_normal(self, size: Any = None, dtype: Any = np.float64) -> Any:
-        """Normal with mean 0 and standard deviation 1."""
-        return self._draw(uniforms.normal, shape=size, dtype=dtype)
-
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Any:
-        """Normal with mean `loc` and standard deviation `scale`."""
-        return self._draw(uniforms.normal, shape=size, dtype=dtype, loc=loc, scale=scale)
-
-    def standard_exponential(self, size: Any = None, dtype: Any = np.float64) -> Any:
-        """Exponential with mean 1."""
-        return self._draw(continuous.exponential, shape=size, dtype=dtype)
-
-    def exponential(self, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Any:
-        """Exponential with mean `scale`."""
-        return self._draw(continuous.exponential, shape=size, dtype=dtype, scale=scale)
-
-    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Gamma with the parameter `shape`."""
-        return self._draw(gammas.gamma, a=shape, shape=size, dtype=dtype)
-
-    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Any:
-        """Gamma with the parameter `shape`, times `scale`."""
-        return self._draw(gammas.gamma, a=shape, shape=size, dtype=dtype, scale=scale)
-
-    def beta(self, a: Any, b: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Beta."""
-        return self._draw(gammas.beta, a=a, b=b, shape=size, dtype=dtype)
-
-    def dirichlet(self, alpha: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Proportions that sum to 1."""
-        return self._draw(gammas.dirichlet, alpha=alpha, shape=size, dtype=dtype)
-
-    def chisquare(self, df: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Chi-squared with `df` degrees of freedom."""
-        return self._draw(gammas.chisquare, df=df, shape=size, dtype=dtype)
-
-    def f(self, dfnum: Any, dfden: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Fisher's F."""
-        return self._draw(gammas.f, dfnum=dfnum, dfden=dfden, shape=size, dtype=dtype)
-
-    def standard_t(self, df: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Student's t."""
-        return self._draw(gammas.t, df=df, shape=size, dtype=dtype)
-
-    def standard_cauchy(self, size: Any = None, dtype: Any = None) -> Any:
-        """Cauchy's."""
-        return self._draw(continuous.cauchy, shape=size, dtype=dtype)
-
-    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Any:
-        """Laplace's, the double exponential."""
-        return self._draw(continuous.laplace, shape=size, dtype=dtype, loc=loc, scale=scale)
-
-    def logistic(
-        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None
-    ) -> Any:
-        """Logistic."""
-        return self._draw(continuous.logistic, shape=size, dtype=dtype, loc=loc, scale=scale)
-
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Any:
-        """Gumbel's, of maxima."""
-        return self._draw(continuous.gumbel, shape=size, dtype=dtype, loc=loc, scale=scale)
-
-    def lognormal(
-        self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None
-    ) -> Any:
-        """exp of normal numbers."""
-        return self._draw(continuous.lognormal, shape=size, dtype=dtype, mean=mean, sigma=sigma)
-
-    def rayleigh(self, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Any:
-        """Rayleigh's."""
-        return self._draw(continuous.rayleigh, scale=scale, shape=size, dtype=dtype)
-
-    def weibull(self, a: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Weibull's with scale 1."""
-        return self._draw(continuous.weibull, concentration=a, shape=size, dtype=dtype)
-
-    def pareto(self, a: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Pareto's of the second kind (Lomax's), which starts at 0, as in NumPy."""
-        return self._draw(continuous.pareto, b=a, shape=size, dtype=dtype) - 1
-
-    def power(self, a: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Density a x ** (a - 1)."""
-        return self._draw(continuous.power, a=a, shape=size, dtype=dtype)
-
-    def triangular(
-        self, left: Any, mode: Any, right: Any, size: Any = None, dtype: Any = None
-    ) -> Any:
-        """Triangular."""
-        return self._draw(
-            continuous.triangular, left=left, mode=mode, right=right, shape=size, dtype=dtype
-        )
-
-    def wald(self, mean: Any, scale: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Wald's, the inverse Gaussian."""
-        return self._draw(continuous.wald, mean=mean, scale=scale, shape=size, dtype=dtype)
-
-    def vonmises(self, mu: Any, kappa: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Von Mises' angles."""
-        return self._draw(counts.vonmises, mu=mu, kappa=kappa, shape=size, dtype=dtype)
-
-    def poisson(self, lam: Any = 1.0, size: Any = None) -> Any:
-        """Poisson."""
-        return self._draw(counts.poisson, lam=lam, shape=size)
-
-    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """How many of `n` trials succeed."""
-        return self._draw(counts.binomial, n=n, p=p, shape=size)
-
-    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
-        """How many of `n` trials fall into each category."""
-        return self._draw(counts.multinomial, n=n, p=pvals, shape=size)
-
-    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """How many trials fail before `n` succeed."""
-        return self._draw(counts.negative_binomial, n=n, p=p, shape=size)
-
-    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
-        """How many good ones there are among `nsample`, drawn without putting any back."""
-        return self._draw(
-            counts.hypergeometric, ngood=ngood, nbad=nbad, nsample=nsample, shape=size
-        )
-
-    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Chi-squared about a point at distance sqrt(nonc)."""
-        return self._draw(counts.noncentral_chisquare, df=df, nonc=nonc, shape=size, dtype=dtype)
-
-    def noncentral_f(
-        self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None, dtype: Any = None
-    ) -> Any:
-        """Fisher's F with a noncentral numerator."""
-        return self._draw(
-            counts.noncentral_f, dfnum=dfnum, dfden=dfden, nonc=nonc, shape=size, dtype=dtype
-        )
-
-    def geometric(self, p: Any, size: Any = None) -> Any:
-        """How many trials it takes until one succeeds."""
-        return self._draw(discrete.geometric, p=p, shape=size)
-
-    def zipf(self, a: Any, size: Any = None) -> Any:
-        """Zipf's."""
-        return self._draw(counts.zipf, a=a, shape=size)
-
-    def logseries(self, p: Any, size: Any = None) -> Any:
-        """The logarithmic series'."""
-        return self._draw(counts.logseries, p=p, shape=size)
-
-    def multivariate_normal(self, mean: Any, cov: Any, size: Any = None, dtype: Any = None) -> Any:
-        """Normal vectors; `cov` has to be positive definite."""
-        return self._draw(vectors.multivariate_normal, mean=mean, cov=cov, shape=size, dtype=dtype)
 
 
 def _under_vmap(trace: Trace | None) -> bool:

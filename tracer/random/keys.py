@@ -26,8 +26,8 @@ U32, U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 Words = tuple[Tracer, Tracer]
 
 
-def key(seed: Any) -> Any:
-    """A key made of an integer: its upper and its lower 32 bits.
+def key(seed: Any, *, impl: str | None = None) -> Any:
+    """A key made of an integer: its upper and its lower 32 bits. `impl`, if given, is "threefry2x32".
 
     The same key gives the same numbers. So keys are used once: `split` makes new ones of a key.
     `jax.random.key_data(jax.random.key(seed))` is the same array.
@@ -38,9 +38,51 @@ def key(seed: Any) -> Any:
     >>> jt.random.uniform(key, (2,))
     array([0.42672757, 0.01501007])
     """
+    _check_implementation(impl)
     if isinstance(seed, int) and not isinstance(seed, bool):
         seed = np.uint64(seed & (2**64 - 1))
     return _key(seed)
+
+
+def PRNGKey(seed: Any, *, impl: str | None = None) -> Any:
+    """`key`, by its older name in `jax.random`."""
+    return key(seed, impl=impl)
+
+
+def key_data(keys: Any) -> Any:
+    """The words of keys: here a key is its words, so these are the keys themselves."""
+    return _checked_keys(keys)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: str | None = None) -> Any:
+    """Keys made of arrays of two uint32 along the last axis: these arrays themselves."""
+    _check_implementation(impl)
+    return _checked_keys(key_bits_array)
+
+
+def key_impl(keys: Any) -> str:
+    """The name of what makes bits of keys: "threefry2x32"."""
+    _checked_keys(keys)
+    return _IMPLEMENTATION
+
+
+def clone(key: Any) -> Any:
+    """A copy of a key, which gives the same numbers once more."""
+    return _checked_keys(key).copy()
+
+
+_IMPLEMENTATION = "threefry2x32"
+
+
+def _check_implementation(impl: str | None) -> None:
+    if impl not in (None, _IMPLEMENTATION):
+        raise ValueError(f"impl={impl!r}: keys are of {_IMPLEMENTATION!r}")
+
+
+def _checked_keys(keys: Any) -> Any:
+    if getattr(keys, "dtype", None) != U32 or tuple(keys.shape)[-1:] != (2,):
+        _refuse_key(keys)
+    return keys
 
 
 @sampler()
@@ -200,4 +242,6 @@ def stacked(first: Tracer, second: Tracer) -> Value:
     )
 
 
-__all__ = ["bits", "fold_in", "key", "split"]
+__all__ = [
+    "PRNGKey", "bits", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data",
+]  # fmt: skip

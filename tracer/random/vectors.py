@@ -22,25 +22,38 @@ from .uniforms import real_dtype, standard_normal
 
 
 def cholesky(a: Any) -> Any:
-    """The lower triangular L with L L' = a, of one matrix, column by column."""
+    """The lower triangular L with L L' = a, of one matrix, column by column.
+
+    What is 0 but for rounding on the diagonal makes a column of zeros: `a` may be semidefinite.
+    """
     n = a.shape[0]
     places = np.arange(n)
+    zero = a.dtype.type(0)
+    noise = a.dtype.type(n * np.finfo(a.dtype).eps)
 
     def column(j: Any, lower: Any) -> Any:
         rest = a[:, j] - lower @ lower[j]
-        values = where(places >= j, rest / np.sqrt(rest[j]), a.dtype.type(0))
+        none = abs(rest[j]) <= noise * a[j, j]
+        root = np.sqrt(where(none, a.dtype.type(1), rest[j]))
+        values = where((places >= j) & np.logical_not(none), rest / root, zero)
         return where(places == j, values[:, None], lower)
 
     return fori_loop(0, n, column, a * 0)
 
 
 @sampler()
-def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Normal vectors: mean + L z, where L L' = cov, which has to be positive definite.
+def multivariate_normal(
+    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
+) -> Any:
+    """Normal vectors: mean + L z, where L L' = cov.
 
     `mean` has the vector's entries along its last axis, `cov` is a matrix in its last two axes. `shape`
     is the result's without the vectors' axis. Differentiable in both.
+
+    L is triangular, or with method="eigh" or "svd" comes from the decomposition of that name.
     """
+    if method not in ("cholesky", "eigh", "svd"):
+        raise ValueError(f"method={method!r}: the methods are 'cholesky', 'eigh' and 'svd'")
     m, c = array(mean), array(cov)
     if m.ndim < 1 or c.ndim < 2 or c.shape[-2:] != (m.shape[-1],) * 2:
         complain(
@@ -54,10 +67,22 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     own = np.broadcast_shapes(m.shape[:-1], c.shape[:-2])
     size = own if shape is None else ints(shape)
     z = standard_normal(key, (*size, n), real)
-    flat = c.reshape((-1, n, n))
-    lower = vmap(cholesky)(flat).reshape(c.shape) if c.ndim > 2 else cholesky(c)
-    moved = (lower @ z[..., None])[..., 0] if c.ndim > 2 else z @ lower.T
+    root = _root(c, method)
+    moved = (root @ z[..., None])[..., 0] if c.ndim > 2 else z @ root.T
     return moved + m
+
+
+def _root(c: Tracer, method: str) -> Any:
+    """A matrix L with L L' = c, for each of the last two axes."""
+    if method == "eigh":
+        w, v = np.linalg.eigh(c)
+        return v * np.sqrt(np.maximum(w, 0))[..., None, :]
+    if method == "svd":
+        u, s, _ = np.linalg.svd(c)
+        return u * np.sqrt(s)[..., None, :]
+    if c.ndim == 2:
+        return cholesky(c)
+    return vmap(cholesky)(c.reshape((-1, *c.shape[-2:]))).reshape(c.shape)
 
 
 @sampler(static=("d", "p"))
@@ -71,11 +96,17 @@ def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None) -> 
     return x / norm[..., None]
 
 
-@sampler(static=("n",))
-def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None) -> Any:
-    """Orthogonal n by n matrices, all equally likely: a product of reflections (Stewart, 1980)."""
+@sampler(static=("n", "m"))
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
+    """Orthogonal n by n matrices, all equally likely: a product of reflections (Stewart, 1980).
+
+    With `m` they are n by m, with orthonormal columns or, where these are more, rows.
+    """
     real, n = real_dtype(dtype), operator.index(n)
     size = ints(shape)
+    if m is not None and m != n:
+        whole = orthogonal(key, max(n, operator.index(m)), size, real)
+        return whole[..., :n, :m]
     z = standard_normal(key, (*size, n, n), real)
     if n == 0:
         return z

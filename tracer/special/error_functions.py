@@ -82,15 +82,9 @@ erfcx_of.defjvps(lambda t, z, x: t * (2.0 * x * z - _TWO_OVER_ROOT_PI))
 
 
 @custom_jvp
-def erfcinv_of(y: Any) -> Any:
-    middle = (y > 0.5) & (y < 1.5)
-    near = erfinv_of(where(middle, 1.0 - y, 0.0))
-    # In the tails, sqrt(-log(y sqrt(pi) ...)) mended by Halley's steps on log erfc.
-    tail = np.minimum(y, 2.0 - y)
-    good = (tail > 0) & np.logical_not(middle)
-    p = where(good, tail, 0.25)
-    logarithm = np.log(p)
-    square = -logarithm - 0.5 * np.log(math.pi)
+def _of_log_tail(logarithm: Any) -> Any:
+    """The x whose erfc has this logarithm, which is below log(1/2)."""
+    square = -logarithm - 0.5 * math.log(math.pi)
     x = np.sqrt(np.maximum(square - 0.5 * np.log(np.maximum(square, 0.25)), 0.1))
     for _ in range(4):
         scaled = _scaled(x)
@@ -98,6 +92,25 @@ def erfcinv_of(y: Any) -> Any:
         slope = -_TWO_OVER_ROOT_PI / scaled
         bend = slope * (-2.0 * x - slope)
         x = x - 2.0 * error * slope / (2.0 * slope * slope - error * bend)
+    return x
+
+
+_of_log_tail.defjvps(lambda t, x, logarithm: t * (-_scaled(x) / _TWO_OVER_ROOT_PI))
+
+
+def upper_normal_quantile(log_p: Any) -> Any:
+    """The number that normal ones exceed with a probability below 1/4, given by its logarithm."""
+    return math.sqrt(2) * _of_log_tail(log_p + math.log(2))
+
+
+@custom_jvp
+def erfcinv_of(y: Any) -> Any:
+    middle = (y > 0.5) & (y < 1.5)
+    near = erfinv_of(where(middle, 1.0 - y, 0.0))
+    # In the tails, sqrt(-log(y sqrt(pi) ...)) mended by Halley's steps on log erfc.
+    tail = np.minimum(y, 2.0 - y)
+    good = (tail > 0) & np.logical_not(middle)
+    x = _of_log_tail(np.log(where(good, tail, 0.25)))
     far = where(y > 1, -x, x)
     found = where(middle, near, far)
     found = where(y == 0, math.inf, where(y == 2, -math.inf, found))
