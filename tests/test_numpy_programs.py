@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy_programs_branching  # noqa: F401  (its programs are among them)
 import pytest
 from numpy_programs import PROGRAMS
 

@@ -40,10 +40,14 @@ _WEAK_OF: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 class Storage:
     """A mutable cell: the array that views share. `parameter` is its index if it is an argument.
 
-    `perhaps` are storages that this one may be, depending on which way run time takes (autograph).
+    `part` is the array of an enclosing trace of which this is a copy where NumPy has a view; then it is
+    not writeable. `perhaps` are storages that this one may be, depending on which way run time takes
+    (autograph).
     """
 
-    __slots__ = ("trace", "value", "version", "writeable", "parameter", "perhaps", "__weakref__")
+    __slots__ = (
+        *("trace", "value", "version", "writeable", "parameter", "perhaps", "part", "__weakref__"),
+    )
 
     def __init__(
         self, trace: Trace, value: Value, writeable: bool = True, parameter: int | None = None
@@ -54,6 +58,7 @@ class Storage:
         self.writeable = writeable
         self.parameter = parameter
         self.perhaps: tuple[ReferenceType[Storage], ...] = ()
+        self.part: Storage | None = None
 
 
 class ViewStep:

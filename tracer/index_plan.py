@@ -24,11 +24,13 @@ import numpy as np
 
 from ..ir.graph import Value
 from ..ir.record import record
-from ..ir.types import BOOL, I64
+from ..ir.types import BOOL, I64, is_integer
 from . import errors, views
-from .core import Tracer, as_value
+from .core import Tracer, as_value, wrap
+from .effects import check
 from .errors import complain
 from .functions.common import array, build, shape_of, static_array
+from .linear_forms import distance
 from .trace import BOUNDSCHECK, Array, current_trace
 
 
@@ -63,6 +65,7 @@ class Plan:
     known: tuple[Array, ...] | None = None  # the indices, if they are constants and in range
     scalar: bool = False  # integers for all axes: the result is a NumPy scalar
     view: bool = False  # only 0-d indices: NumPy gives a view
+    here: bool = True  # the array is of the current trace
 
 
 MODES = {
@@ -89,6 +92,8 @@ def mode_of(mode: Any) -> str:
 def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> Plan:
     """Resolve an index of `x`, or raise IndexError or TypeError as NumPy would, with the line."""
     items, gap = _expand(x, [_classify(i, x) for i in _as_tuple(index)])
+    if any(isinstance(i, _Window) for i in items):
+        x, items = _windows(x, items, mode)
     if mode not in (DEFAULT, "check"):
         items = _outside_as_arrays(x, items)
     advanced = [i for i in items if isinstance(i, (_Integers, _Mask, _Truth))]
@@ -120,6 +125,15 @@ class _Integers:
     known: Array | None  # None for a traced one
     fixed: bool  # cannot change from call to call
     ndim: int
+
+
+@record(frozen=False)
+class _Window:
+    """A slice of fixed length at a place that is known at run time."""
+
+    start: Value
+    length: int
+    step: int
 
 
 @record(frozen=False)
@@ -192,20 +206,82 @@ def _static_index(item: Array, fixed: bool) -> Any:
     return _Integers(item, item, fixed, item.ndim)
 
 
-def _static_slice(item: slice, x: Tracer) -> slice:
+def _static_slice(item: slice, x: Tracer) -> slice | _Window:
     bounds = (item.start, item.stop, item.step)
     if any(isinstance(i, Tracer) and static_array(i) is None for i in bounds):
+        window = _window(item)
+        if window is not None:
+            return window
         complain(
             errors.TracerIndexError,
             "the bounds of a slice decide the result's shape, and a traced value is known only "
             "when the compiled function runs",
-            "a window of fixed size at a traced place is jt.dynamic_slice(x, starts, sizes), and "
-            "jt.dynamic_update_slice(x, update, starts) to write; or make the bound static.",
+            "write x[i : i + 3], with one traced i and a length that is known, for a window of fixed "
+            "size at a traced place (or jt.dynamic_slice(x, starts, sizes)); select with jt.where "
+            "what else depends on values; or make the bound static.",
             operands={"array": x},
         )
     if item.step is not None and operator.index(item.step) == 0:
         raise ValueError("slice step cannot be zero")
     return slice(*(None if i is None else operator.index(i) for i in bounds))
+
+
+def _window(item: slice) -> _Window | None:
+    """The slice as a window; None if its length is not known, or it goes backwards."""
+    step = 1 if item.step is None else item.step
+    if item.start is None or item.stop is None or isinstance(step, Tracer):
+        return None
+    step = operator.index(step)
+    for bound in (item.start, item.stop):
+        if isinstance(bound, Tracer) and not (is_integer(bound.dtype) and bound.shape == ()):
+            return None
+    start, stop = (as_value(bound, I64) for bound in (item.start, item.stop))
+    length = distance(start, stop)
+    if length is None or step < 1:
+        return None
+    return _Window(start, max(0, -(-length // step)), step)
+
+
+def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[Any]]:
+    """A view of `x` with the windows in place, and the items that are left to do."""
+    starts: list[Value] = []
+    sizes: list[int] = []
+    rest: list[Any] = []
+    axis = 0
+    b = build()
+    zero = b.const(0, I64)
+    for item in items:
+        if item is None or isinstance(item, _Truth):
+            rest.append(item)
+            continue
+        n = x.shape[axis]
+        if isinstance(item, _Window):
+            size = (item.length - 1) * item.step + 1 if item.length else 0
+            if size > n:
+                complain(
+                    errors.BoundsError,
+                    f"a window of {size} rows is cut out of an axis of size {n}",
+                    "in compiled code slices with traced bounds lie inside of the array.",
+                    operands={"x": x},
+                )
+            if mode in (DEFAULT, "check") and BOUNDSCHECK.get():
+                last = b.const(n - size, I64)
+                inside = b.bitwise_and(b.ge(item.start, zero), b.le(item.start, last))
+                text = (
+                    f"the slice that starts at {{0}}, {size} long, leaves axis {axis} of size {n}"
+                )
+                check(wrap(inside), text, wrap(item.start), error="IndexError")
+            starts.append(item.start)
+            sizes.append(size)
+            rest.append(slice(None, None, item.step))
+            axis += 1
+        else:
+            axes = item.mask.ndim if isinstance(item, _Mask) else 1
+            starts += [zero] * axes
+            sizes += x.shape[axis : axis + axes]
+            rest.append(item)
+            axis += axes
+    return views.window(x, starts, tuple(sizes)), rest
 
 
 def _expand(x: Tracer, classified: Sequence[Any]) -> tuple[list[Any], int]:
@@ -346,7 +422,8 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         valid=chosen.valid,
         known=chosen.known,
         scalar=scalar,
-        view=not arrays and not scalar and plain and here,
+        view=not arrays and not scalar and plain,
+        here=here,
     )
 
 

@@ -25,6 +25,7 @@ from .functions.common import array, build, operand, shape_of
 from .functions.table import ArrayFunction
 from .index_plan import DEFAULT, Plan, Subscript, basic_items, resolve
 from .promotion import check_python_int
+from .trace import current_trace
 
 # Reading
 
@@ -43,9 +44,10 @@ def _read(x: Tracer, index: Any) -> Any:
         return Masked(wrap(as_value(plan.base), scalar=False), mask, plan.place)
     if not plan.indices:
         return wrap(as_value(plan.base)) if plan.scalar else plan.base
-    if plan.view:
+    if plan.view and plan.here:
         return _dynamic_view(plan)
-    return _taken(plan)
+    found = _taken(plan)
+    return views.outer_part(plan.base, found.value) if plan.view else found
 
 
 def read(x: Tracer, index: Any, mode: str, fill_value: Any = None) -> Tracer:
@@ -196,6 +198,10 @@ def update_each(
 def _destination(x: Tracer, index: Any, mode: str) -> Plan:
     if x.scalar or not x.writeable:
         x.assign(as_value(x))  # says why not
+    here, items = current_trace(), index if isinstance(index, tuple) else (index,)
+    outer = x._storage.trace is not here and any(isinstance(i, slice) for i in items)
+    if outer and (here is None or not here.adopt(x._storage)):
+        x.assign(as_value(x))  # so here
     return resolve(x, index, mode)
 
 

@@ -12,13 +12,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..ir.graph import Op, Value
+from ..ir.graph import Value
 from . import errors
 from .core import Tracer, as_value, wrap
 from .errors import complain
 from .functions import reductions, ufuncs
 from .functions.common import build, operand, shape_of
 from .functions.lowerings import LOWERINGS
+from .linear_forms import same_value
 
 
 class Masked:
@@ -202,35 +203,7 @@ def spread(mask: Tracer, place: int, rank: int) -> Value:
 
 def same_mask(x: Masked, mask: Tracer, place: int) -> bool:
     """Whether x was selected by an equal mask: the same value, or the same computation."""
-    return x.place == place and _equal(as_value(x.mask), as_value(mask), 12)
-
-
-def _equal(a: Value, b: Value, depth: int) -> bool:
-    if a is b:
-        return True
-    p, q = a.op, b.op
-    if depth == 0 or p is None or q is None or a.type != b.type or p.definition is not q.definition:
-        return False
-    if (
-        p.regions
-        or p.definition.effect
-        or len(p.operands) != len(q.operands)
-        or not _same_attrs(p, q)
-    ):
-        return False
-    pairs = zip(p.operands, q.operands, strict=True)
-    return a.index == b.index and all(_equal(u, v, depth - 1) for u, v in pairs)
-
-
-def _same_attrs(p: Op, q: Op) -> bool:
-    for name, value in p.attrs.items():
-        other = q.attrs.get(name)
-        if isinstance(value, np.ndarray):
-            if other is None or value.shape != other.shape or value.tobytes() != other.tobytes():
-                return False
-        elif value != other:
-            return False
-    return True
+    return x.place == place and same_value(as_value(x.mask), as_value(mask))
 
 
 def _install_operators() -> None:

@@ -41,6 +41,13 @@ def current_trace() -> Trace | None:
     return CURRENT.get()
 
 
+def _memory(array: Array) -> Any:
+    """What owns the elements of an array."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 class EagerBuilder(Builder):
     """A builder that computes each op as it is appended: `arrays[value]` is its ndarray.
 
@@ -105,6 +112,7 @@ class Trace:
         self.captures: list[Capture] = []
         self.token: Value | None = None  # the latest order token of effectful ops
         self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
+        self.rolled: dict[Any, bool] = {}  # which loops became ops, see autograph.rolling
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id
@@ -128,6 +136,18 @@ class Trace:
         known.append(capture)
         self.captures.append(capture)
         return param
+
+    def let_go(self, array: Array) -> None:
+        """Keep what was captured of an array, and of others in its memory, but not these arrays."""
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        memory = _memory(array)
+        for capture in root.captures:
+            outer = capture.outer
+            if isinstance(outer, np.ndarray) and _memory(outer) is memory:
+                root._arrays.pop(id(outer), None)
+                capture.outer = capture.snapshot
 
     def capture_on_device(self, array: DeviceArray) -> Value:
         """The value of an array in a GPU's memory, which never changes."""

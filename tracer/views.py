@@ -19,11 +19,11 @@ import numpy as np
 from ..ir.build import Builder
 from ..ir.graph import Value
 from . import errors
-from .core import Tracer, ViewStep, as_value, wrap
+from .core import Storage, Tracer, ViewStep, as_value, wrap
 from .errors import complain
 from .layout import c_strides
 from .source import user_line
-from .trace import Array, current_trace
+from .trace import Array, current_trace, require_trace
 
 Forward = Callable[[Builder, Value], Value]
 Inverse = Callable[[Builder, Value, Value], Value]
@@ -74,6 +74,8 @@ def assign(x: Tracer, new: Value) -> None:
                 "pass the array in as an operand or as part of the carry, and return it.",
                 operands={"array": x},
             )
+    if storage.part is not None:
+        _refuse_part(x, storage.part)
     if not x.writeable:
         complain(
             errors.ReadOnlyError,
@@ -259,6 +261,48 @@ def basic_index(x: Tracer, items: Sequence[Any]) -> Tracer:
 
     index = (*items, ...)  # a view also when only ints are given
     return view(x, forward, inverse, strides=tuple(strides), numpy=lambda a: a[index])
+
+
+def window(x: Tracer, starts: Sequence[Value], sizes: Sequence[int]) -> Tracer:
+    """The part of `x` of `sizes` that begins at `starts`, values of the current trace."""
+    trace = require_trace()
+    if x._storage.trace is not trace:
+        with trace.builder.at(user_line(2)):
+            value = trace.builder.dynamic_slice(as_value(x), *starts, sizes=tuple(sizes))
+        return outer_part(x, value)
+    return view(
+        x,
+        lambda b, v: b.dynamic_slice(v, *starts, sizes=tuple(sizes)),
+        lambda b, v, new: b.dynamic_update_slice(v, new, *starts),
+        strides=x.element_strides,
+    )
+
+
+def outer_part(x: Tracer, value: Value) -> Tracer:
+    """`value`, a copy of a part of the array `x` of an enclosing trace, where NumPy has a view."""
+    part = wrap(value, scalar=False)
+    part._storage.part, part._storage.writeable = x._storage, False
+    return part
+
+
+class OuterPartError(errors.OuterMutationError):
+    """An assignment to an `outer_part`. Autograph traces the region again, which adopts `storage`."""
+
+    storage: Storage
+
+
+def _refuse_part(x: Tracer, storage: Storage) -> None:
+    try:
+        complain(
+            OuterPartError,
+            "this assigns, inside of a branch or the body of a loop, into a part of an array that lives "
+            "outside of it",
+            "pass the array in as an operand or as part of the carry, and return it.",
+            operands={"part": x},
+        )
+    except OuterPartError as error:
+        error.storage = storage
+        raise
 
 
 def broadcast_to(x: Tracer, shape: Sequence[int]) -> Tracer:

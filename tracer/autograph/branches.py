@@ -18,6 +18,7 @@ from ..regions import Out, Region, common_type, have_effects, show_tree, trace_r
 from ..regions import union as captures
 from ..source import user_line
 from ..trace import Trace, require_trace
+from ..views import OuterPartError
 from .adoption import Adoption, union, write
 from .jumps import RESULT
 from .raising import Raised
@@ -75,6 +76,20 @@ class _Branch:
         surroundings: Surroundings,
         what: str,
     ) -> None:
+        self.function, self.state, self.objects, self.what = function, state, objects, what
+        self.surroundings = surroundings
+        parts: list[Storage] = []  # arrays from outside whose parts are assigned into
+        while True:
+            try:
+                return self._trace(parts)
+            except OuterPartError as error:
+                if error.storage in parts:
+                    raise
+                parts.append(error.storage)
+
+    def _trace(self, parts: Sequence[Storage]) -> None:
+        function, state, objects = self.function, self.state, self.objects
+        surroundings, what = self.surroundings, self.what
         self.places: dict[Place, _End] = {}  # what called functions have changed
         self.ends: list[_End] = []
         self.storages: dict[Storage, Value] = {}
@@ -87,6 +102,9 @@ class _Branch:
         def run() -> list[Any]:
             trace = require_trace()
             adoption = Adoption(trace)
+            for storage in parts:
+                if storage.trace is not trace:
+                    trace.adopt(storage)
             out: list[Any] = []
             try:
                 try:

@@ -147,6 +147,8 @@ def _smaller(a: Any, b: Any) -> Any:
 
 
 def reversed_(x: Any) -> Any:
+    if type(x) is range:
+        return x[::-1]
     items = items_of(x)
     if items is None:
         return reversed(x)

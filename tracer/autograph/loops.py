@@ -25,6 +25,7 @@ from ..regions import union as captures
 from ..source import user_line
 from ..trace import require_trace
 from ..tracing import Spec
+from ..views import OuterPartError
 from .adoption import Adoption, write
 from .carried import Carried
 from .jumps import RESULT
@@ -43,7 +44,11 @@ from .variables import (
 COUNTER = "_jt_count"
 
 
-class _Loop:
+class Loop:
+    """One loop while it is traced."""
+
+    counter = COUNTER
+
     def __init__(self, state: State, what: str, counted: bool, length: int | None) -> None:
         self.state, self.what, self.length = state, what, length
         self.line = line = user_line(4)
@@ -139,7 +144,13 @@ class _Loop:
             known = len(self.storages), len(self.carried)
             missing = [c.missing for c in self.carried.values()]
             types = [out for c in self.carried.values() for out in c.outs]
-            trip = self._once(function)
+            try:
+                trip = self._once(function)
+            except OuterPartError as error:
+                if error.storage in self.storages:
+                    raise
+                self._include(error.storage)
+                continue
             if known != (len(self.storages), len(self.carried)):
                 continue
             if missing != [c.missing for c in self.carried.values()]:
@@ -325,15 +336,18 @@ def loop(
     *,
     counted: bool = False,
     length: int | None = None,
+    accept: Callable[[Loop, Region], None] = lambda built, region: None,
 ) -> None:
     """`while test(count): body(count)`, with what it does to the variables of `state`.
 
     `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length` trips.
+    `accept` may raise when it sees the body.
     """
 
     def whole() -> list[Doubt]:
-        built = _Loop(state, what, counted, length)
+        built = Loop(state, what, counted, length)
         region = built.body(body)
+        accept(built, region)
         doubts = built.doubts
         built.emit(test, region)
         return [*doubts, *built.doubts]

@@ -12,6 +12,7 @@ from .. import errors
 from ..errors import complain
 from ..functions.common import array
 from ..functions.table import holds_tracer
+from ..regions import Region
 from ..streams import draws
 from .branches import branch
 from .iteration import Items, items_of
@@ -27,9 +28,10 @@ from .logic import not_in as not_in
 from .logic import or_ as or_
 from .logic import refuse as refuse
 from .logic import truth as truth
-from .loops import loop
+from .loops import Loop, loop
 from .raising import raised as raised
 from .raising import text as text
+from .rolling import Watch, check_numbers, traced_test
 from .stores import elements as elements
 from .stores import own as own
 from .stores import update as update
@@ -73,6 +75,7 @@ def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], st
 
 def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
     """An ordinary loop for as long as the condition is an ordinary value."""
+    watch = Watch(body) if in_graph() else None
     while True:
         before, effects = state.get(), _effects()
         go_on = test()
@@ -82,6 +85,12 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
             return
         del before  # the body may replace the arrays in it
         body()
+        if (
+            watch is not None
+            and watch.many(1)
+            and watch.roll(partial(_rest, test, body, state), state)
+        ):
+            return
     state.refuse_try("a `while` loop")
     unchanged = all(a is b for a, b in zip(before, state.get(), strict=True))
     del before  # the arrays in it may be let go of
@@ -114,6 +123,17 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
     loop(lambda _: latest[0], trip, extended, "while")
 
 
+def _rest(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
+    state.refuse_try("a `while` loop")
+    loop(
+        lambda _: traced_test(truth(test())),
+        lambda _: body(),
+        state,
+        "while",
+        accept=check_numbers,
+    )
+
+
 def _effects() -> Any:
     """What tells that something was done: the order of effects goes on, and random numbers."""
     from ..trace import current_trace
@@ -134,7 +154,8 @@ def for_stmt(
         _over(items, body, more, state)
         return
     rest = iter(iterable)
-    for item in rest:
+    watch = Watch(body) if type(iterable) is range and in_graph() else None
+    for count, item in enumerate(rest, 1):
         body(item)
         go_on = more is None or more()
         if is_traced(go_on):
@@ -142,6 +163,15 @@ def for_stmt(
             return
         if not go_on:
             return
+        if watch is not None and count == 1 and watch.many(len(iterable) - 1):
+            left = _numbers(iterable[1:])
+            if watch.roll(partial(_over, left, body, more, state, check_numbers), state):
+                return
+
+
+def _numbers(numbers: range) -> Items:
+    first, step = (numbers[0], numbers.step) if numbers else (0, 1)
+    return Items(len(numbers), lambda i: i * step + first)
 
 
 def _over(
@@ -149,6 +179,7 @@ def _over(
     body: Callable[[Any], Any],
     more: Callable[[], Any] | None,
     state: State,
+    accept: Callable[[Loop, Region], None] = lambda built, region: None,
 ) -> None:
     state.refuse_try("a `for` loop")
 
@@ -159,7 +190,7 @@ def _over(
 
     length = items.length
     if more is None and isinstance(length, int):
-        loop(None, trip, state, "for", counted=True, length=length)
+        loop(None, trip, state, "for", counted=True, length=length, accept=accept)
         return
 
     def test(count: Any) -> Any:
@@ -168,7 +199,7 @@ def _over(
 
     if more is not None and more() is False:
         return
-    loop(test, trip, state, "for", counted=True)
+    loop(test, trip, state, "for", counted=True, accept=accept)
 
 
 def _finish(
@@ -181,9 +212,8 @@ def _finish(
     """The trips that are left of an ordinary loop which a traced condition may end."""
     left = list(rest) if isinstance(iterable, range) else []
     if len(left) > _UNROLLED:
-        first, step = left[0], iterable.step
         try:
-            _over(Items(len(left), lambda i: i * step + first), body, more, state)
+            _over(_numbers(iterable[-len(left) :]), body, more, state)
             return
         except (errors.TracerIndexError, errors.TracerConversionError):
             pass  # the body needs the number itself, as a list's index or in a shape

@@ -12,8 +12,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from types import CellType, FunctionType, MethodType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    EllipsisType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+    NoneType,
+)
 from typing import Any
+
+import numpy as np
 
 from ...ir.record import record
 from ..core import Tracer
@@ -22,6 +32,11 @@ from .nodes import HELPERS
 from .variables import Undefined, put, refill
 
 _LIMIT = 5000  # objects looked at: what lies behind them is not tracked
+_PLAIN = (
+    *(Tracer, Undefined, type, str, bytes, bool, int, float, complex, NoneType, EllipsisType),
+    *(slice, range, frozenset, ModuleType, BuiltinFunctionType, np.ndarray, np.generic, np.dtype),
+)
+_KNOWN = (__name__.partition(".")[0], "numpy")  # whose objects do not change, or as is known
 
 
 @record
@@ -72,14 +87,15 @@ class Surroundings:
 
     def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
         self.saved: list[tuple[str, Any, Any, str]] = []  # kind, holder, a copy of it, name
+        self.complete = True  # nothing was met that may change in ways that are not seen
         seen: set[int] = set()
         waiting = list(roots)[::-1]
         while waiting and len(seen) < _LIMIT:
             name, x = waiting.pop()
-            if id(x) not in seen and not isinstance(x, (Tracer, type, str, bytes, int, float)):
+            if id(x) not in seen and not isinstance(x, _PLAIN):
                 seen.add(id(x))
                 waiting += self._enter(name, x)
-        self._alive = [entry[1] for entry in self.saved]
+        self.complete &= not waiting
 
     def _enter(self, name: str, x: Any) -> list[tuple[str, Any]]:
         """Note the places in `x`; returns what they hold."""
@@ -95,10 +111,13 @@ class Surroundings:
         if isinstance(x, functools.partial):
             return [(name, x.func), (name, x.args), (name, x.keywords)]
         if not is_user_module(type(x).__module__):
+            self.complete &= type(x).__module__.partition(".")[0] in _KNOWN
             return []
         found = dict(_attributes(x))
         self.saved.append(("attributes", x, found, name))
-        return [(f"{name}.{key}", value) for key, value in found.items()]
+        methods = (f for kind in type(x).__mro__ for f in vars(kind).items())
+        known = [(key, f) for key, f in methods if isinstance(f, FunctionType)]
+        return [*known, *((f"{name}.{key}", value) for key, value in found.items())]
 
     def _cells(self, function: FunctionType) -> list[tuple[str, Any]]:
         found = []
@@ -111,7 +130,7 @@ class Surroundings:
             found.append((variable, value))
         names = function.__code__.co_names
         known = ((n, function.__globals__[n]) for n in names if n in function.__globals__)
-        return found + [(n, x) for n, x in known if not isinstance(x, type(functools))]
+        return found + [(n, x) for n, x in known if not isinstance(x, ModuleType)]
 
     def changes(self) -> list[tuple[Place, Any]]:
         """The places that hold something else now, with what they held."""

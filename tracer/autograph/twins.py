@@ -60,7 +60,7 @@ def is_maker(function: Any) -> bool:
     kind: Any = function
     if type(kind) is not type or not is_user_module(kind.__module__):
         return False
-    start = kind.__init__
+    start = kind.__init__  # type: ignore[misc]
     return isinstance(start, FunctionType) and has_source(start)
 
 

@@ -13,7 +13,7 @@ from .. import errors, pytree
 from ..core import Tracer, as_value, weak_kind, wrap
 from ..errors import complain
 from ..regions import Out
-from ..trace import current_trace
+from ..trace import current_trace, require_trace
 from .jumps import RESULT
 
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -181,6 +181,7 @@ def taken_over(array: np.ndarray[Any, Any]) -> Tracer:
     """A traced array in place of one that NumPy made while the function was traced. Assigning into it
     is refused if others can see the original."""
     tracer = wrap(as_value(array.copy()), scalar=False)
+    require_trace().let_go(array)
     shared: Any = (ref(array), *(ref(a) for a in (array.base,) if isinstance(a, np.ndarray)))
     tracer._storage.perhaps = shared
     tracer._storage.writeable = array.flags.writeable

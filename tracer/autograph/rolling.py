@@ -1,0 +1,142 @@
+"""Loops over ordinary ranges that would be long programs when written out become loop ops.
+
+    for i in range(100_000):        # the first trip is traced as it stands; how many ops it takes tells
+        x = f(x, y[i])              # whether the others are worth a loop, in which `i` is traced
+
+What a trip does with a number in Python (an index of a list, a shape, a key) needs the number itself,
+and then the loop is written out as before. So it is where a Python integer might outgrow 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from ...ir.graph import Graph, Op, Value
+from ...ir.types import TensorType, is_integer
+from ..regions import Region
+from ..trace import require_trace
+from .variables import Containers, State, is_traced
+
+if TYPE_CHECKING:
+    from .loops import Loop
+
+MUCH = 400  # ops that are not worth being written out
+_BRANCH = 5
+_LEADS = frozenset(
+    "add sub select convert minimum maximum remainder floor_divide negative abs".split()
+)
+_GROWS = frozenset("mul power left_shift".split())
+
+
+class Watch:
+    """How many ops the trips of an ordinary loop have taken. `body` tells which loop it is."""
+
+    def __init__(self, body: Callable[..., Any]) -> None:
+        self.trace = require_trace()
+        self.start = len(self.trace.graph.ops)
+        self.place = body.__code__
+        root = self.trace
+        while root.parent is not None:
+            root = root.parent
+        self.decided = root.rolled
+
+    def many(self, factor: int) -> bool:
+        """Whether `factor` times the ops so far are many, and a loop has not been tried in vain."""
+        if factor < 1 or self.trace is not require_trace():
+            return False
+        if self.place in self.decided:
+            return self.decided[self.place]
+        return _work(self.trace.graph.ops[self.start :]) * factor > MUCH
+
+    def roll(self, build: Callable[[], None], state: State) -> bool:
+        """Call `build`, which appends a loop. False if that cannot be; then nothing has changed."""
+        from .surroundings import Surroundings
+
+        trace = self.trace
+        known, token, entry = len(trace.graph.ops), trace.token, state.get()
+        containers = Containers(list(state.containers().values()))
+        surroundings = Surroundings(state.roots())
+        if not surroundings.complete:
+            self.decided[self.place] = False
+            return False
+        try:
+            build()
+        except Exception:
+            self.decided[self.place] = False
+            state.set(entry)
+            containers.restore()
+            surroundings.restore()
+            trace.token = token
+            trace.graph.ops[known:] = [op for op in trace.graph.ops[known:] if not op.regions]
+            return False
+        self.decided[self.place] = True
+        return True
+
+
+def _work(ops: Iterable[Op]) -> int:
+    """How many ops there are; branches and loops take the compiler longer."""
+    return sum(1 + sum(_BRANCH + _work(region.ops) for region in op.regions) for op in ops)
+
+
+def traced_test(go_on: Any) -> Any:
+    """The condition of a loop that is to become an op: what does not change might never do."""
+    if not is_traced(go_on):
+        raise Refused
+    return go_on
+
+
+class Refused(Exception):
+    """The loop is better written out."""
+
+
+def check_numbers(loop: Loop, region: Region) -> None:
+    """Raise Refused where a Python integer might outgrow 64 bits, which written out it does not."""
+    graph = region.traced.graph
+    outs = [out for carried in loop.carried.values() for out in carried.types]
+    numbers = {p for p, out in zip(graph.params, outs, strict=False) if out.weak == "i"}
+    counters = {p for (key, carried), p in _parameters(loop, graph) if key == loop.counter}
+    reached = _reached(graph.ops, numbers)
+    for op in graph.ops:
+        grows = op.name in ("power", "left_shift") and _number(op.results[0])
+        if grows and any(v in reached for v in op.operands):
+            raise Refused
+    for value, out in zip(region.values, outs, strict=False):
+        if out.weak == "i" and not _steps(value, _reached(graph.ops, numbers - counters)):
+            raise Refused
+
+
+def _parameters(loop: Loop, graph: Graph) -> Iterable[tuple[Any, Value]]:
+    entries = [(key, c) for key, c in loop.carried.items() for _ in c.types]
+    return zip(entries, graph.params, strict=False)
+
+
+def _number(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and not value.shape and is_integer(value.dtype)
+
+
+def _reached(ops: Iterable[Op], start: set[Value]) -> set[Value]:
+    """The values that are computed of those of `start`."""
+    found = set(start)
+    for op in ops:
+        if any(v in found for v in op.operands):
+            found.update(op.results)
+    return found
+
+
+def _steps(value: Value, carried: set[Value]) -> bool:
+    """Whether a number changes by what does not depend on carried numbers, but for the trip's."""
+    op = value.op
+    if op is None or value not in carried or not _number(value):
+        return True
+    if op.regions:
+        return all(_region_steps(region) for region in op.regions)
+    return op.name in _LEADS and all(_steps(v, carried) for v in op.operands)
+
+
+def _region_steps(region: Graph) -> bool:
+    numbers = {p for p in region.params if _number(p)}
+    return not any(
+        op.name in _GROWS and _number(op.results[0]) and any(v in numbers for v in op.operands)
+        for op in region.ops
+    )
