@@ -5,4 +5,15 @@ float32 and smaller floats are right to a unit in the last place. Derivatives ar
 wherever those of the composition would be wrong at a seam or lose digits.
 """
 
-from . import bessel, betas, entropies, error_functions, gammas, incomplete, zetas  # noqa: F401
+from . import (  # noqa: F401  (imported for what they enter into the table)
+    bessel,
+    betas,
+    entropies,
+    error_functions,
+    exponential_integrals,
+    gammas,
+    incomplete,
+    integrals,
+    oscillating_bessel,
+    zetas,
+)

@@ -147,6 +147,27 @@ def repeat(step: Callable[[Any], Any], state: Any) -> Any:
     return while_loop(lambda s: s[-1], step, state)
 
 
+def lentz(first: Any, terms: Callable[[Any], Any], going: Any) -> Any:
+    """The continued fraction first + t1 / (b1 + t2 / (b2 + ...)) by Lentz's algorithm.
+
+    terms(n) gives (t_n, b_n) for n = 1.0, 2.0, ...
+    """
+
+    def step(state: Any) -> Any:
+        n, f, c, d, _ = state
+        t, b = terms(n)
+        d = b + t * d
+        d = 1.0 / where(d == 0, 1e-300, d)
+        c = b + t / c
+        c = where(c == 0, 1e-300, c)
+        change = c * d
+        return n + 1.0, f * change, c, d, (abs(change - 1.0) > 1e-16) & (n < 1e6)
+
+    zero = 0.0 * first
+    start = where(first == 0, 1e-300, first)
+    return repeat(step, (zero + 1.0, start, start, zero, going))[1]
+
+
 def seldom(needed: Any, function: Callable[..., Any], *arrays: Any) -> Any:
     """`function` of the elements that need it, else 0: a loop of one trip, none where no lane does."""
 

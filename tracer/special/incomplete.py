@@ -14,58 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ..core import as_value, wrap
 from ..custom import custom_jvp
-from ..functions.common import build
 from ..functions.elementwise import where
-from .arithmetic import log1p_rest
+from .arithmetic import each, lentz, log1p_rest, repeat
 from .betas import log_beta
 from .gammas import lgamma, stirling_rest
 from .operands import special
 
-_TINY = 1e-300
 _DONE = 1e-16
 _LARGE = 8.0
-
-
-def _each(function: Callable[..., Any], *arrays: Any) -> Any:
-    """`function` of the elements of arrays of one shape; its loops are each element's own."""
-    from ..vmap import vmap
-
-    shape = arrays[0].shape
-    if not shape:
-        return function(*arrays)
-    b = build()
-    flat = [wrap(b.reshape(as_value(a), shape=(a.size,))) for a in arrays]
-    found = vmap(function)(*flat)
-    return wrap(build().reshape(as_value(found), shape=shape))
-
-
-def _repeat(step: Callable[[Any], Any], state: Any) -> Any:
-    from ..control import while_loop
-
-    return while_loop(lambda s: s[-1], step, state)
-
-
-def _lentz(first: Any, terms: Callable[[Any], Any], going: Any) -> Any:
-    """The continued fraction first + t1 / (b1 + t2 / (b2 + ...)) by Lentz's algorithm.
-
-    terms(n) gives (t_n, b_n) for n = 1.0, 2.0, ...
-    """
-
-    def step(state: Any) -> Any:
-        n, f, c, d, _ = state
-        t, b = terms(n)
-        d = b + t * d
-        d = 1.0 / where(d == 0, _TINY, d)
-        c = b + t / c
-        c = where(c == 0, _TINY, c)
-        change = c * d
-        return n + 1.0, f * change, c, d, (abs(change - 1.0) > _DONE) & (n < 1e6)
-
-    zero = 0.0 * first
-    start = where(first == 0, _TINY, first)
-    return _repeat(step, (zero + 1.0, start, start, zero, going))[1]
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
@@ -88,14 +45,14 @@ def _lower_sum(a: Any, x: Any, going: Any) -> Any:
         total = total + term
         return n + 1.0, term, total, (term > _DONE * 0.1 * total) & (n < 1e6)
 
-    return _repeat(step, (0.0 * a + 1.0, 1.0 / a, 1.0 / a, going))[2]
+    return repeat(step, (0.0 * a + 1.0, 1.0 / a, 1.0 / a, going))[2]
 
 
 def _upper_fraction(a: Any, x: Any, going: Any) -> Any:
     def terms(n: Any) -> Any:
         return n * (a - n), x + (2.0 * n + 1.0) - a
 
-    return 1.0 / _lentz(x + 1.0 - a, terms, going)
+    return 1.0 / lentz(x + 1.0 - a, terms, going)
 
 
 def _incomplete_gamma(a: Any, x: Any, upper: bool) -> Any:
@@ -103,8 +60,8 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> Any:
     p, y = where(usual, a, 1.0), where(usual, x, 1.0)
     below = y < p + 1.0
     density = _gamma_density(p, y)
-    low = density * _each(_lower_sum, p, where(below, y, 0.5 * p), usual & below)
-    high = density * _each(
+    low = density * each(_lower_sum, p, where(below, y, 0.5 * p), usual & below)
+    high = density * each(
         _upper_fraction, where(below, 1.0, p), where(below, 3.0, y), usual & ~below
     )
     if upper:
@@ -181,7 +138,7 @@ def _beta_fraction(a: Any, b: Any, x: Any, going: Any) -> Any:
         before = (a + 2.0 * m) - 1.0
         return (a + m - 1.0) * (a + b + m - 1.0) * m * (b - m) * x * x / (before * before), under(m)
 
-    return 1.0 / _lentz(under(0.0 * a), terms, going)
+    return 1.0 / lentz(under(0.0 * a), terms, going)
 
 
 def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool) -> Any:
@@ -191,7 +148,7 @@ def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool) -> Any:
     density = _beta_density(p, q, u, v)
     swapped = u * (p + q) > p
     left, right = where(swapped, q, p), where(swapped, p, q)
-    tail = density * _each(_beta_fraction, left, right, where(swapped, v, u), usual)
+    tail = density * each(_beta_fraction, left, right, where(swapped, v, u), usual)
     found = where(swapped, tail, 1.0 - tail) if upper else where(swapped, 1.0 - tail, tail)
     first, last = (1.0, 0.0) if upper else (0.0, 1.0)
     found = where((x == 0) | (b == 0) & (x < 1) | (a == math.inf), first, found)
