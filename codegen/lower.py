@@ -373,6 +373,7 @@ MODULES = {
     "lower_library": (
         *("det", "slogdet", "eigh", "eigvalsh", "eig", "eigvals"),
         *("svd", "svdvals", "qr_raw", "qr_q", "lstsq", "fft", "rfft", "irfft", "library_call"),
+        "ufunc_loop",
     ),
     "lower_loops": ("while", "scan"),
     "lower_reductions": (

@@ -13,6 +13,7 @@ import numpy as np
 from ..ir.types import DTYPE_NAMES, F64, I64
 from .core import Tracer
 from .foreign import from_capsule
+from .trace import current_trace
 
 _KINDS = {
     "bool": "b",
@@ -29,8 +30,11 @@ class ArrayNamespaceInfo:
     """The answers of `jt.__array_namespace_info__()`: devices, dtypes and what the namespace can do."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Boolean indexing and shapes that depend on values: eagerly; compiled code wants `size=`."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+        """Boolean indexing and shapes that depend on values: eagerly. While a function is compiled
+        there are none, and code for arrays of any library goes another way."""
+        trace = current_trace()
+        there = trace is None or trace.eager
+        return {"boolean indexing": there, "data-dependent shapes": there, "max dimensions": 64}
 
     def default_device(self) -> str:
         return "cpu"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .core import Tracer, concrete, method, refuse_leaked
+from .core import Tracer, method, refuse_leaked
 from .errors import complain
 from .source import is_user_frame
 from .trace import Array, EagerBuilder, Trace
@@ -47,8 +47,9 @@ def iterate(self: Tracer) -> Iterator[Any]:
 
 @method("__bool__")
 def truth(self: Tracer) -> bool:
-    if _is_concrete(self):
-        return bool(concrete(self))
+    known = _known(self)
+    if known is not None:
+        return bool(known)
     if self.size > 1:
         complain(
             errors.ArrayTruthError,
@@ -85,8 +86,9 @@ def to_complex(self: Tracer) -> complex:
 
 @method("__index__")
 def to_index(self: Tracer) -> int:
-    if _is_concrete(self):
-        return concrete(self).__index__()
+    known = _known(self)
+    if known is not None:
+        return known.__index__()
     try:
         complain(
             errors.TracerIndexError,
@@ -103,8 +105,10 @@ def to_index(self: Tracer) -> int:
 
 @method("__format__")
 def formatted(self: Tracer, spec: str) -> str:
-    if spec and _is_concrete(self) and not self.shape:
-        return format(concrete(self).item(), spec)
+    if spec and not self.shape:
+        known = _known(self)
+        if known is not None:
+            return format(known.item(), spec)
     try:
         return format(repr(self), spec)
     except ValueError:  # the format of a number
@@ -145,9 +149,12 @@ def absent(self: Tracer, name: str) -> Any:
 
 @method("__array__")
 def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array:
-    if _is_concrete(self):
+    known = _known(self)
+    if known is not None:
         _refuse_active(self, "np.asarray(x)")
-        return np.array(concrete(self), dtype=dtype)
+        if _is_concrete(self):
+            return np.array(known, dtype=dtype)
+        return known if dtype is None else _read_only(known.astype(dtype))
     asker = _asker()
     if asker is not None:
         complain(
@@ -239,11 +246,25 @@ def _is_concrete(x: Tracer) -> bool:
     return isinstance(trace.builder, EagerBuilder)
 
 
+def _read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
+
+
+def _known(x: Tracer) -> Array | None:
+    """The elements, if they are known: of an eager trace, or of constants."""
+    from .constants import known_array
+
+    if x._storage.trace.done:
+        refuse_leaked(x)
+    return known_array(x)
+
+
 def _to_python(x: Tracer, what: str) -> Any:
-    if _is_concrete(x):
+    array = _known(x)
+    if array is not None:
         if what != "int()":
             _refuse_active(x, what)
-        array = concrete(x)
         return array if array.ndim else array[()]
     complain(
         errors.TracerConversionError,
@@ -259,8 +280,7 @@ def _to_python(x: Tracer, what: str) -> Any:
 def _refuse_active(x: Tracer, what: str) -> None:
     """A value that is being differentiated must not turn into a constant without a word."""
     trace = x._storage.trace
-    assert isinstance(trace.builder, EagerBuilder)
-    if x.value not in trace.builder.active:
+    if not isinstance(trace.builder, EagerBuilder) or x.value not in trace.builder.active:
         return
     complain(
         errors.TracerConversionError,

@@ -29,7 +29,7 @@ from . import errors, views
 from .core import Tracer, as_value, wrap
 from .effects import check
 from .errors import complain
-from .functions.common import array, build, shape_of, static_array
+from .functions.common import array, build, known_array, shape_of, static_array
 from .linear_forms import distance
 from .trace import BOUNDSCHECK, Array, current_trace
 
@@ -170,7 +170,7 @@ def _classify(item: Any, x: Tracer) -> Any:
     if getattr(type(item), "_jitney_lazy", False):
         item = item.materialise()
     if isinstance(item, Tracer):
-        known = static_array(item)
+        known = known_array(item) if item.dtype == BOOL and item.ndim else static_array(item)
         if known is not None and known.dtype.kind == "b":
             return _static_index(known, fixed=True)
         if item.dtype == BOOL:
@@ -208,7 +208,7 @@ def _static_index(item: Array, fixed: bool) -> Any:
 
 def _static_slice(item: slice, x: Tracer) -> slice | _Window:
     bounds = (item.start, item.stop, item.step)
-    if any(isinstance(i, Tracer) and static_array(i) is None for i in bounds):
+    if any(isinstance(i, Tracer) and known_array(i) is None for i in bounds):
         window = _window(item)
         if window is not None:
             return window

@@ -17,15 +17,15 @@ import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Value
-from ..ir.types import is_inexact
+from ..ir.types import BOOL, TensorType, is_inexact
 from . import errors, views
 from .core import Tracer, as_value, method, wrap
 from .errors import complain
 from .functions.common import array, build, operand, shape_of
-from .functions.table import ArrayFunction
+from .functions.table import FUNCTIONS, ArrayFunction
 from .index_plan import DEFAULT, Plan, Subscript, basic_items, resolve
 from .promotion import check_python_int
-from .trace import current_trace
+from .trace import current_trace, require_trace
 
 # Reading
 
@@ -122,8 +122,21 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
 
 
 def _write(x: Tracer, index: Any, value: Any) -> None:
-    if not _is_own_view(x, index, value):
+    if _is_masked_scalar(x, index):
+        # NumPy's scalars take no assignments. Code for arrays of any library, which asks every array
+        # for its namespace, assigns to parts of what it has computed, 0-d or not.
+        new = as_value(FUNCTIONS["where"].trace((index, value, x), {}), x.dtype)
+        x._storage.value = new
+        x._storage.version += 1
+    elif not _is_own_view(x, index, value):
         update(x, index, value, "set")
+
+
+def _is_masked_scalar(x: Tracer, index: Any) -> bool:
+    """Whether `x[index] = value` is, for a scalar that was computed in this trace, "if `index`"."""
+    own = x._storage.trace is require_trace() and x._storage.parameter is None
+    mask = isinstance(index, Tracer) and index.type == TensorType((), BOOL)
+    return mask and x.scalar and x.weak is None and x._view is None and own
 
 
 _READ = ArrayFunction("x[index]", _read, operator.getitem, None)

@@ -11,7 +11,7 @@ from ..ir.types import dtype_kind, is_complex
 from . import errors, views
 from .core import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
 from .errors import complain
-from .functions.common import build, static_array
+from .functions.common import build, known_array
 from .functions.table import FUNCTIONS, ArrayFunction
 from .layout import c_strides
 from .promotion import can_cast, canonical
@@ -231,7 +231,7 @@ def item(self: Tracer, *index: Any) -> Any:
         element = self.ravel()[position] if flat else self[position]
     elif self.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
-    known = static_array(element)
+    known = known_array(element)
     if known is not None:
         return known.item()
     value = element.reshape(()) if element.ndim else element

@@ -21,6 +21,7 @@ from .errors import complain
 from .foreign import is_borrowable
 from .functions import ufunc_methods, ufuncs
 from .functions.common import broadcast_shape, build, static_array
+from .functions.foreign_ufuncs import apply_foreign, is_compiled
 from .functions.lowerings import LOWERINGS
 from .functions.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
 from .promotion import same_kind, weak_dtype
@@ -261,8 +262,10 @@ def _array_ufunc(self: Tracer, ufunc: np.ufunc, how: str, *inputs: Any, **option
         return NotImplemented
     name = ufunc.__name__
     numpy_ufunc = getattr(np, name, None) is ufunc
-    if not numpy_ufunc and ufunc not in BY_NUMPY:  # SciPy's, of a name that we know
+    if not numpy_ufunc and ufunc not in BY_NUMPY:  # SciPy's: our function of its name, or its loops
         entry = of_scipy(name)
+        if entry is None and is_compiled(ufunc):
+            entry = _foreign(ufunc)
         if entry is None or how != "__call__":
             unsupported(ufunc)
         return entry.trace(inputs, {k: v for k, v in options.items() if v is not None})
@@ -279,6 +282,11 @@ def of_scipy(name: str) -> ArrayFunction | None:
     from . import special  # noqa: F401  (imported for what it enters into the table)
 
     return FUNCTIONS.get(f"special.{name}") or FUNCTIONS.get(name)
+
+
+@cache
+def _foreign(ufunc: np.ufunc) -> ArrayFunction:
+    return ArrayFunction(ufunc.__name__, partial(apply_foreign, ufunc), ufunc, ufunc)
 
 
 @cache

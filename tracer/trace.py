@@ -114,6 +114,7 @@ class Trace:
         self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
         self.rolled: dict[Any, bool] = {}  # which loops became ops, see autograph.rolling
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
+        self.known: dict[Value, Array | None] = {}  # see `constants`
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id
 

@@ -348,12 +348,24 @@ def _references(capture: Capture) -> int:
     return sys.getrefcount(capture.outer)
 
 
-def _base_references(array: Array) -> int:
-    return sys.getrefcount(array.base)
+def _base_references(capture: Capture) -> int:
+    return sys.getrefcount(capture.outer.base)
 
 
 _ALONE = _references(Capture(np.empty(1), None))  # type: ignore[arg-type]
-_BASE_ALONE = _base_references(np.empty(1)[:])
+_BASE_ALONE = _base_references(Capture(np.empty(1)[:], None))  # type: ignore[arg-type]
+
+
+def is_private(capture: Capture, count: int = 1) -> bool:
+    """Whether the traced function made the array and nobody else can reach it. `count` captures of
+    the trace refer to it."""
+    if not isinstance(capture.outer, np.ndarray) or _references(capture) != _ALONE + count - 1:
+        return False
+    base = capture.outer.base
+    if base is None:
+        return True
+    del base
+    return type(capture.outer.base) is np.ndarray and _base_references(capture) == _BASE_ALONE
 
 
 def _settle_captures(trace: Trace) -> None:
@@ -364,17 +376,13 @@ def _settle_captures(trace: Trace) -> None:
     constants: list[Op] = []
     for capture in trace.captures:
         count = uses[id(capture.outer)]
-        alone = _references(capture) == _ALONE + count - 1  # before a variable here refers to it
+        private = is_private(capture, count)  # before a variable here refers to it
         array, snapshot = capture.outer, capture.snapshot
         if isinstance(array, DeviceArray):
             kept.append(capture)
             continue
         assert isinstance(array, np.ndarray) and snapshot is not None
         changed = count > 1 or snapshot.tobytes() != array.tobytes()
-        private = alone and (
-            array.base is None
-            or (type(array.base) is np.ndarray and _base_references(array) == _BASE_ALONE)
-        )
         ops = None
         if changed or private:
             native = snapshot.astype(capture.param.dtype, copy=False)  # of any order of bytes

@@ -36,6 +36,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     structured,
     tape,
     triangular,
+    ufunc_loops,
     unary,
     window_reductions,
     windows,

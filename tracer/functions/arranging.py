@@ -18,8 +18,8 @@ from .common import (
     broadcast_shape,
     build,
     ints,
+    known_array,
     require_static,
-    static_array,
 )
 from .elementwise import no_static_shape
 from .elementwise import where as choose
@@ -73,7 +73,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     x = array(a)
     if axis is None:
         return roll(x.ravel(), shift, 0).reshape(x.shape)
-    known = static_array(shift)
+    known = known_array(shift)
     if known is None:
         return _rolled(x, array(shift), axis)
     shifts, axes = np.broadcast_arrays(known, axis)
@@ -124,7 +124,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any =
     axis = axis_index(axis, x.ndim, x)
     if total_repeat_length is not None:
         return _repeated(x, array(repeats), axis, operator.index(total_repeat_length))
-    counts = static_array(repeats)
+    counts = known_array(repeats)
     if counts is None:
         no_static_shape("np.repeat of traced repeats", "jt.repeat(x, r, total_repeat_length=n)")
     n = x.shape[axis]
@@ -246,7 +246,7 @@ def ix_(*args: Any) -> tuple[Tracer, ...]:
         raise ValueError("Cross index must be 1 dimensional")
     for i, p in enumerate(parts):
         if p.dtype == BOOL:
-            known = static_array(args[i])
+            known = known_array(args[i])
             if known is None:
                 no_static_shape("np.ix_ of a traced mask", "jt.nonzero(mask, size=n)")
             parts[i] = array(np.flatnonzero(known))
@@ -264,7 +264,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
-    if isinstance(obj, Tracer) and obj.ndim == 0 and static_array(obj) is None:
+    if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:
         place = _traced_place(obj, n)
         from .creation import arange
         from .selection import take
@@ -290,7 +290,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
-    if isinstance(obj, Tracer) and obj.ndim == 0 and static_array(obj) is None:
+    if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:
         return _inserted(x, _traced_place(obj, n + 1), array(values).astype(x.dtype), axis)
     where = obj if isinstance(obj, slice) else require_static(obj, "obj")
     new = array(values).astype(x.dtype)

@@ -129,9 +129,18 @@ def static_array(x: Any) -> np.ndarray[Any, Any] | None:
     return np.asarray(x)
 
 
+def known_array(x: Any) -> np.ndarray[Any, Any] | None:
+    """As `static_array`, and the elements of what depends on constants only."""
+    if not isinstance(x, Tracer):
+        return static_array(x)
+    from ..constants import known_array
+
+    return known_array(x)
+
+
 def require_static(x: Any, what: str) -> np.ndarray[Any, Any]:
     """The elements of `x`, or a TypeError that says that they must be known while tracing."""
-    found = static_array(x)
+    found = known_array(x)
     if found is None:
         complain(
             errors.DynamicShapeError,

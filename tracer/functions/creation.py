@@ -17,7 +17,7 @@ from ..errors import complain
 from ..foreign import borrow
 from ..promotion import DType, canonical, check_python_int, result_dtype
 from . import ufuncs
-from .common import array, axis_index, build, holds_tracers, ints, kind, operand
+from .common import array, axis_index, build, holds_tracers, ints, kind, known_array, operand
 from .movement import moveaxis
 from .table import function, refuse_option
 
@@ -179,6 +179,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     return array(x).astype(dtype, copy=copy)
 
 
+def _if_known(x: Any) -> Any:
+    """The number that a traced one is known to be; else `x`."""
+    known = known_array(x) if isinstance(x, Tracer) else None
+    return x if known is None else known[()]
+
+
 @function("arange", creates=True)
 def arange(
     *args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any
@@ -197,6 +203,7 @@ def arange(
     start, step = 0 if start is None else start, 1 if step is None else step
     if stop is None:
         start, stop = 0, start
+    start, stop, step = map(_if_known, (start, stop, step))
     if holds_tracers((start, stop, step)):
         complain(
             errors.DynamicShapeError,

@@ -17,7 +17,7 @@ from .common import (
     build,
     check_real,
     common_dtype,
-    static_array,
+    known_array,
 )
 from .elementwise import where
 from .movement import concatenate
@@ -129,7 +129,7 @@ def _partition(op: str, a: Any, kth: Any, axis: Any) -> Tracer:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
-    known = static_array(kth)
+    known = known_array(kth)
     places = set() if known is None else {operator.index(k) for k in known.ravel()}
     for k in places:
         if not -n <= k < n and n:
@@ -205,7 +205,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Trac
 @function("digitize")
 def digitize(x: Any, bins: Any, right: bool = False) -> Tracer:
     edges = array(bins)
-    known = static_array(bins)
+    known = known_array(bins)
     if known is not None:
         if known.size and np.all(np.diff(known) <= 0) and len(known) > 1:
             return len(edges) - searchsorted(edges[::-1], x, "left" if right else "right")

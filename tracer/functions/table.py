@@ -310,8 +310,21 @@ def public_names() -> dict[str, Any]:
         target = spaces.setdefault(space, {}) if space else names
         target[last] = public(entry)
     for space, members in spaces.items():
-        names[space] = SimpleNamespace(**members)
+        names[space] = (_Special if space == "special" else SimpleNamespace)(**members)
     return names
+
+
+class _Special(SimpleNamespace):
+    """`jt.special`: what is not in the table are the ufuncs of SciPy, if it is installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        from .foreign_ufuncs import special_function
+
+        found = None if name.startswith("__") else special_function(name)
+        if found is None:
+            raise AttributeError(f"jitney.special has no {name!r}, nor is it a ufunc of SciPy")
+        setattr(self, name, found)
+        return found
 
 
 def public(entry: ArrayFunction) -> Callable[..., Any]:

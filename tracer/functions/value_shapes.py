@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.types import BOOL, I64, is_inexact
 from ..core import Tracer, as_value, wrap
 from . import ufuncs
-from .common import array, build, static_array
+from .common import array, build, known_array
 from .creation import arange
 from .elementwise import no_static_shape, where
 from .movement import concatenate, moveaxis, stack
@@ -61,9 +61,9 @@ def _sized(name: str, by_condition: bool = False) -> Callable[..., Any]:
                 return traced(*args, size=size, fill_value=fill_value, **options)
             while len(args) < len(positional) and positional[len(args)] in options:
                 args = (*args, options.pop(positional[len(args)]))
-            if by_condition and (condition := static_array(args[0])) is not None:
+            if by_condition and (condition := known_array(args[0])) is not None:
                 return traced(*args, size=np.count_nonzero(condition), **options)
-            known = [static_array(x) if isinstance(x, (Tracer, list, tuple)) else x for x in args]
+            known = [known_array(x) if isinstance(x, (Tracer, list, tuple)) else x for x in args]
             if any(k is None and a is not None for k, a in zip(known, args, strict=True)):
                 no_static_shape(f"np.{name}", f"jt.{name}(..., size=n, fill_value=0)")
             return _traced(plain(*known, **options))
