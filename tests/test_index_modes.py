@@ -218,3 +218,18 @@ def test_promised_indices_are_taken_as_they_are() -> None:
     f = jt.jit(lambda x, i: jt.at(x)[i].get(mode="promise_in_bounds"))
     np.testing.assert_array_equal(f(np.arange(4.0), np.array([3, 0])), [3, 0])
     assert len(f.trace(np.arange(4.0), np.array([3, 0])).ops) == 1
+
+
+def test_arrays_on_a_gpu() -> None:
+    x, i, v = np.arange(1.0, 7.0), np.array([0, 9, -8, 3]), np.array([2.0, 3.0, 4.0, 5.0])
+    with jt.config(cuda="emulate"):
+        on_gpu = [jt.device_put(a, "cuda") for a in (x, i, v)]
+        for mode in MODES:
+            for how in ("get", "set", "add", "divide", "max"):
+                f = lambda x, i, v, m=mode, h=how: call(x, (i,), h, v, m, 7, False)  # noqa: E731
+                want = expected(x, (i,), how, v, mode, 7)
+                np.testing.assert_allclose(np.asarray(f(*on_gpu)), want)
+                np.testing.assert_allclose(np.asarray(jt.jit(f)(*on_gpu)), want)
+        for each in (jt.sqrt, jt.exp):
+            got = jt.at(on_gpu[0])[[1, 1]].apply(each)
+            np.testing.assert_allclose(np.asarray(got)[1], each(each(2.0)))

@@ -83,7 +83,7 @@ class AtIndex:
             part = self.x[self.index]
             return part.copy() if hasattr(part, "copy") else part
         _checked(mode=mode)
-        return self._run("get", partial(_get, mode=mode, fill_value=fill_value))
+        return self._run("get", _get, mode=mode, fill_value=fill_value)
 
     def set(self, value: Any, **options: Any) -> Any:
         """x with `value` at the index; the last of several for one element stays."""
@@ -115,7 +115,7 @@ class AtIndex:
     def apply(self, function: Callable[[Any], Any], **options: Any) -> Any:
         """x with `function`, of arrays and elementwise, applied at the index: as often to an element
         as it is indexed."""
-        return self._run("apply", partial(_updated, "apply", function, **_checked(**options)))
+        return self._run("apply", _applied, each=function, **_checked(**options))
 
     def _updated(self, how: str, value: Any, **options: Any) -> Any:
         chosen = _checked(**options)
@@ -129,7 +129,7 @@ class AtIndex:
             return result
         if isinstance(value, (bool, int, float, complex)) and not self.traced:
             value = np.asarray(value).astype(self.x.dtype)
-        return self._run(how, partial(_updated, how, None, **chosen), value)
+        return self._run(how, partial(_updated, how), value, **chosen)
 
     def _on_device(self, value: Any) -> bool:
         """Whether this is about DeviceArrays, outside of tracing."""
@@ -137,18 +137,18 @@ class AtIndex:
             return False
         return holds_device_arrays((self.x, self.index, value))
 
-    def _run(self, name: str, function: Callable[..., Any], *value: Any) -> Any:
+    def _run(self, name: str, function: Callable[..., Any], *value: Any, **options: Any) -> Any:
         if self.traced:
-            return function(self.x, self.index, *value)
+            return function(self.x, self.index, *value, **options)
         if not self._on_device(value):
 
             def now(x: Any, index: Any, *value: Any) -> Any:
-                return function(x, index, *value)
+                return function(x, index, *value, **options)
 
             return eagerly(now)(self.x, self.index, *value)
         from ..device_functions import run
 
-        return run(f"at.{name}", function, (self.x, self.index, *value), {})
+        return run(f"at.{name}", function, (self.x, self.index, *value), options)
 
 
 def _checked(
@@ -167,24 +167,24 @@ def _get(x: Any, index: Any, *, mode: str | None, fill_value: Any) -> Any:
     return read(array(x), index, mode_of(mode), fill_value)
 
 
-def _updated(
-    how: str,
-    function: Callable[[Any], Any] | None,
-    x: Any,
-    index: Any,
-    value: Any = None,
-    *,
-    mode: str | None,
-    unique: bool,
+def _applied(
+    x: Any, index: Any, *, each: Callable[[Any], Any], mode: str | None, unique: bool
 ) -> Any:
+    from ..index_plan import mode_of
+    from ..indexing import update_each
+
+    result = wrap(as_value(array(x)), scalar=False)
+    update_each(result, index, None, lambda old, _: each(old), mode_of(mode), once=unique)
+    return result
+
+
+def _updated(how: str, x: Any, index: Any, value: Any, *, mode: str | None, unique: bool) -> Any:
     from ..index_plan import mode_of
     from ..indexing import update, update_each
 
     result, found = wrap(as_value(array(x)), scalar=False), mode_of(mode)
     combine = "add" if how == "subtract" else how
-    if function is not None:
-        update_each(result, index, None, lambda old, _: function(old), found, once=unique)
-    elif combine in _NATIVE and takes(result.dtype, combine):
+    if combine in _NATIVE and takes(result.dtype, combine):
         if how == "subtract":
             value = ufuncs.apply(np.negative, array(value).astype(result.dtype))
         update(result, index, value, combine, found)
