@@ -350,3 +350,14 @@ def test_partitions_at_traced_places():
     x = np.random.default_rng(3).permutation(100.0 * np.arange(50))
     got = jt.jit(lambda x, k: np.partition(x, k))(x, np.array(7))
     assert got[7] == np.sort(x)[7]
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 48, 49, 100, 255, 256, 257, 1000, 4097])
+def test_searches_in_tables_of_all_lengths(n):
+    rng = np.random.default_rng(n)
+    for dtype in ("f4", "i8"):
+        table = np.sort(rng.integers(0, 2 * n, n)).astype(dtype)
+        keys = np.arange(-2, 2 * n + 2).astype(dtype)
+        for side in ("left", "right"):
+            got = jt.jit(lambda t, k, side=side: np.searchsorted(t, k, side))(table, keys)
+            np.testing.assert_array_equal(got, np.searchsorted(table, keys, side))

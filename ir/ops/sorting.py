@@ -129,30 +129,41 @@ def compose_places(b: Builder, mask: Value, *, size: int, classes: int) -> Value
     return b.concat(found, rest, axis=axis)
 
 
-# Searches: compositions, by halving what is left, the same number of steps for all keys.
+# Searches: compositions, the same number of steps for all keys.
+
+FEW = 32  # elements of a table that are compared one by one
+SPREAD = 16  # elements spread over a longer one that are
 
 
 def search(b: Builder, table: Value, keys: Value, *, right: bool = False) -> Value:
-    """How many elements of the sorted 1-d `table` precede each key (`right`: do not follow it)."""
+    """How many elements of the sorted 1-d `table` precede each key (`right`: do not follow it).
+
+    Elements of a table that all keys are compared with wait for nothing: all of a short table, some of a
+    longer one. What is left is halved until the place is found.
+    """
     (n,) = table.shape
     small = I32 if n < 1 << 31 else I64
-    low = b.full(keys.shape, 0, small)
-    if n == 0:
-        return b.convert(low, dtype=I64)
 
     def before(place: Value) -> Value:
         found = b.gather(table, b.convert(place, dtype=I64), axes=(0,), mode="clip")
         return b.invert(precedes(b, keys, found)) if right else precedes(b, found, keys)
 
-    def moved(length: int, place: Value) -> Value:
-        chosen = b.select(before(place), b.full_like(low, length), b.full_like(low, 0))
-        return b.add(low, chosen)
+    def number(k: int) -> Value:
+        return b.full(keys.shape, k, small)
 
-    while n > 1:
-        half = n // 2
-        low = moved(half, b.add(low, b.full_like(low, half - 1)))
-        n -= half
-    return b.convert(moved(1, low), dtype=I64)
+    step = 1 if n <= FEW else -(-n // SPREAD)
+    low = number(0)
+    for place in range(step - 1, n, step):
+        low = b.add(low, b.convert(before(number(place)), dtype=small))
+    if step > 1:
+        low = b.minimum(b.mul(low, number(step)), number(n - step + 1))
+    left = step - 1  # elements from `low` on that may precede
+    while left > 0:
+        half = (left + 1) // 2
+        goes = before(b.add(low, number(half - 1)))
+        low = b.add(low, b.select(goes, number(half), number(0)))
+        left -= half
+    return b.convert(low, dtype=I64)
 
 
 def precedes(b: Builder, x: Value, y: Value) -> Value:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64, I64
-from ..core import Tracer, wrap
-from .common import array, build, check_real
+from ..core import Tracer
+from .common import array, check_real
 from .creation import linspace
 from .elementwise import clip, where
 from .movement import stack
 from .reductions import max_, min_, sum_
 from .scans import diff
+from .selection import totals
 from .sorting import searchsorted
 from .table import function
 
@@ -46,24 +47,34 @@ def _edges(x: Tracer, bins: Any, span: Any, weights: Any = None) -> Tracer:
     )
 
 
-def _places(x: Tracer, edges: Tracer) -> tuple[Tracer, Tracer]:
-    """The number of each element's bin, and whether it is in one; the last edge belongs to its bin."""
+def _even(bins: Any) -> bool:
+    """Whether the edges that `bins` stands for are equally far apart."""
+    return isinstance(bins, (int, np.integer))
+
+
+def _places(x: Tracer, edges: Tracer, even: bool) -> tuple[Tracer, Tracer]:
+    """The number of each element's bin, and whether it is in one; the last edge belongs to its bin.
+
+    `even`: the edges are equally far apart, so that the bin is nearly known; they decide.
+    """
     count = edges.size - 1
-    place = searchsorted(edges, x, "right") - 1
-    place = where(x == edges[-1], count - 1, place)
     inside = (x >= edges[0]) & (x <= edges[-1])
+    if even and count:
+        at = x.astype(edges.dtype)
+        guess = ((at - edges[0]) / (edges[-1] - edges[0])) * count
+        place = clip(where(inside, guess, 0).astype(I64), 0, count - 1)
+        place = place - where((at < edges[place]) & (place > 0), 1, 0)
+        place = clip(place, 0, count - 1)
+        place = place + where((at >= edges[place + 1]) & (place < count - 1), 1, 0)
+    else:
+        place = searchsorted(edges, x, "right") - 1
+        place = where(x == edges[-1], count - 1, place)
     return clip(place, 0, max(count - 1, 0)), inside
 
 
 def _totals(place: Tracer, inside: Tracer, weights: Any, count: int) -> Tracer:
-    from ..indexing import update
-
-    w = array(1 if weights is None else weights)
-    dtype = np.dtype(np.int64) if weights is None else w.dtype
-    added = where(inside, w.ravel().astype(dtype) if w.ndim else w.astype(dtype), dtype.type(0))
-    totals = wrap(build().full((count,), 0, dtype), scalar=False)
-    update(totals, place, added, "add")
-    return totals
+    added = np.ones((), np.int64) if weights is None else array(weights).ravel()
+    return totals(where(inside, place, count), added, count, spare=True)
 
 
 @function("histogram_bin_edges")
@@ -80,10 +91,10 @@ def histogram(
     check_real("histogram", a)
     x = array(a).ravel()
     edges = _edges(x, bins, range)
-    totals = _totals(*_places(x, edges), weights, edges.size - 1)
+    counts = _totals(*_places(x, edges, _even(bins)), weights, edges.size - 1)
     if density:
-        totals = totals / diff(edges) / sum_(totals)
-    return totals, edges
+        counts = counts / diff(edges) / sum_(counts)
+    return counts, edges
 
 
 @function("histogramdd")
@@ -107,16 +118,16 @@ def histogramdd(
     shape = tuple(e.size - 1 for e in edges)
     place: Any = array(np.zeros(1, np.int64))
     inside: Any = array(np.ones(1, bool))
-    for x, e, n in zip(columns, edges, shape, strict=True):
-        own, good = _places(x, e)
+    for x, e, n, given in zip(columns, edges, shape, each, strict=True):
+        own, good = _places(x, e, _even(given))
         place, inside = place * n + own.astype(I64), inside & good
     w = None if weights is None else array(weights).astype(F64)
-    totals = _totals(place, inside, w, int(np.prod(shape))).astype(F64).reshape(shape)
+    counts = _totals(place, inside, w, int(np.prod(shape))).astype(F64).reshape(shape)
     if density:
         for d, e in enumerate(edges):
-            totals = totals / diff(e).reshape([-1 if i == d else 1 for i in np.arange(dims)])
-        totals = totals / _count(place, inside, w)
-    return totals, tuple(edges)
+            counts = counts / diff(e).reshape([-1 if i == d else 1 for i in np.arange(dims)])
+        counts = counts / _count(place, inside, w)
+    return counts, tuple(edges)
 
 
 def _count(place: Tracer, inside: Tracer, weights: Any) -> Tracer:
@@ -137,5 +148,5 @@ def histogram2d(
         bins = [edges, edges]
     elif isinstance(bins, (list, tuple)) and len(bins) == 1:
         bins = [bins[0]] * 2
-    totals, (first, second) = histogramdd(stack([a, b], 1), bins, range, density, weights)
-    return totals, first, second
+    counts, (first, second) = histogramdd(stack([a, b], 1), bins, range, density, weights)
+    return counts, first, second

@@ -12,6 +12,7 @@ from ...ir.types import I64
 from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
+from . import ufuncs
 from .common import array, axis_index, build, check_real, finish, ints, static_array
 from .elementwise import clip, no_static_shape, where
 from .table import function
@@ -192,17 +193,21 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
             raise ValueError("'list' argument must have no negative elements")
         size = max(int(known.max()) + 1 if known.size else 0, operator.index(minlength))
     else:
-        size, places = operator.index(length), array(x)
-        inside = (places >= 0) & (places < size)
-        x = where(inside, places, 0)
-        weights = where(inside, 1 if weights is None else weights, 0)
-        if size == 0:
-            return array(np.zeros(0, dtype))
-    counts = wrap(build().full((size,), 0, dtype), scalar=False)
+        size = operator.index(length)
+        places = array(x).astype(np.int64).astype(np.uint64)  # negative ones are beyond all others
+        x = ufuncs.apply(np.minimum, places, np.uint64(size)).astype(np.int64)
+    added = np.ones((), dtype) if weights is None else array(weights).astype(dtype)
+    return totals(array(x), added, size, spare=length is not None)
+
+
+def totals(place: Tracer, added: Any, size: int, spare: bool = False) -> Tracer:
+    """The sums of what is added at each of `size` places; with `spare`, what is at place `size` is left
+    out. The table is a place longer then: adding there costs less than asking where to add."""
     from ..indexing import update
 
-    update(counts, array(x), 1 if weights is None else array(weights).astype(dtype), "add")
-    return counts
+    table = wrap(build().full((size + spare,), 0, added.dtype), scalar=False)
+    update(table, place, added, "add")
+    return table[:size].copy() if spare else table
 
 
 # Windows at places that are known at run time
