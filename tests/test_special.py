@@ -278,3 +278,24 @@ def test_beta_of_all_signs_and_sizes() -> None:
         np.testing.assert_allclose(S.betaln(a, b), log, rtol=4e-15, atol=1e-15)
     assert abs(S.beta(-2.0, 2.0) - 0.5) < 1e-15 and S.beta(-2.0, 3.0) == INF
     np.testing.assert_allclose(S.betaln(1.4e29, 2323.0), -140199.14600113293, rtol=1e-14)
+
+
+def test_tails_of_incomplete_gamma() -> None:
+    a = np.array([0.02, 0.3, 5.0, 10.3, 15.0, 40.0, 300.0, 3000.0])
+    for z in (-20.0, -6.0, -0.5, 0.3, 5.0, 25.0):
+        x = np.where(a + z * np.sqrt(a) > 0, a + z * np.sqrt(a), a / 10)
+        for name, ends in (("gammainc", (0, None)), ("gammaincc", (None, mpmath.inf))):
+            for at, to, found in zip(a.tolist(), x.tolist(), getattr(S, name)(a, x), strict=True):
+                with mpmath.workdps(40):
+                    low, high = (to if end is None else end for end in ends)
+                    wanted = mpmath.gammainc(at, low, high, regularized=True)
+                if wanted > 1e-290:
+                    assert abs(found - float(wanted)) <= 30 * math.ulp(float(wanted)), (at, to)
+
+
+def test_quantiles_to_the_ends() -> None:
+    p = np.concatenate([PROBABLE, np.minimum(WIDE, 1 / WIDE)])
+    for at, found in zip(p.tolist(), S.ndtri(p).tolist(), strict=True):
+        with mpmath.workdps(30):
+            error = (mpmath.ncdf(found) - mpmath.mpf(at)) / mpmath.npdf(found)
+        assert abs(error) <= 4 * math.ulp(found), (at, found)

@@ -14,13 +14,13 @@ import numpy as np
 from .families import Array, elementwise
 
 # Numerator and denominator, lowest order first: near 0, in the tail, and far out.
-_MIDDLE = (
+QUANTILE_MIDDLE = (
     (3.3871328727963666080, 133.14166789178437745, 1971.5909503065514427, 13731.693765509461125,
      45921.953931549871457, 67265.770927008700853, 33430.575583588128105, 2509.0809287301226727),
     (1.0, 42.313330701600911252, 687.18700749205790830, 5394.1960214247511077,
      21213.794301586595867, 39307.895800092710610, 28729.085735721942674, 5226.4952788528545610),
 )  # fmt: skip
-_TAIL = (
+QUANTILE_TAIL = (
     (1.42343711074968357734, 4.63033784615654529590, 5.76949722146069140550, 3.64784832476320460504,
      1.27045825245236838258, 0.241780725177450611770, 0.0227238449892691845833,
      7.74545014278341407640e-4),
@@ -28,7 +28,7 @@ _TAIL = (
      0.148103976427480074590, 0.0151986665636164571966, 5.47593808499534494600e-4,
      1.05075007164441684324e-9),
 )  # fmt: skip
-_FAR = (
+QUANTILE_FAR = (
     (6.65790464350110377720, 5.46378491116411436990, 1.78482653991729133580, 0.296560571828504891230,
      0.0265321895265761230930, 1.24266094738807843860e-3, 2.71155556874348757815e-5,
      2.01033439929228813265e-7),
@@ -48,9 +48,9 @@ def erfinv(x: Array) -> Array:
     wide = np.asarray(x, np.float64)
     with np.errstate(all="ignore"):
         q = 0.5 * wide
-        middle = q * _ratio(_MIDDLE, 0.180625 - q * q)
+        middle = q * _ratio(QUANTILE_MIDDLE, 0.180625 - q * q)
         r = np.sqrt(-np.log(0.5 * (1.0 - np.abs(wide))))
-        tail = np.where(r <= 5.0, _ratio(_TAIL, r - 1.6), _ratio(_FAR, r - 5.0))
+        tail = np.where(r <= 5.0, _ratio(QUANTILE_TAIL, r - 1.6), _ratio(QUANTILE_FAR, r - 5.0))
         tail = np.copysign(np.where(np.abs(wide) == 1.0, np.inf, tail), wide)
         found = np.where(np.abs(q) <= 0.425, middle, tail) * math.sqrt(0.5)
         return found.astype(x.dtype)

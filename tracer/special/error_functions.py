@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.ops.erfinv import QUANTILE_FAR, QUANTILE_MIDDLE, QUANTILE_TAIL
 from ...ir.types import F32, F64
 from ..core import as_value, wrap
 from ..custom import custom_jvp
@@ -45,7 +46,7 @@ def erfinv_of(x: Any) -> Any:
     return wrap(build().erfinv(as_value(x)))
 
 
-def _scaled(x: Any) -> Any:
+def scaled_complement(x: Any) -> Any:
     """exp(x**2) erfc(x), for x >= 0."""
     finite = np.minimum(x, 1e300)
     return polynomial((finite - _K) / (finite + _K), _ERFCX) / (1.0 + 2.0 * x)
@@ -61,7 +62,7 @@ def _bell(x: Any, factor: float) -> Any:
 @custom_jvp
 def erfc_of(x: Any) -> Any:
     size = abs(x)
-    tail = _bell(size, 1.0) * _scaled(size)
+    tail = _bell(size, 1.0) * scaled_complement(size)
     found = where(x < 0, 2.0 - tail, tail)
     return where(size < 0.5, 1.0 - erf_of(x), found)
 
@@ -71,7 +72,7 @@ erfc_of.defjvps(lambda t, z, x: t * (-_TWO_OVER_ROOT_PI * _bell(x, 1.0)))
 
 @custom_jvp
 def erfcx_of(x: Any) -> Any:
-    right = _scaled(abs(x))
+    right = scaled_complement(abs(x))
     y = np.clip(x, -30.0, 0.0)
     head = y.astype(F32).astype(F64)
     grown = np.exp(head * head) * np.exp((y - head) * (y + head))
@@ -87,7 +88,7 @@ def _of_log_tail(logarithm: Any) -> Any:
     square = -logarithm - 0.5 * math.log(math.pi)
     x = np.sqrt(np.maximum(square - 0.5 * np.log(np.maximum(square, 0.25)), 0.1))
     for _ in range(4):
-        scaled = _scaled(x)
+        scaled = scaled_complement(x)
         error = np.log(scaled) - x * x - logarithm
         slope = -_TWO_OVER_ROOT_PI / scaled
         bend = slope * (-2.0 * x - slope)
@@ -95,7 +96,7 @@ def _of_log_tail(logarithm: Any) -> Any:
     return x
 
 
-_of_log_tail.defjvps(lambda t, x, logarithm: t * (-_scaled(x) / _TWO_OVER_ROOT_PI))
+_of_log_tail.defjvps(lambda t, x, logarithm: t * (-scaled_complement(x) / _TWO_OVER_ROOT_PI))
 
 
 def upper_normal_quantile(log_p: Any) -> Any:
@@ -103,18 +104,27 @@ def upper_normal_quantile(log_p: Any) -> Any:
     return math.sqrt(2) * _of_log_tail(log_p + math.log(2))
 
 
+def _quantile(q: Any, tail: Any) -> Any:
+    """Where the normal distribution is 1/2 + q, for 1/2 - |q| = tail: Wichura's AS 241."""
+
+    def ratio(parts: tuple[tuple[float, ...], tuple[float, ...]], r: Any) -> tuple[Any, Any]:
+        return polynomial(r, parts[0]), polynomial(r, parts[1])
+
+    middle = abs(q) <= 0.425
+    r = np.sqrt(-np.log(where(middle | (tail <= 0), 0.25, tail)))
+    above, below = ratio(QUANTILE_MIDDLE, 0.180625 - q * q)
+    near, under = ratio(QUANTILE_TAIL, np.minimum(r, 5.0) - 1.6)
+    far, bottom = ratio(QUANTILE_FAR, np.maximum(r, 5.0) - 5.0)
+    above = where(middle, above, where(r <= 5.0, near, far))
+    found = above / where(middle, below, where(r <= 5.0, under, bottom))
+    found = where(middle, q * found, np.copysign(found, q))
+    found = where(tail == 0, np.copysign(math.inf, q), found)
+    return where(tail >= 0, found, math.nan)
+
+
 @custom_jvp
 def erfcinv_of(y: Any) -> Any:
-    middle = (y > 0.5) & (y < 1.5)
-    near = erfinv_of(where(middle, 1.0 - y, 0.0))
-    # In the tails, sqrt(-log(y sqrt(pi) ...)) mended by Halley's steps on log erfc.
-    tail = np.minimum(y, 2.0 - y)
-    good = (tail > 0) & np.logical_not(middle)
-    x = _of_log_tail(np.log(where(good, tail, 0.25)))
-    far = where(y > 1, -x, x)
-    found = where(middle, near, far)
-    found = where(y == 0, math.inf, where(y == 2, -math.inf, found))
-    return where((y >= 0) & (y <= 2), found, math.nan)
+    return -_ROOT_HALF * _quantile(0.5 * (y - 1.0), 0.5 * np.minimum(y, 2.0 - y))
 
 
 erfcinv_of.defjvps(lambda t, z, y: t * (-np.exp(z * z) / _TWO_OVER_ROOT_PI))
@@ -123,7 +133,7 @@ erfcinv_of.defjvps(lambda t, z, y: t * (-np.exp(z * z) / _TWO_OVER_ROOT_PI))
 @custom_jvp
 def normal_cdf(x: Any) -> Any:
     size = abs(x)
-    tail = 0.5 * _bell(size, 0.5) * _scaled(size * _ROOT_HALF)
+    tail = 0.5 * _bell(size, 0.5) * scaled_complement(size * _ROOT_HALF)
     found = where(x < 0, tail, 1.0 - tail)
     return where(size < 1.0, 0.5 + 0.5 * erf_of(x * _ROOT_HALF), found)
 
@@ -134,7 +144,7 @@ normal_cdf.defjvps(lambda t, z, x: t * (_bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU)
 @custom_jvp
 def log_normal_cdf(x: Any) -> Any:
     left = x < -1.0
-    scaled = _scaled(where(left, -x, 1.0) * _ROOT_HALF)
+    scaled = scaled_complement(where(left, -x, 1.0) * _ROOT_HALF)
     low = np.log(0.5 * scaled) - 0.5 * x * x
     high = np.log1p(-normal_cdf(where(left, 1.0, -x)))
     return where(x == -math.inf, -math.inf, where(left, low, high))
@@ -144,7 +154,7 @@ def log_normal_cdf(x: Any) -> Any:
 def _density_ratio(x: Any) -> Any:
     """The density over the distribution, which left of 0 is one over a scaled tail."""
     left = x < 0
-    scaled = _scaled(where(left, -x, 0.0) * _ROOT_HALF)
+    scaled = scaled_complement(where(left, -x, 0.0) * _ROOT_HALF)
     low = math.sqrt(2 / math.pi) / scaled
     high = _bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU) / normal_cdf(where(left, 0.0, x))
     return where(left, low, high)
@@ -156,7 +166,7 @@ log_normal_cdf.defjvps(lambda t, z, x: t * _density_ratio(x))
 
 @custom_jvp
 def normal_quantile(p: Any) -> Any:
-    return -math.sqrt(2) * erfcinv_of(2.0 * p)
+    return _quantile(p - 0.5, np.minimum(p, 1.0 - p))
 
 
 normal_quantile.defjvps(lambda t, z, p: t * (np.exp(0.5 * z * z) * math.exp(_LOG_ROOT_TAU)))

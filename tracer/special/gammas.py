@@ -75,6 +75,17 @@ def _by_polynomial(x: Any) -> tuple[Any, Any, Any]:
     return fma(d, d, d) * polynomial(2.0 * d, _LGAMMA), p, q
 
 
+def gamma_near(x: Any) -> Any:
+    """gamma(x) for 0 < x < 8."""
+    base, p, q = _by_polynomial(x)
+    return np.exp(base) * p / q
+
+
+def lgamma1p_near(x: Any) -> Any:
+    """lgamma(1 + x) for |x| <= 1/2, with all its digits near 0."""
+    return fma(x, x, x) * polynomial(2.0 * x, _LGAMMA) - np.log1p(x)
+
+
 def lgamma_right(x: Any) -> Any:
     """For x > -0.5."""
     far = x >= _FAR

@@ -10,19 +10,98 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ..custom import custom_jvp
 from ..functions.elementwise import where
-from .arithmetic import each, lentz, log1p_rest, repeat
+from .arithmetic import (
+    each,
+    exp_pair,
+    fma,
+    lentz,
+    log1p_rest,
+    log_pair,
+    pair_product,
+    pair_sum,
+    polynomial,
+    quotient,
+    repeat,
+    seldom,
+    two_product,
+    two_sum,
+)
 from .betas import log_beta
-from .gammas import lgamma, stirling_rest
+from .error_functions import scaled_complement
+from .gammas import exp_small, gamma_near, lgamma, lgamma1p_near, stirling_rest
 from .operands import special
 
 _DONE = 1e-16
 _LARGE = 8.0
+_ARTANH = tuple(1 / k for k in range(3, 14, 2))
+
+
+def _temme() -> tuple[float, ...]:
+    """g = eta / (lambda - 1) in powers of eta, for eta**2 / 2 = lambda - 1 - log(lambda).
+
+    Then g - eta g' = g**3 + eta g**2, which gives one coefficient after the other, exactly.
+    """
+    g = [Fraction(1)]
+    for k in range(1, 27):
+        g.append(Fraction(0))
+        square = [sum(g[i] * g[m - i] for i in range(m + 1)) for m in range(k + 1)]
+        cube = sum(g[i] * square[k - i] for i in range(k + 1))
+        g[k] = (cube + square[k - 1]) / (1 - k - 3)
+    return tuple(float(c) for c in g)
+
+
+_TEMME = _temme()
+
+
+def _exponent(a: Any, x: Any) -> Any:
+    """a log(x / a) - (x - a) as a pair, for a >= 8: what the density is to its peak."""
+    (d, d_low), (s, s_low) = two_sum(x, -a), two_sum(x, a)
+    near = abs(d) < 0.02 * a
+    # With v = d / s, log(x / a) = 2 artanh(v) and 2 a v = d - d v.
+    v = d / s
+    v_low = (fma(-v, s, d) + (d_low - v * s_low)) / s
+    p, p_low = two_product(d, v)
+    p_low = fma(d, v_low, fma(d_low, v, p_low))
+    w = where(near, v, 0.0)
+    square = w * w
+    close = two_sum(2.0 * a * w * square * polynomial(square, _ARTANH), -p)
+    scaled = pair_product(log_pair(quotient((x, 0.0), a)), a)
+    apart = pair_sum(scaled, (-d, -d_low))
+    return where(near, close[0], apart[0]), where(near, close[1] - p_low, apart[1])
+
+
+def _near_peak(a: Any, x: Any, e: Any) -> Any:
+    """The smaller of both functions over exp(e), by Temme's expansion (DLMF 8.12).
+
+    Its sum is evaluated as by Gil, Segura and Temme (SIAM J. Sci. Comput. 34, 2012).
+    """
+    eta = np.copysign(np.sqrt(np.maximum(-2.0 * e / a, 0.0)), x - a)
+    over = 1.0 / a
+    b = {25: _TEMME[26] + 0.0 * a, 24: _TEMME[25] + 0.0 * a}
+    for m in range(24, 0, -1):
+        b[m - 1] = fma((m + 1.0) * b[m + 1], over, _TEMME[m])
+    total = b[24]
+    for m in range(23, -1, -1):
+        total = fma(total, eta, b[m])
+    rest = total / fma(b[1], over, 1.0) * np.sqrt(over / (2 * math.pi))
+    root = np.sqrt(np.maximum(-e, 0.0))
+    return 0.5 * scaled_complement(root) + where(x >= a, rest, -rest)
+
+
+def _upper_near_0(a: Any, x: Any) -> Any:
+    """The upper function for small a and x, where it is nearly 0."""
+    y = a * np.log(x) - lgamma1p_near(a)
+    total = 0.0 * x
+    for k in range(18, 0, -1):
+        total = (total + a / (a + k)) * (-x / k)
+    return -np.expm1(y) - np.exp(y) * total
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
@@ -55,6 +134,15 @@ def _upper_fraction(a: Any, x: Any, going: Any) -> Any:
     return 1.0 / lentz(x + 1.0 - a, terms, going)
 
 
+def _with_edges(a: Any, x: Any, found: Any, first: float, last: float) -> Any:
+    """`found`, but for operands that are 0, infinite or outside."""
+    found = where((x == 0) | (a == math.inf), first, found)
+    found = where((a == 0) | (x == math.inf), last, found)
+    both = ((a == 0) & (x == 0)) | ((a == math.inf) & (x == math.inf))
+    bad = (a < 0) | (x < 0) | both | np.isnan(a) | np.isnan(x)
+    return where(bad, math.nan, found)
+
+
 def _incomplete_gamma(a: Any, x: Any, upper: bool) -> Any:
     usual = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
     p, y = where(usual, a, 1.0), where(usual, x, 1.0)
@@ -69,21 +157,49 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> Any:
     else:
         found = where(below, low, 1.0 - high)
     first, last = (1.0, 0.0) if upper else (0.0, 1.0)
-    found = where((x == 0) | (a == math.inf), first, found)
-    found = where((a == 0) | (x == math.inf), last, found)
-    both = ((a == 0) & (x == 0)) | ((a == math.inf) & (x == math.inf))
-    bad = (a < 0) | (x < 0) | both | np.isnan(a) | np.isnan(x)
-    return where(bad, math.nan, found)
+    return _with_edges(a, x, found, first, last)
+
+
+def _accurate_gamma(a: Any, x: Any, upper: bool) -> Any:
+    """As `_incomplete_gamma`, with the digits of tails, and without loops near the peak."""
+    usual = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
+    p, y = where(usual, a, 1.0), where(usual, x, 1.0)
+    large = p >= _LARGE
+    b = where(large, p, _LARGE)
+    e = _exponent(b, where(large, y, b))
+    grown = exp_pair(e)
+    peaked = (b >= 20.0) & (-2.0 * e[0] < b)
+    tail = grown * _near_peak(
+        where(peaked, b, 20.0), where(peaked, y, 20.0), where(peaked, e[0], 0.0)
+    )
+    s = where(large, 1.0, p)
+    root = np.exp(-0.5 * np.minimum(y, 1e4))
+    other = np.power(y, s) * root / gamma_near(s) * root
+    density = where(large, np.sqrt(b / (2 * math.pi)) * exp_small(-stirling_rest(b)) * grown, other)
+    tiny = (p < 0.5) & (y < 1.1)
+    below = (y < p + 1.0) & ((p >= 0.5) | tiny)
+    summed = usual & np.logical_not(peaked)
+    low = density * each(_lower_sum, p, where(below, y, 0.5 * p), summed & below)
+    high = density * each(
+        _upper_fraction, where(below, 1.0, p), where(below, 3.0, y), summed & np.logical_not(below)
+    )
+    left = where(peaked, y < p, below)
+    part = where(peaked, tail, where(below, low, high))
+    found = where(left, 1.0 - part, part) if upper else where(left, part, 1.0 - part)
+    if upper:
+        found = where(tiny, seldom(tiny & usual, _upper_near_0, p, y), found)
+    first, last = (1.0, 0.0) if upper else (0.0, 1.0)
+    return _with_edges(a, x, found, first, last)
 
 
 @custom_jvp
 def lower_gamma(a: Any, x: Any) -> Any:
-    return _incomplete_gamma(a, x, False)
+    return _accurate_gamma(a, x, False)
 
 
 @custom_jvp
 def upper_gamma(a: Any, x: Any) -> Any:
-    return _incomplete_gamma(a, x, True)
+    return _accurate_gamma(a, x, True)
 
 
 def _gamma_slope(a: Any, x: Any) -> Any:

@@ -14,11 +14,12 @@ import numpy as np
 
 from ..custom import custom_jvp
 from ..functions.elementwise import where
-from .arithmetic import sin_pi, value_of
-from .gammas import BERNOULLI, gamma_function, lgamma, psi
+from .arithmetic import seldom, sin_pi, value_of
+from .gammas import BERNOULLI, gamma_function, gamma_parts, psi
 from .operands import special
 
 _TERMS = 10
+_TAU_LOW = 2.4492935982947064e-16 / (2 * math.pi)
 _CORRECTIONS = tuple(b / math.factorial(2 * k + 2) for k, b in enumerate(BERNOULLI))
 
 
@@ -37,15 +38,20 @@ def _series(s: Any, q: Any) -> Any:
     return total
 
 
+def _left_of_0(s: Any, q: Any) -> Any:
+    """For q < 0 and whole s, what is to be added to zeta(s, 1 - p)."""
+    p = -q - (np.ceil(-q) - 1.0)
+    other = _series(s, p) - _series(s, 1.0 - q)
+    return where(np.remainder(s, 2.0) == 1, -other, other)
+
+
 def _hurwitz(s: Any, q: Any) -> Any:
     inside = np.minimum(where(s > 1, s, 2.0), 1e300)
     left = q < 0
-    p = where(left, -q - (np.ceil(-q) - 1.0), 0.5)
-    found = _series(inside, where(left, 1.0 - p, where(q > 0, q, 1.0)))
-    other = _series(inside, p) - _series(inside, where(left, 1.0 - q, 1.0))
-    whole = inside == np.floor(inside)
-    signed = where(np.remainder(inside, 2.0) == 1, -other, other)
-    found = where(left, where(whole, found + signed, math.nan), found)
+    start = where(left, 1.0 + q + (np.ceil(-q) - 1.0), where(q > 0, q, 1.0))
+    whole = (inside == np.floor(inside)) & (q != np.floor(q))
+    found = _series(inside, start) + seldom(left & whole, _left_of_0, inside, q)
+    found = where(left & np.logical_not(whole), math.nan, found)
     found = where((q <= 0) & (q == np.floor(q)), math.inf, found)
     found = where(q == math.inf, 0.0, found)
     found = where(s == 1, math.inf, where(s < 1, math.nan, found))
@@ -66,14 +72,41 @@ def _in_s(t: Any, z: Any, s: Any, q: Any) -> Any:
 hurwitz.defjvps(_in_s, lambda t, z, s, q: t * (-s * hurwitz(s + 1.0, q)))
 
 
-def _riemann(s: Any) -> Any:
-    """For s < 1: continued, and from 0 to the left reflected (DLMF 25.4.1)."""
-    left = s < 0
-    r = where(left, 1.0 - s, where(s < 1, s, 0.5))
-    found = _series(r, 1.0 + 0.0 * r)
-    x = where(left, s, -1.0)
-    power = np.exp(lgamma(1.0 - x) + x * math.log(2 * math.pi))
-    return where(left, power / math.pi * sin_pi(0.5 * x) * found, found)
+def _reflected(x: Any, found: Any) -> Any:
+    """zeta(x) for x < 0 from `found`, zeta(1 - x) (DLMF 25.4.1)."""
+    big, half = gamma_parts(1.0 - x)
+    # What 2 pi lost by rounding is put back.
+    power = np.power(2 * math.pi, x) * np.exp(x * _TAU_LOW)
+    return power * big / math.pi * sin_pi(0.5 * x) * half * found
+
+
+@custom_jvp
+def riemann(x: Any) -> Any:
+    left = x < 0
+    s = np.minimum(where(left, 1.0 - x, where(x == 1, 2.0, x)), 1e300)
+    found = _series(s, 1.0 + 0.0 * x)
+    found = where(left, seldom(left & (x > -math.inf), _reflected, x, found), found)
+    return where(x == 1, math.inf, where(x == -math.inf, math.nan, found))
+
+
+def _riemann_slope(t: Any, z: Any, x: Any) -> Any:
+    from ..transforms import jvp
+
+    left = x < 0
+
+    def right(s: Any) -> Any:
+        return _series(where(s == 1, 2.0, s), 1.0 + 0.0 * s)
+
+    def reflected(s: Any) -> Any:
+        return _reflected(s, right(1.0 - s))
+
+    one = 1.0 + 0.0 * x
+    slope = jvp(right, (where(left, 2.0, x),), (one,))[1]
+    other = jvp(reflected, (where(left, x, -1.0),), (one,))[1]
+    return t * where(left, other, slope)
+
+
+riemann.defjvps(_riemann_slope)
 
 
 @special("zeta", optional=1)
@@ -83,10 +116,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     >>> jt.special.zeta(2.0)
     np.float64(1.6449340668482264)
     """
-    if q is not None:
-        return hurwitz(x, q)
-    right = hurwitz(where(x < 1, 2.0, x), 1.0 + 0.0 * x)
-    return where(x < 1, _riemann(where(x < 1, x, 0.5)), right)
+    return riemann(x) if q is None else hurwitz(x, q)
 
 
 @custom_jvp
