@@ -103,6 +103,13 @@ def test_assignment_into_numpy_arrays() -> None:
     np.testing.assert_array_equal(x, [0, 1, 4, 6, 8])
 
 
+def test_an_argument_that_is_overwritten_and_returned() -> None:
+    v = np.ones(4, np.float32)
+    f = jt.jit(lambda m, v: jt.sum(m, axis=0, out=v), device="cuda")
+    np.testing.assert_array_equal(np.asarray(f(np.ones((3, 4), np.float32), v)), 3)
+    np.testing.assert_array_equal(v, 3)
+
+
 def test_a_call_that_fails_takes_what_was_donated() -> None:
     f = jt.jit(lambda x, i: jt.at(x)[i].add(1.0), donate_argnums=0)
     x = put(np.zeros(4))

@@ -71,8 +71,10 @@ class DeviceEntry(Entry):
                 given[k].buffer = DONATED
         if self.mutated:
             finals = outputs[len(outputs) - len(self.mutated) :]
+            arrays = list(arrays)
             for index, value in zip(self.mutated, finals, strict=True):
                 given[index][...] = np.asarray(value)
+                arrays[index] = value  # what a function returns that returns the argument
         return self.finish(outputs, arrays)
 
     def _apart(
