@@ -1,4 +1,4 @@
-"""Every public array function on a GPU (emulated, if there is none): the table of calls against NumPy."""
+"""Every public array function on a GPU, emulated or real: the table of calls against NumPy."""
 
 from __future__ import annotations
 
