@@ -256,6 +256,23 @@ def test_long_segments_have_gradients() -> None:
     np.testing.assert_allclose(g, want)
 
 
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2", "hypot"])
+def test_long_prefixes_go_in_chunks(name: str) -> None:
+    ufunc = getattr(np, name)
+    for shape, axis in (((5000,), 0), ((2, 2049), 1), ((2048, 3), 0)):
+        x = rng.normal(size=shape)
+        got = jt.jit(lambda x, a=axis: ufunc.accumulate(x, axis=a))(x)
+        np.testing.assert_allclose(got, ufunc.accumulate(x, axis=axis), rtol=1e-12)
+
+
+def test_long_prefixes_have_gradients() -> None:
+    x = rng.normal(size=3000)
+    gradient = jt.jit(jt.grad(lambda x: np.logaddexp.accumulate(x).sum()))(x)
+    sums = np.logaddexp.accumulate(x)
+    want = np.exp(x) * np.cumsum(np.exp(-sums)[::-1])[::-1]
+    np.testing.assert_allclose(gradient, want, rtol=1e-9)
+
+
 def test_methods_under_vmap() -> None:
     x, i = rng.random((4, 9)), np.array([0, 5, 2])
     got = jt.jit(jt.vmap(lambda x: np.divide.reduceat(x, i)))(x)

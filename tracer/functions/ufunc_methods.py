@@ -292,6 +292,8 @@ def _prefixes(ufunc: np.ufunc, rows: Tracer, dtype: DType) -> Tracer:
     """rows[0], ufunc(rows[0], rows[1]), ...: one after the other, as NumPy does."""
     if not len(rows):
         return rows.astype(dtype)
+    if ufunc.__name__ in _IN_CHUNKS and len(rows) >= 4 * _CHUNKS and rows[0].size < _CHUNKS:
+        return _prefixes_in_chunks(ufunc, rows.astype(dtype))
     from ..scans import scan
 
     step = _step(ufunc, dtype)
@@ -303,6 +305,25 @@ def _prefixes(ufunc: np.ufunc, rows: Tracer, dtype: DType) -> Tracer:
     first = rows[0].astype(dtype)
     rest = scan(trip, _broadcast(first, rows.shape[1:]), rows[1:])[1]
     return FUNCTIONS["concatenate"].traced([first[None], rest])
+
+
+# Associative ufuncs that take long: their chunks are accumulated side by side, in vectors.
+_IN_CHUNKS = {"logaddexp": -np.inf, "logaddexp2": -np.inf, "hypot": 0.0}
+_CHUNKS = 512
+
+
+def _prefixes_in_chunks(ufunc: np.ufunc, rows: Tracer) -> Tracer:
+    """Each chunk by itself, then the totals, then each chunk with the total of those before it."""
+    n, rest, dtype = len(rows), rows.shape[1:], rows.dtype
+    length = -(-n // _CHUNKS)
+    fill = wrap(build().full((_CHUNKS * length - n, *rest), _IN_CHUNKS[ufunc.__name__], dtype))
+    whole = FUNCTIONS["concatenate"].traced([rows, fill]).reshape((_CHUNKS, length, *rest))
+    inner = _prefixes(ufunc, whole.swapaxes(0, 1), dtype)
+    totals = _prefixes(ufunc, inner[-1], dtype)
+    found = FUNCTIONS["concatenate"].traced(
+        [inner[:, :1], apply(ufunc, totals[:-1], inner[:, 1:])], axis=1
+    )
+    return found.swapaxes(0, 1).reshape((_CHUNKS * length, *rest))[:n]
 
 
 # reduceat
@@ -334,6 +355,11 @@ def _reduceat(
         ends = FUNCTIONS["concatenate"].traced([starts[1:], ends])
         ends = apply(np.maximum, ends, starts + 1)
         elements = x.astype(BOOL if name in _LOGICAL else element_dtype)
+        if np.prod(x.shape[axis + 1 :]) >= _FEW:
+            rows = FUNCTIONS["moveaxis"].traced(elements, axis, 0)
+            found = _segments_of_rows(ufunc, rows, starts, ends, result_dtype)
+            found = FUNCTIONS["moveaxis"].traced(found, 0, axis)
+            return finish(wrap(as_value(found), scalar=False), _sole(out))
         flat = FUNCTIONS["moveaxis"].traced(elements, axis, -1).reshape((lines, n))
         found = _segments(ufunc, flat, starts, ends, result_dtype).reshape((*rest, count))
     result = FUNCTIONS["moveaxis"].traced(found, -1, axis)
@@ -360,6 +386,32 @@ def _segment_starts(ufunc: np.ufunc, indices: Any, n: int) -> Tracer:
     places = as_value(FUNCTIONS["where"].traced(starts < 0, starts - n, starts))
     numbers = b.op("iota", shape=(n,), dtype=I64, axis=0)
     return wrap(b.gather(numbers, places, axes=(0,), mode="check"), scalar=False)
+
+
+def _segments_of_rows(
+    ufunc: np.ufunc, rows: Tracer, starts: Tracer, ends: Tracer, dtype: DType
+) -> Tracer:
+    """Rows as wholes: each step takes one, for all its elements."""
+    from ..control import while_loop
+    from ..scans import scan
+
+    step = _step(ufunc, dtype)
+
+    def row(place: Any) -> Tracer:
+        b = build()
+        return wrap(b.gather(as_value(rows), as_value(place, I64), axes=(0,), mode="clip"))
+
+    def segment(_: None, given: Any) -> Any:
+        start, stop = given
+
+        def trip(state: Any) -> Any:
+            i, acc = state
+            return i + 1, step(acc, row(i))
+
+        first = start + 1, row(start).astype(dtype)
+        return None, while_loop(lambda state: state[0] < stop, trip, first)[1]
+
+    return scan(segment, None, (starts, ends))[1]
 
 
 def _segments(ufunc: np.ufunc, lines: Tracer, starts: Tracer, ends: Tracer, dtype: DType) -> Tracer:
