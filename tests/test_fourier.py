@@ -16,7 +16,7 @@ F = np.fft
 ONE_AXIS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 SEVERAL = ("fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2")
 OF_REAL = ("rfft", "ihfft", "rfftn", "rfft2")
-DTYPES = (np.float32, np.float64, np.complex64, np.complex128, np.int32, np.bool_)
+DTYPES = (*(np.float16, np.float32, np.float64, np.complex64, np.complex128), np.int32, np.bool_)
 
 
 def check_same(f: Any, *arrays: Any) -> None:
@@ -25,6 +25,7 @@ def check_same(f: Any, *arrays: Any) -> None:
     assert expected.dtype == got.dtype
     assert expected.shape == got.shape
     tol = 1e-13 if expected.dtype in (np.float64, np.complex128) else 1e-5
+    tol = 2e-3 if expected.dtype == np.float16 else tol
     np.testing.assert_allclose(got, expected, rtol=tol, atol=tol * max(expected.size, 1))
 
 
@@ -89,6 +90,45 @@ def test_wrong_arguments() -> None:
             jt.jit(f)(x)
     with pytest.raises(TypeError, match="rfft takes real numbers"):
         jt.jit(lambda x: F.rfft(x))(x + 0j)
+
+
+def test_edges() -> None:
+    """Lengths and axes at their limits: NumPy's results, or its errors."""
+    x = numbers((3, 4, 5))
+    cases: list[Any] = [
+        *((lambda x, k=k, n=n: getattr(F, k)(x, n)) for k in ONE_AXIS for n in (-1, 0, 1, 13)),
+        *((lambda x, k=k: getattr(F, k)(x[:0], axis=0)) for k in ONE_AXIS),
+        *((lambda x, k=k: getattr(F, k)(x[..., :0])) for k in SEVERAL),
+        *((lambda x, k=k: getattr(F, k)(x, axes=(0, 0, 1))) for k in SEVERAL),
+        *((lambda x, k=k: getattr(F, k)(x, axes=())) for k in SEVERAL),
+        *((lambda x, k=k: getattr(F, k)(x, s=(-1, 3), axes=(2, 0))) for k in SEVERAL),
+        *((lambda x, k=k: getattr(F, k)(x, s=(3,), axes=(0, 1))) for k in SEVERAL),
+    ]
+    for f in cases:
+        try:
+            f(x)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                jt.jit(f)(x)
+        else:
+            check_same(f, x)
+
+
+def test_long_and_prime_lengths() -> None:
+    for n in (1009, 4097, 2**17):
+        for f in (lambda x: F.fft(x), lambda x: F.rfft(x), lambda x: F.irfft(x, len(x))):
+            check_same(f, numbers((n,)))
+
+
+def test_in_place() -> None:
+    def f(z: Any) -> Any:
+        z = z.copy()
+        F.fft(z, out=z)
+        return F.ifft(z[::2], out=z[::2]) + z[::2], z
+
+    x = numbers((4, 8), np.complex128)
+    for found, want in zip(jt.jit(f)(x), f(x), strict=True):
+        np.testing.assert_allclose(found, want, atol=1e-13)
 
 
 def test_programs() -> None:

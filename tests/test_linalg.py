@@ -268,10 +268,84 @@ def test_gradients_of_systems(dtype: Any) -> None:
     check_gradients(lambda a, b: jt.linalg.solve_triangular(a, b, trans="C"), a, numbers((3, 2)))
 
 
-def test_what_has_no_derivative_says_so() -> None:
-    for f in (lambda a: L.qr(a, "complete")[0].sum(), lambda a: L.svd(a)[0].sum()):
-        with pytest.raises(TypeError, match=r"no derivative|has no"):
-            jt.grad(f)(numbers((4, 2)))
+def projector(q: Any) -> Any:
+    """What of a basis does not depend on which one of its space it is."""
+    return q @ np.swapaxes(q.conj(), -1, -2)
+
+
+@pytest.mark.parametrize("dtype", REAL_AND_COMPLEX)
+def test_gradients_of_completed_bases(dtype: Any) -> None:
+    """Vectors that are any basis of what remains: what does not depend on the choice is right."""
+    tall = numbers((5, 2), dtype)
+    for f in (
+        lambda a: (lambda u, s, vh: (projector(u[:, 2:]), s, u[:, :2] @ vh))(*L.svd(a)),
+        lambda a: projector(L.svd(a.T)[2][2:].T),
+        lambda a: (lambda q, r: (projector(q[:, 2:]), q[:, :2], r))(*L.qr(a, "complete")),
+    ):
+        check_gradients(f, tall)
+
+
+def cofactors(a: Array) -> Array:
+    n = len(a)
+    minors = [
+        [L.det(np.delete(np.delete(a, i, 0), j, 1)) * (-1) ** (i + j) for j in range(n)]
+        for i in range(n)
+    ]
+    return np.array(minors)
+
+
+@pytest.mark.parametrize("dtype", REAL_AND_COMPLEX)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+def test_gradients_of_determinants_of_singular_matrices(n: int, dtype: Any) -> None:
+    """They are cofactors at matrices of every rank, and have derivatives there."""
+    holomorphic = np.dtype(dtype).kind == "c"
+    rng = np.random.default_rng(n)
+
+    def gradient(a: Any) -> Any:
+        return jt.grad(lambda a: L.det(a), holomorphic=holomorphic)(a)
+
+    first, step = jt.jit(gradient), 1e-6
+    direction = numbers((n, n), dtype, 1)
+    forward = jt.jit(lambda a: jt.jvp(gradient, (a,), (direction,))[1])
+    reverse = jt.jit(jt.grad(lambda a: (gradient(a) * direction).sum(), holomorphic=holomorphic))
+    for rank in range(max(n - 3, 0), n + 1):
+        mixed = np.triu(rng.integers(-2, 3, (n, n)), 1) + np.eye(n)
+        core = np.diag(np.where(np.arange(n) < rank, rng.integers(1, 4, n), 0))
+        a = ((mixed @ core @ mixed.T) * (1 + 2j if holomorphic else 1)).astype(dtype)
+        assert rank == n or L.det(a) == 0
+        np.testing.assert_allclose(first(a), cofactors(a), rtol=1e-9, atol=1e-8)
+        change = cofactors(a + step * direction) - cofactors(a - step * direction)
+        for found in (forward(a), reverse(a)):
+            scale = max(abs(change).max() / step, 1)
+            np.testing.assert_allclose(found, change / (2 * step), atol=1e-5 * scale)
+
+
+def test_gradients_of_determinants_in_batches() -> None:
+    stack = np.stack([np.eye(6), np.zeros((6, 6)), np.diag([1.0, 2, 3, 4, 5, 0]), 2 * np.eye(6)])
+    got = jt.jit(jt.grad(lambda a: L.det(a).sum()))(stack)
+    np.testing.assert_allclose(got, [cofactors(a) for a in stack], atol=1e-9)
+    each = jt.jit(jt.vmap(jt.grad(lambda a: L.det(a))))
+    np.testing.assert_allclose(each(stack), got, atol=1e-12)
+    third = jt.grad(jt.grad(jt.grad(lambda x: L.det(x * np.eye(6)))))
+    assert third(2.0) == pytest.approx(6 * 5 * 4 * 8)
+    assert jt.grad(lambda a: L.det(a))(np.zeros((0, 0))).shape == (0, 0)
+
+
+def test_gradients_where_values_are_equal() -> None:
+    """Vectors of equal values have no derivative; the values do."""
+    one = np.eye(4)
+    for f, want in (
+        (lambda a: L.eigvalsh(a).sum(), one),
+        (lambda a: L.norm(a, "nuc"), one),
+        (lambda a: (L.svd(a, compute_uv=False) ** 2).sum(), 2 * one),
+        (lambda a: L.eigh(a)[0].sum(), one),
+    ):
+        np.testing.assert_allclose(jt.jit(jt.grad(f))(one), want, atol=1e-12)
+    turned = np.zeros((4, 4))
+    turned[0, 1], turned[1, 0] = 0.5, -0.5
+    got = jt.jit(jt.grad(lambda a: jt.linalg.polar(a)[0][0, 1]))(one)
+    np.testing.assert_allclose(got, turned, atol=1e-12)
+    assert np.isnan(jt.jit(jt.grad(lambda a: L.eigh(a)[1].sum()))(one)).any()
 
 
 def test_batched_and_in_loops() -> None:

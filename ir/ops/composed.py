@@ -111,6 +111,7 @@ def composition(
     name: str,
     compose: Callable[..., list[Value]],
     jvp: Rule,
+    vjp: Rule | None = None,
     *,
     kinds: str,
     attrs: tuple[str, ...] = (),
@@ -119,7 +120,7 @@ def composition(
 ) -> OpDef:
     """Define an op that gives what `compose(b, *operands, **attrs)` makes of leading dims and matrices.
 
-    Its vjp is the transpose of its jvp.
+    Its vjp is the transpose of its jvp unless it is given.
     """
 
     def body(types: Sequence[TensorType], attributes: dict[str, Any]) -> Graph:
@@ -144,7 +145,7 @@ def composition(
             infer,
             reference,
             jvp,
-            transposed(jvp),
+            vjp or transposed(jvp),
             batch=batch,
             dtypes=kinds,
             attrs=attrs,

@@ -110,6 +110,21 @@ class Matrix(Term):
         found = self.b.op("slice", self.value, start=zeros, stop=tuple(shape), step=ones)
         return Matrix(self.b, found)
 
+    def columns_from(self, start: int) -> Matrix:
+        """All columns but the first ones."""
+        shape = self.value.shape
+        first = (*(0,) * (len(shape) - 1), start)
+        found = self.b.op("slice", self.value, start=first, stop=shape, step=(1,) * len(shape))
+        return Matrix(self.b, found)
+
+    def rows_from(self, start: int) -> Matrix:
+        return self.mT.columns_from(start).mT
+
+    def beside(self, other: Matrix) -> Matrix:
+        """The columns of both."""
+        axis = len(self.value.shape) - 1
+        return Matrix(self.b, self.b.op("concat", self.value, other.value, axis=axis))
+
     def trace(self) -> Matrix:
         rank = len(self.value.shape)
         return Matrix(
@@ -139,6 +154,32 @@ class Matrix(Term):
         shape = (*batch, n, columns)
         dims = tuple(range(len(batch) + 1))
         return Matrix(self.b, self.b.op("broadcast", self.value, shape=shape, dims=dims))
+
+    # Vectors, and numbers per matrix.
+
+    def product(self) -> Matrix:
+        """The product of each vector's elements."""
+        axes = (len(self.value.shape) - 1,)
+        return Matrix(self.b, self.b.op("prod", self.value, axes=axes))
+
+    def repeated(self, count: int) -> Matrix:
+        """Numbers as vectors of equal elements."""
+        shape = self.value.shape
+        dims = tuple(range(len(shape)))
+        return Matrix(self.b, self.b.op("broadcast", self.value, shape=(*shape, count), dims=dims))
+
+    def element(self, place: int) -> Value:
+        """One element of each vector."""
+        lead = self.value.shape[:-1]
+        start, stop = (*(0,) * len(lead), place), (*lead, place + 1)
+        found = self.b.op("slice", self.value, start=start, stop=stop, step=(1,) * len(stop))
+        made: Value = self.b.op("reshape", found, shape=lead)
+        return made
+
+    def positions(self) -> Term:
+        """The place of each element in its vector."""
+        axis = len(self.value.shape) - 1
+        return Term(self.b, self.b.op("iota", shape=self.value.shape, dtype=I64, axis=axis))
 
     def solve(self, right: Matrix) -> Matrix:
         """`self^-1 @ right`; NaN where there is none."""

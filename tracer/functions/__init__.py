@@ -15,6 +15,7 @@ from . import (  # noqa: F401  (each module enters its functions into the table)
     diagonals,
     einsum,
     elementwise,
+    factored,
     fourier,
     histograms,
     linalg,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, I64, complex_dtype, is_complex, is_inexact, real_dtype
+from ...ir.types import F32, F64, I64, complex_dtype, is_complex, is_inexact, real_dtype
 from ..core import Tracer, as_value, wrap
 from ..promotion import DType
 from . import ufuncs
@@ -67,11 +67,11 @@ def _transform(
         raise ValueError(f"Invalid number of FFT data points ({points}) specified.")
     axis = axis_index(axis, x.ndim, x)
     part = _part_dtype(x)
-    real = op == "rfft"
-    x = _resized(x.astype(part if real else complex_dtype(part)), taken, axis)
+    wide = F32 if part.itemsize < F32.itemsize else part  # what transforms are computed in
+    x = _resized(x.astype(wide if op == "rfft" else complex_dtype(wide)), taken, axis)
     factor = _factor(norm, points, part)
-    made = build().op(op, as_value(moveaxis(x, axis, -1)), factor=factor, **attrs)
-    return moveaxis(wrap(made), -1, axis)
+    made = wrap(build().op(op, as_value(moveaxis(x, axis, -1)), factor=factor, **attrs))
+    return moveaxis(made.astype(part) if op == "irfft" else made, -1, axis)
 
 
 def _length(x: Tracer, n: Any, axis: Any) -> int:
@@ -130,7 +130,11 @@ def _shape_and_axes(
     if axes is None:
         axes = range(x.ndim) if shapeless else range(-len(s), 0)
     axes = [axis_index(a, x.ndim, x) for a in axes]
-    sizes = [x.shape[a] for a in axes] if shapeless else [operator.index(n) for n in s]
+    sizes = (
+        [x.shape[a] for a in axes]
+        if shapeless
+        else [-1 if n is None else operator.index(n) for n in s]
+    )
     if len(sizes) != len(axes):
         raise ValueError("Shape and axes have different lengths.")
     if real_result and shapeless and sizes:

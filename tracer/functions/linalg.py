@@ -61,12 +61,12 @@ def result_type(*arrays: Tracer) -> DType:
     return F32 if single else F64
 
 
-def _value(x: Tracer, result: DType) -> Value:
+def computed(x: Tracer, result: DType) -> Value:
     """The operand in the precision that linear algebra is computed in."""
     return as_value(x, COMPUTED[result])
 
 
-def _made(value: Value, result: DType) -> Tracer:
+def made(value: Value, result: DType) -> Tracer:
     return wrap(value if value.dtype == result else build().convert(value, dtype=result))
 
 
@@ -106,8 +106,10 @@ def solve_by(name: str, a: Tracer, b: Any, **attrs: Any) -> Tracer:
     result = result_type(a, b)
     lead = _lead("solve", a, b)
     left, right = (broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
-    made = build().op(name, _value(left, result), _value(right, result), mode="check", **attrs)
-    x = _made(made, result)
+    solved = build().op(
+        name, computed(left, result), computed(right, result), mode="check", **attrs
+    )
+    x = made(solved, result)
     return x.reshape(x.shape[:-1]) if vector else x
 
 
@@ -119,7 +121,7 @@ def _lead(name: str, a: Tracer, b: Tracer) -> tuple[int, ...]:
 def inv(a: Any) -> Tracer:
     a = matrix_operand("inv", a)
     result = result_type(a)
-    return _made(build().inv(_value(a, result), mode="check"), result)
+    return made(build().inv(computed(a, result), mode="check"), result)
 
 
 @function("linalg.tensorsolve")
@@ -154,15 +156,15 @@ def tensorinv(a: Any, ind: int = 2) -> Tracer:
 def det(a: Any) -> Tracer:
     a = matrix_operand("det", a)
     result = result_type(a)
-    return _made(build().det(_value(a, result)), result)
+    return made(build().det(computed(a, result)), result)
 
 
 @function("linalg.slogdet")
 def slogdet(a: Any) -> Any:
     a = matrix_operand("slogdet", a)
     result = result_type(a)
-    sign, log = build().slogdet(_value(a, result))
-    return _result_class("slogdet")(_made(sign, result), _made(log, real_dtype(result)))
+    sign, log = build().slogdet(computed(a, result))
+    return _result_class("slogdet")(made(sign, result), made(log, real_dtype(result)))
 
 
 # Decompositions
@@ -172,8 +174,8 @@ def slogdet(a: Any) -> Any:
 def cholesky(a: Any, /, *, upper: bool = False) -> Tracer:
     a = matrix_operand("cholesky", a)
     result = result_type(a)
-    made = build().cholesky(_value(a, result), upper=bool(upper), mode="check")
-    return _made(made, result)
+    factor = build().cholesky(computed(a, result), upper=bool(upper), mode="check")
+    return made(factor, result)
 
 
 def _upper(triangle: str) -> bool:
@@ -186,16 +188,16 @@ def _upper(triangle: str) -> bool:
 def eigh(a: Any, UPLO: str = "L") -> Any:
     a = matrix_operand("eigh", a)
     result = result_type(a)
-    w, v = build().eigh(_value(a, result), upper=_upper(UPLO), mode="check")
-    return _result_class("eigh")(_made(w, real_dtype(result)), _made(v, result))
+    w, v = build().eigh(computed(a, result), upper=_upper(UPLO), mode="check")
+    return _result_class("eigh")(made(w, real_dtype(result)), made(v, result))
 
 
 @function("linalg.eigvalsh")
 def eigvalsh(a: Any, UPLO: str = "L") -> Tracer:
     a = matrix_operand("eigvalsh", a)
     result = result_type(a)
-    w = build().eigvalsh(_value(a, result), upper=_upper(UPLO), mode="check")
-    return _made(w, real_dtype(result))
+    w = build().eigvalsh(computed(a, result), upper=_upper(UPLO), mode="check")
+    return made(w, real_dtype(result))
 
 
 _COMPLEX_OF = {F32: C64, F64: C128, C64: C64, C128: C128}
@@ -212,9 +214,9 @@ def eig(a: Any) -> Any:
     a = matrix_operand("eig", a)
     result = _COMPLEX_OF[result_type(a)]
     safe, good = _finite(a)
-    w, v = build().eig(_value(safe, result_type(a)), mode="check")
-    values = where(good[..., 0], _made(w, result), np.nan).astype(result)
-    vectors = where(good, _made(v, result), np.nan).astype(result)
+    w, v = build().eig(computed(safe, result_type(a)), mode="check")
+    values = where(good[..., 0], made(w, result), np.nan).astype(result)
+    vectors = where(good, made(v, result), np.nan).astype(result)
     return _result_class("eig")(values, vectors)
 
 
@@ -223,8 +225,8 @@ def eigvals(a: Any) -> Tracer:
     a = matrix_operand("eigvals", a)
     result = _COMPLEX_OF[result_type(a)]
     safe, good = _finite(a)
-    w = build().eigvals(_value(safe, result_type(a)), mode="check")
-    return where(good[..., 0], _made(w, result), np.nan).astype(result)
+    w = build().eigvals(computed(safe, result_type(a)), mode="check")
+    return where(good[..., 0], made(w, result), np.nan).astype(result)
 
 
 @function("linalg.svd")
@@ -237,9 +239,9 @@ def svd(
     if hermitian:
         return _hermitian_svd(a, compute_uv)
     if not compute_uv:
-        return _made(build().svdvals(_value(a, result), mode="check"), part)
-    u, s, vh = build().svd(_value(a, result), full=bool(full_matrices), mode="check")
-    return _result_class("svd")(_made(u, result), _made(s, part), _made(vh, result))
+        return made(build().svdvals(computed(a, result), mode="check"), part)
+    u, s, vh = build().svd(computed(a, result), full=bool(full_matrices), mode="check")
+    return _result_class("svd")(made(u, result), made(s, part), made(vh, result))
 
 
 def _hermitian_svd(a: Tracer, compute_uv: bool) -> Any:
@@ -258,8 +260,8 @@ def _hermitian_svd(a: Tracer, compute_uv: bool) -> Any:
 
 @function("linalg.svdvals")
 def svdvals(x: Any, /) -> Tracer:
-    made: Tracer = svd(x, compute_uv=False)
-    return made
+    found: Tracer = svd(x, compute_uv=False)
+    return found
 
 
 @function("linalg.qr")
@@ -269,17 +271,14 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     a = matrix_operand("qr", a, square=False)
     m, n = a.shape[-2:]
     result = result_type(a)
-    value, b = _value(a, result), build()
-    if mode == "raw" or (mode == "complete" and m > n):
+    value, b = computed(a, result), build()
+    if mode == "raw":
         raw, tau = b.qr_raw(value)
-        if mode == "raw":
-            return _swapped(_made(raw, result)), _made(tau, result)
-        q, r = b.qr_q(raw, tau, complete=True), Matrix(b, raw).triu().value
-    else:
-        q, r = b.qr(value)
+        return _swapped(made(raw, result)), made(tau, result)
+    q, r = b.qr(value, complete=mode == "complete" and m > n)
     if mode == "r":
-        return _made(r, result)
-    return _result_class("qr")(_made(q, result), _made(r, result))
+        return made(r, result)
+    return _result_class("qr")(made(q, result), made(r, result))
 
 
 # What singular values tell
@@ -314,7 +313,7 @@ def cond(x: Any, p: Any = None) -> Tracer:
         r = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     else:
         result = result_type(a)
-        inverse = _made(build().inv(_value(a, result), mode="fill"), result)
+        inverse = made(build().inv(computed(a, result), mode="fill"), result)
         r = matrix_norm(a, ord=p) * matrix_norm(inverse, ord=p)
     undefined = ufuncs.apply(np.isnan, r) & ~ufuncs.apply(np.isnan, a).any(axis=(-2, -1))
     return wrap(as_value(where(undefined, r.dtype.type(np.inf), r)))
@@ -342,12 +341,12 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
     if 0 in a.shape[-2:]:
         return _swapped(a)
     result = result_type(a)
-    b, value = build(), _value(a, result)
+    b, value = build(), computed(a, result)
     if hermitian:
         value = Matrix(b, value).hermitian().value
     relative = broadcast_to(array(rcond), a.shape[:-2])
     limit = as_value(relative, real_dtype(value.dtype))
-    return _made(b.pinv(value, limit, mode="check"), result)
+    return made(b.pinv(value, limit, mode="check"), result)
 
 
 @function("linalg.lstsq")
@@ -374,9 +373,9 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     if k == 0:  # LAPACK wants a right-hand side
         _, _, rank, s = lstsq(a, np.zeros((m, 1), result), rcond)
         return array(np.zeros((n, 0), result)), array(np.zeros(0, part)), rank, s
-    left, right = _value(a, result), _value(b, result)
+    left, right = computed(a, result), computed(b, result)
     x, residuals, rank, s = build().lstsq(left, right, rcond=rcond, mode="check")
-    x, residuals, s = _made(x, result), _made(residuals, part), _made(s, part)
+    x, residuals, s = made(x, result), made(residuals, part), made(s, part)
     full = wrap(rank) == n
     residuals = where(full, residuals, np.nan).astype(part) if m > n else residuals[:0]
     return x.reshape(n) if vector else x, residuals, wrap(rank), s

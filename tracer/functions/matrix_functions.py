@@ -69,7 +69,7 @@ def lu(a: Any) -> Any:
         array([[4., 4.],
                [0., 2.]])
     """
-    packed, order = _eliminated(a)
+    packed, order = eliminated(a)
     m, k = packed.shape[-2], min(packed.shape[-2:])
     unit = np.eye(m, k, dtype=packed.dtype)
     lower = tril(packed[..., :k], -1) + unit
@@ -77,7 +77,7 @@ def lu(a: Any) -> Any:
     return rows.astype(real_dtype(packed.dtype)), lower, triu(packed[..., :k, :])
 
 
-def _eliminated(a: Any) -> tuple[Tracer, Tracer]:
+def eliminated(a: Any) -> tuple[Tracer, Tracer]:
     """L below the diagonal and U above it, in one matrix, and the order of its rows."""
     from ..control import fori_loop
 

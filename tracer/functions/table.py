@@ -182,7 +182,7 @@ def eagerly(traced: Callable[..., Any]) -> Callable[..., Any]:
         with tracing(Trace(Graph(traced.__name__), eager=True)):
             found = traced(*args, **kwargs)
             if isinstance(found, tuple):
-                parts = [_own(concrete(part)) for part in found]
+                parts = [_own(concrete(p)) if isinstance(p, Tracer) else p for p in found]
                 return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
             return _own(concrete(found))
 
