@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from .jit import JitFunction
 
 
+_TRIES = 4
+
+
 def trace_call(
     function: JitFunction, call: Call, outside: Outside | None = None, *, views: bool = True
 ) -> tuple[Traced, Outside]:
@@ -52,10 +56,24 @@ def trace_call(
 
 
 def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool) -> Traced:
+    """Trace, and refuse what draws random numbers meanwhile. If it may have been another thread that
+    drew them, the function is traced again: one that draws does so each time."""
+    for _ in range(_TRIES):
+        before = random_states()
+        traced = _trace_once(function, call, outside, views)
+        after = random_states().items()
+        drawn = [n for n, s in after if s != before.get(n, "unused" if n == "np.random" else s)]
+        if not drawn:
+            return traced
+        if threading.active_count() == 1:
+            break
+    refuse_random(drawn[0])
+
+
+def _trace_once(function: JitFunction, call: Call, outside: Outside, views: bool) -> Traced:
     stand_ins = outside.values()
     leaves = [*call.named_specs(), *outside.specs]
     tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
-    random = random_states()
 
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         given = call.parts(args, kwargs)
@@ -72,7 +90,7 @@ def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool
     reset = marking.set(function._options["save"] is not None)
     unchecked = BOUNDSCHECK.set(function._options["boundscheck"])
     try:
-        traced = trace_function(
+        return trace_function(
             run,
             leaves,
             tree,
@@ -84,10 +102,6 @@ def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool
     finally:
         marking.reset(reset)
         BOUNDSCHECK.reset(unchecked)
-    for name, state in random_states().items():
-        if state != random.get(name, "unused" if name == "np.random" else state):
-            refuse_random(name)
-    return traced
 
 
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:

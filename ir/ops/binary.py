@@ -177,21 +177,25 @@ elementwise(
 elementwise("nextafter", np.nextafter, [IDENTITY, None], operands=_TWO, moves=True)
 
 
-def _share(t: Term, z: Term, x: Term, exp: str) -> Term:
-    """t * exp(x - z), with exp(0) where both are the same infinity."""
-    return t * getattr(where(x.eq(z), 0, x - z), exp)()
+def _share(t: Term, z: Term, x: Term, other: Term, exp: str) -> Term:
+    """t * exp(x - z). What two equal infinities share is half of it each."""
+    same = x.eq(z) & other.eq(z)
+    return t * where(same, 0.5, getattr(where(x.eq(z), 0, x - z), exp)())
 
 
 elementwise(
     "logaddexp",
     np.logaddexp,
-    [lambda t, z, x, y: _share(t, z, x, "exp"), lambda t, z, x, y: _share(t, z, y, "exp")],
+    [lambda t, z, x, y: _share(t, z, x, y, "exp"), lambda t, z, x, y: _share(t, z, y, x, "exp")],
     operands=_TWO,
 )
 elementwise(
     "logaddexp2",
     np.logaddexp2,
-    [lambda t, z, x, y: _share(t, z, x, "exp2"), lambda t, z, x, y: _share(t, z, y, "exp2")],
+    [
+        lambda t, z, x, y: _share(t, z, x, y, "exp2"),
+        lambda t, z, x, y: _share(t, z, y, x, "exp2"),
+    ],
     operands=_TWO,
 )
 elementwise(

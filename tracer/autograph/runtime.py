@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..concatenators import c_, r_
 from ..errors import complain
 from ..functions.common import array
 from ..functions.table import holds_tracer
@@ -16,7 +17,6 @@ from ..regions import Region
 from ..streams import draws
 from .branches import branch
 from .iteration import Items, items_of
-from .joins import JOINS, join
 from .logic import and_ as and_
 from .logic import assert_ as assert_
 from .logic import compare as compare
@@ -50,10 +50,8 @@ slice_ = slice
 
 def item(x: Any, index: Any) -> Any:
     """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
-    if id(x) in JOINS and holds_tracer(index if isinstance(index, tuple) else (index,)):
-        found = join(x, index)
-        if found is not None:
-            return found
+    if x is np.r_ or x is np.c_:
+        return (r_ if x is np.r_ else c_)[index]
     if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
         return array(x)[index]
     return x[index]

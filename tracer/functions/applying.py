@@ -28,7 +28,7 @@ def apply_along_axis(
     lead = rows.shape[:-1]
     if math.prod(lead) == 0:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    flat = rows.reshape((-1, rows.shape[-1]))
+    flat = rows.reshape((math.prod(lead), rows.shape[-1]))
     found = array(vmap(lambda row: array(func1d(row, *args, **kwargs)))(flat))
     found = found.reshape((*lead, *found.shape[1:]))
     own = found.ndim - len(lead)

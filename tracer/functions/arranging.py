@@ -272,6 +272,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
         found = arange(n - 1)
         return take(x, found + (found >= place), axis, mode="clip")
     obj = obj if isinstance(obj, slice) else require_static(obj, "obj")
+    if isinstance(obj, np.ndarray) and obj.size == 0:
+        obj = obj.astype(np.int64)  # an empty list is one of floats
     kept = np.delete(np.arange(n), obj)
     return _by_positions(x, kept, axis)
 

@@ -14,7 +14,19 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
-from ...ir.types import BOOL, F16, F32, F64, I32, is_complex, is_float, is_inexact, is_small
+from ...ir.types import (
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I32,
+    finfo,
+    has_infinity,
+    is_complex,
+    is_float,
+    is_inexact,
+    is_small,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -195,8 +207,8 @@ def _divmod(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
 def _modf(b: Builder, x: Value) -> tuple[Value, Value]:
     """Fraction and whole part, both with the sign of x; the fraction of an infinity is 0."""
     whole = b.trunc(x)
-    rest = b.select(b.isinf(x), b.full_like(x, 0), b.sub(x, whole))
-    return b.copysign(rest, x), whole
+    zero = b.copysign(b.full_like(x, 0), x)
+    return b.select(b.isinf(x), zero, b.fmod(x, b.full_like(x, 1))), whole
 
 
 @lowering("frexp")
@@ -217,12 +229,14 @@ def _ldexp(b: Builder, x: Value, n: Value) -> Value:
 def _spacing(b: Builder, x: Value) -> Value:
     """The distance to the next number away from zero, or of a half to the next greater one, as in
     NumPy; of -0.0 it is positive."""
-    away = b.full_like(x, math.inf)
+    finite = not has_infinity(x.dtype)
+    away = b.full_like(x, float(finfo(x.dtype).max) if finite else math.inf)
     if x.dtype != F16:
         away = b.copysign(away, x)
     step = b.sub(b.nextafter(x, away), x)
     step = b.select(b.eq(x, b.full_like(x, 0)), b.abs(step), step)
-    return b.select(b.isinf(x), b.full_like(x, math.nan), step)
+    ends = b.eq(b.abs(x), b.abs(away)) if finite else b.isinf(x)
+    return b.select(ends, b.full_like(x, math.nan), step)
 
 
 @lowering("bitwise_count")
