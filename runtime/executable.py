@@ -173,7 +173,8 @@ class Executable:
         """Call the native code. Returns fresh arrays.
 
         An input that differs from the declared layout only (strides, alignment, byte order,
-        subclass) is copied or viewed as needed; one of another shape or dtype is a TypeError.
+        subclass) is copied or viewed as needed, and copied back if the code writes to it; one of
+        another shape or dtype is a TypeError.
         """
         return self(*arrays)
 
@@ -184,8 +185,17 @@ class Executable:
             raise TypeError(f"{self!r} takes {count} arrays, {len(arrays)} were given")
         layouts = zip(arrays, module.inputs, module.input_strides, strict=True)
         fitting = [prepare(array, type, steps) for array, type, steps in layouts]
-        if is_native(self) and any(map(operator.is_not, fitting, arrays)):
-            return self(*fitting)  # in native code, this time
+        if any(map(operator.is_not, fitting, arrays)):
+            native = is_native(self)  # this time
+            outputs = self(*fitting) if native else self._run_through_python(fitting)
+            for _, k in module.in_place:
+                if fitting[k] is not arrays[k]:
+                    np.copyto(arrays[k], fitting[k])
+            return outputs
+        return self._run_through_python(fitting)
+
+    def _run_through_python(self, fitting: list[Array]) -> list[Array]:
+        module = self.module
         outputs = [memory.empty(type.shape, native_dtype(type.dtype)) for type in module.outputs]
         scratch = memory.take_scratch(module.arena_bytes) if module.arena_bytes else None
         try:

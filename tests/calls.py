@@ -24,7 +24,7 @@ class Operand:
     `dims` are letters for sizes, or "*" for any shape (all operands with "*" share it). Values are apart
     from each other, and from `low` to `high`. `kinds` are the kinds of dtypes that make sense: bool,
     ints, unsigned ints, floats, complex numbers; "B" is uint8 alone. `form` is what a matrix is made to
-    be, or "sorted".
+    be, or "sorted"; `least` the smallest size of a dim.
     """
 
     dims: str
@@ -32,6 +32,7 @@ class Operand:
     high: float = 2.0
     kinds: str = "biufc"
     form: str = ""
+    least: int = 0
 
     def default(self, dtype: Any) -> np.dtype[Any]:
         """The dtype itself, if its kind makes sense here."""
@@ -58,9 +59,11 @@ class Call:
         expression: str,
         operands: Mapping[str, Operand],
         choices: Mapping[str, tuple[Any, ...]],
+        elementwise: bool = False,
     ) -> None:
         names = _names(expression)
         self.expression = expression
+        self.elementwise = elementwise  # an element of the result comes of one of each operand
         self.operands = {n: operands[n] for n in names if n in operands}
         self.choices = {n: choices[n] for n in names if n in choices}
 

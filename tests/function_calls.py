@@ -27,11 +27,13 @@ OPERANDS = {
     "weights": Operand("n", 0.3, 3, "iuf"),
     "places": Operand("n", -2, 2, "iuf", "sorted"),
     "series": Operand("k"),
+    "positives": Operand("k", 0.3, 3, "iuf"),
     "lengths": Operand("n", 1, 3, "iu"),
     "index": Operand("k", 0, 3, "i"),
     "indices": Operand("mn", 0, 3, "i"),
     "chosen": Operand("n", kinds="b"),
     **dict.fromkeys(("matrix", "matrix2"), Operand("mn")),
+    "mask2": Operand("mn", kinds="b"),
     "factor": Operand("nk"),
     "integers": Operand("k", 0, 6, "biu"),
     "bytes": Operand("mn", 0, 256, "B"),
@@ -49,7 +51,7 @@ OPERANDS = {
     "heads": Operand("bk24"),
     "heads2": Operand("bn24"),
     "heads3": Operand("bn23"),
-    "spectrum": Operand("mn", kinds="ifc"),
+    "spectrum": Operand("mn", kinds="ifc", least=1),
 }
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -76,12 +78,14 @@ ELEMENTWISE = {
     radians rint sign signbit sin sinh spacing square tan tanh trunc erf sinc real imag angle
     isposinf isneginf isreal iscomplex isrealobj iscomplexobj i0 fix nan_to_num reciprocal
     special.erf special.erfc special.erfcx special.expit special.log_expit special.ndtr
-    special.log_ndtr special.i0 special.i0e special.i1 special.i1e special.gammasgn
+    special.log_ndtr special.i0 special.i0e special.i1 special.i1e special.gammasgn special.dawsn
+    special.fresnel special.sici special.j0 special.j1
     """,
     "unit": "arccos acos arcsin asin arctanh atanh erfinv special.erfinv special.logit special.ndtri",
     "positive": """
     log log10 log1p log2 sqrt special.gamma special.gammaln special.digamma special.psi
-    special.entr special.erfcinv
+    special.entr special.erfcinv special.exp1 special.expi special.k0 special.k0e special.k1
+    special.k1e special.spence special.y0 special.y1
     """,
     "above": "arccosh acosh special.zeta",
     "x, y": """
@@ -109,6 +113,7 @@ jt.multiply(x, 2.5)
 jt.subtract(x, y, out=z)
 jt.divide(x, y, where=mask, out=z)
 jt.special.polygamma(2, positive)
+jt.special.expn(2, positive)
 jt.special.softmax(x, axis=axis)
 jt.special.log_softmax(x, axis=axis)
 jt.special.logsumexp(x, axis=axes, keepdims=keep)
@@ -126,7 +131,7 @@ jt.where(x, y, 2.5)
 jt.select([mask, x > 0], [x, y], 3)
 jt.choose(indices, [matrix, matrix2, 1, 2.5])
 jt.choose(integers, [series, 2, 3], mode=ways)
-jt.piecewise(x, [x > 1, x < 0], [lambda a: a * 2, lambda a: -a, 0.5])
+jt.piecewise(x, [x > 1, x < 0], [lambda a: a * 2, lambda a: a * 3, 0.5])
 jt.unwrap(3 * x, axis=one)
 jt.interp(x, places, vector)
 jt.interp(x, places, vector, left=-1, right=7)
@@ -174,6 +179,8 @@ jt.nanquantile(x, 0.3, axis=axis)
 jt.nanpercentile(x, [20, 60], axis=axis)
 jt.cov(matrix)
 jt.cov(vector, vector2, ddof=ddof)
+jt.cov(matrix, aweights=weights)
+jt.cov(matrix, fweights=lengths, aweights=weights, ddof=0)
 jt.corrcoef(matrix, rowvar=flag)
 
 jt.cumsum(x, axis=axis)
@@ -283,7 +290,7 @@ jt.zeros_like(x)
 jt.ones((2, 3))
 jt.ones_like(x, dtype=np.int8)
 jt.empty((2, 3)).shape
-jt.empty_like(x) * 0 == 0
+jt.empty_like(x).shape
 jt.full((2, 3), series[0])
 jt.full_like(x, 7)
 jt.array([x, y])
@@ -349,7 +356,9 @@ jt.put_along_axis(matrix, indices, 9, axis=1)
 jt.put(x, [0, 2], 5)
 jt.put(vector, index, series)
 jt.place(x, mask, 2)
-jt.putmask(x, mask, 3)
+jt.place(matrix, mask2, series)
+jt.putmask(x, mask, y)
+jt.putmask(matrix, mask2, series)
 jt.copyto(x, y, where=mask)
 jt.fill_diagonal(matrix, 5)
 jt.isin(x, y)
@@ -477,8 +486,8 @@ jt.fft.rfftfreq(5, 0.5)
 jt.sort(x, axis=axis)
 jt.sort(x, descending=True)
 jt.argsort(x, axis=axis, stable=True)
-jt.partition(x, 1, axis=axis)[..., :2].sum()
-jt.take_along_axis(vector, jt.argpartition(vector, 1), 0)[1]
+jt.partition(vector, 2)[2]
+jt.take_along_axis(matrix, jt.argpartition(matrix, 0, axis=one), one).min(axis=one)
 jt.sort_complex(x)
 jt.lexsort((vector, vector2))
 jt.searchsorted(places, x, side=side)
@@ -491,8 +500,8 @@ jt.histogram2d(vector, vector2, 3, range=[(-2, 2)] * 2)
 jt.polyval(vector, x)
 jt.polyadd(vector, series)
 jt.polysub(vector, series)
-jt.polymul(vector, series)
-jt.polydiv(series, weights)
+jt.polymul(weights, positives)
+jt.polydiv(positives, weights)[0]
 jt.polyder(series)
 jt.polyint(series, 2)
 jt.poly(vector)
@@ -519,6 +528,9 @@ jt.setxor1d(integers, integer, size=9)
 jt.trim_zeros(integers, size=5)
 
 x.T
+x.flat[0]
+x.flags.writeable
+integer.byteswap()
 x.mT
 x.real
 x.imag
@@ -526,7 +538,7 @@ x.all()
 x.any(axis=axis)
 x.argmax(axis=axis)
 x.argmin()
-vector.argpartition(2)[2]
+vector[vector.argpartition(2)][2]
 x.argsort(axis=one, kind="stable")
 x.astype(np.float32)
 indices.choose([matrix, matrix2, 1, 0])
@@ -545,7 +557,7 @@ x.item(0)
 x.max(axis=axes)
 x.mean(axis=axes)
 x.min(axis=axes)
-x.partition(1)
+(lambda p: (p.partition(0), p[..., 0])[1])(x.copy())
 x.prod(axis=axes)
 x.put([0, 2], 5)
 x.ravel()
@@ -564,13 +576,13 @@ x.trace()
 x.transpose()
 x.var(axis=axes)
 x.view()
-(x.dtype, x.shape, x.size, x.ndim, x.itemsize, x.nbytes, x.strides)
+(x.dtype, x.shape, x.size, x.ndim, x.itemsize, x.nbytes, x.size and x.strides)
 """
 
 
 CALLS = [
     *(
-        Call(f"jt.{name}({operands})", OPERANDS, CHOICES)
+        Call(f"jt.{name}({operands})", OPERANDS, CHOICES, elementwise=True)
         for operands, names in ELEMENTWISE.items()
         for name in names.split()
     ),

@@ -280,6 +280,27 @@ def test_the_callers_layout_is_written(layout) -> None:
     np.testing.assert_array_equal(base, want)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "i4", ">f8", "c16"])
+def test_what_native_code_cannot_write_in_place_is_written_all_the_same(dtype: str) -> None:
+    """Arrays that are not aligned, or of the other byte order."""
+    for shape in ((3,), (40, 50)):
+        plain = np.zeros(shape, dtype)
+        room = np.zeros(plain.nbytes + 1, np.uint8)
+        misaligned = room[1:].view(dtype).reshape(shape)
+
+        @jt.jit
+        def f(x, y):
+            x[1:] = y[1:]
+            x += 1
+            return x
+
+        for x in (plain, misaligned):
+            for k in range(3):
+                x[...] = 0
+                assert f(x, np.full(shape, 5 + k, dtype)) is x
+                assert (x[0] == 1).all() and (x[1:] == 6 + k).all()
+
+
 def test_arguments_and_views_of_them_come_back_themselves() -> None:
     x = np.arange(6.0)
 

@@ -246,6 +246,8 @@ def _present(result: Result, outputs: list[Any], given: Sequence[Any]) -> Any:
         return array.item() if result.weak else array[()]
     if result.argument is not None:
         value = given[result.argument]
+        if result.views and isinstance(value, (bool, int, float, complex)):
+            value = np.asarray(value)
         for view in result.views:
             value = view(value)
         return value

@@ -142,6 +142,8 @@ def astype(
 
 @method("conj", "conjugate")
 def conj(self: Tracer) -> Tracer:
+    if not is_complex(self.dtype):
+        return self
     result = FUNCTIONS["conjugate"].trace((self,), {})
     return result if self.weak is None else wrap(as_value(result), weak=self.weak)
 
@@ -235,6 +237,8 @@ def item(self: Tracer, *index: Any) -> Any:
     if known is not None:
         return known.item()
     value = element.reshape(()) if element.ndim else element
+    if value.dtype == np.dtype(np.uint64):  # may not fit into a weak int, which is an int64
+        return wrap(as_value(value))
     kind = _KIND[dtype_kind(value.dtype)]
     return wrap(as_value(value, WEAK_DTYPES[kind]), weak=kind)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +41,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tracer:
     x = array(a)
     rank = x.ndim
     for axis in (axes,) if np.ndim(axes) == 0 else axes:
-        axis = axis_index(axis, rank)
+        axis = axis_index(axis, rank) if rank else operator.index(axis)
         found = array(func(x, axis))
         x = found if found.ndim == x.ndim else expand_dims(found, axis)
         if x.ndim != rank:

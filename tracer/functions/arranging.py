@@ -30,7 +30,7 @@ from .table import BY_NUMPY, FUNCTIONS, function, refuse_option
 @function("flip")
 def flip(m: Any, axis: Any = None) -> Tracer:
     x = array(m)
-    axes = axis_tuple(axis, x.ndim, x)
+    axes = axis_tuple(axis, x.ndim, x, strict=True)
     return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
 
 
@@ -119,7 +119,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any =
     """np.repeat; with `total_repeat_length`, which compiled code needs where `repeats` is traced, so
     many entries: the first ones, or the last one again and again."""
     x = array(a)
-    if axis is None:
+    if axis is None or x.ndim == 0:
+        axis_index(axis or 0, max(x.ndim, 1), x)
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     if total_repeat_length is not None:

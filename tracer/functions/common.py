@@ -174,11 +174,14 @@ def axis_index(axis: Any, ndim: int, x: Any = None) -> int:
     return axis % ndim
 
 
-def axis_tuple(axis: Any, ndim: int, x: Any = None) -> tuple[int, ...]:
-    """`axis` of a reduction (None: all) as sorted non-negative axes; ValueError on duplicates."""
+def axis_tuple(axis: Any, ndim: int, x: Any = None, strict: bool = False) -> tuple[int, ...]:
+    """`axis` of a reduction (None: all) as sorted non-negative axes; ValueError on duplicates.
+
+    The reductions of ufuncs take 0 and -1 for axes of a 0-d array; `strict` functions do not.
+    """
     if axis is None:
         return tuple(range(ndim))
-    if ndim == 0 and axis in (0, -1):
+    if ndim == 0 and axis in (0, -1) and not strict:
         return ()
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     found = [axis_index(a, ndim, x) for a in axes]

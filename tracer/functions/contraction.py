@@ -139,7 +139,10 @@ def matvec(x1: Any, x2: Any, /) -> Tracer:
 
 @function("vecmat")
 def vecmat(x1: Any, x2: Any, /) -> Tracer:
-    return _matmul(array(x1)[..., None, :], x2)[..., 0, :]
+    row = array(x1)
+    if is_complex(row.dtype):
+        row = ufuncs.apply(np.conjugate, row)
+    return _matmul(row[..., None, :], x2)[..., 0, :]
 
 
 @function("dot")
@@ -159,7 +162,7 @@ def vdot(a: Any, b: Any, /) -> Tracer:
     x, y = array(a).ravel(), array(b).ravel()
     if x.size != y.size:
         raise ValueError("cannot reshape array of size {x.size} into shape ({y.size},)")
-    return dot(ufuncs.apply(np.conjugate, x), y)
+    return dot(ufuncs.apply(np.conjugate, x) if is_complex(x.dtype) else x, y)
 
 
 @function("inner")
@@ -361,10 +364,11 @@ def _sliding(x: Tracer, kernel: Tracer, mode: str) -> Tracer:
     high = count + k - 1 - n - low
     from .padding import pad
 
-    padded = pad(x, (low, high))
     flipped = kernel[::-1]
-    if k <= 16:
-        return fold(operator.add, [padded[i : i + count] * flipped[i] for i in range(k)])
+    if k <= 16:  # products are padded, since infinity times a zero that is not there is nothing
+        products = (pad(x * flipped[i], (low, high)) for i in range(k))
+        return fold(operator.add, [p[i : i + count] for i, p in enumerate(products)])
+    padded = pad(x, (low, high))
     b = build()
     shape = (count, k)
     index = b.add(

@@ -140,7 +140,6 @@ _asarray.__doc__ = np.asarray.__doc__
 
 
 @function("asarray", reference=_asarray, creates=True)
-@function("ascontiguousarray", "asfortranarray", creates=True)
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -159,6 +158,13 @@ def asarray(
 
 
 function("asanyarray", "asarray_chkfinite", creates=True)(asarray)
+
+
+@function("ascontiguousarray", "asfortranarray", creates=True)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Tracer:
+    """Elements have no order in memory while they are traced; what counts is that there is a dim."""
+    x = asarray(a, dtype)
+    return x if x.ndim else x.reshape(1)
 
 
 @function("require", creates=True)
@@ -297,13 +303,14 @@ def geomspace(
         made = np.geomspace(start, stop, num, endpoint, dtype, axis)
         return wrap(build().const(made), scalar=False)
     ends = [ufuncs.apply(np.multiply, x, 1.0) for x in (start, stop)]
+    ends = [e.astype(result_dtype(F64, e.dtype)) for e in ends]
     sign = ufuncs.apply(np.sign, ends[0])
     if any(is_complex(e.dtype) for e in ends):  # along the spiral that starts in start's direction
         low, high = (ufuncs.apply(np.log10, e / sign) for e in ends)
     else:
         low, high = (ufuncs.apply(np.log10, abs(e)) for e in ends)
     y = sign * logspace(low, high, num, endpoint, axis=axis)
-    return y if dtype is None else y.astype(dtype)
+    return y.astype(result_dtype(F64, *(e.dtype for e in ends)) if dtype is None else dtype)
 
 
 @function("eye", creates=True)
@@ -398,6 +405,13 @@ def _stand_in(x: Any) -> Any:
     return x
 
 
-for _name in ("shape", "ndim", "size", "result_type", "iterable", "isscalar"):
+for _name in ("shape", "ndim", "size", "result_type", "iterable"):
     _static(_name)
+
+
+@function("isscalar")
+def isscalar(element: Any) -> bool:
+    return element.scalar if isinstance(element, Tracer) else np.isscalar(element)
+
+
 _static("can_cast")

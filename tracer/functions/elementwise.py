@@ -21,6 +21,7 @@ from .common import (
     broadcast_shape,
     broadcast_values,
     build,
+    check_real,
     common_dtype,
     finish,
     given,
@@ -28,7 +29,7 @@ from .common import (
     operand,
     static_array,
 )
-from .table import function, refuse_option
+from .table import function, refuse_complex, refuse_option
 
 
 def _where_reference(*args: Any, size: Any = None, fill_value: Any = None) -> Any:
@@ -111,6 +112,9 @@ def clip(
         return finish(ufuncs.apply(np.positive, x), out)
     if dtype is None:
         dtype = common_dtype(x, *bounds)
+        if dtype == BOOL and len(bounds) == 1:
+            combine = np.maximum if a_min is not None else np.minimum
+            return finish(ufuncs.apply(combine, x, *bounds), out, casting)
         if dtype == BOOL:
             complain(
                 errors.DTypeError,
@@ -137,12 +141,17 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     decimals = int(decimals)
     if x.dtype.kind in "iu":
         if decimals >= 0:
-            return finish(x.copy(), out)
+            return finish(ufuncs.apply(np.positive, x), out)
         scale = 10**-decimals
         exact = ufuncs.apply(np.rint, x.astype(F64) / scale) * scale
         return finish(exact.astype(x.dtype), out)
     if x.dtype == BOOL:
+        if decimals:
+            raise TypeError("round of booleans to decimals is not defined")
         x = x.astype(F16)
+    if is_complex(x.dtype):
+        parts = (as_value(round_(part, decimals)) for part in (x.real, x.imag))
+        return finish(wrap(build().complex(*parts)), out)
     if decimals == 0:
         return finish(ufuncs.apply(np.rint, x), out)
     scale = float(10 ** abs(decimals))
@@ -183,6 +192,8 @@ def nan_to_num(
 def _erf_reference(x: Any, /) -> Any:
     """The error function, by `math.erf` at each element."""
     a = np.asarray(x)
+    if is_complex(a.dtype):
+        refuse_complex("erf")
     dtype = a.dtype if is_float(a.dtype) else np.dtype(np.float64)
     values = [math.erf(v) for v in a.astype(np.float64).ravel()]
     return np.array(values, dtype).reshape(a.shape)[()]
@@ -199,6 +210,8 @@ def erf(x: Any, /, **options: Any) -> Any:
 def _erfinv_reference(x: Any, /) -> Any:
     """The inverse of the error function: infinite at -1 and 1, NaN beyond."""
     a = np.asarray(x)
+    if is_complex(a.dtype):
+        refuse_complex("erfinv")
     return inverse_of_erf(a.astype(float_dtype(a.dtype)))[()]
 
 
@@ -232,7 +245,7 @@ def imag(val: Any) -> Any:
     x = array(val)
     if is_complex(x.dtype):
         return _part(x, "imag")
-    return wrap(build().full(x.shape, 0, x.dtype), scalar=False)
+    return wrap(build().full(x.shape, 0, x.dtype), x.weak, scalar=x.scalar)
 
 
 def _part(x: Tracer, name: str) -> Tracer:
@@ -245,18 +258,20 @@ def _part(x: Tracer, name: str) -> Tracer:
 @function("angle")
 def angle(z: Any, deg: bool = False) -> Any:
     x = array(z)
-    result = ufuncs.apply(np.arctan2, imag(x), real(x))
+    result = ufuncs.apply(np.arctan2, imag(x) if is_complex(x.dtype) else 0, real(x))
     return result * (180 / math.pi) if deg else result
 
 
 @function("isposinf")
 def isposinf(x: Any, out: Any = None) -> Any:
+    check_real("isposinf", x)
     a = array(x)
     return finish(ufuncs.apply(np.logical_and, ufuncs.apply(np.isinf, a), a > 0), out)
 
 
 @function("isneginf")
 def isneginf(x: Any, out: Any = None) -> Any:
+    check_real("isneginf", x)
     a = array(x)
     return finish(ufuncs.apply(np.logical_and, ufuncs.apply(np.isinf, a), a < 0), out)
 
@@ -353,9 +368,11 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 @function("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     index = array(a)
-    parts = (
-        [array(c) for c in choices] if isinstance(choices, (list, tuple)) else list(array(choices))
-    )
+    if not isinstance(choices, (list, tuple)):
+        choices = list(array(choices))
+    choices = [operand(c) for c in choices]
+    dtype = common_dtype(*choices)
+    parts = [array(c).astype(dtype) for c in choices]
     count = len(parts)
     if mode == "wrap":
         index = index % count
@@ -367,11 +384,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
             return finish(_choose_checked(index, parts), out)
         if known.size and (known.min() < 0 or known.max() >= count):
             raise ValueError("invalid entry in choice array")
-    dtype = common_dtype(*parts)
     shape = broadcast_shape([index, *parts])
-    result = parts[-1].astype(dtype)
+    result = parts[-1]
     for k in range(count - 2, -1, -1):
-        result = where(index == k, parts[k].astype(dtype), result)
+        result = where(index == k, parts[k], result)
     from .movement import broadcast_to
 
     if result.shape != shape:
@@ -384,8 +400,8 @@ def _choose_checked(index: Tracer, parts: Sequence[Tracer]) -> Tracer:
     from .movement import broadcast_to, stack
     from .selection import take_along_axis
 
-    dtype, shape = common_dtype(*parts), broadcast_shape([index, *parts])
-    choices = stack([broadcast_to(p.astype(dtype), shape) for p in parts])
+    shape = broadcast_shape([index, *parts])
+    choices = stack([broadcast_to(p, shape) for p in parts])
     return take_along_axis(choices, broadcast_to(index, shape)[None], 0)[0]
 
 
@@ -408,6 +424,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 @function("i0")
 def i0(x: Any) -> Any:
     """The modified Bessel function, by NumPy's own Chebyshev series."""
+    check_real("i0", x)
     from numpy.lib import _function_base_impl
 
     impl: Any = _function_base_impl  # its tables of coefficients are private

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F32, F64, I64, complex_dtype, is_complex, is_inexact, real_dtype
+from ...ir.types import F16, F32, F64, I64, complex_dtype, is_complex, is_inexact, real_dtype
 from ..core import Tracer, as_value, wrap
 from ..promotion import DType
 from . import ufuncs
@@ -108,7 +108,8 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = No
     x = array(a)
     n = (_length(x, None, axis) - 1) * 2 if n is None else operator.index(n)
     taken = n // 2 + 1
-    return finish(_transform("irfft", x, n, axis, _opposite(norm), taken, n=n), out)
+    result = _transform("irfft", x, n, axis, _opposite(norm), taken, n=n)
+    return finish(result.astype(F16) if x.dtype == F16 else result, out)
 
 
 @function("fft.hfft")

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, I64
+from ...ir.types import BOOL, F64, I64
 from ..core import Tracer
+from ..promotion import float_dtype
 from .common import array, check_real
 from .creation import linspace
 from .elementwise import clip, where
@@ -19,7 +20,7 @@ from .sorting import searchsorted
 from .table import function
 
 
-def _edges(x: Tracer, bins: Any, span: Any, weights: Any = None) -> Tracer:
+def _edges(x: Tracer, bins: Any, span: Any, dtype: Any = None) -> Tracer:
     """The edges that `bins` stands for: themselves, or so many equal parts of what `x` spans."""
     if isinstance(bins, str):
         raise TypeError(
@@ -37,14 +38,13 @@ def _edges(x: Tracer, bins: Any, span: Any, weights: Any = None) -> Tracer:
         if low > high:
             raise ValueError("max must be larger than min in range parameter.")
         flat = low == high
-        return linspace(low - 0.5 * flat, high + 0.5 * flat, int(bins) + 1)
+        return linspace(low - 0.5 * flat, high + 0.5 * flat, int(bins) + 1, dtype=dtype)
     if x.size == 0:
-        return linspace(0.0, 1.0, int(bins) + 1)
+        return linspace(0.0, 1.0, int(bins) + 1, dtype=dtype)
     low, high = min_(x), max_(x)
     flat = low == high
-    return linspace(
-        where(flat, low - 0.5, low * 1.0), where(flat, high + 0.5, high * 1.0), int(bins) + 1
-    )
+    low, high = where(flat, low - 0.5, low * 1.0), where(flat, high + 0.5, high * 1.0)
+    return linspace(low, high, int(bins) + 1, dtype=dtype)
 
 
 def _even(bins: Any) -> bool:
@@ -74,13 +74,16 @@ def _places(x: Tracer, edges: Tracer, even: bool) -> tuple[Tracer, Tracer]:
 
 def _totals(place: Tracer, inside: Tracer, weights: Any, count: int) -> Tracer:
     added = np.ones((), np.int64) if weights is None else array(weights).ravel()
+    if added.dtype == BOOL:  # sums of booleans are "or"
+        return _totals(place, inside, added.astype(np.int64), count).astype(bool)
     return totals(where(inside, place, count), added, count, spare=True)
 
 
 @function("histogram_bin_edges")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tracer:
     check_real("histogram_bin_edges", a)
-    return _edges(array(a).ravel(), bins, range)
+    x = array(a).ravel()
+    return _edges(x, bins, range, float_dtype(x.dtype))
 
 
 @function("histogram")
@@ -90,7 +93,7 @@ def histogram(
     """Counts by `searchsorted` in the edges, so that equal values fall as in the edges' array."""
     check_real("histogram", a)
     x = array(a).ravel()
-    edges = _edges(x, bins, range)
+    edges = _edges(x, bins, range, float_dtype(x.dtype))
     counts = _totals(*_places(x, edges, _even(bins)), weights, edges.size - 1)
     if density:
         counts = counts / diff(edges) / sum_(counts)

@@ -90,6 +90,9 @@ def eliminated(a: Any) -> tuple[Tracer, Tracer]:
     rows = arange(m, dtype=I64)
     order = broadcast_to(rows, matrix.shape[:-1])
 
+    if 0 in (m, n):
+        return matrix.astype(result), order
+
     def step(k: Any, state: Any) -> Any:
         x, order = state
         column = abs(x[..., :, k])

@@ -85,7 +85,7 @@ def _matrix(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Trace
 @function("linalg.vector_norm")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tracer:
     a = _float(x)
-    axes = axis_tuple(axis, a.ndim, a)
+    axes = axis_tuple(axis, a.ndim, a, strict=True)
     return _vector(a, ord, axes, keepdims)
 
 
@@ -113,17 +113,19 @@ def cov(
     from .movement import atleast_2d, concatenate
     from .reductions import mean
 
-    def rows(data: Any) -> Tracer:
+    def rows(data: Any, turned: bool) -> Tracer:
         a = array(data)
         if a.ndim > 2:
             raise ValueError("m has more than 2 dimensions")
-        own = a.dtype if is_complex(a.dtype) else F64
-        a = atleast_2d(a.astype(result_dtype(own, F64) if dtype is None else dtype))
-        return a if rowvar or a.shape[0] == 1 else a.T
+        a = atleast_2d(a.astype(result_dtype(a.dtype, F64) if dtype is None else dtype))
+        return a.T if turned else a
 
-    x = rows(m)
+    x = rows(m, turned=not rowvar and np.ndim(m) != 1)
+    if x.shape[0] == 0:
+        return wrap(build().full((0, 0), 0, F64), scalar=False)
     if y is not None:
-        x = concatenate([x, rows(y)], 0)
+        turned = not rowvar and np.ndim(y) == 2 and np.shape(y)[0] != 1
+        x = concatenate([x, rows(y, turned)], 0)
     ddof = (0 if bias else 1) if ddof is None else ddof
     weights = _observation_weights(fweights, aweights, x.shape[1])
     if weights is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, I64, is_float
+from ...ir.types import BOOL, F32, F64, I64, is_float, is_small
 from ..core import Tracer, as_value, wrap
 from ..promotion import float_dtype, result_dtype
 from . import ufuncs
@@ -22,7 +22,7 @@ from .movement import moveaxis, stack
 from .reductions import any_, kept_shape, sum_
 from .selection import take_along_axis
 from .sorting import sort
-from .table import function
+from .table import FUNCTIONS, function
 
 Place = Callable[[Any, Any], Any]
 
@@ -83,7 +83,7 @@ class _Rows:
     """An array with the axes of a reduction as one last axis, sorted along it."""
 
     def __init__(self, x: Tracer, axis: Any, keepdims: Any) -> None:
-        axes = axis_tuple(axis, x.ndim, x)
+        axes = axis_tuple(axis, x.ndim, x, strict=True)
         self.kept = kept_shape(x.shape, axes) if keepdims else None
         rest = [i for i in range(x.ndim) if i not in axes]
         self.size = math.prod(x.shape[i] for i in axes)
@@ -116,6 +116,9 @@ def _interpolated(rows: _Rows, n: Any, q: Any, method: str, own: Any) -> Tracer:
     """The quantile q of the first n elements of each row; the place is a number of q's dtype."""
     n = n.astype(q.dtype) if isinstance(n, Tracer) else n
     place = METHODS[method](n, q)
+    if _whole(method):  # an element, and never a float between
+        traced = isinstance(place, Tracer)
+        return rows.at(_clipped(place, 0, n - 1) if traced else min(max(place, 0), n - 1))
     low = np.floor(place)
     share = _fixed(method, place - low)
     last = n - 1
@@ -144,7 +147,9 @@ def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, method: str, skip_nan
     own = float_dtype(x.dtype)
     dtype = x.dtype if _whole(method) else result_dtype(own, q.dtype)
     if rows.size == 0:
-        return rows.undefined(result_dtype(own, q.dtype))
+        raise IndexError("cannot take a quantile of no elements")
+    if x.dtype == BOOL and not _whole(method):
+        raise TypeError(f"quantiles of booleans are not defined with method={method!r}")
     if skip_nan and rows.float:
         count = sum_(~ufuncs.apply(np.isnan, rows.sorted), axis=-1)
         found = _interpolated(rows, count, q, method, own)
@@ -204,6 +209,13 @@ def _weighted(
     return wrap(as_value(stacked.reshape(fractions.shape + stacked.shape[1:])))
 
 
+def _between_two(a: Tracer, b: Tracer) -> Tracer:
+    """Their mean, rounded once, as means of small floats are."""
+    if is_small(a.dtype):
+        return ((a.astype(F32) + b) / 2).astype(a.dtype)
+    return (a + b) / 2
+
+
 def _median(x: Tracer, axis: Any, keepdims: Any, skip_nan: bool) -> Tracer:
     rows = _Rows(x, axis, keepdims)
     own = float_dtype(x.dtype)
@@ -213,11 +225,11 @@ def _median(x: Tracer, axis: Any, keepdims: Any, skip_nan: bool) -> Tracer:
         count: Any = sum_(~ufuncs.apply(np.isnan, rows.sorted), axis=-1)
         middle = _clipped((count - 1) // 2, 0, rows.size)
         a, b = rows.at(middle), rows.at(_clipped(count // 2, 0, rows.size))
-        found = where(middle == count // 2, a, (a + b) / 2)
+        found = where(middle == count // 2, a, _between_two(a, b))
         bad = count == 0
     else:
         a, b = (rows.at(i).astype(own) for i in ((rows.size - 1) // 2, rows.size // 2))
-        found = a if rows.size % 2 else (a + b) / 2
+        found = a if rows.size % 2 else _between_two(a, b)
         bad = rows.has_nan() if x.dtype.kind in "fc" else None
     return rows.shaped(found if bad is None else where(bad, own.type(math.nan), found))
 
@@ -268,6 +280,8 @@ def _enter_quantile(name: str, skip_nan: bool, percent: bool) -> None:
             what = "Percentiles must be in the range [0, 100]"
             raise ValueError(what if percent else "Quantiles must be in the range [0, 1]")
         keep = keepdims is not np._NoValue and keepdims
+        if skip_nan and x.size == 0:
+            return FUNCTIONS["nanmean"].traced(x, axis=axis, out=out, keepdims=keep)
         if weights is not None:
             found = _weighted(x, weights, fractions, axis, keep, skip_nan)
             return finish(found, out)

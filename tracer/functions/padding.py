@@ -59,7 +59,7 @@ def _each_axis(
                     f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'"
                 )
             x = extend(x, axis, pair)
-    return x.copy()
+    return wrap(as_value(x), scalar=False)
 
 
 def _continued(x: Tracer, axis: int, widths: Sides, mode: str, odd: bool) -> Tracer:

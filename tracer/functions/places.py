@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.types import I64
 from ..core import Tracer
-from .common import array, ints
+from .common import array, axis_index, ints
 from .creation import arange
 from .elementwise import where
 from .selection import take
@@ -109,7 +109,9 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Tracer:
     x = array(a)
     if x.dtype.kind not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
-    x, axis = (x.ravel(), 0) if axis is None else (x, operator.index(axis))
+    flat = axis is None or x.ndim == 0
+    axis_index(axis or 0, max(x.ndim, 1), x)
+    x, axis = (x.ravel(), 0) if flat else (x, operator.index(axis))
     bits = moveaxis(x != 0, axis, -1)
     missing = -bits.shape[-1] % 8
     bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)])

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, is_complex, is_inexact
-from ..core import Tracer
-from .common import array, common_dtype
+from ...ir.types import F64, is_complex, is_inexact, is_small
+from ..core import Tracer, wrap
+from ..promotion import float_dtype, result_dtype
+from .common import array, build
 from .contraction import convolve, matmul
 from .creation import vander
 from .movement import concatenate
@@ -49,7 +50,7 @@ def polymul(a1: Any, a2: Any) -> Tracer:
 def polydiv(u: Any, v: Any) -> tuple[Tracer, Tracer]:
     """Quotient and remainder; the remainder keeps its leading zeros, which NumPy strips by value."""
     x, y = _coefficients(u), _coefficients(v)
-    dtype = np.result_type(common_dtype(x, y), 1.0)
+    dtype = result_dtype(*(float_dtype(p.dtype) for p in (x, y)))
     rest, divisor = x.astype(dtype), y.astype(dtype)
     m, n = len(rest) - 1, len(divisor) - 1
     if m < n:
@@ -97,15 +98,19 @@ def poly(seq_of_zeros: Any) -> Tracer:
     from .linalg import eigvals
 
     x = array(seq_of_zeros)
+    if x.shape == (0,):
+        return wrap(build().const(1.0))
+    if not is_inexact(x.dtype) or is_small(x.dtype):
+        x = x.astype(F64)
     real = not is_complex(x.dtype)
     if x.ndim == 2 and x.shape[0] == x.shape[1] and x.shape[0]:
         x = eigvals(x)
     elif x.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
-    found = array(np.ones(1, x.dtype if is_inexact(x.dtype) else F64))
+    one = array(np.ones(1, x.dtype))
+    found = one
     for i in range(len(x)):
-        root = concatenate([np.ones(1, x.dtype), -x[i : i + 1]])
-        found = convolve(found, root)
+        found = convolve(found, concatenate([one, -x[i : i + 1]]))
     return found.real if real and is_complex(found.dtype) else found
 
 

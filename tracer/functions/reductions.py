@@ -226,11 +226,9 @@ def _quotient(total: Tracer, count: Any) -> Tracer:
     return ufuncs.apply(np.divide, total, array(count).astype(total.dtype))
 
 
-def _mean_axes(axis: Any, x: Tracer) -> tuple[int, ...]:
-    """Axes of a statistic. Unlike a sum, it refuses axis=0 of a 0-d array."""
-    if x.ndim == 0 and isinstance(axis, (int, np.integer)):
-        axis_index(axis, 0, x)
-    return axis_tuple(axis, x.ndim, x)
+def _mean_axes(axis: Any, x: Tracer, where: Any) -> tuple[int, ...]:
+    """Axes of a statistic. Unlike a sum, it refuses axis=0 of a 0-d array, if it counts by shape."""
+    return axis_tuple(axis, x.ndim, x, strict=where is True or not given(where))
 
 
 @function("mean")
@@ -247,7 +245,7 @@ def mean(
     dtype = float_dtype(x.dtype) if dtype is None else canonical(dtype)
     if is_small(dtype):  # rounded once, at the end
         return finish(mean(x, axis, F32, None, keepdims, where=where).astype(dtype), out)
-    axes = _mean_axes(axis, x)
+    axes = _mean_axes(axis, x, where)
     total = sum_(x, axis=axes, dtype=dtype, keepdims=keepdims, where=where)
     count = _count(x, axes, where, _keep(keepdims))
     if not is_inexact(dtype):
@@ -279,7 +277,7 @@ def var(
     if is_small(dtype):
         wide = var(x.astype(F32), axis, F32, None, ddof, keepdims, where=where, mean=mean)
         return finish(wide.astype(dtype), out)
-    axes = _mean_axes(axis, x)
+    axes = _mean_axes(axis, x, where)
     if given(mean):
         centre: Any = mean
     else:
@@ -328,7 +326,7 @@ def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
     x = array(a)
-    axes = axis_tuple(axis, x.ndim, x)
+    axes = axis_tuple(axis, x.ndim, x, strict=True)
     if weights is None:
         result = mean(x, axis=axes, keepdims=keepdims)
         count = result.dtype.type(_count(x, axes, True, False))
@@ -345,7 +343,7 @@ def average(
             w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
         dtype = result_dtype(x.dtype, w.dtype, *(() if is_inexact(x.dtype) else (F64,)))
         scale = sum_(w.astype(dtype) + np.zeros(x.shape, dtype), axis=axes, keepdims=keepdims)
-        products = ufuncs.apply(np.multiply, x, w)
+        products = ufuncs.apply(np.multiply, x, w, dtype=dtype)
         result = _quotient(sum_(products, axis=axes, dtype=dtype, keepdims=keepdims), scale)
     return (result, scale) if returned else result
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.types import BOOL, F64, is_inexact
 from ..core import Tracer, as_value, wrap
-from ..promotion import canonical, sum_dtype
+from ..promotion import can_cast, canonical, sum_dtype
 from . import ufuncs
 from .common import (
     NO_VALUE,
@@ -137,10 +137,15 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tracer:
     x = array(ary).ravel()
     steps = x[1:] - x[:-1]
     parts = [steps]
-    if to_begin is not None:
-        parts.insert(0, array(to_begin).ravel().astype(x.dtype))
-    if to_end is not None:
-        parts.append(array(to_end).ravel().astype(x.dtype))
+    for name, given_ends, place in (("to_begin", to_begin, 0), ("to_end", to_end, 2)):
+        if given_ends is None:
+            continue
+        ends = array(given_ends)
+        if not can_cast(ends.dtype, x.dtype, "same_kind"):
+            raise TypeError(
+                f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule."
+            )
+        parts.insert(place, ends.ravel().astype(x.dtype))
     return concatenate(parts) if len(parts) > 1 else steps
 
 
@@ -179,6 +184,7 @@ def _slope(x: Tracer, spacing: Any, axis: int, edge_order: int) -> Tracer:
             raise ValueError(
                 "when 1d, distances must match the length of the corresponding dimension"
             )
+        h = h if is_inexact(h.dtype) else h.astype(F64)
         step = diff(h).reshape((-1,) + (1,) * (y.ndim - 1))
         d1, d2 = step[:-1], step[1:]
         a, b, c = -d2 / (d1 * (d1 + d2)), (d2 - d1) / (d1 * d2), d1 / (d2 * (d1 + d2))
@@ -198,7 +204,7 @@ def _slope(x: Tracer, spacing: Any, axis: int, edge_order: int) -> Tracer:
                 - (q + p) / (p * q) * y[-2:-1]
                 + (2.0 * q + p) / (q * (p + q)) * y[-1:]
             )
-    return moveaxis(concatenate([first, inner, last]), 0, axis)
+    return moveaxis(concatenate([first, inner, last]).astype(x.dtype), 0, axis)
 
 
 @function("trapezoid")
@@ -219,7 +225,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 @function("polyval")
 def polyval(p: Any, x: Any) -> Any:
     coefficients, points = array(p), array(x)
-    y: Any = points * 0
+    y: Any = wrap(build().full(points.shape, 0, points.dtype), scalar=points.scalar)
     for i in range(len(coefficients)):
         y = y * points + coefficients[i]
     return y

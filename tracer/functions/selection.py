@@ -12,6 +12,7 @@ from ...ir.types import I64
 from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
+from ..promotion import can_cast
 from . import ufuncs
 from .common import array, axis_index, build, check_real, finish, ints, static_array
 from .elementwise import clip, no_static_shape, where
@@ -138,6 +139,11 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 @function("putmask")
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Of the values, repeated to a's size, those where the mask is true."""
+    new = array(values)
+    if not (new.weak or can_cast(new.dtype, array(a).dtype, "safe")):
+        raise TypeError(
+            f"Cannot cast array data from {new.dtype!r} to {a.dtype!r} according to the rule 'safe'"
+        )
     x, chosen, found = _where_true(a, mask, values)
     if found.size == 0:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Trac
 
 @function("digitize")
 def digitize(x: Any, bins: Any, right: bool = False) -> Tracer:
+    check_real("digitize", x)
     edges = array(bins)
     known = known_array(bins)
     if known is not None:
@@ -239,7 +241,7 @@ def isin(
         place = searchsorted(table, x)
         nearest = table[ufuncs.apply(np.minimum, place, tests.size - 1)]
         found = nearest == x
-    return ~found if invert else found
+    return wrap(as_value(~found if invert else found), scalar=False)
 
 
 def _looked_up(x: Tracer, tests: Tracer, info: Any) -> Tracer:
@@ -278,10 +280,13 @@ def interp(
     else:
         index = ufuncs.apply(np.maximum, searchsorted(xs, points, "right") - 1, 0)
         index = ufuncs.apply(np.minimum, index, len(xs) - 2)
-        x0, y0 = xs[index], ys[index]
-        slope = (ys[index + 1] - y0) / (xs[index + 1] - x0)
-        inside = slope * (points - x0) + y0
-        inside = where(points == xs[-1], ys[-1], inside)
+        (x0, y0), (x1, y1) = ((xs[i], ys[i]) for i in (index, index + 1))
+        slope = (y1 - y0) / (x1 - x0)
+        # Beside infinities from the other end, as NumPy does it.
+        inside, other = slope * (points - x0) + y0, slope * (points - x1) + y1
+        isnan = partial(ufuncs.apply, np.isnan)
+        inside = where(isnan(inside), where(isnan(other) & (y0 == y1), y0, other), inside)
+        inside = where(points == xs[-1], ys[-1], where(points == x0, y0, inside))
     result = where(points < xs[0], ys[0] if left is None else left, inside)
     result = where(points > xs[-1], ys[-1] if right is None else right, result)
     result = where(ufuncs.apply(np.isnan, points), points, result)

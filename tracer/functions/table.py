@@ -180,7 +180,12 @@ def eagerly(traced: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(traced)
     def reference(*args: Any, **kwargs: Any) -> Any:
         with tracing(Trace(Graph(traced.__name__), eager=True)):
-            found = traced(*args, **kwargs)
+            try:
+                found = traced(*args, **kwargs)
+            except GraphError as error:
+                if any(is_complex(getattr(x, "dtype", np.dtype(bool))) for x in args):
+                    refuse_complex(traced.__name__, error)
+                raise
             if isinstance(found, tuple):
                 parts = [_own(concrete(p)) if isinstance(p, Tracer) else p for p in found]
                 return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)

@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.types import BOOL, I64, is_inexact
 from ..core import Tracer, as_value, wrap
 from . import ufuncs
-from .common import array, build, known_array
+from .common import array, axis_index, build, known_array
 from .creation import arange
 from .elementwise import no_static_shape, where
 from .movement import concatenate, moveaxis, stack
@@ -155,8 +155,11 @@ def compress(
     mask = _truth(condition)
     if mask.ndim != 1:
         raise ValueError("condition must be a 1-d array")
-    axis = operator.index(axis) % x.ndim
-    mask = mask[: x.shape[axis]]
+    axis = axis_index(axis, x.ndim, x)
+    known, n = known_array(condition), x.shape[axis]
+    if known is not None and known[n:].any():
+        raise IndexError(f"index {n + int(known[n:].argmax())} is out of bounds for axis {axis}")
+    mask = mask[:n]
     if mask.size < x.shape[axis]:
         mask = concatenate([mask, np.zeros(x.shape[axis] - mask.size, bool)])
     return _chosen(x, mask, axis, size, fill_value)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F32, F64, is_float, is_small
+from ..core import as_value, wrap
 from ..custom import custom_jvp
 from ..functions.common import array, check_real
 from ..functions.elementwise import where
@@ -208,8 +209,9 @@ def logsumexp(
         axes = tuple(range(x.ndim)) if axis is None else axis
         logarithm, sign = np.squeeze(logarithm, axes), np.squeeze(sign, axes)
     if return_sign:
-        return logarithm.astype(dtype), sign.astype(dtype)
-    return (where(sign < 0, math.nan, logarithm) if b is not None else logarithm).astype(dtype)
+        return wrap(as_value(logarithm, dtype)), wrap(as_value(sign, dtype))
+    found = where(sign < 0, math.nan, logarithm) if b is not None else logarithm
+    return wrap(as_value(found, dtype))
 
 
 @function("special.softmax", composed=True)
