@@ -190,7 +190,7 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     if plan.mode == "inner" and any(s.action == "scan" for s in kernel.stages):
         return 1
     dtypes = [s.array.dtype for s in kernel.stages]
-    dtypes += [a.array.dtype for s in kernel.stages for a in s.reads]
+    dtypes += [a.array.dtype for s in kernel.stages for a in s.reads if a.array.size > 1]
     floats = [d.itemsize for d in dtypes if d.kind == "f"]
     others = [d.itemsize for d in dtypes if d.kind in "iu"]
     lanes = target.lanes(max(floats or others or [1]))

@@ -20,6 +20,7 @@ from ..functions.common import array, ints, operand, shape_of
 from ..functions.elementwise import clip, where
 from ..functions.movement import broadcast_to, moveaxis
 from ..scans import scan
+from ..special.arithmetic import polynomial
 from .continuous import split_in
 from .entry import sampler
 from .gammas import chisquare, log_gamma_numbers
@@ -30,15 +31,22 @@ from .uniforms import real_dtype, shaped, spread
 _SMALL = 10.0  # the mean below which numbers are found by inversion
 
 
+# What Stirling's formula at k + 1 lacks, over x = 1 / (k + 1): a polynomial in x, interpolated at
+# Chebyshev points of 0..1. The error is less than 4e-12.
+_STIRLING = (
+    *(0.0833333333208037, 3.487951873290193e-09, -0.002777940728089021, 3.019576956917022e-06),
+    *(0.0007644437504706389, 0.0001674008272630436, -0.0011967398024425313),
+    *(0.001348436475133154, -0.0008113432047376971, 0.0002701635869623195),
+    -3.9310494349565164e-05,
+)
+
+
 def log_factorial(k: Any) -> Any:
-    """log k! for k = 0, 1, ... in float64: Stirling's series at k + 9."""
-    z = k + 9
-    product = k + 1
-    for step in range(2, 9):
-        product = product * (k + step)
-    r = 1 / (z * z)
-    series = (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r / 1680))) / z
-    return (z - 0.5) * np.log(z) - z + 0.5 * math.log(2 * math.pi) + series - np.log(product)
+    """log k! for k = 0, 1, ... in float64, to within rounding and 4e-12."""
+    z = k + 1
+    x = 1 / z
+    rest = polynomial(x, _STIRLING) * x
+    return (z - 0.5) * np.log(z) - z + 0.5 * math.log(2 * math.pi) + rest
 
 
 def _poisson(lam: Any, e0: Any, e1: Any) -> Any:

@@ -55,9 +55,11 @@ def _one(a: Any, e0: Any, e1: Any) -> Any:
 
     start = (np.uint32(1), a * 0, (a >= 0) & (a < np.inf))
     log_v = repeat(trial, start)[1]
-    u = stream.uniforms(np.uint32(0))[0]
-    boost = where(a < 1, np.log1p(-u) / a, a.dtype.type(0))
-    found = np.log(d) + log_v + boost
+
+    def boost(state: Any) -> Any:  # one trip, of those only that need it
+        return np.log1p(-stream.uniforms(np.uint32(0))[0]) / a, a != a
+
+    found = np.log(d) + log_v + repeat(boost, (a * 0, a < 1))[0]
     found = where(a == 0, a.dtype.type(-np.inf), found)
     found = where(a == np.inf, a.dtype.type(np.inf), found)
     return where(a >= 0, found, a.dtype.type(np.nan))
