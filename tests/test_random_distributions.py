@@ -204,6 +204,7 @@ def test_batches_of_keys_and_parameters():
 
 def test_edges():
     nan = np.isnan
+    assert R.gamma(KEY, np.inf) == np.inf == R.loggamma(KEY, np.inf)
     assert R.gamma(KEY, 0.0) == 0 and nan(R.gamma(KEY, -1.0)) and nan(R.gamma(KEY, np.nan))
     assert R.poisson(KEY, 0.0) == 0 and nan(R.poisson(KEY, -1.0, dtype=np.float64))
     assert R.binomial(KEY, 10, 0.0) == 0 and R.binomial(KEY, 10, 1.0) == 10

@@ -23,7 +23,7 @@ from ..scans import scan
 from ..special.arithmetic import polynomial
 from .continuous import split_in
 from .entry import sampler
-from .gammas import chisquare, log_gamma_numbers
+from .gammas import chisquare, gamma_numbers
 from .keys import split
 from .lanes import Stream, each, element_keys, repeat
 from .uniforms import real_dtype, shaped, spread
@@ -199,7 +199,7 @@ def negative_binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = 
     size = shaped(shape, n, p)
     chance = spread(p, size, F64)
     first, second = split_in(key, 2)
-    rate = np.exp(log_gamma_numbers(spread(n, size, F64), *element_keys(first, size)))
+    rate = gamma_numbers(spread(n, size, F64), *element_keys(first, size))
     rate = rate * ((1 - chance) / chance)
     return each(_poisson, rate, *element_keys(second, size)).astype(dtype)
 
@@ -306,7 +306,7 @@ def noncentral_chisquare(key: Any, df: Any, nonc: Any, shape: Any = None, dtype:
     first, second = split_in(key, 2)
     more = each(_poisson, spread(nonc, size, F64) / 2, *element_keys(first, size))
     half = spread(df, size, real) / 2 + more.astype(real)
-    return 2 * np.exp(log_gamma_numbers(half, *element_keys(second, size)))
+    return 2 * gamma_numbers(half, *element_keys(second, size))
 
 
 @sampler()

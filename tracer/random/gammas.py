@@ -35,13 +35,28 @@ def log_gamma_numbers(a: Any, e0: Any, e1: Any) -> Any:
 
     a = 0 gives -inf; what is negative or NaN gives NaN.
     """
-    return each(_one, a, e0, e1)
+    return _logarithm(*each(_one, a, e0, e1))
+
+
+@custom_jvp
+def gamma_numbers(a: Any, e0: Any, e1: Any) -> Any:
+    """The numbers x themselves."""
+    return _product(*each(_one, a, e0, e1))
+
+
+def _logarithm(x: Any, exponent: Any, factor: Any) -> Any:
+    return np.log(x) + exponent
+
+
+def _product(x: Any, exponent: Any, factor: Any) -> Any:
+    return where(factor == 0, factor, x * factor)
 
 
 def _one(a: Any, e0: Any, e1: Any) -> Any:
+    """A gamma number, but for a factor, which is 1 where a >= 1; the logarithm of that, and itself."""
     stream = Stream(e0, e1, a.dtype)
-    boosted = where(a < 1, a + 1, a)
-    d = boosted - a.dtype.type(1 / 3)
+    one = a.dtype.type(1)
+    d = where(a < 1, a + 1, a) - a.dtype.type(1 / 3)
     c = 1 / np.sqrt(9 * d)
 
     def trial(state: Any) -> Any:
@@ -49,28 +64,44 @@ def _one(a: Any, e0: Any, e1: Any) -> Any:
         z, u = stream.normal_and_uniform(n)
         root = 1 + c * z
         v = root * root * root
-        log_v = np.log(where(v > 0, v, a.dtype.type(1)))
-        accepted = (v > 0) & (np.log1p(-u) < 0.5 * z * z + d * (1 - v + log_v))
-        return n + 1, log_v, np.logical_not(accepted)
+        square = z * z
+        known = u > a.dtype.type(0.0331) * square * square
 
-    start = (np.uint32(1), a * 0, (a >= 0) & (a < np.inf))
-    log_v = repeat(trial, start)[1]
+        def test(state: Any) -> Any:  # seldom needed
+            log_v = np.log(where(v > 0, v, one))
+            return np.log1p(-u) < 0.5 * square + d * (1 - v + log_v), v != v
+
+        accepted = repeat(test, (known, (v > 0) & np.logical_not(known)))[0]
+        return n + 1, v, np.logical_not((v > 0) & accepted)
+
+    v = repeat(trial, (np.uint32(1), one, (a >= 0) & (a < np.inf)))[1]
 
     def boost(state: Any) -> Any:  # one trip, of those only that need it
-        return np.log1p(-stream.uniforms(np.uint32(0))[0]) / a, a != a
+        exponent = np.log1p(-stream.uniforms(np.uint32(0))[0]) / a
+        return exponent, np.exp(exponent), a != a
 
-    found = np.log(d) + log_v + repeat(boost, (a * 0, a < 1))[0]
-    found = where(a == 0, a.dtype.type(-np.inf), found)
-    found = where(a == np.inf, a.dtype.type(np.inf), found)
-    return where(a >= 0, found, a.dtype.type(np.nan))
+    exponent, factor, _ = repeat(boost, (one * 0, one, a < 1))
+    found = where(a == np.inf, a, d * v)
+    return where(a >= 0, found, a.dtype.type(np.nan)), exponent, factor
 
 
 @log_gamma_numbers.defjvp
+def _log_tangent(primals: Any, tangents: Any) -> Any:
+    a, e0, e1 = primals
+    log_x = _logarithm(*each(_one, a, e0, e1))
+    return log_x, tangents[0] * _slope(a, log_x)
+
+
+@gamma_numbers.defjvp
 def _tangent(primals: Any, tangents: Any) -> Any:
     a, e0, e1 = primals
-    log_x = log_gamma_numbers(a, e0, e1)
-    slope = each(implicit_slope, a.astype(F64), log_x.astype(F64))
-    return log_x, tangents[0] * slope.astype(a.dtype)
+    parts = each(_one, a, e0, e1)
+    x = _product(*parts)
+    return x, tangents[0] * (x * _slope(a, _logarithm(*parts)))
+
+
+def _slope(a: Any, log_x: Any) -> Any:
+    return each(implicit_slope, a.astype(F64), log_x.astype(F64)).astype(a.dtype)
 
 
 def implicit_slope(a: Any, log_x: Any) -> Any:
@@ -118,6 +149,10 @@ def _log_gammas(key: Any, a: Tracer) -> Any:
     return log_gamma_numbers(a, *element_keys(key, a.shape))
 
 
+def _gammas(key: Any, a: Tracer) -> Any:
+    return gamma_numbers(a, *element_keys(key, a.shape))
+
+
 @sampler()
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """The logarithm of a gamma number, which for small `a` often is no float itself."""
@@ -135,7 +170,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, scale: Any = 1
     array([ 2.3885,  0.357 , 10.2716])
     """
     real, size = real_dtype(dtype, a, scale), shaped(shape, a, scale)
-    x = np.exp(_log_gammas(key, spread(a, size, real)))
+    x = _gammas(key, spread(a, size, real))
     return x if type(scale) in (int, float) and scale == 1 else x * spread(scale, size, real)
 
 
@@ -143,7 +178,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, scale: Any = 1
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """The sum of the squares of `df` standard normal numbers."""
     real, size = real_dtype(dtype, df), shaped(shape, df)
-    return 2 * np.exp(_log_gammas(key, spread(df, size, real) / 2))
+    return 2 * _gammas(key, spread(df, size, real) / 2)
 
 
 @sampler()
