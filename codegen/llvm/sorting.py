@@ -47,6 +47,8 @@ def sort_function(step: Sort, target: Target) -> SortFunction:
     element, key = f"i{8 * size}", f"i{key_bits}"
     long = n > SHORT
     quick = n > 1 and size >= 4 and step.kind in ("value", "float") and _compresses(target)
+    if step.kind == "packed" and _compresses(target) and n > 1 and (key_bits == 32 or not long):
+        quick, key_bits = True, 64  # positions differ: no element equals another
     name = f"sort_{step.kind}{key_bits}_{'quick' if quick else 'long' if long else 'short'}"
     zeros = step.kind == "float"
     declarations = DECLARATIONS
