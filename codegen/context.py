@@ -59,6 +59,11 @@ class Context:
         step.counts = Array((rows * count_words(n),), U32, name="counts")
         return [step], step.target, 0
 
+    @property
+    def packs_places(self) -> bool:
+        """Whether places of keys of 8 bytes are sorted with parts of the keys, not with all of them."""
+        return bool(self.target.compresses)
+
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
         """A new error site, whose message shows `values`; returns its number, counted from 1."""
         names = tuple(dtype_name(v.dtype) for v in values)

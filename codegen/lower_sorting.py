@@ -6,7 +6,8 @@ Encoding and decoding are stages like any other, so they fuse with what makes an
     value    the number, order-preserving, unsigned           all of it
     float    as value; -0.0 and 0.0 have neighbouring codes   the same for both zeros
     packed   (key << 32) | position, for argsort              its upper half: 8, 16 or 32 bits of it
-    pairs    position, key: two int64, for argsort            the second
+    places   the number; sorted are places (`llvm/places.py`)  all of it, of 8 bytes
+    pairs    position, key: two int64, where there is no such  the second
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .kernel import Array, Stage
 from .lower import Lowering, indices, lowering, variables
 from .pointwise import index_value
 from .scalar import DType, Expr, binary, bitcast, const, convert, ne, select
-from .sort_blocks import U32
+from .sort_blocks import U32, place_bits
 from .steps import Sort, TruePlaces
 
 LONG = 1 << 14  # elements of a row from which a part of it is selected, not sorted
@@ -38,7 +39,8 @@ def _sort(low: Lowering, op: Op) -> None:
     code = code_dtype(source.dtype)
     kind = "value" if source.dtype.kind != "f" else "float"
     if op.name == "argsort":
-        kind = "packed" if code.itemsize <= 4 else "pairs"
+        long_kind = "places" if low.context.packs_places and shape[-1] > 1 else "pairs"
+        kind = "packed" if code.itemsize <= 4 else long_kind
     element = U64 if op.name == "argsort" else code
     whole = (*shape, 2) if kind == "pairs" else shape
     keys, ordered = (Array(whole, element, name=name) for name in ("keys", "sorted"))
@@ -48,7 +50,9 @@ def _sort(low: Lowering, op: Op) -> None:
     if op.name == "argsort":
         key = encode(value + 0.0 if value.dtype.kind == "f" else value)
         position = convert(index_value(at[-1]), U64)
-        if kind == "packed":
+        if kind == "places":
+            low.emit(p, Stage(keys, dims, key, ops=[op.name], loc=op.loc))
+        elif kind == "packed":
             key = (convert(key, U64) << 32) | position
             low.emit(p, Stage(keys, dims, key, ops=[op.name], loc=op.loc))
         else:
@@ -59,7 +63,9 @@ def _sort(low: Lowering, op: Op) -> None:
     else:
         low.emit(p, Stage(keys, dims, encode(value), ops=[op.name], loc=op.loc))
     bits = 8 * code.itemsize
-    window = _window(low, op) if kind != "pairs" or low.context.selects_pairs else None
+    window = None
+    if kind in ("value", "float", "packed") or (kind == "pairs" and low.context.selects_pairs):
+        window = _window(low, op)
     first = 0
     if keys.size:
         counts = Array((0,), U32, name="counts")
@@ -75,9 +81,9 @@ def _sort(low: Lowering, op: Op) -> None:
         at = (*(where[d] for d in order[:-1]), where[axis] - first)
     if op.name == "sort":
         result = decode(p.load(ordered, at, None), source.dtype)
-    elif kind == "packed":
-        found = p.load(ordered, at, None)
-        result = convert(binary("and", found, 0xFFFFFFFF), I64)
+    elif kind in ("packed", "places"):
+        mask = 0xFFFFFFFF if kind == "packed" else (1 << place_bits(shape[-1])) - 1
+        result = convert(binary("and", p.load(ordered, at, None), mask), I64)
     else:
         result = convert(p.load(ordered, (*at, ZERO), None), I64)
     stage = Stage(array, dims, result, index=own, ops=["copy"], loc=op.loc)

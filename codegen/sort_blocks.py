@@ -19,3 +19,8 @@ def blocks_of(n: int) -> int:
 def count_words(n: int) -> int:
     """int32 words of counts that a row of n elements takes: two tables for each block."""
     return 0 if n <= SHORT else blocks_of(n) * 2 << DIGIT
+
+
+def place_bits(n: int) -> int:
+    """How many bits a place in a row of n elements takes."""
+    return max(n - 1, 1).bit_length()

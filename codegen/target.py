@@ -54,6 +54,11 @@ class Target:
         """Whether LLVM's `feature` (`avx512f`, `fma`, ...) is switched on."""
         return f"+{feature}" in self.features.split(",")
 
+    @property
+    def compresses(self) -> bool:
+        """Whether storing some lanes of a vector next to each other is an instruction."""
+        return self.vector_bits == 512 and self.has("avx512f")
+
     def key(self) -> str:
         """A text equal for equal targets: part of every cache key."""
         return "\n".join((self.triple, self.cpu, self.features, str(self.vector_bits)))

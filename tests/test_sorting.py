@@ -361,3 +361,34 @@ def test_searches_in_tables_of_all_lengths(n):
         for side in ("left", "right"):
             got = jt.jit(lambda t, k, side=side: np.searchsorted(t, k, side))(table, keys)
             np.testing.assert_array_equal(got, np.searchsorted(table, keys, side))
+
+
+CLUSTERS = {
+    "outlier": lambda rng, n: np.where(np.arange(n) == n // 3, 2**62, rng.integers(0, 99, n)),
+    "ends": lambda rng, n: rng.choice(np.array([-(2**63), 2**63 - 1, 0, -1]), n),
+    "low bits": lambda rng, n: 1.0 + rng.integers(0, n // 2 + 1, n) * 2.0**-52,
+    "high and low": lambda rng, n: (rng.integers(0, 3, n) << 61) + rng.integers(0, n, n),
+    "three levels": lambda rng, n: (
+        (rng.integers(0, 2, n) << 62) + (rng.integers(0, 2, n) << 30) + rng.integers(0, 2, n)
+    ),
+    "one value": lambda rng, n: np.full(n, -7.25),
+    "zeros": lambda rng, n: rng.choice(np.array([0.0, -0.0, np.nan, 1e-320, -1e-320]), n),
+}
+
+
+@pytest.mark.parametrize("kind", CLUSTERS)
+@pytest.mark.parametrize("n", [1, 2, 3, 65, 300, 5000, 140_003])
+def test_places_of_elements_that_differ_in_few_bits(kind, n):
+    """Keys of which no prefix that fits beside a place tells all apart."""
+    x = CLUSTERS[kind](np.random.default_rng(n), n)
+    want = np.argsort(x, kind="stable")
+    f = jt.jit(lambda x: np.argsort(x, kind="stable"))
+    for threads in (1, 3):
+        with jt.threads(threads):
+            np.testing.assert_array_equal(f(x), want)
+
+
+def test_places_without_vectors_that_compress():
+    rng = np.random.default_rng(8)
+    for n in (40, 600):
+        check(rng.choice(rng.standard_normal(n), n), target=narrow())

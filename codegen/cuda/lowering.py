@@ -64,6 +64,10 @@ class DeviceContext(Context):
                 step.target, step.scratch = step.keys, step.target
         return [step], step.target, 0
 
+    @property
+    def packs_places(self) -> bool:
+        return False
+
     def _select(self, step: Sort, start: int, stop: int) -> tuple[list[Any], Array, int]:
         keys, kind, bits = step.keys, step.kind, step.key_bits
         shape = list(keys.shape)

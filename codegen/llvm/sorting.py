@@ -12,6 +12,8 @@ from ...ir.record import record
 from ..sort_blocks import SHORT, count_words
 from ..steps import Sort
 from ..target import Target
+from .places import DECLARATIONS as PLACES
+from .places import places_functions
 from .quicksort import quicksort_declarations, quicksort_functions
 from .radix import radix_functions
 from .row_parts import Fields
@@ -46,9 +48,9 @@ def sort_function(step: Sort, target: Target) -> SortFunction:
     size = {"packed": 8, "pairs": 16}.get(step.kind, step.keys.dtype.itemsize)
     element, key = f"i{8 * size}", f"i{key_bits}"
     long = n > SHORT
-    quick = n > 1 and size >= 4 and step.kind in ("value", "float") and _compresses(target)
-    if step.kind == "packed" and _compresses(target) and n > 1 and (key_bits == 32 or not long):
-        quick, key_bits = True, 64  # positions differ: no element equals another
+    quick = n > 1 and size >= 4 and step.kind in ("value", "float", "places") and target.compresses
+    if step.kind == "packed" and target.compresses and n > 1 and (key_bits == 32 or not long):
+        quick, key_bits = True, 64  # places differ: no element equals another
     name = f"sort_{step.kind}{key_bits}_{'quick' if quick else 'long' if long else 'short'}"
     zeros = step.kind == "float"
     declarations = DECLARATIONS
@@ -63,6 +65,10 @@ def sort_function(step: Sort, target: Target) -> SortFunction:
         texts = radix_functions(name, element, key, _load_key(step.kind, size, key_bits))
     else:
         texts = _merge_functions(name, element, size, zeros)
+    if step.kind == "places":
+        row, name = name, f"{name}_{n}_places"
+        texts += places_functions(name, row, n)
+        declarations |= PLACES
     if long and step.window is not None:
         row, name = name, f"{name}_{step.window[0]}_{step.window[1]}"
         texts += window_functions(name, row, size, n, *step.window, step.kind == "float")
@@ -79,11 +85,6 @@ def sort_function(step: Sort, target: Target) -> SortFunction:
         name=name, size=size, words=words, fixed=n, grain=max(1, SHARED // max(n, 1))
     )
     return SortFunction(f"{name}_{n}", (*texts, rows), declarations)
-
-
-def _compresses(target: Target) -> bool:
-    """Whether storing some lanes of a vector next to each other is an instruction."""
-    return target.vector_bits == 512 and target.has("avx512f")
 
 
 def _merge_functions(name: str, element: str, size: int, zeros: bool) -> tuple[str, ...]:
