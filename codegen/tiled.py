@@ -227,6 +227,9 @@ class AttentionGrad(Tiled):
         return f"blocks of {self.block[0]} queries, {self.block[1]} keys"
 
 
+_SMALL = 1 << 16  # elements of a matrix
+
+
 @record(frozen=False, eq=False)
 class LibraryCall(Tiled):
     """A loop of NumPy's over `batch` items (see `ir.ops.library`), at these arrays.
@@ -245,6 +248,13 @@ class LibraryCall(Tiled):
     read: list[Array]
     written: list[Array]
     site: int = 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether each item is one thread's: many small ones. The BLAS has threads for large ones."""
+        if not self.loop.module.startswith("numpy.linalg"):
+            return False
+        return self.batch > 1 and max(map(math.prod, self.loop.cores)) <= _SMALL
 
     @property
     def units(self) -> int:

@@ -293,6 +293,10 @@ def runtime_imports(names: set[str]) -> dict[str, int]:
             from .library_loops import loop_address
 
             imports[name] = loop_address(name)
+        elif name.startswith(Target.BLAS):
+            from .library_loops import blas_address
+
+            imports[name] = blas_address(name)
     return imports
 
 

@@ -7,7 +7,10 @@ the same since NumPy 1.0. They are compared with what the object says of itself 
 from __future__ import annotations
 
 import ctypes
+import functools
+import os
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +31,45 @@ class _Ufunc(ctypes.Structure):
         ("reserved", ctypes.c_int),
         ("name", ctypes.c_char_p),
     ]
+
+
+_SHARED = (ctypes.c_int64 * 3)()  # a lock, how many run with one thread, how many there were before
+_PREFIXES = ("scipy_openblas_", "openblas_")
+_SUFFIXES = ("_num_threads64_", "_num_threads")
+
+
+def blas_address(symbol: str) -> int:
+    """The address of OpenBLAS's function that tells or sets how many threads it has, or of the words
+    that its users share. Where NumPy has another BLAS, a function that does nothing."""
+    kind = symbol.partition(":")[2]
+    if kind == "words":
+        _watch_forks()
+        return ctypes.addressof(_SHARED)
+    return ctypes.cast(_blas(kind), ctypes.c_void_p).value or 0
+
+
+def _blas(kind: str) -> Any:
+    module = import_module("numpy.linalg._umath_linalg")
+    library = ctypes.CDLL(module.__file__)  # symbols of what it depends on are found, too
+    for prefix in _PREFIXES:
+        for suffix in _SUFFIXES:
+            found = getattr(library, f"{prefix}{kind}{suffix}", None)
+            if found is not None:
+                return found
+    return ctypes.CDLL(None).abs
+
+
+@functools.cache
+def _watch_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    """In a forked process none of the threads exist that were computing."""
+    if _SHARED[1]:
+        _blas("set")(int(_SHARED[2]))
+    _SHARED[0] = _SHARED[1] = 0
 
 
 def loop_address(symbol: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -378,6 +379,27 @@ def test_results_do_not_depend_on_threads() -> None:
         together = f(stack)
     for x, y in zip(alone, together, strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+def test_threads_of_the_blas_are_given_back() -> None:
+    """Batches run with one thread of OpenBLAS per thread of ours; afterwards it has its own again."""
+    from jitney.runtime.library_loops import _SHARED, _blas
+
+    get = _blas("get")
+    if get.__name__ == "abs":
+        pytest.skip("NumPy has another BLAS")
+    before = get()
+    f = jt.jit(lambda a: L.eigvalsh(a))
+    stack = definite((40, 24, 24))
+    workers = [threading.Thread(target=lambda: [f(stack) for _ in range(5)]) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    with pytest.raises(L.LinAlgError):
+        f(stack * np.nan)
+    assert get() == before
+    assert list(_SHARED[:2]) == [0, 0]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

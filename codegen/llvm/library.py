@@ -51,19 +51,73 @@ def library_call(step: LibraryCall) -> tuple[str, set[str], set[str]]:
     lines += _store("arguments", [f"%argument{k}" for k in range(count)], "ptr")
     if step.site:
         lines.append(f"  call i32 @feclearexcept(i32 {_INVALID})")
+    if step.alone:
+        lines += _counted("in", 1, _ONE_THREAD)
     lines.append(
         f'  call void @"{function}"(ptr %arguments, ptr %sizes, ptr %steps, ptr @"{data}")'
     )
+    if step.alone:
+        lines += _counted("out", -1, _AS_BEFORE)
     declarations = {
         f'declare void @"{function}"(ptr, ptr, ptr, ptr)',
         f'@"{data}" = external global i8',
     }
+    imports = {function, data}
+    if step.alone:
+        imports |= {_GET, _SET, _SHARED}
+        declarations |= {
+            f'declare i32 @"{_GET}"()',
+            f'declare void @"{_SET}"(i32)',
+            f'@"{_SHARED}" = external global [3 x i64]',
+        }
     if step.site:
         lines += _report(operands + len(step.results), step.site)
         declarations |= {"declare i32 @fetestexcept(i32)", "declare i32 @feclearexcept(i32)"}
     body = "\n".join(lines)
     text = f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n{body}\n  ret void\n}}\n"
-    return text, declarations, {function, data}
+    return text, declarations, imports
+
+
+# Threads that share a batch want one thread each of the BLAS: its own would wait for each other. The
+# first one that comes sets it so, the last one that goes as it was.
+
+_GET, _SET, _SHARED = (f"{Target.BLAS}:{kind}" for kind in ("get", "set", "words"))
+_ONE_THREAD = [
+    f'  %had = call i32 @"{_GET}"()',
+    "  %had_word = sext i32 %had to i64",
+    "  store i64 %had_word, ptr %saved_at_in, align 8",
+    f'  call void @"{_SET}"(i32 1)',
+]
+_AS_BEFORE = [
+    "  %saved = load i64, ptr %saved_at_out, align 8",
+    "  %before = trunc i64 %saved to i32",
+    f'  call void @"{_SET}"(i32 %before)',
+]
+
+
+def _counted(name: str, change: int, action: list[str]) -> list[str]:
+    """Under the lock: count who is inside, and act if that was or becomes nobody."""
+    nobody = "%count_in" if change > 0 else "%new_out"
+    return [
+        f"  br label %wait_{name}",
+        f"wait_{name}:",
+        f'  %taken_{name} = atomicrmw xchg ptr @"{_SHARED}", i64 1 acquire',
+        f"  %free_{name} = icmp eq i64 %taken_{name}, 0",
+        f"  br i1 %free_{name}, label %locked_{name}, label %wait_{name}",
+        f"locked_{name}:",
+        f'  %count_at_{name} = getelementptr i64, ptr @"{_SHARED}", i64 1',
+        f'  %saved_at_{name} = getelementptr i64, ptr @"{_SHARED}", i64 2',
+        f"  %count_{name} = load i64, ptr %count_at_{name}, align 8",
+        f"  %new_{name} = add i64 %count_{name}, {change}",
+        f"  store i64 %new_{name}, ptr %count_at_{name}, align 8",
+        f"  %nobody_{name} = icmp eq i64 {nobody}, 0",
+        f"  br i1 %nobody_{name}, label %act_{name}, label %unlock_{name}",
+        f"act_{name}:",
+        *action,
+        f"  br label %unlock_{name}",
+        f"unlock_{name}:",
+        f'  store atomic i64 0, ptr @"{_SHARED}" release, align 8',
+    ]
 
 
 def _words(name: str, count: int) -> list[str]:
