@@ -62,7 +62,7 @@ def _sized(name: str, by_condition: bool = False) -> Callable[..., Any]:
             while len(args) < len(positional) and positional[len(args)] in options:
                 args = (*args, options.pop(positional[len(args)]))
             if by_condition and (condition := known_array(args[0])) is not None:
-                return traced(*args, size=np.count_nonzero(condition), **options)
+                return traced(*args, size=int(np.count_nonzero(condition)), **options)
             known = [known_array(x) if isinstance(x, (Tracer, list, tuple)) else x for x in args]
             if any(k is None and a is not None for k, a in zip(known, args, strict=True)):
                 no_static_shape(f"np.{name}", f"jt.{name}(..., size=n, fill_value=0)")
