@@ -18,7 +18,7 @@ from .pointwise import index_value
 from .scalar import compare, const, ne, select
 from .tiled import Factorisation
 
-SPARE_ROWS = 8  # below each matrix: micro-kernels read on there (`llvm.factors.ROWS`)
+SPARE_ROWS = 8  # below each matrix: micro-kernels read on there (`llvm.block_products`)
 NARROW = 32  # columns up to which rows may lie any power of two apart
 LEAF = 8  # columns up to which no micro-kernel is needed
 

@@ -360,7 +360,7 @@ class EntryEmitter:
         self.calls.append(Call(step.name, pointers, step.units, step.grain, checks))
 
     def factorisation(self, step: Factorisation) -> None:
-        from .factors import factorisation
+        from .factor_units import factorisation
 
         text, helpers, declarations, imports = factorisation(step, self.target)
         self.helpers.update(dict.fromkeys(helpers))

@@ -7,6 +7,7 @@ or to other functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def _solve(a: Array, b: Array, *, lower: bool, unit: bool, mode: str) -> Array:
 
 def solve_triangle(a: Matrix, b: Matrix, lower: bool, unit: bool = False) -> Matrix:
     """The inverse of a triangle of `a`, times `b`; what the other triangle holds does not matter."""
-    attrs = {"lower": lower, "unit": unit, "mode": "fill"}
+    attrs: dict[str, Any] = {"lower": lower, "unit": unit, "mode": "fill"}
     return Matrix(a.b, a.b.op("triangular_solve", a.value, b.value, **attrs))
 
 
