@@ -15,5 +15,7 @@ from . import (  # noqa: F401  (imported for what they enter into the table)
     incomplete,
     integrals,
     oscillating_bessel,
+    products,
+    transforms,
     zetas,
 )

@@ -52,7 +52,7 @@ def scaled_complement(x: Any) -> Any:
     return polynomial((finite - _K) / (finite + _K), _ERFCX) / (1.0 + 2.0 * x)
 
 
-def _bell(x: Any, factor: float) -> Any:
+def bell(x: Any, factor: float) -> Any:
     """exp(-factor x**2), for a power of two `factor`."""
     x = np.clip(x, -60.0, 60.0)
     head = x.astype(F32).astype(F64)
@@ -62,12 +62,12 @@ def _bell(x: Any, factor: float) -> Any:
 @custom_jvp
 def erfc_of(x: Any) -> Any:
     size = abs(x)
-    tail = _bell(size, 1.0) * scaled_complement(size)
+    tail = bell(size, 1.0) * scaled_complement(size)
     found = where(x < 0, 2.0 - tail, tail)
     return where(size < 0.5, 1.0 - erf_of(x), found)
 
 
-erfc_of.defjvps(lambda t, z, x: t * (-_TWO_OVER_ROOT_PI * _bell(x, 1.0)))
+erfc_of.defjvps(lambda t, z, x: t * (-_TWO_OVER_ROOT_PI * bell(x, 1.0)))
 
 
 @custom_jvp
@@ -133,12 +133,12 @@ erfcinv_of.defjvps(lambda t, z, y: t * (-np.exp(z * z) / _TWO_OVER_ROOT_PI))
 @custom_jvp
 def normal_cdf(x: Any) -> Any:
     size = abs(x)
-    tail = 0.5 * _bell(size, 0.5) * scaled_complement(size * _ROOT_HALF)
+    tail = 0.5 * bell(size, 0.5) * scaled_complement(size * _ROOT_HALF)
     found = where(x < 0, tail, 1.0 - tail)
     return where(size < 1.0, 0.5 + 0.5 * erf_of(x * _ROOT_HALF), found)
 
 
-normal_cdf.defjvps(lambda t, z, x: t * (_bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU)))
+normal_cdf.defjvps(lambda t, z, x: t * (bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU)))
 
 
 @custom_jvp
@@ -156,7 +156,7 @@ def _density_ratio(x: Any) -> Any:
     left = x < 0
     scaled = scaled_complement(where(left, -x, 0.0) * _ROOT_HALF)
     low = math.sqrt(2 / math.pi) / scaled
-    high = _bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU) / normal_cdf(where(left, 0.0, x))
+    high = bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU) / normal_cdf(where(left, 0.0, x))
     return where(left, low, high)
 
 

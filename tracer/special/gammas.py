@@ -178,7 +178,7 @@ def psi(x: Any) -> Any:
 def _trigamma(x: Any) -> Any:
     from .zetas import polygamma_of
 
-    return polygamma_of(1.0 + 0.0 * x, x)
+    return polygamma_of(np.ones_like(x), x)
 
 
 psi.defjvps(lambda t, z, x: t * _trigamma(x))

@@ -84,7 +84,7 @@ def _reflected(x: Any, found: Any) -> Any:
 def riemann(x: Any) -> Any:
     left = x < 0
     s = np.minimum(where(left, 1.0 - x, where(x == 1, 2.0, x)), 1e300)
-    found = _series(s, 1.0 + 0.0 * x)
+    found = _series(s, np.ones_like(x))
     found = where(left, seldom(left & (x > -math.inf), _reflected, x, found), found)
     return where(x == 1, math.inf, where(x == -math.inf, math.nan, found))
 

@@ -1,0 +1,158 @@
+"""What is made of gamma, beta and zeta: reciprocals, factorials, binomials, rising products."""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..custom import custom_jvp
+from ..functions.common import array, check_real
+from ..functions.elementwise import where
+from ..functions.table import function
+from .arithmetic import sin_pi
+from .betas import beta_function, log_beta
+from .gammas import gamma_function, gamma_parts, lgamma, psi
+from .operands import special
+from .zetas import hurwitz, riemann
+
+
+@custom_jvp
+def reciprocal_gamma(x: Any) -> Any:
+    left = x <= -0.5
+    big, half = gamma_parts(where(left, -x, x))
+    reflected = -x * sin_pi(x) / math.pi * big * half
+    found = where(left, reflected, 1.0 / big / half)
+    return where(x == 0, x, where(x == -math.inf, 0.0, found))
+
+
+def _reciprocal_slope(z: Any, x: Any) -> Any:
+    pole = (x <= 0) & (x == np.floor(x))
+    at_pole = np.cos(math.pi * np.remainder(x, 2.0)) * gamma_function(where(pole, 1.0 - x, 1.0))
+    return where(pole, at_pole, -z * psi(where(pole, 1.0, x)))
+
+
+reciprocal_gamma.defjvps(lambda t, z, x: t * _reciprocal_slope(z, x))
+
+
+def _rising(z: Any, m: Any) -> Any:
+    """gamma(z + m) / gamma(z) for m > 0, which is gamma(m) / beta(z, m)."""
+    near = m < 150.0
+    small = gamma_function(where(near, m, 1.0)) / beta_function(z, where(near, m, 1.0))
+    large = where(near, 1.0, m)
+    return where(near, small, np.exp(lgamma(large) - log_beta(z, large)))
+
+
+@custom_jvp
+def rising_factorial(z: Any, m: Any) -> Any:
+    down = m < 0
+    found = _rising(where(down, z + m, z), where(m == 0, 1.0, abs(m)))
+    return where(m == 0, where(np.isnan(z), z, 1.0), where(down, 1.0 / found, found))
+
+
+rising_factorial.defjvps(
+    lambda t, y, z, m: t * (y * (psi(z + m) - psi(z))), lambda t, y, z, m: t * (y * psi(z + m))
+)
+
+
+def _whole(x: Any) -> Any:
+    return x == np.floor(x)
+
+
+@custom_jvp
+def binomial(n: Any, k: Any) -> Any:
+    found = 1.0 / ((n + 1.0) * beta_function(1.0 + n - k, 1.0 + k))
+    whole = _whole(n) & _whole(k)
+    found = where(whole & (abs(found) < 1e15), np.rint(found), found)
+    return where(_whole(n) & (n < 0), math.nan, found)
+
+
+binomial.defjvps(
+    lambda t, y, n, k: t * (y * (psi(n + 1.0) - psi(n - k + 1.0))),
+    lambda t, y, n, k: t * (y * (psi(n - k + 1.0) - psi(k + 1.0))),
+)
+
+
+@special("rgamma")
+def rgamma(x: Any) -> Any:
+    """1 / gamma(x), which is 0 at 0, -1, -2, ..."""
+    return reciprocal_gamma(x)
+
+
+@special("poch")
+def poch(z: Any, m: Any) -> Any:
+    """The rising factorial gamma(z + m) / gamma(z).
+
+    >>> jt.special.poch(3.0, 0.0)
+    np.float64(1.0)
+    """
+    return rising_factorial(z, m)
+
+
+@special("binom")
+def binom(n: Any, k: Any) -> Any:
+    """The binomial coefficient of real numbers; NaN for n = -1, -2, ...
+
+    >>> jt.special.binom(5, 2)
+    np.float64(10.0)
+    """
+    return binomial(n, k)
+
+
+@special("comb")
+def comb(n: Any, k: Any) -> Any:
+    """In how many ways k of n things can be chosen, as a float; 0 unless 0 <= k <= n."""
+    inside = (k >= 0) & (k <= n)
+    return where(inside, binomial(where(inside, n, 1.0), where(inside, k, 0.0)), 0.0)
+
+
+@special("factorial")
+def factorial(n: Any) -> Any:
+    """gamma(n + 1); 0 for n < 0."""
+    found = gamma_function(where(n < 0, 0.0, n) + 1.0)
+    rounded = where(_whole(n) & (found < 1e15), np.rint(found), found)
+    return where(n < 0, 0.0, rounded)
+
+
+@special("zetac")
+def zetac(x: Any) -> Any:
+    """zeta(x) - 1, with all its digits where that is nearly 0."""
+    return where(
+        x > 1,
+        hurwitz(where(x > 1, x, 2.0), np.full_like(x, 2.0)),
+        riemann(np.minimum(x, 1.0)) - 1.0,
+    )
+
+
+@function("special.multigammaln", composed=True)
+def multigammaln(a: Any, d: int) -> Any:
+    """The logarithm of the multivariate gamma function of dimension d, an int, for a > (d - 1) / 2."""
+    d = operator.index(d)
+    if d < 1:
+        raise ValueError(f"multigammaln has a dimension of at least 1, not {d}")
+    x = array(a)
+    check_real("multigammaln", x)
+    wide = x.astype(np.float64)
+    total = 0.25 * d * (d - 1) * math.log(math.pi)
+    for j in range(d):
+        total = total + lgamma(wide - 0.5 * j)
+    return total.astype(x.dtype if x.dtype.kind not in "biu" else np.float64)
+
+
+@function("special.bernoulli", composed=True, creates=True)
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers B0, B1 = -1/2, B2, ..., Bn for an int n >= 0."""
+    n = operator.index(n)
+    if n < 0:
+        raise ValueError(f"bernoulli counts from 0, and n is {n}")
+    row: list[Fraction] = []
+    found = []
+    for m in range(n + 1):  # Akiyama and Tanigawa's triangle
+        row.append(Fraction(1, m + 1))
+        for j in range(m, 0, -1):
+            row[j - 1] = j * (row[j - 1] - row[j])
+        found.append(float(row[0]) if m != 1 else -0.5)
+    return array(np.array(found))
