@@ -60,6 +60,14 @@ def _xlog1py(x: Any, y: Any) -> Any:
     return _x_log(x, y, 1.0)
 
 
+def _complex_xlogy(x: Any, y: Any) -> Any:
+    return where(x == 0, where(np.isnan(y), y, 0.0), x * np.log(where(x == 0, 1.0, y)))
+
+
+def _complex_xlog1py(x: Any, y: Any) -> Any:
+    return where(x == 0, where(np.isnan(y), y, 0.0), x * np.log1p(where(x == 0, 0.0, y)))
+
+
 def _over(x: Any, y: Any) -> Any:
     return where(x == 0, 0.0, x) / where(x == 0, 1.0, y)
 
@@ -127,13 +135,13 @@ def logit(p: Any) -> Any:
     return _logit(p)
 
 
-@special("xlogy", wide=False)
+@special("xlogy", wide=False, of_complex=_complex_xlogy)
 def xlogy(x: Any, y: Any) -> Any:
     """x log(y); 0 where x is 0, unless y is NaN."""
     return _xlogy(x, y)
 
 
-@special("xlog1py", wide=False)
+@special("xlog1py", wide=False, of_complex=_complex_xlog1py)
 def xlog1py(x: Any, y: Any) -> Any:
     """x log1p(y); 0 where x is 0, unless y is NaN."""
     return _xlog1py(x, y)

@@ -20,6 +20,7 @@ from ..custom import custom_jvp
 from ..functions.common import build
 from ..functions.elementwise import where
 from .arithmetic import polynomial
+from .complex_error import complex_erf, complex_erfc, complex_erfcx, faddeeva
 from .operands import special
 
 _K = 3.75
@@ -172,13 +173,13 @@ def normal_quantile(p: Any) -> Any:
 normal_quantile.defjvps(lambda t, z, p: t * (np.exp(0.5 * z * z) * math.exp(_LOG_ROOT_TAU)))
 
 
-@special("erf", wide=False)
+@special("erf", wide=False, of_complex=complex_erf)
 def erf(x: Any) -> Any:
     """The error function."""
     return erf_of(x)
 
 
-@special("erfc")
+@special("erfc", of_complex=complex_erfc)
 def erfc(x: Any) -> Any:
     """1 - erf(x), with all its digits where erf is nearly 1.
 
@@ -188,7 +189,7 @@ def erfc(x: Any) -> Any:
     return erfc_of(x)
 
 
-@special("erfcx")
+@special("erfcx", of_complex=complex_erfcx)
 def erfcx(x: Any) -> Any:
     """exp(x**2) erfc(x)"""
     return erfcx_of(x)
@@ -226,3 +227,13 @@ def log_ndtr(x: Any) -> Any:
 def ndtri(p: Any) -> Any:
     """The quantile of standard normal numbers, the inverse of `ndtr`; NaN outside of 0..1."""
     return normal_quantile(p)
+
+
+@special("wofz", of_complex=faddeeva, complex_only=True)
+def wofz(z: Any) -> Any:
+    """Faddeeva's function exp(-z**2) erfc(-i z), of complex numbers.
+
+    >>> jt.special.wofz(0.0)
+    np.complex128(1+0j)
+    """
+    return faddeeva(z)

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..custom import custom_jvp
 from ..functions.elementwise import where
-from .arithmetic import fma, polynomial, seldom, sin_pi
+from .arithmetic import BERNOULLI, fma, polynomial, seldom, sin_pi
+from .complex_gamma import complex_digamma, complex_gamma, complex_loggamma
 from .operands import special
 
 _LOG_ROOT_TAU = 0.9189385332046727  # log(2 pi) / 2
@@ -41,10 +42,6 @@ _DIGAMMA = (
     2.832706668021759e-11,
 )
 _ROOT = (1.4616321449683622, 9.549995429965697e-17)  # of digamma, as a sum
-BERNOULLI = (
-    *(1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798),
-    *(-174611 / 330, 854513 / 138, -236364091 / 2730),
-)
 _STIRLING = tuple(b / ((2 * k + 2) * (2 * k + 1)) for k, b in enumerate(BERNOULLI[:10]))
 _DIGAMMA_TAIL = tuple(b / (2 * k + 2) for k, b in enumerate(BERNOULLI[:10]))
 _FAR = 8.0
@@ -203,7 +200,7 @@ def gammasgn(x: Any) -> Any:
     return where(x == 0, np.copysign(1.0, x), sign)
 
 
-@special("gamma")
+@special("gamma", of_complex=complex_gamma)
 def gamma(x: Any) -> Any:
     """The gamma function; NaN at -1, -2, ..., an infinity of the sign of x at 0.
 
@@ -213,7 +210,13 @@ def gamma(x: Any) -> Any:
     return gamma_function(x)
 
 
-@special("digamma", "psi")
+@special("digamma", "psi", of_complex=complex_digamma)
 def digamma(x: Any) -> Any:
     """The derivative of `gammaln`; NaN at -1, -2, ..."""
     return psi(x)
+
+
+@special("loggamma", of_complex=complex_loggamma)
+def loggamma(x: Any) -> Any:
+    """The logarithm of gamma, of complex numbers the continuous one; NaN for real numbers below 0."""
+    return where(x < 0, math.nan, lgamma(x))

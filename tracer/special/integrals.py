@@ -14,8 +14,8 @@ import numpy as np
 
 from ..custom import custom_jvp
 from ..functions.elementwise import where
-from .arithmetic import fma, polynomial, two_product
-from .gammas import BERNOULLI
+from .arithmetic import BERNOULLI, fma, polynomial, two_product
+from .complex_error import complex_dawson
 from .operands import special
 
 _DAWSON_0 = (
@@ -295,7 +295,7 @@ def _dilogarithm_slope(x: Any) -> Any:
 dilogarithm.defjvps(lambda t, z, x: t * _dilogarithm_slope(x))
 
 
-@special("dawsn")
+@special("dawsn", of_complex=complex_dawson)
 def dawsn(x: Any) -> Any:
     """Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x.
 

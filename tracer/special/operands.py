@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...ir.types import C128, F32, F64, is_complex, is_float, is_inexact, is_small
+from ...ir.types import C128, F32, F64, complex_dtype, is_complex, is_float, is_inexact, is_small
 from ..core import as_value, wrap
 from ..functions.common import broadcast_shape, broadcast_values, common_dtype, operand
 from ..functions.table import function, refuse_complex
@@ -22,13 +22,15 @@ def special(
     wide: bool = True,
     optional: int = 0,
     of_complex: Callable[..., Any] | None = None,
+    complex_only: bool = False,
 ) -> Callable[[F], F]:
     """Enter the decorated function of arrays into the table, as `special.name`.
 
     It gets its operands as arrays of one shape and one dtype, that of `wide` functions being float64 and
     that of others float32 or float64, and its result (or each of several) is rounded to the operands'
     common float dtype (integers count as float64). Up to `optional` of the last operands may be left
-    out, or None. Complex operands go to `of_complex`, as complex128 if `wide`.
+    out, or None. Complex operands go to `of_complex`, as complex128 if `wide`; with `complex_only` real
+    operands do so too.
     """
 
     def enter(compute: F) -> F:
@@ -43,7 +45,8 @@ def special(
             dtype = common_dtype(*operands)
             if of_complex is None and is_complex(dtype):
                 refuse_complex(names[0])
-            return operands, dtype if is_inexact(dtype) else F64
+            dtype = dtype if is_inexact(dtype) else F64
+            return operands, complex_dtype(dtype) if complex_only and is_float(dtype) else dtype
 
         @functools.wraps(compute)
         def traced(*args: Any) -> Any:

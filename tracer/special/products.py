@@ -15,6 +15,7 @@ from ..functions.elementwise import where
 from ..functions.table import function
 from .arithmetic import sin_pi
 from .betas import beta_function, log_beta
+from .complex_gamma import complex_rgamma
 from .gammas import gamma_function, gamma_parts, lgamma, psi
 from .operands import special
 from .zetas import hurwitz, riemann
@@ -76,7 +77,7 @@ binomial.defjvps(
 )
 
 
-@special("rgamma")
+@special("rgamma", of_complex=complex_rgamma)
 def rgamma(x: Any) -> Any:
     """1 / gamma(x), which is 0 at 0, -1, -2, ..."""
     return reciprocal_gamma(x)

@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.types import F32, F64
 from ..custom import custom_jvp
 from ..functions.elementwise import where
+from .complex_error import complex_erfi
 from .error_functions import bell, erf_of, normal_cdf
 from .integrals import dawson
 from .operands import special
@@ -145,7 +146,7 @@ def erfi_of(x: Any) -> Any:
 erfi_of.defjvps(lambda t, z, x: t * (2.0 / math.sqrt(math.pi) * np.exp(x * x)))
 
 
-@special("erfi")
+@special("erfi", of_complex=complex_erfi)
 def erfi(x: Any) -> Any:
     """The imaginary error function, -i erf(i x)."""
     return where(np.isnan(x), x, erfi_of(x))

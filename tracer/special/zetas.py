@@ -14,8 +14,8 @@ import numpy as np
 
 from ..custom import custom_jvp
 from ..functions.elementwise import where
-from .arithmetic import seldom, sin_pi, value_of
-from .gammas import BERNOULLI, gamma_function, gamma_parts, psi
+from .arithmetic import BERNOULLI, seldom, sin_pi, value_of
+from .gammas import gamma_function, gamma_parts, psi
 from .operands import special
 
 _TERMS = 10
