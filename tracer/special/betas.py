@@ -41,7 +41,7 @@ def _rising(x: Any, count: Any, most: int) -> Any:
     return product
 
 
-def _usual(a: Any, b: Any) -> Any:
+def usual_beta(a: Any, b: Any) -> Any:
     """beta of positive numbers a <= b, none of them far beyond 8 unless both are."""
     up, more = where(a < _LARGE, 8.0, 0.0), where(b < _LARGE, 8.0, 0.0)
     (x, x_low), (y, y_low) = two_sum(a, up), two_sum(b, more)
@@ -66,7 +66,7 @@ def _apart(small: Any, large: Any) -> Any:
     return gamma_function(small) * np.power(s, -small) * np.exp(e)
 
 
-def _log_of_positive(a: Any, b: Any) -> Any:
+def log_of_positive(a: Any, b: Any) -> Any:
     """Also where beta itself is no normal number."""
     small, large = np.minimum(a, b), np.maximum(a, b)
     both = small >= _LARGE
@@ -81,7 +81,7 @@ def _log_of_positive(a: Any, b: Any) -> Any:
 
 def _of_positive(small: Any, large: Any) -> Any:
     far = (large > 1e9) & (small < _LARGE)
-    found = _usual(small, where(far, _LARGE, large))
+    found = usual_beta(small, where(far, _LARGE, large))
     return where(far, seldom(far, _apart, small, large), found)
 
 
@@ -137,9 +137,9 @@ def log_beta(a: Any, b: Any) -> Any:
     x, y, inverse = _positive(where(infinite, 1.0, small), where(infinite, 1.0, large))
     p, q = np.minimum(x, y), np.maximum(x, y)
     usual = ((q < 300) | (p > _LARGE) & (q < 1e9)) & (p > 1e-290)
-    direct = _usual(where(usual, p, 1.0), where(usual, q, 1.0))
+    direct = usual_beta(where(usual, p, 1.0), where(usual, q, 1.0))
     normal = usual & (direct > 1e-290)
-    far = seldom(np.logical_not(normal), _log_of_positive, p, q)
+    far = seldom(np.logical_not(normal), log_of_positive, p, q)
     found = where(normal, np.log(where(normal, direct, 1.0)), far)
     left = (small < 0) & np.logical_not(infinite)
     factor = np.log(abs(seldom(left, _reflection, small, large)))

@@ -18,8 +18,10 @@ import numpy as np
 from ..custom import custom_jvp
 from ..functions.elementwise import where
 from .arithmetic import (
+    Pair,
     each,
     exp_pair,
+    fast_two_sum,
     fma,
     lentz,
     log1p_rest,
@@ -33,7 +35,7 @@ from .arithmetic import (
     two_product,
     two_sum,
 )
-from .betas import log_beta
+from .betas import log_beta, log_of_positive, usual_beta
 from .error_functions import scaled_complement
 from .gammas import exp_small, gamma_near, lgamma, lgamma1p_near, stirling_rest
 from .operands import special
@@ -242,13 +244,53 @@ def _beta_density(a: Any, b: Any, x: Any, y: Any) -> Any:
     return where(large, peak, np.exp(a * np.log(x) + b * np.log(y) - log_beta(a, b)))
 
 
-def _beta_fraction(a: Any, b: Any, x: Any, going: Any) -> Any:
+def _beta_peak(a: Any, b: Any, x: Any, y: Pair) -> Any:
+    """The density for a, b >= 8, relative to its largest value; the exponents are pairs."""
+    s, s_low = two_sum(a, b)
+    p, p_low = two_product(x, s)
+    q, q_low = two_product(y[0], s)
+    q_low = q_low + fma(y[1], s, y[0] * s_low)
+    first = pair_product(log_pair(quotient((p, fma(x, s_low, p_low)), a)), a)
+    second = pair_product(log_pair(quotient((q, q_low), b)), b)
+    rest = stirling_rest(s) - stirling_rest(a) - stirling_rest(b)
+    return (
+        np.sqrt(a / (2 * math.pi) * (b / s)) * exp_small(rest) * exp_pair(pair_sum(first, second))
+    )
+
+
+def _beta_slope_factor(a: Any, b: Any, x: Any, y: Pair) -> Any:
+    """x**a y**b / beta(a, b), with the digits of its tails."""
+    large = (a >= _LARGE) & (b >= _LARGE)
+    swapped = a > b
+    n, m = where(swapped, a, b), where(swapped, b, a)
+    far = (n > 1e9) & (m < _LARGE)
+    p, q = where(large, a, _LARGE), where(large, b, _LARGE)
+    peak = _beta_peak(
+        p, q, where(large, x, 0.5), (where(large, y[0], 0.5), where(large, y[1], 0.0))
+    )
+    n, m = where(large | far, 1.0, n), where(large, 1.0, m)
+    base, other = where(swapped, x, y[0]), where(swapped, y[0], x)
+    # Half of the larger power at a time, so that nothing underflows too early.
+    half = np.power(base, 0.5 * n)
+    lost = (y[1] / y[0]) * where(swapped, m, n)
+    product = half * (np.power(other, m) / usual_beta(np.minimum(m, n), np.maximum(m, n))) * half
+
+    def logarithmic(a: Any, b: Any, x: Any, y: Any) -> Any:
+        return np.exp(a * np.log(x) + b * np.log(y) - log_of_positive(a, b))
+
+    found = where(large, peak, fma(product, lost, product))
+    return where(far, seldom(far, logarithmic, a, b, x, y[0]), found)
+
+
+def _beta_fraction(a: Any, b: Any, x: Any, y: Any, going: Any) -> Any:
     """The fraction of 8.17.22, whose odd and even terms are taken together."""
+
+    off = a * y - b * x  # a - (a + b) x, without its cancellation
 
     def under(m: Any) -> Any:
         before = a + 2.0 * m
         even = m * (b - m) * x / where(m == 0, 1.0, before - 1.0)
-        return m + even + (a + m) * (a - (a + b) * x + 1.0 + m * (2.0 - x)) / (before + 1.0)
+        return m + even + (a + m) * (off + 1.0 + m * (1.0 + y)) / (before + 1.0)
 
     def terms(m: Any) -> Any:
         before = (a + 2.0 * m) - 1.0
@@ -257,14 +299,20 @@ def _beta_fraction(a: Any, b: Any, x: Any, going: Any) -> Any:
     return 1.0 / lentz(under(0.0 * a), terms, going)
 
 
-def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool) -> Any:
+def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool, accurate: bool = False) -> Any:
+    """By parameters it is differentiated as it stands, unless it is `accurate`."""
     usual = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < math.inf) & (b < math.inf)
     p, q, u = where(usual, a, 1.0), where(usual, b, 1.0), where(usual, x, 0.5)
-    v = 1.0 - u
-    density = _beta_density(p, q, u, v)
+    v, v_low = fast_two_sum(1.0, -u)
+    if accurate:
+        density = _beta_slope_factor(p, q, u, (v, v_low))
+    else:
+        density = _beta_density(p, q, u, v)
     swapped = u * (p + q) > p
     left, right = where(swapped, q, p), where(swapped, p, q)
-    tail = density * each(_beta_fraction, left, right, where(swapped, v, u), usual)
+    tail = density * each(
+        _beta_fraction, left, right, where(swapped, v, u), where(swapped, u, v), usual
+    )
     found = where(swapped, tail, 1.0 - tail) if upper else where(swapped, 1.0 - tail, tail)
     first, last = (1.0, 0.0) if upper else (0.0, 1.0)
     found = where((x == 0) | (b == 0) & (x < 1) | (a == math.inf), first, found)
@@ -276,12 +324,12 @@ def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool) -> Any:
 
 @custom_jvp
 def lower_beta(a: Any, b: Any, x: Any) -> Any:
-    return _incomplete_beta(a, b, x, False)
+    return _incomplete_beta(a, b, x, False, accurate=True)
 
 
 @custom_jvp
 def upper_beta(a: Any, b: Any, x: Any) -> Any:
-    return _incomplete_beta(a, b, x, True)
+    return _incomplete_beta(a, b, x, True, accurate=True)
 
 
 def _beta_slope(a: Any, b: Any, x: Any) -> Any:
