@@ -53,3 +53,13 @@ def test_logarithms() -> None:
     wanted = scipy.special.wofz(Z) * scipy.special.loggamma(Z)
     np.testing.assert_allclose(traced, wanted, rtol=1e-11)
     assert S.wofz(np.float32(1)).dtype == np.complex64 and np.isnan(S.loggamma(-1.5))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_gpus_give_the_same_values() -> None:
+    x, u = np.array([0.3, 1.7, 4.2, 12.5, -0.4]), np.array([0.1, 0.4, 0.6, 0.97, 0.5])
+    calls = [("gammaln", x), ("expi", x), ("wofz", x + 1j * u), ("gammainc", abs(x), 30 * u)]
+    for name, *args in calls:
+        f = getattr(S, name)
+        on_gpu = jt.jit(lambda *a, f=f: f(*a), device="cuda")(*args)
+        np.testing.assert_allclose(np.asarray(on_gpu), f(*args), rtol=1e-15, err_msg=name)
