@@ -161,3 +161,68 @@ def test_short_loops_are_written_out() -> None:
         return x
 
     assert "scan" not in str(jt.jit(f, autograph=True).trace(START))
+
+
+# Loops over traced arrays
+
+
+def smoothed(x):
+    mean, out = None, []
+    for value in x:
+        mean = value if mean is None else 0.9 * mean + 0.1 * value
+        out.append(mean)
+    return np.array(out)
+
+
+def largest(x):
+    best, where = None, None
+    for i, value in enumerate(x):
+        if best is None or value > best:
+            best, where = value, i
+    return best, where
+
+
+def grouped(x):
+    groups: dict[int, list[Any]] = {}
+    for i, value in enumerate(x):
+        groups.setdefault(i % 2, []).append(value)
+    return sum(groups[0]), sum(groups[1]), min(x), max(x)
+
+
+def rising(x):
+    last = None
+    for value in x:
+        if last is not None and value < last:
+            break
+        last = value
+    return last
+
+
+@pytest.mark.parametrize("function", [smoothed, largest, grouped, rising])
+def test_loops_over_arrays(function: Any) -> None:
+    for x in (np.array([0.5, 2.0, 1.25, 7.0]), np.array([2.0, 1.0, 0.5])):
+        want, got = function(x), jt.jit(function, autograph=True)(x)
+        pairs = zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]
+        for have, expected in pairs:
+            np.testing.assert_allclose(have, expected, rtol=1e-12)
+
+
+def test_none_before_a_long_loop() -> None:
+    x = np.random.default_rng(0).random(1000)
+    got = jt.jit(largest, autograph=True)
+    assert got(x) == largest(x)
+    assert len(str(got.trace(x)).splitlines()) < 100
+    with pytest.raises(jt.errors.CarryError, match="structure"):
+        jt.jit(smoothed, autograph=True)(x)
+
+
+def test_builtins_of_long_arrays() -> None:
+    def f(x):
+        return sum(x), sum(x > 0.5), min(x), max(x), sum(np.stack([x, x], 1), 1.0)
+
+    x = np.random.default_rng(0).random(1000)
+    for a, b in zip(jt.jit(f, autograph=True)(x), f(x), strict=True):
+        np.testing.assert_allclose(a, b)
+    nan = np.array([1.0, math.nan, 0.5])
+    for y in (nan, nan[1:]):
+        assert jt.jit(lambda x: min(x), autograph=True)(y) == min(y) or math.isnan(min(y))

@@ -169,7 +169,7 @@ def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array
         "np.array([x, 1.0]), or an assignment into an array that NumPy made, as in "
         "`out = np.zeros(n); out[0] = x`)",
         "make the array with jt.zeros, jt.empty, jt.asarray, jt.stack or np.zeros_like(x), "
-        "which assignments into are traced.",
+        "which assignments into are traced; or let jit(autograph=True) do that for you.",
         operands={"x": self},
     )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from types import CellType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -190,7 +190,7 @@ def compile_check(
     return source.compile("check")
 
 
-def refuse_random(name: str) -> None:
+def refuse_random(name: str) -> NoReturn:
     complain(
         errors.ImpureFunctionError,
         f"{name} was asked for random numbers while the function was traced: the compiled function "

@@ -452,6 +452,10 @@ class _Merge:
         remedy = "give it the same containers, of the same lengths, in both branches."
         if ends[0].tree == ends[1].tree:
             remedy = "give its dicts their keys in the same order in both branches."
+        if any(e.value is None for e in ends):
+            remedy = (
+                "give it a value of one type in both branches: start with a number, such as np.nan."
+            )
         if label == RESULT:
             remedy = "return values of one structure from every path, None included."
         complain(

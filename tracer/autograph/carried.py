@@ -16,6 +16,10 @@ from .jumps import RESULT
 from .variables import Undefined, is_traceable, out_of, same, shown
 
 
+class NoneCarriedError(errors.CarryError):
+    """A variable is None before a loop, and an array after a trip."""
+
+
 @record(frozen=False)
 class Carried:
     """A variable (or a container) that a loop carries. `where` names the loop in messages."""
@@ -70,7 +74,7 @@ class Carried:
         if tree != self.tree:
             known = adopt_elements(self.value, tree)
             if known is None:
-                self._refuse_structure(tree)
+                self._refuse_none() if self.value is None else self._refuse_structure(tree)
             # The body says what the elements of a TensorArray look like.
             new = Carried.of(self.name, self.where, known)
             self.value, self.tree, self.leaves = new.value, new.tree, new.leaves
@@ -105,6 +109,13 @@ class Carried:
             errors.CarryError,
             f"{shown(self.name)} is deleted in the body of {self.where}",
             "delete it after the loop.",
+        )
+
+    def _refuse_none(self) -> NoReturn:
+        complain(
+            NoneCarriedError,
+            f"{shown(self.name)} is None before {self.where}, and gets a value in it",
+            f"give {self.name} a value of the type that it has later before the loop.",
         )
 
     def _refuse_structure(self, tree: Any) -> NoReturn:

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from .. import errors
 from ..core import Tracer, as_value, emit, wrap
 from ..effects import check
 from ..errors import complain
 from .branches import branch
+from .rolling import FEW
 from .variables import State, is_traced
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -147,12 +150,28 @@ def max_(*args: Any, **options: Any) -> Any:
 
 def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
     items = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    if len(args) == 1 and is_traced(args[0]) and args[0].ndim == 1 and args[0].size and not options:
+        return _extreme_element(builtin, args[0])
     if options or len(items) < 2 or not any(map(is_traced, items)):
         return builtin(*args, **options)
     found = items[0]
     for item in items[1:]:
         found = if_exp(better(item, found), partial(_same, item), partial(_same, found))
     return found
+
+
+def _extreme_element(builtin: Any, x: Tracer) -> Any:
+    """`min(x)` of an array: comparisons with NaN are false, so that only a NaN in front stays."""
+    found = (np.fmin if builtin is min else np.fmax).reduce(x)
+    return np.where(np.isnan(x[0]), x[0], found)[()]
+
+
+def sum_(items: Any, /, start: Any = 0) -> Any:
+    """`sum`; of a long array by a reduction."""
+    if is_traced(items) and items.ndim and len(items) > FEW:
+        dtype = np.int64 if items.dtype.kind == "b" else items.dtype
+        return start + np.add.reduce(items, axis=0, dtype=dtype)
+    return sum(items, start)
 
 
 def _same(value: Any) -> Any:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.graph import Graph, Op, Value
 from ...ir.types import TensorType, is_integer
+from .. import errors
 from ..regions import Region
 from ..trace import require_trace
+from .surroundings import Surroundings
 from .variables import Containers, State, is_traced
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 MUCH = 400  # ops that are not worth being written out
 _BRANCH = 5
+FEW = 200  # trips that are written out where they must be
 _LEADS = frozenset(
     "add sub select convert minimum maximum remainder floor_divide negative abs".split()
 )
@@ -51,27 +54,41 @@ class Watch:
 
     def roll(self, build: Callable[[], None], state: State) -> bool:
         """Call `build`, which appends a loop. False if that cannot be; then nothing has changed."""
-        from .surroundings import Surroundings
+        if not Surroundings(state.roots()).complete:
+            self.decided[self.place] = False
+            return False
+        return self.attempt(build, state) is None
 
+    def attempt(self, build: Callable[[], None], state: State) -> Exception | None:
+        """Call `build`. Where it raises nothing has changed, and the exception is returned."""
         trace = self.trace
         known, token, entry = len(trace.graph.ops), trace.token, state.get()
         containers = Containers(list(state.containers().values()))
         surroundings = Surroundings(state.roots())
-        if not surroundings.complete:
-            self.decided[self.place] = False
-            return False
         try:
             build()
-        except Exception:
+        except Exception as error:
             self.decided[self.place] = False
             state.set(entry)
             containers.restore()
             surroundings.restore()
             trace.token = token
             trace.graph.ops[known:] = [op for op in trace.graph.ops[known:] if not op.regions]
-            return False
+            return error
         self.decided[self.place] = True
-        return True
+        return None
+
+    @property
+    def refused(self) -> bool:
+        """Whether a loop of this body has been tried in vain."""
+        return self.decided.get(self.place) is False
+
+
+def needs_numbers(error: Exception) -> bool:
+    """Whether a body failed as an op because it does in Python what needs the number of the trip, or
+    another value for each trip: an index of a list, a key, a list that grows."""
+    kinds = (errors.TracerIndexError, errors.TracerConversionError, errors.CarryError, KeyError)
+    return isinstance(error, kinds) or (type(error) is TypeError and "unhashable" in str(error))
 
 
 def _work(ops: Iterable[Op]) -> int:

@@ -16,6 +16,7 @@ from ..functions.table import holds_tracer
 from ..regions import Region
 from ..streams import draws
 from .branches import branch
+from .carried import NoneCarriedError
 from .iteration import Items, items_of
 from .logic import and_ as and_
 from .logic import assert_ as assert_
@@ -31,7 +32,7 @@ from .logic import truth as truth
 from .loops import Loop, loop
 from .raising import raised as raised
 from .raising import text as text
-from .rolling import Watch, check_numbers, traced_test
+from .rolling import FEW, Watch, check_numbers, needs_numbers, traced_test
 from .stores import elements as elements
 from .stores import own as own
 from .stores import update as update
@@ -179,13 +180,67 @@ def _over(
     state: State,
     accept: Callable[[Loop, Region], None] = lambda built, region: None,
 ) -> None:
+    """A loop op, or the trips written out if they are few and the op cannot be."""
     state.refuse_try("a `for` loop")
+    if not isinstance(items.length, int) or not 0 < items.length <= FEW:
+        _peeled(items, body, more, state, accept)
+        return
+    watch = Watch(body)
+    error = None
+    if not watch.refused:
+        error = watch.attempt(partial(_peeled, items, body, more, state, accept), state)
+        if error is None:
+            return
+        if not needs_numbers(error):
+            raise error
+    for k in range(items.length):
+        go_on = more is None or more()
+        if is_traced(go_on):
+            branch(truth(go_on), [lambda: None, partial(_trip, items, body, k)], state, "for")
+        elif go_on:
+            _trip(items, body, k)
 
-    def trip(count: Any) -> None:
-        item = items.item(count)
-        body(item)
-        items.done(count, item)
 
+def _trip(items: Items, body: Callable[[Any], Any], count: Any) -> None:
+    item = items.item(count)
+    body(item)
+    items.done(count, item)
+
+
+def _peeled(
+    items: Items,
+    body: Callable[[Any], Any],
+    more: Callable[[], Any] | None,
+    state: State,
+    accept: Callable[[Loop, Region], None],
+) -> None:
+    """A loop op. Where a variable is None until the first trip, that trip is traced by itself."""
+    try:
+        _loop_over(items, body, more, state, accept)
+        return
+    except NoneCarriedError:
+        if not isinstance(items.length, int) or items.length < 2:
+            raise
+    _trip(items, body, 0)
+    rest = Items(
+        items.length - 1, lambda i: items.item(i + 1), lambda i, item: items.done(i + 1, item)
+    )
+    go_on = more is None or more()
+    if is_traced(go_on):
+        run = partial(_loop_over, rest, body, more, state, accept)
+        branch(truth(go_on), [lambda: None, run], state, "for")
+    elif go_on:
+        _loop_over(rest, body, more, state, accept)
+
+
+def _loop_over(
+    items: Items,
+    body: Callable[[Any], Any],
+    more: Callable[[], Any] | None,
+    state: State,
+    accept: Callable[[Loop, Region], None],
+) -> None:
+    trip = partial(_trip, items, body)
     length = items.length
     if more is None and isinstance(length, int):
         loop(None, trip, state, "for", counted=True, length=length, accept=accept)

@@ -91,6 +91,7 @@ def _builtin(function: Any) -> Any:
         bool: logic.truth_,
         min: logic.min_,
         max: logic.max_,
+        sum: logic.sum_,
         any: logic.any_,
         all: logic.all_,
     }

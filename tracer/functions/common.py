@@ -240,7 +240,7 @@ def store(out: Any, result: Tracer, casting: str = "same_kind", where: Any = Tru
             errors.TracerConversionError,
             "out= is an array that NumPy made, which a traced result cannot be stored in",
             "make it with jt.empty, jt.zeros or np.zeros_like(x), or leave out= away and use the "
-            "result.",
+            "result; jit(autograph=True) makes traced arrays of NumPy's by itself.",
             operands={"out": out},
         )
     if not can_cast(result.dtype, out.dtype, casting):
