@@ -342,11 +342,11 @@ class Lowering:
         """Check the indices of a gather or scatter that moves no element, so is part of no kernel."""
         if op.attrs["mode"] == "clip":
             return
-        for index, axis in zip(indices_, op.attrs["axes"], strict=True):
+        for k, index in enumerate(indices_):
             dims = variables(index.shape)
             p = self.point()
             raw = p.at(index, indices(dims))
-            place = index_value(checked(p, op, raw, source.shape[axis], "check", None))
+            place = index_value(checked(p, op, k, raw, None))
             passed = Array((), BOOL, name="checked")
             self.emit(p, Stage(passed, dims, place >= 0, "reduce", "all", 0, loc=op.loc))
 

@@ -83,7 +83,7 @@ def _one_hot(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr
         if k != free and along is not None:
             rows[along] = index[axis]
     raw = p.at(indices[free], tuple(rows), mask)
-    place = checked(p, op, raw, base.shape[axes[free]], op.attrs["mode"], mask)
+    place = checked(p, op, free, raw, mask)
     hit = compare("eq", index_value(index[axes[free]]), index_value(place))
     rest = tuple(i for d, i in enumerate(index) if d not in axes)
     old, new = p.at(base, index, mask), p.at(update, (*rows, *rest), mask)

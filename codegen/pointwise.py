@@ -15,6 +15,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.intervals import interval
+from ..ir.ops.indexing import out_of_bounds
 from ..ir.types import BOOL, I32, I64
 from .folds import FOLDS, fold
 from .functions import UNITS, call
@@ -253,10 +254,12 @@ def _and(a: Expr | None, b: Expr) -> Expr:
     return b if a is None else a & b
 
 
-def checked(p: Pointwise, op: Op, raw: Expr, size: int, mode: str, mask: Expr | None) -> Index:
-    """An index that a program computed, negative ones counted from the end, checked or clamped."""
+def checked(p: Pointwise, op: Op, k: int, raw: Expr, mask: Expr | None) -> Index:
+    """The k-th index of a gather or scatter, which a program computed, negative ones counted from the
+    end, checked or clamped."""
+    axes = op.attrs["axes"]
+    size, clip = op.operands[0].shape[axes[k]], op.attrs["mode"] == "clip"
     wide = EXPANSIONS["convert"](raw, dtype=I64)
-    clip = mode == "clip"
     if wide.op == "index":
         lo, hi = wide.attr.range()
         if lo >= 0 and hi < size:
@@ -265,7 +268,8 @@ def checked(p: Pointwise, op: Op, raw: Expr, size: int, mode: str, mask: Expr | 
         return Index(min(max(wide.attr, 0), size - 1))
     if wide.op == "const" and -size <= wide.attr < size:
         return Index(wide.attr % size)
-    site = 0 if clip else p.site("index", "index {0} is out of bounds for axis of size {1}", op)
+    text = out_of_bounds(op.attrs.get("names", ()), len(axes), k, "{0}", "{1}")
+    site = 0 if clip else p.site("index", text, op)
     if wide.op == "convert" and fits_int32(wide.args[0].dtype) and size < 2**31:
         wide = convert(wide.args[0], I32)  # twice as many fit a vector
     args = (wide,) if mask is None else (wide, mask)
@@ -290,21 +294,20 @@ def gathered(
     batch = len(indices[0].shape)
     rest = iter(index[batch:])
     at_axis = {
-        axis: _place(p, op, v, index[:batch], source.shape[axis], mask)
-        for axis, v in zip(axes, indices, strict=True)
+        axis: _place(p, op, k, v, index[:batch], mask)
+        for k, (axis, v) in enumerate(zip(axes, indices, strict=True))
     }
     return tuple(at_axis[d] if d in at_axis else next(rest) for d in range(len(source.shape)))
 
 
-def _place(
-    p: Pointwise, op: Op, v: Value, where: IndexTuple, size: int, mask: Expr | None
-) -> Index:
-    """What the index array `v` says at `where`, checked or clamped if it may be out of range."""
+def _place(p: Pointwise, op: Op, k: int, v: Value, where: IndexTuple, mask: Expr | None) -> Index:
+    """What the k-th index array, `v`, says at `where`, checked or clamped if it may be out of range."""
+    size = op.operands[0].shape[op.attrs["axes"][k]]
     raw = p.at(v, where, mask)
     lo, hi = interval(v)
     if raw.op != "index" and lo >= 0 and hi < size:
         return as_index(EXPANSIONS["convert"](raw, dtype=I64), lo, hi)
-    return checked(p, op, raw, size, op.attrs["mode"], mask)
+    return checked(p, op, k, raw, mask)
 
 
 def window_starts(

@@ -237,7 +237,9 @@ def test_checks_in_a_table(bad: int | None) -> None:
     indices[bad, 7] = size + bad
     indices[29, 3] = size + 99
     first = size + (bad if bad < 29 else 99)
-    with pytest.raises(IndexError, match=f"index {first} is out of bounds for axis of size {size}"):
+    with pytest.raises(
+        IndexError, match=f"index {first} is out of bounds for axis 0 with size {size}"
+    ):
         jt.jit(lookups)(x, indices)
 
 

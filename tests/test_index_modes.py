@@ -233,3 +233,23 @@ def test_arrays_on_a_gpu() -> None:
         for each in (jt.sqrt, jt.exp):
             got = jt.at(on_gpu[0])[[1, 1]].apply(each)
             np.testing.assert_allclose(np.asarray(got)[1], each(each(2.0)))
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+def test_errors_name_the_axis_as_the_user_numbers_it(backend: str) -> None:
+    x, i = np.zeros((2, 3)), np.array([0, 4])
+    for f, axis in (
+        (lambda x, i: x[:, i], 1),
+        (lambda x, i: x[0, i], 1),
+        (lambda x, i: x[..., i[1]], 1),
+        (lambda x, i: x[None, i], 0),
+        (lambda x, i: np.take(x, i, axis=1), 1),
+        (lambda x, i: jt.vmap(lambda row: row[i])(x), 0),
+        (lambda x, i: np.add.at(x, (0, i), 1.0), 1),
+        (lambda x, i: jt.at(x)[0, i].set(1.0), 1),
+        (lambda x, i: jt.grad(lambda x: x[:, i].sum())(x), 1),
+        (lambda x, i: jt.fori_loop(0, 5, lambda k, s: s + x[1, k], 0.0), 1),
+    ):
+        with pytest.raises(IndexError, match=f"out of bounds for axis {axis} with size") as caught:
+            jt.jit(f, backend=backend)(x, i)
+        assert backend != "native" or "test_index_modes.py" in str(caught.value)

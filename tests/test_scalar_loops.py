@@ -167,7 +167,7 @@ def test_an_index_error_ends_the_loop_at_once():
         return jt.while_loop(lambda s: s[0] < n, body, (np.int64(0), x))
 
     x = np.zeros(100)
-    with pytest.raises(IndexError, match="index 100 is out of bounds for axis of size 100"):
+    with pytest.raises(IndexError, match="index 100 is out of bounds for axis 0 with size 100"):
         jt.jit(f)(x, np.int64(2**60))
     assert not x.any()
 

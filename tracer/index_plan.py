@@ -57,6 +57,7 @@ class Plan:
     base: Tracer
     items: tuple[Any, ...]  # the basic part
     axes: tuple[int, ...] = ()
+    names: tuple[int, ...] = ()  # the axes of x, as the user numbers them
     indices: tuple[Value, ...] = ()
     mode: str = "check"
     place: int = 0
@@ -66,6 +67,12 @@ class Plan:
     scalar: bool = False  # integers for all axes: the result is a NumPy scalar
     view: bool = False  # only 0-d indices: NumPy gives a view
     here: bool = True  # the array is of the current trace
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The attributes of a gather."""
+        options: dict[str, Any] = {"axes": self.axes, "mode": self.mode}
+        return {**options, "names": self.names} if self.mode == "check" else options
 
 
 MODES = {
@@ -378,7 +385,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
     # Beside an array index, ints are indices of the same kind; alone they just remove an axis.
     basic: list[Any] = []
     found: list[_Integers] = []
-    axes, spots, axis, source = [], [], 0, 0
+    axes, names, spots, axis, source = [], [], [], 0, 0
     for spot, item in enumerate(items):
         if isinstance(item, int):
             item = _in_range(item, x.shape[source], source, x)
@@ -387,6 +394,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         if isinstance(item, _Truth):
             found.append(_Integers(*[np.zeros(int(item.value), np.int64)] * 2, True, 1))
             axes.append(axis)
+            names.append(source)
             spots.append(spot + (spot >= gap))
             basic.append(None)
             axis += 1
@@ -396,6 +404,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
                 _check_known(item, x.shape[source], source, x)
             found.append(item)
             axes.append(axis)
+            names.append(source)
             spots.append(spot + (spot >= gap))
             basic.append(slice(None))
             axis += 1
@@ -416,6 +425,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         base,
         tuple(basic),
         tuple(axes),
+        tuple(names),
         chosen.indices,
         chosen.mode,
         place,

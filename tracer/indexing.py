@@ -82,7 +82,7 @@ def _default_fill(dtype: Any) -> Any:
 
 
 def _taken(plan: Plan) -> Tracer:
-    value = build().gather(as_value(plan.base), *plan.indices, axes=plan.axes, mode=plan.mode)
+    value = build().gather(as_value(plan.base), *plan.indices, **plan.options)
     rank = len(plan.indices[0].shape)
     value = _move(value, range(rank), range(plan.place, plan.place + rank))
     return wrap(value, scalar=plan.scalar)
@@ -101,13 +101,13 @@ def _move(value: Value, source: Sequence[int], target: Sequence[int]) -> Value:
 
 def _dynamic_view(plan: Plan) -> Tracer:
     """`x[i]` with a traced i is a view, as with an int: `x[i][j] = v` writes to x."""
-    axes, mode, indices = plan.axes, plan.mode, plan.indices
+    axes, options, indices = plan.axes, plan.options, plan.indices
 
     def forward(b: Builder, base: Value) -> Value:
-        return b.gather(base, *indices, axes=axes, mode=mode)
+        return b.gather(base, *indices, **options)
 
     def inverse(b: Builder, base: Value, new: Value) -> Value:
-        return b.scatter(base, new, *indices, axes=axes, mode=mode, combine="set")
+        return b.scatter(base, new, *indices, combine="set", **options)
 
     kept = [s for i, s in enumerate(plan.base.element_strides) if i not in axes]
     return views.view(plan.base, forward, inverse, strides=tuple(kept))
@@ -222,7 +222,7 @@ class _Room:
     """The base of a plan, with one place more at the end for what is dropped."""
 
     def __init__(self, plan: Plan) -> None:
-        self.options = {"axes": plan.axes, "mode": plan.mode}
+        self.options = plan.options
         self.plan = plan
         self.whole = as_value(plan.base)
         self.indices = plan.indices

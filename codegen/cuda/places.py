@@ -13,9 +13,8 @@ def place_of(p: Pointwise, op: Op, at: IndexTuple) -> Index:
     """The number of the place that the update at a position of the index arrays goes to."""
     base, _, *where = op.operands
     place = Index()
-    for index, axis in zip(where, op.attrs["axes"], strict=True):
-        size = base.shape[axis]
-        place = place * size + checked(p, op, p.at(index, at), size, op.attrs["mode"], None)
+    for k, (index, axis) in enumerate(zip(where, op.attrs["axes"], strict=True)):
+        place = place * base.shape[axis] + checked(p, op, k, p.at(index, at), None)
     return place
 
 

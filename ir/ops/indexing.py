@@ -6,6 +6,8 @@
 
 `scatter(x, u, *idx; axes)` writes u of that shape back into a copy of x.
 
+`names`, if it is there, are the axes as the user numbers them, for messages.
+
 mode="check" counts negative indices from the end and raises IndexError when out of range;
 mode="clip" clamps. Where scatter meets an index twice, "set" keeps the last, and "add", "multiply",
 "min", "max" combine all with x.
@@ -55,7 +57,9 @@ def takes(dtype: np.dtype[Any], combine: str) -> bool:
     return combine == "set" or dtype.kind != "b"
 
 
-def _indexed(x: TensorType, indices: Sequence[TensorType], axes: Ints, mode: str) -> TensorType:
+def _indexed(
+    x: TensorType, indices: Sequence[TensorType], axes: Ints, mode: str, names: Ints
+) -> TensorType:
     """The type that indexing x gives; checks everything that gather and scatter share."""
     check_kind(x, ANY)
     check_axes(axes, x.rank)
@@ -63,6 +67,8 @@ def _indexed(x: TensorType, indices: Sequence[TensorType], axes: Ints, mode: str
         raise GraphError(f"{len(indices)} index arrays for axes={axes}")
     if mode not in MODES:
         raise GraphError(f"mode={mode!r} is not one of {MODES}")
+    if len(names) > len(axes):
+        raise GraphError(f"names={names} for axes={axes}")
     for index in indices:
         check_dtype(index, "i64", "an index")
         if index.shape != indices[0].shape:
@@ -73,17 +79,26 @@ def _indexed(x: TensorType, indices: Sequence[TensorType], axes: Ints, mode: str
     return x.with_shape(indices[0].shape + rest)
 
 
-def _places(x: Array, indices: Sequence[Array], axes: Ints, mode: str) -> tuple[Array, ...]:
+def out_of_bounds(names: Ints, count: int, k: int, index: Any, size: Any) -> str:
+    """What is said of an index for the k-th of `count` axes. (Those without a name are the first.)"""
+    k -= count - len(names)
+    axis = f"axis {names[k]} with size" if k >= 0 else "axis of size"
+    return f"index {index} is out of bounds for {axis} {size}"
+
+
+def _places(
+    x: Array, indices: Sequence[Array], axes: Ints, mode: str, names: Ints
+) -> tuple[Array, ...]:
     """The indices, checked or clamped, as non-negative positions."""
     places = []
-    for index, axis in zip(indices, axes, strict=True):
+    for k, (index, axis) in enumerate(zip(indices, axes, strict=True)):
         n = x.shape[axis]
         if mode == "clip":
             places.append(np.clip(index, 0, n - 1))
             continue
         wrong = index[(index < -n) | (index >= n)]
         if wrong.size:
-            raise IndexError(f"index {wrong.flat[0]} is out of bounds for axis of size {n}")
+            raise IndexError(out_of_bounds(names, len(axes), k, wrong.flat[0], n))
         places.append(np.where(index < 0, index + n, index))
     return tuple(places)
 
@@ -91,12 +106,14 @@ def _places(x: Array, indices: Sequence[Array], axes: Ints, mode: str) -> tuple[
 # gather
 
 
-def _infer_gather(x: TensorType, *indices: TensorType, axes: Ints, mode: str) -> TensorType:
-    return _indexed(x, indices, axes, mode)
+def _infer_gather(
+    x: TensorType, *indices: TensorType, axes: Ints, mode: str, names: Ints = ()
+) -> TensorType:
+    return _indexed(x, indices, axes, mode, names)
 
 
-def _gather(x: Array, *indices: Array, axes: Ints, mode: str) -> Array:
-    return np.moveaxis(x, axes, range(len(axes)))[_places(x, indices, axes, mode)]
+def _gather(x: Array, *indices: Array, axes: Ints, mode: str, names: Ints = ()) -> Array:
+    return np.moveaxis(x, axes, range(len(axes)))[_places(x, indices, axes, mode, names)]
 
 
 def _transpose_gather(b: Builder, op: Op, ct: Value, i: int) -> Value:
@@ -129,7 +146,7 @@ def _batch_gather(
 ) -> Batched:
     x, *indices = operands
     places, axes = _batched_places(b, op, indices, batched[1:], batched[0])
-    found = b.gather(x, *places, axes=axes, mode=op.attrs["mode"])
+    found = b.gather(x, *places, **{**op.attrs, "axes": axes})
     if batched[0] and not any(batched[1:]):  # the dimensions of the index come first
         found = b.moved(found, len(indices[0].shape), 0)
     return [found], [any(batched)]
@@ -142,14 +159,14 @@ linear(
     _transpose_gather,
     linear_in=(0,),
     batch=_batch_gather,
-    attrs=("axes", "mode"),
+    attrs=("axes", "mode", "names"),
     examples=(
-        Example((Arg((4, 3)), Arg((5,), "i64", 4)), {"axes": (0,), "mode": "check"}),
+        Example((Arg((4, 3)), Arg((5,), "i64", 4)), {"axes": (0,), "mode": "check", "names": (0,)}),
         Example(
             (Arg((4, 3, 5)), Arg((2, 2), "i64", 9), Arg((2, 2), "i64", 4)),
-            {"axes": (0, 2), "mode": "clip"},
+            {"axes": (0, 2), "mode": "clip", "names": ()},
         ),
-        Example((Arg((4, 3)), Arg((), "i64", 3)), {"axes": (1,), "mode": "check"}),
+        Example((Arg((4, 3)), Arg((), "i64", 3)), {"axes": (1,), "mode": "check", "names": (2,)}),
     ),
     doc="elements of x at the places that index arrays name",
 )
@@ -158,9 +175,15 @@ linear(
 
 
 def _infer_scatter(
-    x: TensorType, u: TensorType, *indices: TensorType, axes: Ints, mode: str, combine: str
+    x: TensorType,
+    u: TensorType,
+    *indices: TensorType,
+    axes: Ints,
+    mode: str,
+    combine: str,
+    names: Ints = (),
 ) -> TensorType:
-    wanted = _indexed(x, indices, axes, mode)
+    wanted = _indexed(x, indices, axes, mode, names)
     if u != wanted:
         raise GraphError(f"the update for {x} has type {u}; the indices ask for {wanted}")
     if combine not in COMBINES:
@@ -170,10 +193,18 @@ def _infer_scatter(
     return x
 
 
-def _scatter(x: Array, u: Array, *indices: Array, axes: Ints, mode: str, combine: str) -> Array:
+def _scatter(
+    x: Array,
+    u: Array,
+    *indices: Array,
+    axes: Ints,
+    mode: str,
+    combine: str,
+    names: Ints = (),
+) -> Array:
     out = x.copy()
     view = np.moveaxis(out, axes, range(len(axes)))
-    places = _places(x, indices, axes, mode)
+    places = _places(x, indices, axes, mode, names)
     ufunc = COMBINES[combine]
     if ufunc is None:
         view[places] = u
@@ -298,10 +329,15 @@ def _scatter_examples() -> tuple[Example, ...]:
     points = (Arg((4, 2)), Arg((3,)), Arg((3,), "i64", 9), Arg((3,), "i64", 2))
     kinds = {"set": ANY, "add": NUMBER}
     by_row = [
-        Example(rows, {"axes": (0,), "mode": "check", "combine": c}, kinds.get(c, REAL))
+        Example(
+            rows, {"axes": (0,), "mode": "check", "combine": c, "names": ()}, kinds.get(c, REAL)
+        )
         for c in COMBINES
     ]
-    return (*by_row, Example(points, {"axes": (0, 1), "mode": "clip", "combine": "set"}))
+    return (
+        *by_row,
+        Example(points, {"axes": (0, 1), "mode": "clip", "combine": "set", "names": ()}),
+    )
 
 
 opaque(
@@ -312,7 +348,7 @@ opaque(
     vjp=_vjp_scatter,
     batch=_batch_scatter,
     moves=lambda attrs: attrs["combine"] == "set",
-    attrs=("axes", "mode", "combine"),
+    attrs=("axes", "mode", "combine", "names"),
     examples=_scatter_examples(),
     doc="a copy of x with u combined into the places that index arrays name",
 )
