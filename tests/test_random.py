@@ -219,6 +219,18 @@ def test_integers_have_no_derivative_and_keys_stay_out_of_the_way():
         np.testing.assert_allclose(g(0.5, key), 2 * x.mean(), rtol=1e-12)
 
 
+def test_complex_normal_numbers_are_those_of_jax():
+    k = jt.random.key(42)
+    z = jt.random.normal(k, (2,), np.complex64)
+    np.testing.assert_allclose(z, [0.05368746 + 0.42833984j, -0.34389618 + 0.5650095j], rtol=1e-6)
+    assert z.dtype == np.complex64
+    one = jt.random.normal(k, (), np.complex128)
+    np.testing.assert_allclose(one, -0.5093295292642132 + 0.45954304860759587j, rtol=1e-14)
+    many = jt.random.normal(k, (100_000,), np.complex128, 1 + 2j, 3.0)
+    assert abs(many.mean() - (1 + 2j)) < 0.04 and abs(many.var() - 9) < 0.15
+    assert abs(((many - many.mean()) ** 2).mean()) < 0.15  # the parts are independent
+
+
 def test_names_of_jax_for_keys():
     k = jt.random.PRNGKey(42)
     np.testing.assert_array_equal(k, jt.random.key(42, impl="threefry2x32"))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import os
 import pickle
+import secrets
 import threading
+import uuid
 
 import numpy as np
 import pytest
@@ -392,6 +395,24 @@ def test_numpys_generators_are_refused_with_what_to_write_instead():
         jt.jit(lambda x: x + np.random.normal())(1.0)
     with pytest.raises(TypeError, match=r"jt\.random\.default_rng"):
         jt.jit(lambda x, r: x + r.normal())(1.0, theirs)
+
+
+def test_random_numbers_of_the_operating_system_are_not_frozen():
+    """A generator of NumPy's without a seed, secrets and UUIDs, made while a function is traced."""
+    np.random.default_rng()
+    real = os.urandom
+    for draw in (
+        lambda: np.random.default_rng().normal(),
+        lambda: np.random.RandomState().rand(),
+        lambda: secrets.randbelow(100),
+        lambda: os.urandom(1)[0],
+        lambda: uuid.uuid4().int % 10,
+    ):
+        with pytest.raises(ValueError, match=r"jt\.random\.default_rng"):
+            jt.jit(lambda x, draw=draw: x + draw())(1.0)
+    assert os.urandom is real
+    seeded = jt.jit(lambda x: x + np.random.default_rng(3).normal())
+    assert seeded(1.0) == seeded(1.0) == 1.0 + np.random.default_rng(3).normal()
 
 
 def test_a_generator_made_of_a_key_serves_where_one_from_outside_does_not():

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import random
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -24,6 +30,54 @@ def random_states() -> dict[str, Any]:
         fresh = position == len(key) and rest == [0, 0.0]
         states["np.random"] = "unused" if fresh else (key.tobytes(), position, *rest)
     return states
+
+
+_asked: ContextVar[list[int] | None] = ContextVar("jitney_entropy", default=None)
+_watching = threading.RLock()
+_watchers = 0
+
+
+@contextmanager
+def watched_entropy() -> Iterator[list[int]]:
+    """Inside, what asks the operating system for random bytes in this context is noted in the list.
+
+    That is where generators without a seed, `secrets` and UUIDs come from: `os.urandom`, and the name
+    that the module `random` knows it by. Modules that are imported may ask, for purposes of their own.
+    """
+    global _watchers
+    with _watching:
+        _watchers += 1
+        if _watchers == 1:
+            os.urandom = random._urandom = _noted  # type: ignore[attr-defined]
+    asked: list[int] = []
+    reset = _asked.set(asked)
+    try:
+        yield asked
+    finally:
+        _asked.reset(reset)
+        with _watching:
+            _watchers -= 1
+            if _watchers == 0:
+                os.urandom = random._urandom = _urandom  # type: ignore[attr-defined]
+
+
+_urandom = os.urandom
+
+
+def _noted(size: int, /) -> bytes:
+    asked = _asked.get()
+    if asked is not None and not _importing():
+        asked.append(size)
+    return _urandom(size)
+
+
+def _importing() -> bool:
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 def compare(first: Traced, second: Traced) -> None:

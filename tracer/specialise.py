@@ -18,7 +18,7 @@ from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
 from .outside import Outside, refuse_random
-from .purity import compare, random_states
+from .purity import compare, random_states, watched_entropy
 from .remember import Memory
 from .trace import BOUNDSCHECK
 from .tracing import Spec, Static, Traced, trace_function
@@ -60,7 +60,10 @@ def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool
     drew them, the function is traced again: one that draws does so each time."""
     for _ in range(_TRIES):
         before = random_states()
-        traced = _trace_once(function, call, outside, views)
+        with watched_entropy() as asked:
+            traced = _trace_once(function, call, outside, views)
+        if asked:
+            refuse_random("the operating system (by a generator without a seed, secrets, a UUID)")
         after = random_states().items()
         drawn = [n for n, s in after if s != before.get(n, "unused" if n == "np.random" else s)]
         if not drawn:

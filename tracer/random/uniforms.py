@@ -17,7 +17,7 @@ from ..core import Tracer, as_value, wrap
 from ..errors import complain
 from ..functions.common import array, build, ints, kind, operand, shape_of
 from .entry import sampler
-from .keys import raw_bits
+from .keys import counters, raw_bits, stacked, threefry, words_of
 
 DType = np.dtype[Any]
 
@@ -134,12 +134,31 @@ def _half(key: Any, shape: Any, dtype: DType, minval: Any, maxval: Any) -> Any:
 def normal(key: Any, shape: Any = None, dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0) -> Any:
     """Normal with mean `loc` and standard deviation `scale`, which may be differentiated.
 
+    Complex numbers have independent parts, of half of the variance each.
+
     >>> jt.random.normal(jt.random.key(42), (3,)).round(4)
     array([-0.1847, -2.1698,  0.1869])
     """
+    if dtype is not None and np.dtype(dtype).kind == "c":
+        return _complex_normal(key, shape, np.dtype(dtype), loc, scale)
     real = real_dtype(dtype, loc, scale)
     size = shaped(shape, loc, scale)
     z = standard_normal(key, size, real)
     if all(isinstance(p, (int, float)) for p in (loc, scale)) and (loc, scale) == (0, 1):
         return z
     return z * spread(scale, size, real) + spread(loc, size, real)
+
+
+def _complex_normal(key: Any, shape: Any, dtype: DType, loc: Any, scale: Any) -> Any:
+    """Real and imaginary parts by a key each, and half of the variance each, as in JAX."""
+    real = F32 if dtype.itemsize == 8 else F64
+    size = shaped(shape, loc, scale)
+    words = threefry(*words_of(key), *counters((2,)))
+    root = real.type(math.sqrt(0.5))
+    x, y = (
+        standard_normal(wrap(stacked(words[0][i], words[1][i])), size, real) * root for i in (0, 1)
+    )
+    z = (x + dtype.type(1j) * y).astype(dtype)
+    if all(isinstance(p, (int, float)) for p in (loc, scale)) and (loc, scale) == (0, 1):
+        return z
+    return z * spread(scale, size, real) + spread(loc, size, dtype)
