@@ -98,29 +98,29 @@ def update(module: str, text: str) -> None:
 
 def test_ufuncs_of_scipy_by_their_loops() -> None:
     x = np.linspace(0.1, 3, 50)
-    f = jt.jit(lambda x: special.bdtr(3, 9, x / 4) + special.j0(x) * 2)
-    np.testing.assert_array_equal(f(x), special.bdtr(3, 9, x / 4) + special.j0(x) * 2)
+    f = jt.jit(lambda x: special.modstruve(3, x / 4) + special.it2struve0(x) * 2)
+    np.testing.assert_array_equal(f(x), special.modstruve(3, x / 4) + special.it2struve0(x) * 2)
     assert "ufunc_loop" in str(f.trace(x))
     reversed_ = x.astype(np.float32).reshape(5, 10)[:, ::-1]
-    found = jt.jit(special.k0)(reversed_)
+    found = jt.jit(special.itstruve0)(reversed_)
     assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, special.k0(reversed_))
-    for got, want in zip(jt.jit(special.sici)(x), special.sici(x), strict=True):
+    np.testing.assert_array_equal(found, special.itstruve0(reversed_))
+    for got, want in zip(jt.jit(special.iti0k0)(x), special.iti0k0(x), strict=True):
         np.testing.assert_array_equal(got, want)
-    assert jt.jit(special.y0)(2.0) == special.y0(2.0)
-    assert jt.jit(special.y0)(np.zeros((0, 3))).shape == (0, 3)
-    rows = jt.vmap(lambda a: special.jv(np.arange(3), a[:3]))(x.reshape(5, 10))
-    np.testing.assert_array_equal(rows, special.jv(np.arange(3), x.reshape(5, 10)[:, :3]))
-    np.testing.assert_array_equal(jt.special.jv(2, x), special.jv(2, x))
+    assert jt.jit(special.itstruve0)(2.0) == special.itstruve0(2.0)
+    assert jt.jit(special.itstruve0)(np.zeros((0, 3))).shape == (0, 3)
+    rows = jt.vmap(lambda a: special.modstruve(np.arange(3), a[:3]))(x.reshape(5, 10))
+    np.testing.assert_array_equal(rows, special.modstruve(np.arange(3), x.reshape(5, 10)[:, :3]))
+    np.testing.assert_array_equal(jt.special.modstruve(2, x), special.modstruve(2, x))
 
 
 def test_ufuncs_of_scipy_say_what_they_cannot() -> None:
     x = np.linspace(0.1, 3, 5)
     with pytest.raises(jt.errors.TransformError, match="ufunc_loop"):
-        jt.grad(lambda x: special.j0(x).sum())(x)
+        jt.grad(lambda x: special.itstruve0(x).sum())(x)
     with pytest.raises(TypeError, match="complex"):
-        jt.jit(lambda z: special.jv(2, z))(x + 1j)
+        jt.jit(lambda z: special.wofz(z))(x + 1j)
     with pytest.raises(TypeError, match="out="):
-        jt.jit(lambda x: special.jv(2, x, out=np.zeros(5)))(x)
+        jt.jit(lambda x: special.modstruve(2, x, out=np.zeros(5)))(x)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = jt.special.nonsense

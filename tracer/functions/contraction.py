@@ -8,171 +8,52 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.graph import Value
-from ...ir.types import BOOL, I32, is_complex
+from ...ir.types import is_complex
 from .. import errors, views
 from ..core import Tracer, as_value, wrap
-from ..errors import complain
-from ..promotion import DType
 from . import ufuncs
 from .common import array, axis_index, build, common_dtype, finish, fold, ints
 from .movement import moveaxis, stack
-from .table import function, refuse_option
-
-Axes = tuple[int, ...]
-
-
-def contract(
-    a: Value, b: Value, axes: tuple[Axes, Axes], batch: tuple[Axes, Axes] = ((), ())
-) -> Value:
-    """The dot op. Products of booleans are "and", their sums "or": computed by counting."""
-    build_ = build()
-    if a.dtype != BOOL:
-        return build_.dot(a, b, contract=axes, batch=batch)
-    a, b = (build_.convert(x, dtype=I32) for x in (a, b))
-    return build_.convert(build_.dot(a, b, contract=axes, batch=batch), dtype=BOOL)
+from .products import accumulating, contract, matrix_product, mismatch, values
+from .table import function
 
 
-def _mismatch(name: str, a: Tracer, b: Tracer, m: int, n: int) -> Any:
-    complain(
-        errors.ShapeError,
-        f"{name}: the contracted axes have different sizes, {m} and {n}, in shapes "
-        f"{a.shape} and {b.shape}",
-        "the last axis of the first operand must match the axis of the second that it is summed "
-        "with; transpose one of them (x.T).",
-        operands={"a": a, "b": b},
-    )
-
-
-def _values(a: Tracer, b: Tracer) -> tuple[Value, Value, DType]:
-    dtype = common_dtype(a, b)
-    return as_value(a, dtype), as_value(b, dtype), dtype
-
-
-def _matmul(x1: Any, x2: Any) -> Tracer:
-    a, b = array(x1), array(x2)
-    for i, x in enumerate((a, b)):
-        if x.ndim == 0:
-            raise ValueError(
-                f"matmul: Input operand {i} does not have enough dimensions (has 0, gufunc core "
-                f"with signature (n?,k),(k,m?)->(n?,m?) requires 1)"
-            )
-    if a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
-        _mismatch("matmul", a, b, a.shape[-1], b.shape[-2 if b.ndim > 1 else 0])
-    u, v, _ = _values(a, b)
-    if (a.ndim <= 2 and b.ndim <= 2) or b.ndim <= 2:
-        return wrap(contract(u, v, ((a.ndim - 1,), (max(b.ndim - 2, 0),))))
-    if a.ndim == 1:
-        result = contract(v, u, ((b.ndim - 2,), (0,)))
-        return wrap(result)
-    lead_a, lead_b = a.shape[:-2], b.shape[:-2]
-    try:
-        lead = np.broadcast_shapes(lead_a, lead_b)
-    except ValueError as error:
-        complain(
-            errors.ShapeError,
-            f"matmul: the leading axes {lead_a} and {lead_b} do not broadcast together",
-            "leading axes must be equal or 1.",
-            operands={"a": a, "b": b},
-            cause=error,
-        )
-    # Axes that only one side has, or that one side repeats, are free axes of the other.
-    build_ = build()
-    if all(n == 1 for n in lead_b) and len(lead_b) <= len(lead_a):
-        v = build_.reshape(v, shape=b.shape[-2:])
-        return wrap(contract(u, v, ((a.ndim - 1,), (0,))))
-    u = build_.broadcast_to(u, (*lead, *a.shape[-2:]))
-    v = build_.broadcast_to(v, (*lead, *b.shape[-2:]))
-    rank = len(lead)
-    same = tuple(range(rank))
-    return wrap(contract(u, v, ((rank + 1,), (rank,)), (same, same)))
-
-
-@function("matmul", "linalg.matmul")
-def matmul(
-    x1: Any,
-    x2: Any,
-    /,
-    out: Any = None,
-    *,
-    dtype: Any = None,
-    casting: str = "same_kind",
-    order: str = "K",
-    subok: bool = True,
-    axes: Any = None,
-    axis: Any = None,
-    keepdims: bool = False,
-    signature: Any = None,
-) -> Tracer:
-    for name, value in {"axes": axes, "axis": axis, "signature": signature}.items():
-        if value is not None:
-            refuse_option("matmul", **{name: value})
-    if dtype is not None:
-        x1, x2 = array(x1).astype(dtype), array(x2).astype(dtype)
-    result = _matmul(x1, x2)
-    if isinstance(out, tuple):
-        out = out[0]
-    return finish(result, out, casting)
-
-
-@function("vecdot", "linalg.vecdot")
-def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1) -> Tracer:
-    a, b = array(x1), array(x2)
-    a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
-    if a.shape[-1] != b.shape[-1]:
-        _mismatch("vecdot", a, b, a.shape[-1], b.shape[-1])
-    u, v, _ = _values(a, b)
-    lead = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
-    build_ = build()
-    u = build_.conj(u) if is_complex(u.dtype) else u
-    u = build_.broadcast_to(u, (*lead, a.shape[-1]))
-    v = build_.broadcast_to(v, (*lead, b.shape[-1]))
-    rank = len(lead)
-    same = tuple(range(rank))
-    return finish(wrap(contract(u, v, ((rank,), (rank,)), (same, same))), out)
-
-
-@function("matvec")
-def matvec(x1: Any, x2: Any, /) -> Tracer:
-    return _matmul(x1, array(x2)[..., None])[..., 0]
-
-
-@function("vecmat")
-def vecmat(x1: Any, x2: Any, /) -> Tracer:
-    row = array(x1)
-    if is_complex(row.dtype):
-        row = ufuncs.apply(np.conjugate, row)
-    return _matmul(row[..., None, :], x2)[..., 0, :]
-
-
-@function("dot")
-def dot(a: Any, b: Any, out: Any = None) -> Tracer:
+@accumulating("dot")
+def dot(a: Any, b: Any, out: Any = None, *, preferred_element_type: Any = None) -> Tracer:
     x, y = array(a), array(b)
     if x.ndim == 0 or y.ndim == 0:
-        return finish(ufuncs.apply(np.multiply, x, y), out)
+        return finish(_scaled("dot", x, y, preferred_element_type), out)
     axis = max(y.ndim - 2, 0)
     if x.shape[-1] != y.shape[axis]:
-        _mismatch("dot", x, y, x.shape[-1], y.shape[axis])
-    u, v, _ = _values(x, y)
+        mismatch("dot", x, y, x.shape[-1], y.shape[axis])
+    u, v = values("dot", x, y, preferred_element_type)
     return finish(wrap(contract(u, v, ((x.ndim - 1,), (axis,)))), out)
 
 
-@function("vdot")
-def vdot(a: Any, b: Any, /) -> Tracer:
+def _scaled(name: str, x: Tracer, y: Tracer, preferred: Any) -> Tracer:
+    """The product where one of the two has no axes."""
+    if preferred is None:
+        return ufuncs.apply(np.multiply, x, y)
+    return ufuncs.apply(np.multiply, *map(wrap, values(name, x, y, preferred)))
+
+
+@accumulating("vdot")
+def vdot(a: Any, b: Any, /, *, preferred_element_type: Any = None) -> Tracer:
     x, y = array(a).ravel(), array(b).ravel()
     if x.size != y.size:
-        raise ValueError("cannot reshape array of size {x.size} into shape ({y.size},)")
-    return dot(ufuncs.apply(np.conjugate, x) if is_complex(x.dtype) else x, y)
+        mismatch("vdot", x, y, x.size, y.size)
+    left = ufuncs.apply(np.conjugate, x) if is_complex(x.dtype) else x
+    return dot(left, y, preferred_element_type=preferred_element_type)
 
 
-@function("inner")
-def inner(a: Any, b: Any, /) -> Tracer:
+@accumulating("inner")
+def inner(a: Any, b: Any, /, *, preferred_element_type: Any = None) -> Tracer:
     x, y = array(a), array(b)
     if x.ndim == 0 or y.ndim == 0:
-        return ufuncs.apply(np.multiply, x, y)
+        return _scaled("inner", x, y, preferred_element_type)
     if x.shape[-1] != y.shape[-1]:
-        _mismatch("inner", x, y, x.shape[-1], y.shape[-1])
-    u, v, _ = _values(x, y)
+        mismatch("inner", x, y, x.shape[-1], y.shape[-1])
+    u, v = values("inner", x, y, preferred_element_type)
     return wrap(contract(u, v, ((x.ndim - 1,), (y.ndim - 1,))))
 
 
@@ -193,11 +74,13 @@ def outer(a: Any, b: Any, out: Any = None) -> Tracer:
     return finish(ufuncs.apply(np.multiply, x[:, None], y[None, :]), out)
 
 
-@function("tensordot", "linalg.tensordot")
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
+@accumulating("tensordot", "linalg.tensordot")
+def tensordot(a: Any, b: Any, axes: Any = 2, *, preferred_element_type: Any = None) -> Tracer:
     x, y = array(a), array(b)
     if isinstance(axes, (int, np.integer)):
         count = operator.index(axes)
+        if not 0 <= count <= min(x.ndim, y.ndim):
+            raise ValueError(f"tensordot: axes={count} with operands of {x.ndim} and {y.ndim} axes")
         left, right = tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
     else:
         left, right = (ints(side) for side in axes)
@@ -205,10 +88,12 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tracer:
     right = tuple(axis_index(i, y.ndim, y) for i in right)
     if len(left) != len(right):
         raise ValueError("shape-mismatch for sum")
+    if len(set(left)) != len(left) or len(set(right)) != len(right):
+        raise ValueError(f"tensordot: axes={axes} names an axis twice")
     for i, j in zip(left, right, strict=True):
         if x.shape[i] != y.shape[j]:
-            _mismatch("tensordot", x, y, x.shape[i], y.shape[j])
-    u, v, _ = _values(x, y)
+            mismatch("tensordot", x, y, x.shape[i], y.shape[j])
+    u, v = values("tensordot", x, y, preferred_element_type)
     return wrap(contract(u, v, (left, right)), scalar=False)
 
 
@@ -329,8 +214,8 @@ def matrix_power(a: Any, n: int) -> Tracer:
             factors.append(power)
         n //= 2
         if not n:
-            return fold(_matmul, factors) if len(factors) > 1 else factors[0].copy()
-        power = _matmul(power, power)
+            return fold(matrix_product, factors) if len(factors) > 1 else factors[0].copy()
+        power = matrix_product(power, power)
 
 
 @function("convolve")

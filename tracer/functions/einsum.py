@@ -1,6 +1,6 @@
 """einsum: any of NumPy's expressions, as diagonals, sums, transposes and one dot op per pair.
 
-The order of the pairs is NumPy's own (`np.einsum_path`), which needs shapes only.
+`contraction_order` chooses the pairs.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import numpy as np
 from .. import errors, views
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
-from ..promotion import canonical
+from ..promotion import DType, can_cast, canonical
 from .common import array, common_dtype, finish
-from .contraction import contract
+from .contraction_order import contraction_order, pairs_of_path
 from .creation import filled
 from .diagonals import diagonal
+from .products import accumulating, accumulator, contract
 from .reductions import sum_
 from .table import function, refuse_option
 
@@ -26,7 +27,7 @@ Term = tuple[
 ]  # an operand and the letter of each axis; size-1 axes that stretch are gone
 
 
-@function("einsum")
+@accumulating("einsum")
 def einsum(
     *operands: Any,
     out: Any = None,
@@ -34,23 +35,39 @@ def einsum(
     dtype: Any = None,
     casting: str = "safe",
     order: str = "K",
+    preferred_element_type: Any = None,
 ) -> Tracer:
     inputs, output, arrays = parse(operands)
-    found = common_dtype(*arrays) if dtype is None else canonical(dtype)
+    found = common_dtype(*arrays)
+    if dtype is not None:
+        found = _loop_dtype(found, canonical(dtype), casting, arrays)
+    found = accumulator("einsum", found, preferred_element_type)
     sizes = _sizes(inputs, arrays)
     if any(n == 0 and letter not in output for letter, n in sizes.items()):
         # A sum of nothing. Pair by pair it could be a product of some zeros and an infinity.
         zeros = wrap(as_value(filled([sizes[c] for c in output], 0, found)))
-        return finish(zeros, out)
-    terms = [_tidy((x.astype(found), axes), sizes) for x, axes in zip(arrays, inputs, strict=True)]
-    for pair in _path(terms, output, sizes):
-        taken = [terms[i] for i in pair]
-        terms = [t for i, t in enumerate(terms) if i not in pair]
-        later = set(output).union(*(set(axes) for _, axes in terms))
-        terms.append(_combine(taken, later))
-    (result,) = terms
+        return finish(zeros, out, casting)
+    tidy = [_tidy((x.astype(found), axes), sizes) for x, axes in zip(arrays, inputs, strict=True)]
+    terms: dict[int, Term] = dict(enumerate(tidy))
+    for made, (i, j) in enumerate(_order(tidy, inputs, output, sizes, optimize), len(tidy)):
+        pair = terms.pop(i), terms.pop(j)
+        terms[made] = _combine(pair, set(output).union(*(set(axes) for _, axes in terms.values())))
+    (result,) = terms.values()
     x = _arrange(_sum_out(result, set(output)), output, sizes)
-    return finish(x, out)
+    return finish(x, out, casting)
+
+
+def _loop_dtype(found: DType, wanted: DType, casting: str, arrays: Sequence[Tracer]) -> DType:
+    """`dtype=`, if the operands may be cast to it."""
+    if not can_cast(found, wanted, casting):
+        complain(
+            errors.CastingError,
+            f"Iterator operand required casting from {found!r} to {wanted!r}, which the casting "
+            f"rule {casting!r} does not allow",
+            "pass casting='same_kind' or 'unsafe', or convert the operands with .astype.",
+            operands={f"operand {i}": x for i, x in enumerate(arrays)},
+        )
+    return wanted
 
 
 def parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Tracer]]:
@@ -167,40 +184,36 @@ def _tidy(term: Term, sizes: dict[str, int]) -> Term:
     return x, axes
 
 
-def _path(terms: Sequence[Term], output: str, sizes: dict[str, int]) -> list[tuple[int, ...]]:
-    """Which terms to combine, step by step; each step's result goes to the end."""
+def _order(
+    terms: Sequence[Term],
+    inputs: Sequence[str],
+    output: str,
+    sizes: dict[str, int],
+    optimize: Any,
+) -> list[tuple[int, int]]:
+    """Which terms to combine. NumPy's named algorithms and given paths are followed; without one the
+    order is our own, because no loop of this compiler multiplies more than two operands at a time."""
     if len(terms) <= 2:
-        return [tuple(range(len(terms)))]
-    # NumPy's planner wants ASCII letters and arrays; a broadcast scalar has the shape, no memory.
-    ascii_letters = _LETTERS[:52]
-    rename = dict(zip(sizes, ascii_letters, strict=False))
-    if len(sizes) > len(ascii_letters):
-        return [(0, 1)] * (len(terms) - 1)
-    named = [a for _, axes in terms for a in axes]
-    text = ",".join("".join(rename[c] for c in axes) for _, axes in terms)
-    kept = "".join(rename[c] for c in output if c in named)
-    shapes = [np.broadcast_to(np.float32(0), [sizes[c] for c in axes]) for _, axes in terms]
-    path, _ = np.einsum_path(f"{text}->{kept}", *shapes, optimize="greedy")
-    steps: list[tuple[int, ...]] = []
-    for step in path[1:]:
-        indices = sorted(step)
-        while len(indices) > 2:  # a step over many operands: two at a time, the result goes last
-            steps.append((indices[0], indices[1]))
-            indices = [i - 2 for i in indices[2:]]
-            indices.append(_remaining(terms, steps) - 1)
-        steps.append(tuple(indices))
-    return steps
+        return [(0, 1)][: len(terms) - 1]
+    if isinstance(optimize, (bool, np.bool_)) or optimize is None:
+        return contraction_order([axes for _, axes in terms], output, sizes)
+    given = list(optimize) if isinstance(optimize, (list, tuple)) else [optimize]
+    if not given or not isinstance(given[0], str):
+        raise TypeError(f"Did not understand the path: {optimize}")
+    if given[0] != "einsum_path":
+        ascii_letters = _LETTERS[:52]
+        if len(sizes) > len(ascii_letters):
+            return contraction_order([axes for _, axes in terms], output, sizes)
+        rename = dict(zip(sizes, ascii_letters, strict=False))
+        text = ",".join("".join(rename[c] for c in axes) for axes in inputs)
+        shapes = [np.broadcast_to(np.float32(0), [sizes[c] for c in axes]) for axes in inputs]
+        result = "".join(rename[c] for c in output)
+        given = np.einsum_path(f"{text}->{result}", *shapes, optimize=optimize)[0]
+    return pairs_of_path(given[1:], len(terms))
 
 
-def _remaining(terms: Sequence[Term], steps: Sequence[tuple[int, ...]]) -> int:
-    """How many terms are left after the steps."""
-    return len(terms) - sum(len(s) - 1 for s in steps)
-
-
-def _combine(taken: Sequence[Term], later: set[str]) -> Term:
-    """One or two terms into one, summed over the letters that nobody needs later."""
-    if len(taken) == 1:
-        return _sum_out(taken[0], later)
+def _combine(taken: tuple[Term, Term], later: set[str]) -> Term:
+    """Two terms into one, summed over the letters that nobody needs later."""
     (a, left), (b, right) = taken
     # What only one side has, and nobody needs, is summed before.
     a, left = _sum_out((a, left), later | set(right))

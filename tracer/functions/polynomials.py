@@ -11,10 +11,11 @@ from ...ir.types import F64, is_complex, is_inexact, is_small
 from ..core import Tracer, wrap
 from ..promotion import float_dtype, result_dtype
 from .common import array, build
-from .contraction import convolve, matmul
+from .contraction import convolve
 from .creation import vander
 from .movement import concatenate
 from .padding import pad
+from .products import matmul
 from .table import function
 
 
