@@ -165,3 +165,35 @@ def test_without_a_size_the_error_says_how() -> None:
             jt.jit(f)(x)
     with pytest.raises(ValueError, match="negative"):
         jt.jit(lambda x: jt.nonzero(x, size=-1))(x)
+
+
+@settings(max_examples=8, deadline=None)
+@given(vectors, vectors, st.sampled_from(["f4", "f8", "c16", "i8"]))
+def test_sets_of_two_arrays(x: Array, y: Array, dtype: str) -> None:
+    """With duplicates, zeros of both signs and NaN in one array, in both or in none."""
+    if dtype == "i8":
+        x, y = np.nan_to_num(x, posinf=9), np.nan_to_num(y, posinf=9)
+    x, y = x.astype(dtype), y.astype(dtype)
+    for name in ("intersect1d", "setdiff1d", "setxor1d", "union1d"):
+        size = len(x) + len(y) + 2
+        want = padded(getattr(np, name)(x, y), size, 5)
+        f = jt.jit(
+            lambda x, y, name=name, size=size: getattr(jt, name)(x, y, size=size, fill_value=5)
+        )
+        np.testing.assert_array_equal(f(x, y), want, name)
+
+
+@pytest.mark.parametrize("few", [0, 3, 300])
+def test_sets_of_long_arrays(few: int) -> None:
+    rng = np.random.default_rng(few)
+    x, y = (rng.standard_normal(n) for n in (50_001, 40_000))
+    y[::2] = x[:20_000]
+    if few:
+        x, y = np.floor(x * few), np.floor(y * few + few)
+    for name in ("intersect1d", "setdiff1d", "setxor1d", "union1d"):
+        want = getattr(np, name)(x, y)
+        size = len(want) + 1
+        f = jt.jit(
+            lambda x, y, name=name, size=size: getattr(jt, name)(x, y, size=size, fill_value=7)
+        )
+        np.testing.assert_array_equal(f(x, y), padded(want, size, 7), name)

@@ -340,9 +340,27 @@ def setdiff1d(
 def setxor1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
 ) -> Tracer:
+    """Both arrays are sorted as one, stably: the first of equal elements tells whether they are in ar1,
+    the last one whether they are in ar2. A NaN equals none of the other array."""
     x, y = _same_dtype(ar1, ar2)
     both = concatenate([x, y])
-    return _distinct_where(both, lambda v: isin(v, x) != isin(v, y), size, fill_value)
+    if both.size == 0:
+        return array(np.full(size, 0 if fill_value is None else fill_value, both.dtype))
+    groups = _Groups(both, both.size, True, places=True)
+    values = groups.values(None)
+    last = take(groups.order, where(groups.exists, groups.starts + groups.counts() - 1, 0), 0)
+    in_x, in_y = groups.indices() < x.size, last >= x.size
+    kept = in_x != in_y
+    if is_inexact(both.dtype):
+        nan = ufuncs.apply(np.isnan, values)
+        again = (
+            (nan & in_x & in_y & groups.exists).any().reshape(1)
+        )  # a second one, behind the first
+        values = concatenate([values, np.full(1, np.nan, both.dtype)])
+        return _chosen(
+            values, concatenate([(kept | nan) & groups.exists, again]), 0, size, fill_value
+        )
+    return _chosen(values, kept & groups.exists, 0, size, fill_value)
 
 
 @_sized("trim_zeros")
