@@ -108,7 +108,11 @@ def lgamma(x: Any) -> Any:
     return where(np.isinf(x), x, found)
 
 
-lgamma.defjvps(lambda t, z, x: t * psi(x))
+def _slope(x: Any) -> Any:
+    return psi(x)
+
+
+lgamma.defjvps(lambda t, z, x: t * _slope(x))
 
 
 def gamma_parts(x: Any) -> tuple[Any, Any]:
@@ -137,7 +141,7 @@ def gamma_function(x: Any) -> Any:
     return where((x < 0) & (x == np.floor(x)), math.nan, found)
 
 
-gamma_function.defjvps(lambda t, z, x: t * (z * psi(x)))
+gamma_function.defjvps(lambda t, z, x: t * (z * _slope(x)))
 
 
 @custom_jvp

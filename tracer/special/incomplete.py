@@ -50,7 +50,7 @@ def _temme() -> tuple[float, ...]:
 
     Then g - eta g' = g**3 + eta g**2, which gives one coefficient after the other, exactly.
     """
-    g = [Fraction(1)]
+    g: list[Any] = [Fraction(1)]
     for k in range(1, 27):
         g.append(Fraction(0))
         square = [sum(g[i] * g[m - i] for i in range(m + 1)) for m in range(k + 1)]

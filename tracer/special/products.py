@@ -18,7 +18,7 @@ from .betas import beta_function, log_beta
 from .complex_gamma import complex_rgamma
 from .gammas import gamma_function, gamma_parts, lgamma, psi
 from .operands import special
-from .zetas import hurwitz, riemann
+from .zetas import riemann_less_1
 
 
 @custom_jvp
@@ -121,11 +121,7 @@ def factorial(n: Any) -> Any:
 @special("zetac")
 def zetac(x: Any) -> Any:
     """zeta(x) - 1, with all its digits where that is nearly 0."""
-    return where(
-        x > 1,
-        hurwitz(where(x > 1, x, 2.0), np.full_like(x, 2.0)),
-        riemann(np.minimum(x, 1.0)) - 1.0,
-    )
+    return riemann_less_1(x)
 
 
 @function("special.multigammaln", composed=True)
@@ -137,7 +133,7 @@ def multigammaln(a: Any, d: int) -> Any:
     x = array(a)
     check_real("multigammaln", x)
     wide = x.astype(np.float64)
-    total = 0.25 * d * (d - 1) * math.log(math.pi)
+    total: Any = 0.25 * d * (d - 1) * math.log(math.pi)
     for j in range(d):
         total = total + lgamma(wide - 0.5 * j)
     return total.astype(x.dtype if x.dtype.kind not in "biu" else np.float64)

@@ -80,13 +80,24 @@ def _reflected(x: Any, found: Any) -> Any:
     return power * big / math.pi * sin_pi(0.5 * x) * half * found
 
 
-@custom_jvp
-def riemann(x: Any) -> Any:
+def _riemann(x: Any, less: float) -> Any:
+    """zeta(x) - less, for less = 0 or 1."""
     left = x < 0
     s = np.minimum(where(left, 1.0 - x, where(x == 1, 2.0, x)), 1e300)
-    found = _series(s, np.ones_like(x))
-    found = where(left, seldom(left & (x > -math.inf), _reflected, x, found), found)
+    found = _series(s, np.full_like(x, 2.0))  # zeta(s) - 1
+    reflected = seldom(left & (x > -math.inf), _reflected, x, 1.0 + found) - less
+    found = where(left, reflected, found + (1.0 - less))
     return where(x == 1, math.inf, where(x == -math.inf, math.nan, found))
+
+
+@custom_jvp
+def riemann(x: Any) -> Any:
+    return _riemann(x, 0.0)
+
+
+@custom_jvp
+def riemann_less_1(x: Any) -> Any:
+    return _riemann(x, 1.0)
 
 
 def _riemann_slope(t: Any, z: Any, x: Any) -> Any:
@@ -107,6 +118,7 @@ def _riemann_slope(t: Any, z: Any, x: Any) -> Any:
 
 
 riemann.defjvps(_riemann_slope)
+riemann_less_1.defjvps(_riemann_slope)
 
 
 @special("zeta", optional=1)
