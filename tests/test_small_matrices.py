@@ -172,3 +172,14 @@ def test_results_do_not_depend_on_threads() -> None:
     for x, y in zip(alone, together, strict=True):
         np.testing.assert_array_equal(x, y)
     np.testing.assert_array_equal(alone[0][:7], f(stack[:7])[0])
+
+
+@pytest.mark.usefixtures("gpu")
+def test_on_a_gpu() -> None:
+    """Kernels of the device, not calls of the host; failures are reported from there, too."""
+    a = numbers((9, 3, 3))
+    f = jt.jit(lambda a: (L.inv(a), L.det(a)), device="cuda")
+    for have, want in zip(f(a), (L.inv(a), L.det(a)), strict=True):
+        np.testing.assert_allclose(np.asarray(have), want, rtol=1e-10)
+    with pytest.raises(L.LinAlgError, match="Singular matrix"):
+        np.asarray(f(np.zeros((4, 3, 3)))[0])
