@@ -392,7 +392,8 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
             if arrays:
                 item = _Integers(item, np.asarray(item), True, 0)
         if isinstance(item, _Truth):
-            found.append(_Integers(*[np.zeros(int(item.value), np.int64)] * 2, True, 1))
+            only = np.zeros(int(item.value), np.int64)
+            found.append(_Integers(only, only, True, 1))
             axes.append(axis)
             names.append(source)
             spots.append(spot + (spot >= gap))

@@ -102,10 +102,10 @@ def _by_our_names(
     for name in other:
         place = places[name]
         if place.name is None:  # by position only
-            if len(args) != place.index:
+            if len(args) != place.at:
                 return args, kwargs
             args = (*args, rest.pop(name))
-        elif len(args) <= place.index and place.name not in kwargs:
+        elif len(args) <= place.at and place.name not in kwargs:
             rest[place.name] = rest.pop(name)
     return args, rest
 
@@ -113,7 +113,7 @@ def _by_our_names(
 class _Place(NamedTuple):
     """Where a parameter of NumPy's stands, and our parameter there; None for one without a name."""
 
-    index: int
+    at: int
     name: str | None
 
 
