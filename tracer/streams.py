@@ -52,7 +52,10 @@ def stand_in(state: Any) -> Tracer | None:
 
 def count_draw() -> None:
     """A generator has drawn, in Python or in what is traced."""
-    _count.draws = draws() + 1
+    try:
+        _count.draws += 1
+    except AttributeError:
+        _count.draws = 1
 
 
 def draws() -> int:

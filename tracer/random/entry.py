@@ -107,14 +107,18 @@ class _Compiled:
         if len(args) > len(self.names) or not given.keys().isdisjoint(kwargs):
             self.signature.bind(*args, **kwargs)  # says what is wrong
         given.update(kwargs)
+        static, counts = self.static, self.counts
         fixed, names, arrays = [], [], []
         for name, value in given.items():
-            if name in self.static or (name in self.counts and isinstance(value, _LENGTHS)):
-                fixed.append((name, _hashable(value)))
+            if name in static or (name in counts and isinstance(value, _LENGTHS)):
+                changes = isinstance(value, (list, np.ndarray))
+                fixed.append((name, _hashable(value) if changes else value))
             elif value is not None:
                 names.append(name)
                 arrays.append(np.asarray(value) if isinstance(value, (list, tuple)) else value)
-        return self._function(tuple(fixed), tuple(names))(*arrays)
+        known = (tuple(fixed), tuple(names))
+        function = self.made.get(known)
+        return (self._function(*known) if function is None else function)(*arrays)
 
     def _function(
         self, fixed: tuple[tuple[str, Any], ...], names: tuple[str, ...]
