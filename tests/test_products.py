@@ -289,6 +289,22 @@ def test_large_products_of_small_numbers() -> None:
     np.testing.assert_array_equal(f(a, b), a.astype(np.int32) @ b.T.astype(np.int32))
 
 
+@pytest.mark.parametrize("k", [1, 300, 1024, 1025, 3000])
+@pytest.mark.parametrize(("left", "right"), [("i1", "i1"), ("u1", "u1"), ("u1", "i1"), ("?", "i1")])
+def test_small_numbers_at_their_extremes(k: int, left: str, right: str) -> None:
+    """Around the length from which sums of products are no integers that float32 holds."""
+    info = {"i1": -128, "u1": 255, "?": 1}
+    a, b = np.full((20, k), info[left], left), np.full((k, 20), info[right], right)
+    a[::2], b[:, ::3] = 1, 1
+    b[::2, 1] = 0
+    for wide in (np.int32, np.int64):
+        f = jt.jit(lambda a, b, wide=wide: jt.matmul(a, b, preferred_element_type=wide))
+        np.testing.assert_array_equal(f(a, b), a.astype(wide) @ b.astype(wide))
+        g = jt.jit(lambda a, b, wide=wide: a.astype(wide) @ b.astype(wide))
+        np.testing.assert_array_equal(g(a, b), a.astype(wide) @ b.astype(wide))
+    same(np.matmul, a > 0, b > 0)
+
+
 # NumPy's products
 
 

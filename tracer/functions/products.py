@@ -6,6 +6,7 @@ What all contractions share is here, too: the dot op, and the dtype that sums ar
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Value
-from ...ir.types import BOOL, I32, is_complex, is_float
+from ...ir.types import BOOL, F32, I32, I64, is_complex, is_float
 from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
@@ -28,12 +29,37 @@ Axes = tuple[int, ...]
 def contract(
     a: Value, b: Value, axes: tuple[Axes, Axes], batch: tuple[Axes, Axes] = ((), ())
 ) -> Value:
-    """The dot op. Products of booleans are "and", their sums "or": computed by counting."""
+    """The dot op. Products of booleans are "and", their sums "or": computed by counting.
+
+    Numbers that were bool or had 8 bits are multiplied in float32, for which machines are built,
+    where every sum is an integer that float32 holds: the results are the same.
+    """
     build_ = build()
+    small = _small(a), _small(b)
+    length = math.prod(a.shape[axis] for axis in axes[0])
+    if all(small) and length * _largest(small[0]) * _largest(small[1]) <= 2**24:
+        x, y = (build_.convert(source, dtype=F32) for source in small if source is not None)
+        return build_.convert(build_.dot(x, y, contract=axes, batch=batch), dtype=a.dtype)
     if a.dtype != BOOL:
         return build_.dot(a, b, contract=axes, batch=batch)
     a, b = (build_.convert(x, dtype=I32) for x in (a, b))
     return build_.convert(build_.dot(a, b, contract=axes, batch=batch), dtype=BOOL)
+
+
+def _small(x: Value) -> Value | None:
+    """`x` itself if it is boolean; what it was before it was widened, if that was bool or had 8 bits."""
+    if x.dtype == BOOL:
+        return x
+    if x.dtype not in (I32, I64) or x.op is None or x.op.name != "convert":
+        return None
+    (source,) = x.op.operands
+    return source if source.dtype.kind in "biu" and source.dtype.itemsize == 1 else None
+
+
+def _largest(x: Value | None) -> int:
+    """The largest magnitude of such a number."""
+    assert x is not None
+    return 1 if x.dtype == BOOL else 255 if x.dtype.kind == "u" else 128
 
 
 def mismatch(name: str, a: Tracer, b: Tracer, m: int, n: int) -> Any:
