@@ -10,7 +10,7 @@ import numpy as np
 
 import jitney as jt
 from jitney.ir.record import record
-from jitney.ir.types import BOOL, F64, I64, is_complex, is_float
+from jitney.ir.types import BOOL, F64, I64, is_complex, is_float, real_dtype
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -38,7 +38,9 @@ class Operand:
         """The dtype itself, if its kind makes sense here."""
         if self.kinds in "bB":
             return BOOL if self.kinds == "b" else np.dtype(np.uint8)
-        return I64 if "f" not in self.kinds else np.dtype(dtype)
+        if "f" not in self.kinds:
+            return I64
+        return real_dtype(np.dtype(dtype)) if "c" not in self.kinds else np.dtype(dtype)
 
 
 def _names(expression: str) -> list[str]:

@@ -174,3 +174,15 @@ def test_in_place_fancy_and_augmented() -> None:
 
     x = np.array([0.5, 1.5, -0.7, 0.2])
     np.testing.assert_allclose(jt.grad(f)(x), numerical_gradient(f, x), rtol=1e-6)
+
+
+def test_numbers_of_elements_keep_their_derivative() -> None:
+    """`x.item()` is a number of the trace where the value is differentiated, with and without jit."""
+    x = np.array([3.0, 4.0])
+
+    def f(x):
+        first, second = x.tolist()
+        return first * second + x.item(0) ** 2
+
+    for g in (jt.grad(f), jt.jit(jt.grad(f))):
+        np.testing.assert_array_equal(g(x), [10, 3])

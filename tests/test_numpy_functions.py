@@ -183,3 +183,42 @@ def test_sliding_windows() -> None:
     check(lambda x: view(x, (2, 2), axis=(0, 0)), x)
     with pytest.raises(ValueError, match="larger than"):
         jt.jit(lambda x: view(x, 9, axis=0))(x)
+
+
+def test_what_has_once_been_wrong() -> None:
+    """Found by drawing arguments for all functions (test_function_values.py)."""
+    inf, z = np.inf, rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4))
+    v, small, high = np.arange(4.0), np.array([200, 7, 250, 3], np.uint8), np.iinfo(np.int64).max
+    f16 = np.array([60000, 65504, 1, 65504], np.float16)
+    check(lambda z: np.vecmat(z[:, 0], z), z)  # conjugates the vector
+    check(lambda z: np.round(z, 1), np.array([complex(inf, -inf), 1.26 + 2.34j]))
+    check(lambda x: np.interp(x, [0.0, 1, 2], [inf, inf, 1]), np.array([0.5, 1, 1.5]))
+    check(lambda x: np.average(x, weights=x), small.astype(np.int8))  # in float64
+    check(lambda x: np.gradient(np.arange(4.0), np.cumsum(x, dtype=np.uint8)), small)
+    check(lambda x: np.gradient(x, v), small.astype(np.complex64))
+    check(lambda x: np.geomspace(x, 2 * x, 3), (v + 1).astype(np.float32))
+    check(lambda x: np.poly(x), small)
+    check(lambda x: np.convolve(x, np.array([1.0, inf])), v)  # nothing beyond the ends
+    check(lambda x: np.percentile(x, 40, method="nearest"), np.array([high, high]))
+    check(lambda x: np.median(x), f16)
+    check(lambda x: np.choose([0, 1, 1, 0], [x, 2.5]), v.astype(np.float32))
+    check(lambda x: np.vdot(x, x), v > 1)
+    check(lambda x: np.clip(x, None, False), v > 1)
+    check(lambda x: np.histogram(x, 3, range=(0, 3)), v.astype(np.float16))
+    check(lambda x: np.fft.irfft(x), v.astype(np.float16), tol=1e-3)
+    check(lambda x: jt.ascontiguousarray(x), np.array(2.0))
+    check(lambda x: np.angle(x), v > 1)
+    assert jt.jit(lambda x: x.tolist())(np.array([2**64 - 1], np.uint64)) == [2**64 - 1]
+    assert [jt.jit(f)(0.5).shape for f in (np.transpose, np.ravel)] == [(), (1,)]
+    for f, x in (
+        (lambda x: np.isposinf(x), z),
+        (lambda x: np.i0(x), z),
+        (lambda x: np.digitize(x, v), z[0]),
+        (lambda x: np.quantile(x, 0.3), v > 1),
+        (lambda x: np.ediff1d(x, to_begin=1), small),
+        (lambda x: np.putmask(x, x > 3, v), small),
+    ):
+        with pytest.raises(TypeError):
+            jt.jit(f)(x)
+    with pytest.raises(IndexError):
+        jt.jit(lambda x: np.compress([True, False, True], x))(v[:2])

@@ -277,10 +277,16 @@ def _to_python(x: Tracer, what: str) -> Any:
     )
 
 
+def is_active(x: Tracer) -> bool:
+    """Whether an eager trace is differentiating the value."""
+    builder = x._storage.trace.builder
+    return isinstance(builder, EagerBuilder) and x.value in builder.active
+
+
 def _refuse_active(x: Tracer, what: str) -> None:
     """A value that is being differentiated must not turn into a constant without a word."""
     trace = x._storage.trace
-    if not isinstance(trace.builder, EagerBuilder) or x.value not in trace.builder.active:
+    if not is_active(x):
         return
     complain(
         errors.TracerConversionError,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ir.types import dtype_kind, is_complex
 from . import errors, views
+from .conversions import is_active
 from .core import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
 from .errors import complain
 from .functions.common import build, known_array
@@ -225,7 +226,8 @@ def flags(self: Tracer) -> Flags:
 
 @method("item")
 def item(self: Tracer, *index: Any) -> Any:
-    """The element as a Python scalar: the number itself when it is known, else a weak tracer."""
+    """The element as a Python scalar: the number itself when it is known, and no derivative lost with
+    it; else a weak tracer."""
     element: Any = self
     if index:
         position = _shape(index)
@@ -234,7 +236,7 @@ def item(self: Tracer, *index: Any) -> Any:
     elif self.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
     known = known_array(element)
-    if known is not None:
+    if known is not None and not is_active(element):
         return known.item()
     value = element.reshape(()) if element.ndim else element
     if value.dtype == np.dtype(np.uint64):  # may not fit into a weak int, which is an int64
