@@ -79,15 +79,17 @@ ELEMENTWISE = {
     isposinf isneginf isreal iscomplex isrealobj iscomplexobj i0 fix nan_to_num reciprocal
     special.erf special.erfc special.erfcx special.expit special.log_expit special.ndtr
     special.log_ndtr special.i0 special.i0e special.i1 special.i1e special.gammasgn special.dawsn
-    special.fresnel special.sici special.j0 special.j1
+    special.fresnel special.sici special.j0 special.j1 special.cbrt special.cosm1 special.erfi
+    special.exp10 special.exp2 special.expm1 special.exprel special.softplus special.wofz
     """,
     "unit": "arccos acos arcsin asin arctanh atanh erfinv special.erfinv special.logit special.ndtri",
     "positive": """
     log log10 log1p log2 sqrt special.gamma special.gammaln special.digamma special.psi
     special.entr special.erfcinv special.exp1 special.expi special.k0 special.k0e special.k1
-    special.k1e special.spence special.y0 special.y1
+    special.k1e special.spence special.y0 special.y1 special.factorial special.log1p
+    special.loggamma special.rgamma
     """,
-    "above": "arccosh acosh special.zeta",
+    "above": "arccosh acosh special.zeta special.zetac",
     "x, y": """
     add subtract multiply divide true_divide floor_divide remainder mod fmod divmod arctan2 atan2
     copysign equal not_equal greater greater_equal less less_equal fmax fmin maximum minimum
@@ -97,7 +99,9 @@ ELEMENTWISE = {
     "positive, y": "power pow float_power",
     "positive, positive2": """
     special.beta special.betaln special.xlogy special.xlog1py special.rel_entr special.kl_div
-    special.gammainc special.gammaincc
+    special.gammainc special.gammaincc special.binom special.boxcox special.boxcox1p special.comb
+    special.huber special.inv_boxcox special.inv_boxcox1p special.owens_t special.poch special.powm1
+    special.pseudo_huber
     """,
     "above, positive": "special.zeta",
     "positive, positive2, unit": "special.betainc special.betaincc",
@@ -114,6 +118,8 @@ jt.subtract(x, y, out=z)
 jt.divide(x, y, where=mask, out=z)
 jt.special.polygamma(2, positive)
 jt.special.expn(2, positive)
+jt.special.bernoulli(4)
+jt.special.multigammaln(above, 2)
 jt.special.softmax(x, axis=axis)
 jt.special.log_softmax(x, axis=axis)
 jt.special.logsumexp(x, axis=axes, keepdims=keep)
