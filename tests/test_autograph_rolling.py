@@ -79,6 +79,16 @@ def exact_integers(x):
     return total
 
 
+def fibonacci(x):
+    a, b, n = 0, 1, 0
+    for i in range(120):
+        a, b = b, a + b
+        if i % 2 == 0:
+            n = n + b
+        x = np.sin(x) + a / b + n / b
+    return x
+
+
 def python_objects(x):
     parts, names = [x, x * 2, x * 3], {f"w{i}": float(i) for i in range(N)}
     queue, items = collections.deque(range(N)), iter(range(N))
@@ -119,7 +129,7 @@ def objects(x):
 
 PROGRAMS = [
     *(logistic, nested, backwards_by_two, windows, stops, counted_by_while, exact_integers),
-    *(python_objects, grows, objects),
+    *(fibonacci, python_objects, grows, objects),
 ]
 
 

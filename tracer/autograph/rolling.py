@@ -29,7 +29,6 @@ FEW = 200  # trips that are written out where they must be
 _LEADS = frozenset(
     "add sub select convert minimum maximum remainder floor_divide negative abs".split()
 )
-_GROWS = frozenset("mul power left_shift".split())
 
 
 class Watch:
@@ -142,18 +141,19 @@ def _reached(ops: Iterable[Op], start: set[Value]) -> set[Value]:
 
 
 def _steps(value: Value, carried: set[Value]) -> bool:
-    """Whether a number changes by what does not depend on carried numbers, but for the trip's."""
+    """Whether a number changes, in a trip, by what does not depend on carried numbers."""
     op = value.op
     if op is None or value not in carried or not _number(value):
         return True
     if op.regions:
-        return all(_region_steps(region) for region in op.regions)
+        operands = op.operands[1:] if op.name == "cond" else op.operands
+        return all(_region_steps(region, operands, carried) for region in op.regions)
+    if op.name in ("add", "sub") and all(v in carried for v in op.operands):
+        return False
     return op.name in _LEADS and all(_steps(v, carried) for v in op.operands)
 
 
-def _region_steps(region: Graph) -> bool:
-    numbers = {p for p in region.params if _number(p)}
-    return not any(
-        op.name in _GROWS and _number(op.results[0]) and any(v in numbers for v in op.operands)
-        for op in region.ops
-    )
+def _region_steps(region: Graph, operands: Iterable[Value], carried: set[Value]) -> bool:
+    given = zip(region.params, operands, strict=False)
+    inside = _reached(region.ops, {p for p, v in given if v in carried and _number(p)})
+    return all(_steps(v, inside) for v in region.outputs)
