@@ -181,8 +181,8 @@ def lattice_boltzmann(F: Array, cylinder: Array) -> Any:
 
 class MLP:
     def __init__(self, sizes, seed=0):
-        rng = np.random.RandomState(seed)
-        self.W = [rng.randn(a, b) * np.sqrt(2 / a) for a, b in pairwise(sizes)]
+        rng = np.random.default_rng(seed)
+        self.W = [rng.normal(size=(a, b)) * np.sqrt(2 / a) for a, b in pairwise(sizes)]
 
         self.b = [np.zeros(b) for b in sizes[1:]]
         self.losses = []
