@@ -28,6 +28,7 @@ OPERANDS = {
     "places": Operand("n", -2, 2, "iuf", "sorted"),
     "series": Operand("k"),
     "positives": Operand("k", 0.3, 3, "iuf"),
+    "distinct": Operand("n", kinds="f"),
     "lengths": Operand("n", 1, 3, "iu"),
     "index": Operand("k", 0, 3, "i"),
     "indices": Operand("mn", 0, 3, "i"),
@@ -141,7 +142,7 @@ jt.piecewise(x, [x > 1, x < 0], [lambda a: a * 2, lambda a: a * 3, 0.5])
 jt.unwrap(3 * x, axis=one)
 jt.interp(x, places, vector)
 jt.interp(x, places, vector, left=-1, right=7)
-jt.interp(x, vector2, vector, period=3.0)
+jt.interp(x, distinct, vector, period=3.0)
 
 jt.sum(x, axis=axes, keepdims=keep)
 jt.sum(x, dtype=np.float32)

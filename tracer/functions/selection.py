@@ -115,6 +115,18 @@ def _repeated(values: Tracer, size: int) -> Tracer:
     return resize(values, size)
 
 
+def _check_safe(values: Any, target: Any) -> None:
+    new, own = array(values), array(target).dtype
+    if (
+        isinstance(values, (Tracer, np.ndarray))
+        and not new.weak
+        and not can_cast(new.dtype, own, "safe")
+    ):
+        raise TypeError(
+            f"Cannot cast array data from {new.dtype!r} to {own!r} according to the rule 'safe'"
+        )
+
+
 def _where_true(arr: Any, mask: Any, vals: Any) -> tuple[Tracer, Tracer, Tracer]:
     x, chosen, values = destination(arr), array(mask).astype(bool), array(vals).ravel()
     if chosen.size != x.size:
@@ -125,6 +137,7 @@ def _where_true(arr: Any, mask: Any, vals: Any) -> tuple[Tracer, Tracer, Tracer]
 @function("place")
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """The values one after the other at the places where the mask is true."""
+    _check_safe(vals, arr)
     x, chosen, values = _where_true(arr, mask, vals)
     if not values.size:
         raise ValueError("Cannot insert from an empty array!")
@@ -139,11 +152,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 @function("putmask")
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Of the values, repeated to a's size, those where the mask is true."""
-    new = array(values)
-    if not (new.weak or can_cast(new.dtype, array(a).dtype, "safe")):
-        raise TypeError(
-            f"Cannot cast array data from {new.dtype!r} to {a.dtype!r} according to the rule 'safe'"
-        )
+    _check_safe(values, a)
     x, chosen, found = _where_true(a, mask, values)
     if found.size == 0:
         return
