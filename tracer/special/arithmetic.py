@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.math.exponential import LN2_64
-from ...codegen.math.power import POW_64
 from ..core import as_value, wrap
 from ..functions.common import broadcast_values, build
 from ..functions.elementwise import where
@@ -98,7 +96,10 @@ def quotient(a: Pair, b: Any) -> Pair:
 
 
 def log_pair(x: Pair) -> Pair:
-    """The logarithm of a positive pair, to about 68 bits."""
+    """The logarithm of a positive pair, to about 68 bits; its tables are the code generator's."""
+    from ...codegen.math.exponential import LN2_64
+    from ...codegen.math.power import POW_64
+
     fraction, exponent = np.frexp(x[0])
     k = exponent.astype(x[0].dtype)
     low_half = fraction < math.sqrt(0.5)
