@@ -26,7 +26,7 @@ from .kernel import Array, Kernel, Nest, Stage
 from .steps import touched
 
 WINDOW = 12  # kernels looked back at
-MAX_STAGES = 144  # as many as a matrix of 4 x 4 that is inverted element by element takes
+MAX_STAGES = 48
 MAX_COST = 1500
 MAX_UNRELATED = 3  # beside the first: they share the loops only, and more of them are the same code
 ROW_BYTES = 1 << 17  # a row's values should stay in the nearer caches

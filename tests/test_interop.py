@@ -386,7 +386,7 @@ def strange(dtype: str, shape: list[int], layout: int, cls: Any) -> Any:
     if a.dtype.kind in "iufc?":
         a += np.arange(a.size, dtype=np.uint8).reshape(a.shape).astype(a.dtype)
     if layout == 1:
-        a = a.T[tuple(slice(None, None, -1) for _ in shape)]
+        a = a.T[(..., *(slice(None, None, -1) for _ in shape))]
     elif layout == 2 and shape:
         a = a[1:]
     elif layout == 3 and a.dtype.kind in "iufc?":

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..runtime.cuda.array import DeviceArray
 from . import pytree
+from .errors import ArgumentError, complain
 from .trace import Array
 
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -78,7 +79,13 @@ def _asked(x: Any) -> Array:
     try:
         copied = np.asarray(x)
     except ValueError as error:  # whatever it gives is no array
-        raise TypeError(str(error)) from None
+        name = type(x).__name__
+        complain(
+            ArgumentError,
+            f"an argument of type {name} gives no array: {error}",
+            "convert it with np.asarray first.",
+            cause=error,
+        )
     except TypeError:  # PyTorch's bfloat16 has no name in its own conversion
         if hasattr(x, "__dlpack__"):
             return from_capsule(x)
