@@ -66,7 +66,8 @@ def _reuse(step: RowBlocks, uses: Counter[Array], keep: Collection[Array]) -> No
     before: c[block] = a[block] @ b; y[block] = c[block] + d
     after:  y[block] = a[block] @ b; y[block] = y[block] + d
 
-    That is so if one stage alone reads the product, at the very point that it writes.
+    That is so if one stage alone reads the product, at the very point that it writes. `uses` counts
+    what the steps touch, as they are afterwards too.
     """
     for k, part in enumerate(step.parts):
         if not isinstance(part.step, Matmul):
@@ -98,6 +99,7 @@ def _reuse(step: RowBlocks, uses: Counter[Array], keep: Collection[Array]) -> No
         part.step.c = y
         for access in reads:
             access.array, access.index = y, stage.index
+        uses[y] += uses.pop(c)
 
 
 def _keep_local(step: RowBlocks, uses: Counter[Array], keep: Collection[Array]) -> None:
@@ -224,14 +226,14 @@ def _plan(
     plan = schedule(step, group.target)
     if plan.mode == "outer":
         plan.split_last = len(plan.outer.vars) == 1
-    if plan.range % total:
+    each = plan.each(total)
+    if each is None:
         return None
     if plan.split_last:  # each unit fills a vector, for the last vector of one moves back
         last = total - (group.units - 1) * length
-        least = min(length, last) * plan.range // total
-        while plan.width > least:
+        while plan.width > min(length, last) * each:
             plan.width //= 2
-        plan.grain = length * plan.range // total
+        plan.grain = length * each
     return plan
 
 

@@ -82,6 +82,24 @@ class Schedule:
             return extents[-1] if self.split_last else math.prod(extents[:-1])
         return math.prod(extents)
 
+    def each(self, rows: int) -> int | None:
+        """How much of the range one of `rows` rows is; None if no part of the range is a row.
+
+        Rows are the first of the kernel's outer loops, taken as one. Where the range counts tiles, or
+        leaves out a loop, its being a multiple of `rows` says nothing about what a part of it does.
+        """
+        loops: list[Var] = []
+        while (count := math.prod(v.extent for v in loops)) < rows:
+            if len(loops) == len(self.outer.vars):
+                return None
+            loops.append(self.outer.vars[len(loops)])
+        if self.mode == "outer":
+            last = self.outer.vars[-1]
+            along = self.split_last and not self.tile  # threads share the last loop, and it only
+            if loops and (self.cross in loops or (loops != [last] if along else last in loops)):
+                return None
+        return self.range // rows if count % rows == 0 else None
+
     @property
     def tiles(self) -> int:
         return -(-self.outer.vars[-1].extent // self.tile)

@@ -110,14 +110,14 @@ def _part(kernel: Kernel, level: int, target: Target) -> TilePart | None:
     first = _first_row(kernel)
     if first is None:
         return None
-    plan = schedule(kernel, target)
     rows = kernel.extents[0]
+    plan = schedule(kernel, target)
     if plan.mode != "outer" or plan.cross is not None or plan.tile:
         return None
     plan.split_last = len(plan.outer.vars) == 1
-    if plan.range % rows:
+    each = plan.each(rows)
+    if each is None:
         return None
-    each = plan.range // rows
     if plan.split_last:
         while each > 1 and each % plan.width and plan.width > each:
             plan.width //= 2

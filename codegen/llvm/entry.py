@@ -300,8 +300,9 @@ class EntryEmitter:
             else:
                 done, pointers = self._kernel(part.step, part.plan)
                 checks, polls = checks or done.checks, polls or done.polls
-                each = part.length * done.plan.range // part.total
-                share = units.Share(done.name, len(words), each, done.plan.range)
+                each = done.plan.each(part.total)
+                assert each is not None, "a part of row blocks goes by rows"
+                share = units.Share(done.name, len(words), part.length * each, done.plan.range)
             shares.append(share)
             for array, offset in pointers:
                 if array in step.local:
