@@ -15,6 +15,7 @@
     schedule        how the loops of a kernel run;  survey: what it looks at
     signature       which kernels are the same code
     module          the result: text, and what the runtime must know to call it
+    verify/         what every rewriting of steps has to keep
     target          what code is generated for
     llvm/           a schedule's kernels as LLVM text for CPUs;  cuda/: for NVIDIA GPUs
 

@@ -37,15 +37,17 @@ def compile_graph(
     fastmath: bool = False,
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
     given: Sequence[Given] = (),
+    verify: bool = False,
 ) -> NativeModule:
     """Native code for `graph` on `target`.
 
     `input_strides` gives the layout of each input, in elements; None means C-contiguous. Tokens among
     parameters and outputs take no part in the call. `signature`, the types of inputs and outputs as
     the caller has them, says which pairs of them are the parts of one complex array. `given` lists
-    inputs that may be overwritten; see `place` for what becomes of them.
+    inputs that may be overwritten; see `place` for what becomes of them. `verify` checks the steps
+    after each rewriting of them.
     """
-    low = lowered(graph, lambda: Context(target), input_strides, signature, given)
+    low = lowered(graph, lambda: Context(target, verify), input_strides, signature, given)
     context = low.context
     entry = EntryEmitter(target, low.here, low.there, ENTRY)
     text = entry.module(low.program)
@@ -127,6 +129,12 @@ def lowered(
         program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
     in_place = settle(ends, inputs, outputs)
     replaced = {output for output, _ in in_place}
+    arena_bytes = plan(program)
+    if context.verify:
+        from .verify import check_memory, check_program
+
+        check_program(program, [a for a in inputs if a is not None])
+        check_memory(program, arena_bytes)
     return Lowered(
         program=program,
         context=context,
@@ -136,7 +144,7 @@ def lowered(
         here=[a for a in inputs if a is not None],
         there=[a for k, a in enumerate(outputs) if a is not None and k not in replaced],
         in_place=in_place,
-        arena_bytes=plan(program),
+        arena_bytes=arena_bytes,
     )
 
 

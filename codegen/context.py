@@ -33,8 +33,9 @@ class Context:
     selects_pairs: ClassVar[bool] = False  # whether parts of sorted pairs can be had for less
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {}
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, verify: bool = False) -> None:
         self.target = target
+        self.verify = verify  # check the steps after each rewriting of them
         self.errors: list[ErrorSite] = []
         self.callbacks: list[CallbackSite] = []
         self.constants: dict[int, Array] = {}
@@ -43,7 +44,24 @@ class Context:
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
         """The steps of a program that is made of `items`, stages and steps; `keep` is read outside."""
-        return row_blocks(fuse(items, keep), self.target, keep)
+        steps = self.rewritten(fuse, items, keep)
+        return self.rewritten(lambda s, k: row_blocks(s, self.target, k), steps, keep)
+
+    def rewritten(
+        self,
+        rewrite: Callable[[list[Any], Collection[Array]], list[Any]],
+        items: list[Any],
+        keep: Collection[Array],
+    ) -> list[Any]:
+        """What `rewrite` makes of stages and steps; verified, where that is asked for."""
+        if not self.verify:
+            return rewrite(items, keep)
+        from .verify import check_flow, flow
+
+        before = flow(items)
+        steps = rewrite(items, keep)
+        check_flow(before, steps, keep)
+        return steps
 
     def tiles(self, carries: Sequence[Carry], body: Program, length: int) -> TimeTiles | None:
         """How a loop of `length` trips makes several of them at a time, if it should."""

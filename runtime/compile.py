@@ -25,6 +25,7 @@ from ..ir.record import record
 from ..ir.types import dtype_name
 from .cache import SharedCode, budget
 from .callable import load_native_calls
+from .config import config
 from .disk import disk_cache
 from .engine import NativeError, engine_for
 from .executable import Executable
@@ -107,9 +108,12 @@ def _compile(
 
     start = time.perf_counter()
     signature = graph.input_types, graph.output_types
-    graph = optimise(storable(graph))
+    verify = config.verify
+    graph = optimise(storable(graph), verify=verify)
     optimised = time.perf_counter()
-    module = compile_graph(graph, target, strides, options.fastmath, signature, options.given)
+    module = compile_graph(
+        graph, target, strides, options.fastmath, signature, options.given, verify
+    )
     generated = time.perf_counter()
     code = engine_for(target).assemble(module.text)
     assembled = time.perf_counter()

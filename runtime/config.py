@@ -38,6 +38,8 @@ class Config:
                        "on": wherever it can; "off": never                    JITNEY_CUBLAS
     cuda_warpgroups    products of 16-bit floats use sm_90a's warpgroups,
                        where there are; asked when a device is first used     JITNEY_CUDA_WARPGROUPS
+    verify             graphs and steps are checked after each pass of the
+                       compiler, for tests; off by default                    JITNEY_VERIFY
     """
 
     __slots__ = ("_set",)
@@ -105,6 +107,13 @@ class Config:
         chosen = self._set.get("autotune")
         if chosen is None:
             return os.environ.get("JITNEY_AUTOTUNE", "").strip().lower() in _ON
+        return bool(chosen)
+
+    @property
+    def verify(self) -> bool:
+        chosen = self._set.get("verify")
+        if chosen is None:
+            return os.environ.get("JITNEY_VERIFY", "").strip().lower() in _ON
         return bool(chosen)
 
     @property
@@ -203,6 +212,7 @@ _CHECKS: dict[str, Any] = {
     "autotune": _flag,
     "cublas": _cublas,
     "cuda_warpgroups": _flag,
+    "verify": _flag,
     "threads": None.__class__,  # the pool checks it
 }
 

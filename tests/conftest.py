@@ -23,6 +23,7 @@ settings.load_profile("jitney")
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _folder = tempfile.TemporaryDirectory(prefix="jitney-tests-")  # removed when pytest ends
     os.environ["JITNEY_CACHE_DIR"] = _folder.name
+os.environ["JITNEY_VERIFY"] = "1"  # graphs and steps are checked after each pass
 
 
 @pytest.fixture(params=("native", "python"))

@@ -32,16 +32,17 @@ def compile_device(
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
     given: Sequence[Given] = (),
     chooser: Chooser | None = None,
+    verify: bool = False,
 ) -> DeviceProgram:
     """A program that computes `graph`.
 
     `input_strides` (in elements; None: C-contiguous) and `input_alignment` (in bytes; None: 16) say how
     the inputs lie; `signature` and `given` are those of `compile_graph`. Where there are several ways of
-    doing a step, `chooser` takes one; without one the model's.
+    doing a step, `chooser` takes one; without one the model's. `verify` is that of `compile_graph`, too.
     """
     low = lowered(
         widen_last(graph),
-        lambda: DeviceContext(target, chooser),
+        lambda: DeviceContext(target, chooser, verify),
         input_strides,
         signature,
         given,

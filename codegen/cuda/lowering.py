@@ -45,8 +45,10 @@ class DeviceContext(Context):
         **dict.fromkeys(WINDOWS, window_reduction),
     }
 
-    def __init__(self, target: CudaTarget, chooser: Chooser | None = None) -> None:
-        super().__init__(target)
+    def __init__(
+        self, target: CudaTarget, chooser: Chooser | None = None, verify: bool = False
+    ) -> None:
+        super().__init__(target, verify)
         self.chooser = chooser or Chooser()
 
     def sort(self, step: Sort) -> tuple[list[Any], Array, int]:
@@ -82,7 +84,7 @@ class DeviceContext(Context):
         return [select, *steps], target, start
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
-        steps = with_library(fuse(items, keep), keep, self.target, self.chooser)
+        steps = with_library(self.rewritten(fuse, items, keep), keep, self.target, self.chooser)
         steps = with_epilogues(steps, keep)
         for step in steps:
             if isinstance(step, Kernel):

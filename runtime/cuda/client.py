@@ -344,10 +344,11 @@ def device_program(
 
     signature = graph.input_types, graph.output_types
     types = [t for t in graph.input_types if isinstance(t, TensorType)]
-    graph = optimise(storable(compose(graph)), fastmath=fastmath)
+    verify = config.verify
+    graph = optimise(storable(compose(graph)), verify=verify, fastmath=fastmath)
     target = replace(target, tf32=fastmath)
     alignment = [ALIGNMENT] * len(types)
-    return compile_device(graph, target, None, alignment, signature, given, chooser)
+    return compile_device(graph, target, None, alignment, signature, given, chooser, verify)
 
 
 _clients: dict[tuple[int, int], Client] = {}

@@ -1,0 +1,115 @@
+"""What a finished program holds to: all that is read was written before, on every path; what is local is
+touched only where it lives; stages that share loops meet in an array at the same point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..index import of_var, variables
+from ..kernel import Access, Array, Kernel, Stage
+from ..steps import Branch, Loop, Matmul, Program, RowBlocks, Scan, Tiled, direct, steps_within
+from .blocks import check_units
+from .errors import StepError, name_of
+from .flow import accesses, leaves, parts_of
+from .tiles import check_tiles
+
+
+def check_program(program: Program, given: Iterable[Array]) -> None:
+    """Check that what is read was written before; that local arrays are; that blocks keep apart."""
+    _check_written(program, set(given))
+    _check_locals(program)
+    for step in steps_within(program):
+        if isinstance(step, Kernel):
+            _check_points(step)
+        elif isinstance(step, RowBlocks):
+            check_units(step)
+        elif isinstance(step, Scan) and step.tiles is not None:
+            check_tiles(step, step.tiles)
+
+
+def _check_written(program: Program, have: set[Array]) -> None:
+    """Add to `have` what is certain to be written when the program is done."""
+
+    def need(step: Any, arrays: Iterable[Array]) -> None:
+        for array in arrays:
+            if array not in have and array.kind != "const" and array.size:
+                raise StepError(f"{name_of(step)} reads {array!r}, which nothing has written")
+
+    for step in program.steps:
+        if isinstance(step, Branch):
+            need(step, [step.index])
+            ends = [set(have) for _ in step.branches]
+            for branch, end in zip(step.branches, ends, strict=True):
+                _check_written(branch, end)
+            have |= set.intersection(*ends)
+        elif isinstance(step, (Loop, Scan)):
+            need(step, [c.init for c in step.carries])
+            have |= {c.result for c in step.carries}
+            inside = have | {c.now for c in step.carries}
+            if isinstance(step, Loop):
+                _check_written(step.test, inside)
+                if step.flag not in inside:
+                    raise StepError(f"{name_of(step)} has a test that does not write its flag")
+            else:
+                need(step, [m.whole for m in step.xs])
+                inside |= {m.slice for m in step.xs}
+                have |= {m.whole for m in step.ys}
+            _check_written(step.body, inside)
+            for carry in step.carries:
+                if carry.spare is not None and carry.next not in inside and carry.next.size:
+                    raise StepError(f"the body of {name_of(step)} does not write {carry.next!r}")
+        else:
+            for leaf in leaves([step]):
+                reads, writes = accesses(leaf)
+                # Other kinds of steps may write an array first, and read it then.
+                plain = isinstance(leaf, (Stage, Matmul, Tiled))
+                need(leaf, (a for a in reads if plain or a not in writes))
+                have |= set(writes)
+
+
+def _check_locals(program: Program) -> None:
+    """What lives in one kernel, or in a unit of row blocks, is touched by nothing else."""
+    home: dict[Array, Any] = {}
+    for step in steps_within(program):
+        for array in step.local if isinstance(step, (Kernel, RowBlocks)) else ():
+            if array.kind != "temp" or home.setdefault(array, step) is not step:
+                raise StepError(f"{array!r} lives in {name_of(step)}, and elsewhere too")
+    for step in steps_within(program):
+        parts = parts_of(step)
+        for array in {a for arrays in direct(step) for a in arrays}:
+            where = home.get(array, step)
+            if where is not step and where not in parts and step not in parts_of(where):
+                raise StepError(
+                    f"{name_of(step)} touches {array!r}, which lives in {name_of(where)}"
+                )
+
+
+def _check_points(kernel: Kernel) -> None:
+    """Stages of one kernel meet in an array at the same outer point, in one nest at the same point:
+    what else is there may not be written yet, or be overwritten already."""
+    if kernel.ordered:
+        return
+    outer = len(kernel.extents)
+    for nest in kernel.nests:
+        for reader in nest.stages:
+            for access in reader.reads:
+                for there in kernel.nests:
+                    for maker in there.stages:
+                        if maker.array is access.array and maker is not reader:
+                            dims = len(reader.dims) if there is nest else outer
+                            _check_meeting(kernel, reader, access, maker, dims)
+
+
+def _check_meeting(kernel: Kernel, reader: Stage, access: Access, maker: Stage, dims: int) -> None:
+    """Compare indices in the first `dims` loops of a kernel."""
+    if len(maker.dims) < dims:
+        dims = len(maker.dims)
+    same = {r: of_var(m) for r, m in zip(reader.dims[:dims], maker.dims[:dims], strict=True)}
+    shared = set(maker.dims[:dims])
+    for here, there in zip(access.index, maker.index, strict=True):
+        if variables(there) & shared and here.substitute(same) != there:
+            raise StepError(
+                f"{name_of(kernel)}: {name_of(reader)} reads {access!r} at other points than those "
+                f"at which {name_of(maker)} writes it"
+            )

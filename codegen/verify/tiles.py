@@ -1,0 +1,123 @@
+"""Time tiles: trips of a loop on blocks of rows read what they would read one trip after the other.
+
+The blocks are walked in the mind: each row of each buffer bears the number of the kernel that wrote it
+last, and what a kernel finds where it reads must be what it finds in the plain order of trips. Blocks
+run in any order, on threads, so they are walked from the first to the last and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..index import of_var
+from ..kernel import Array
+from ..steps import Scan, TilePart, TimeTiles
+from .errors import StepError, name_of
+
+Buffer = Array  # the array whose name stands for it in even trips
+Rows = np.ndarray  # for each row the number of its last writer, or 0
+Look = tuple[int, int, Array]  # the number of a kernel, how many rows away it looks, and at what
+LOOKS = 1 << 20  # rows that may be looked at; of more, fewer trips
+
+
+class _Run(NamedTuple):
+    """A kernel on the rows begin..end of a trip. `number` counts kernels in the plain order."""
+
+    number: int
+    trip: int
+    part: TilePart
+    begin: int
+    end: int
+
+
+def check_tiles(scan: Scan, tiles: TimeTiles) -> None:
+    """Compare the blocks and edges of a scan's tiles with its trips one after the other."""
+    looks = sum(len(s.reads) for p in tiles.parts for s in p.step.stages) + len(tiles.parts)
+    trips = min(tiles.trips, max(LOOKS // (looks * tiles.rows), 2))
+    plain = _Walk(scan, tiles, {})
+    for run in _plain(tiles, trips):
+        plain.walk(run)
+    for backwards in (False, True):
+        tiled = _Walk(scan, tiles, plain.found)
+        for run in _tiled(tiles, trips, backwards):
+            tiled.walk(run)
+        for buffer, rows in plain.rows.items():
+            if not np.array_equal(tiled.rows[buffer], rows):
+                raise StepError(f"time tiles leave out rows of {buffer!r}")
+
+
+def _plain(tiles: TimeTiles, trips: int) -> Iterator[_Run]:
+    for trip in range(trips):
+        for k, part in enumerate(tiles.parts):
+            number = 1 + trip * len(tiles.parts) + k
+            yield _Run(number, trip, part, part.first, part.first + part.rows)
+
+
+def _tiled(tiles: TimeTiles, trips: int, backwards: bool) -> Iterator[_Run]:
+    """The kernels of upright blocks, then those of the edges between them."""
+    edges = [tiles.first + u * tiles.rows // tiles.units for u in range(tiles.units + 1)]
+    order = -1 if backwards else 1
+    for upright in (True, False) if tiles.reach else (True,):
+        for u in range(tiles.units if upright else tiles.units - 1)[::order]:
+            for trip in range(trips):
+                for k, part in enumerate(tiles.parts):
+                    by = trip * tiles.shrink + tiles.reach * part.level + tiles.margin
+                    by = by if tiles.reach else 0
+                    begin, end = edges[u] + by, edges[u + 1] - by
+                    if not upright:
+                        begin, end = edges[u + 1] - by, edges[u + 1] + by
+                    elif u == 0:
+                        begin = tiles.first
+                    if upright and u == tiles.units - 1:
+                        end = tiles.first + tiles.rows
+                    begin, end = max(begin, part.first), min(end, part.first + part.rows)
+                    number = 1 + trip * len(tiles.parts) + k
+                    yield _Run(number, trip, part, begin, max(begin, end))
+
+
+class _Walk:
+    """The rows of each buffer, and what kernels found there when they read: `found` is compared with,
+    where it is known already."""
+
+    def __init__(self, scan: Scan, tiles: TimeTiles, found: dict[Look, Rows]) -> None:
+        self.rows: dict[Buffer, Rows] = {}
+        self.found = found
+        self.pairs = {c.now: c.next for c in scan.carries if c.spare is not None}
+        self.pairs |= {other: array for array, other in self.pairs.items()}
+        written = {
+            s.array for p in tiles.parts for s in p.step.stages if s.array not in p.step.local
+        }
+        self.changing = written | self.pairs.keys()
+
+    def walk(self, run: _Run) -> None:
+        """Look at what a kernel reads, then let it write its rows."""
+        kernel = run.part.step
+        for stage in kernel.stages:
+            for access in stage.reads:
+                if access.array in self.changing - kernel.local and access.index:
+                    row = access.index[0] - of_var(stage.dims[0])
+                    self._look(run, access.array, row.const - run.part.first)
+        for array in {s.array for s in kernel.stages} - kernel.local:
+            self._rows(run, array)[run.begin : run.end] = run.number
+
+    def _look(self, run: _Run, array: Array, offset: int) -> None:
+        rows = self._rows(run, array)
+        look = run.number, offset, array
+        found = self.found.get(look)
+        if found is None:
+            found = self.found[look] = rows.copy()
+        here = slice(run.begin + offset, run.end + offset)
+        if not np.array_equal(rows[here], found[here]):
+            raise StepError(
+                f"{name_of(run.part.step)} reads rows of {array!r} in time tiles before they are "
+                f"written, or when they are written again"
+            )
+
+    def _rows(self, run: _Run, array: Array) -> Rows:
+        """The rows of the buffer that an array's name stands for in this trip."""
+        other = self.pairs.get(array, array)
+        buffer = other if run.trip % 2 else array
+        return self.rows.setdefault(buffer, np.zeros(array.shape[0], np.int32))
