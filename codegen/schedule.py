@@ -181,7 +181,7 @@ def collapse(variables: Sequence[Var], flats: Iterable[Index]) -> Loops:
     env.update({v: Index() for v in variables if v.extent == 1})
     while pending:
         last = pending.pop()
-        while pending and all(_walks_as_one(f, pending[-1], last) for f in flats):
+        while pending and last.extent and all(_walks_as_one(f, pending[-1], last) for f in flats):
             before = pending.pop()
             merged = Var(before.name, before.extent * last.extent)
             q = of_var(merged)

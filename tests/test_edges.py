@@ -73,3 +73,11 @@ def test_random_numbers_of_other_threads_are_theirs() -> None:
     finally:
         stop.set()
         thread.join()
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0,), (4, 0, 0), (0, 2)])
+def test_empty_indices_are_checked_without_loops(shape: tuple[int, ...]) -> None:
+    x, places = np.ones((1, 2, 2)), np.zeros(shape, np.int64)
+    got = jt.jit(lambda x, i: x[i % 1])(x, places)
+    np.testing.assert_array_equal(got, x[places % 1])
+    assert got.shape == (*shape, 2, 2)

@@ -63,6 +63,8 @@ def _run(program: Program, held: np.ndarray, numbers: dict[Array, int]) -> None:
             for _ in range(2):
                 for inner in inner_programs(step):
                     _run(inner, held, numbers)
+                    if isinstance(step, Loop) and inner is step.test:
+                        own(step, [step.flag])
             own(step, [a for c in step.carries for a in (c.result, c.spare) if a is not None])
 
 
@@ -78,4 +80,6 @@ def _in_arena(step: Any) -> tuple[list[Array], list[Array]]:
         a for s in (step, *parts_of(step)) if isinstance(s, (Kernel, RowBlocks)) for a in s.local
     }
     reads, writes = direct(step)
+    if isinstance(step, Loop):
+        hidden.add(step.flag)  # its test writes it
     return [a for a in reads if a not in hidden], [a for a in writes if a not in hidden]
