@@ -17,6 +17,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import_module(".ir.forks", __name__)  # before all else: it lets children import the rest
+
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from .forks import in_child
+
+_resting: int | None = None  # the thread that switched it off
 
 
 @contextmanager
@@ -14,11 +19,21 @@ def resting_collector() -> Iterator[None]:
 
     The switch is one for all threads; where several come here at once, the first to leave ends it.
     """
+    global _resting
     if not gc.isenabled():
         yield
         return
     gc.disable()
+    _resting = threading.get_ident()
     try:
         yield
     finally:
+        _resting = None
+        gc.enable()
+
+
+@in_child
+def _wake() -> None:
+    """Who switched it off is not here to switch it on."""
+    if _resting not in (None, threading.get_ident()):
         gc.enable()

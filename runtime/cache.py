@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
+from ..ir.forks import renewed
 from .config import config
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class SharedCode(Generic[T]):
 
     def __init__(self) -> None:
         self._values: weakref.WeakValueDictionary[Hashable, T] = weakref.WeakValueDictionary()
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.RLock())
         self._making: dict[Hashable, threading.RLock] = {}
 
     def __len__(self) -> int:
@@ -43,7 +44,7 @@ class SharedCode(Generic[T]):
         if value is not None:
             return value
         with self._lock:
-            turn = self._making.setdefault(key, threading.RLock())
+            turn = self._making.setdefault(key, renewed(threading.RLock()))
         with turn:
             value = self.get(key)
             if value is None:
@@ -54,11 +55,6 @@ class SharedCode(Generic[T]):
                     with self._lock:
                         self._making.pop(key, None)
         return value
-
-    def after_fork(self) -> None:
-        """In a forked child: forget the threads that were making values, they are not here."""
-        self._lock = threading.Lock()
-        self._making = {}
 
     def clear(self) -> None:
         self._values.clear()
@@ -84,7 +80,7 @@ class CodeBudget:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.RLock())
         self._kept: OrderedDict[int, tuple[weakref.ref[Evictable], int]] = OrderedDict()
 
     def add(self, entry: Evictable) -> None:
@@ -124,9 +120,6 @@ class CodeBudget:
                 if entry is None:
                     del self._kept[key]
         return [(key, entry, hits) for key, entry, hits in found if entry is not None]
-
-    def after_fork(self) -> None:
-        self._lock = threading.Lock()
 
 
 budget = CodeBudget()

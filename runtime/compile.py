@@ -10,7 +10,6 @@ options gives the same Executable while somebody refers to it.
 from __future__ import annotations
 
 import functools
-import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +22,7 @@ from ..ir.collector import resting_collector
 from ..ir.graph import Graph, Value
 from ..ir.record import record
 from ..ir.types import dtype_name
-from .cache import SharedCode, budget
+from .cache import SharedCode
 from .callable import load_native_calls
 from .config import config
 from .disk import disk_cache
@@ -52,9 +51,6 @@ class CompileOptions:
 
 
 _executables: SharedCode[Executable] = SharedCode()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_executables.after_fork)
-    os.register_at_fork(after_in_child=budget.after_fork)
 
 
 def compile(

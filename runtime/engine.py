@@ -23,18 +23,41 @@ from functools import lru_cache
 from typing import Any
 
 from ..codegen.target import Target
+from ..ir.forks import renewed
 from .host import host_target as host_target
 from .image import Image, Library, LoadError, load_image
 from .layout import free_threaded
 
-# Around every use of llvmlite, and whatever else loads native code. fork() waits for it: a child
-# that was forked while another thread holds it would wait for ever.
-lock = threading.RLock()
+# Around every use of llvmlite, and whatever else loads native code. fork() waits for it: what LLVM has
+# half done in another thread, nobody would finish in the child.
+lock = renewed(threading.RLock())
+_linkers: list[Any] = []  # never disposed of: libraries, and code on other threads, outlive engines
+
+
+_entered: list[Any] = []  # llvmlite's own lock, where a fork holds it
+
+
+def _before_fork() -> None:
+    lock.acquire()
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    guard = getattr(getattr(ffi, "lib", None), "_lock", None)  # others than us may be in LLVM
+    if guard is not None:
+        guard.__enter__()
+        _entered.append(guard)
+
+
+def _after_fork() -> None:
+    """Undo that, where it was done: this module may have been imported while a fork was under way."""
+    if lock._is_owned():  # type: ignore[attr-defined]
+        if _entered:
+            _entered.pop().__exit__()
+        lock.release()
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
     )
-_linkers: list[Any] = []  # never disposed of: libraries, and code on other threads, outlive engines
 
 
 class NativeError(RuntimeError):
@@ -50,7 +73,7 @@ def llvm() -> Any:
             "shown safe without it. Start Python with PYTHON_GIL=1, or use a standard build."
         )
     with lock:
-        # The import too: a child forked in the middle of it could never finish it.
+        # The import too: it loads LLVM, which a child could not do again if it was forked meanwhile.
         import llvmlite.binding as binding
 
         binding.initialize_native_target()

@@ -10,7 +10,6 @@ scratch.
 from __future__ import annotations
 
 import ctypes
-import functools
 import operator
 import time
 from collections.abc import Container, Sequence
@@ -117,7 +116,7 @@ class Executable:
         """How many pointers the entry takes: inputs, outputs, scratch, status."""
         return len(self.module.inputs) + len(self.module.outputs) + 2
 
-    @functools.cached_property
+    @property
     def runs_python(self) -> bool:
         """Whether Python code of this or another thread may run during a call."""
         big = any(type.nbytes >= memory.POOLED_BYTES for type in self.module.outputs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -95,6 +96,19 @@ def symbol_address(name: str) -> int | None:
             continue
         return ctypes.cast(function, ctypes.c_void_p).value
     return None
+
+
+def call_in_child(address: int) -> None:
+    """Have fork() call the code at `address`, a `void()`, in the child, before any Python runs there.
+
+    The code must stay for ever.
+    """
+    for name in ("__register_atfork", "pthread_atfork"):  # of glibc and of others
+        register = getattr(_process()[0], name, None)
+        if register is not None and not register(None, None, ctypes.c_void_p(address), None):
+            return
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(address))
 
 
 def load_image(image: Image, imports: Mapping[str, int] | None = None) -> Library:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ..codegen.target import Target
+from ..ir.forks import in_child
 
 
 class _Ufunc(ctypes.Structure):
@@ -61,13 +61,15 @@ def _blas(kind: str) -> Any:
 
 @functools.cache
 def _watch_forks() -> None:
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forget)
+    in_child(_forget)
 
 
 def _forget() -> None:
-    """In a forked process none of the threads exist that were computing."""
-    if _SHARED[1]:
+    """In a forked process none of the threads exist that were computing.
+
+    Where one of them held the lock, it may hold a lock of the BLAS as well: that is left alone.
+    """
+    if _SHARED[1] and not _SHARED[0]:
         _blas("set")(int(_SHARED[2]))
     _SHARED[0] = _SHARED[1] = 0
 

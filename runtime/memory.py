@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .engine import lock
-
 if TYPE_CHECKING:
     from .recycling import Recycler
 
@@ -67,10 +65,9 @@ def give_scratch(block: Scratch) -> None:
 @cache
 def recycler() -> Recycler:
     """The pool of this process. It is imported when the first big array is made."""
-    with lock:  # a child forked in the middle of an import could never finish it
-        from .recycling import recycler as made
+    from .recycling import recycler as made
 
-        return made()
+    return made()
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -38,6 +38,7 @@ from ..codegen.target import Target
 from ..ir.record import record
 from .engine import lock
 from .host import host_target
+from .image import call_in_child
 from .pool_ir import pool_ir, supported
 from .support import load_support
 
@@ -136,8 +137,7 @@ class ThreadPool:
                 ctypes.c_int64.from_address(library.address(name))
                 for name in ("forks", "joins", "inlines")
             ]
-            reset = ctypes.PYFUNCTYPE(None)(library.address("reset"))
-            os.register_at_fork(after_in_child=reset)
+            call_in_child(library.address("reset"))
             self.set_threads(threads)
 
     @property

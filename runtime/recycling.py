@@ -6,8 +6,8 @@ array dies, its block is kept and handed to the next array of about that size. B
 2 MiB-aligned, with huge pages asked for.
 
 A block is preceded by a header with its true size, so nothing depends on the size that NumPy
-reports when it frees. The kept blocks stand in a table of 64 entries under a spin lock;
-the oldest leave when their total passes the limit. The handler is in force only while `empty`
+reports when it frees. The kept blocks stand in a table of 64 entries under a lock that nobody waits
+for; the oldest leave when their total passes the limit. The handler is in force only while `empty`
 allocates (native calls ask it themselves, `arrays_ir.own_array`), so no array of the user's comes
 from here.
 
@@ -25,6 +25,7 @@ import numpy as np
 from ..ir.record import record
 from .engine import lock
 from .handlers import CAPSULE_NAME, Handler
+from .image import call_in_child
 from .layout import array_api, ndarray_layout
 from .pool_ir import supported
 from .recycling_ir import recycling_ir
@@ -70,7 +71,7 @@ class Recycler:
             return
         functions = ("malloc", "calloc", "realloc", "free")
         exports = [f"recycling_{name}" for name in functions]
-        exports += ["lock", "unlock", "trim", "limit", "kept", "reused", "mapped"]
+        exports += ["forked", "trim", "limit", "kept", "reused", "mapped"]
         # Arrays may outlive everything else of ours.
         library = load_support("recycling", recycling_ir, exports).keep()
         addresses = {name: library.address(f"recycling_{name}") for name in functions}
@@ -91,10 +92,8 @@ class Recycler:
         ctypes.c_int64.from_address(library.address("limit")).value = limit
         # The handler's block and code must not move or go: arrays hold bare pointers to them.
         _immortal.append(self)
-        self._trim = ctypes.CFUNCTYPE(None, ctypes.c_int64)(library.address("trim"))
-        lock = ctypes.PYFUNCTYPE(None)(library.address("lock"))
-        unlock = ctypes.PYFUNCTYPE(None)(library.address("unlock"))
-        os.register_at_fork(before=lock, after_in_parent=unlock, after_in_child=unlock)
+        self._trim = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(library.address("trim"))
+        call_in_child(library.address("forked"))
         self._probe()
 
     def _probe(self) -> None:

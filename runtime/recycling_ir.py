@@ -3,13 +3,15 @@
     page with the header | data, 2 MiB-aligned ... | end
 
 The header holds the capacity, 64 bytes before the data. `slots` are the blocks that wait for an
-array, `kept` the bytes in them; both change under `mutex` only. No system call runs with the
-lock held.
+array, `kept` the bytes in them; both change under `mutex` only. Nobody waits for it: who does not get
+it asks the system for memory, or gives memory back to it. So it can be held by a thread that waits for
+the GIL, or by one that a forked child does not have. No system call runs with the lock held.
 """
 
 from __future__ import annotations
 
 SLOTS = 64  # blocks that may wait at the same time
+_SLOT_BYTES = 24
 
 _IR = """
 %slot = type {{ i64, ptr, i64 }}                  ; capacity (0: empty), data, age stamp
@@ -24,28 +26,34 @@ _IR = """
 declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @munmap(ptr, i64)
 declare i32 @madvise(ptr, i64, i32)
-declare i32 @sched_yield()
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i64 @llvm.umin.i64(i64, i64)
 declare {{ i64, i1 }} @llvm.umul.with.overflow.i64(i64, i64)
 
-define void @lock() nounwind {{
-entry:
-  br label %try
-try:
+define internal i1 @try_lock() nounwind {{
   %swap = cmpxchg ptr @mutex, i32 0, i32 1 acquire monotonic
   %won = extractvalue {{ i32, i1 }} %swap, 1
-  br i1 %won, label %out, label %wait
-wait:
-  %yielded = call i32 @sched_yield()
-  br label %try
-out:
+  ret i1 %won
+}}
+
+define internal void @unlock() nounwind {{
+  store atomic i32 0, ptr @mutex release, align 4
   ret void
 }}
 
-define void @unlock() nounwind {{
-  store atomic i32 0, ptr @mutex release, align 4
+; In the child after fork(): a table that another thread was changing is forgotten, with its blocks.
+define void @forked() nounwind {{
+entry:
+  %held = load i32, ptr @mutex
+  %torn = icmp ne i32 %held, 0
+  br i1 %torn, label %forget, label %out
+forget:
+  call void @llvm.memset.p0.i64(ptr @slots, i8 0, i64 {table_bytes}, i1 false)
+  store i64 0, ptr @kept
+  call void @unlock()
+  br label %out
+out:
   ret void
 }}
 
@@ -119,8 +127,8 @@ ready:
 }}
 
 ; Drop the oldest blocks until at most %target bytes are kept, and a slot is empty if one is needed.
-; The lock is held on entry and on return, not while memory is given back.
-define internal void @make_room(i64 %target, i1 %need_slot) nounwind {{
+; The lock is held on entry, and on return if the result says so; not while memory is given back.
+define internal i1 @make_room(i64 %target, i1 %need_slot) nounwind {{
 entry:
   br label %again
 again:
@@ -165,17 +173,26 @@ evict:
   store i64 %kept_less, ptr @kept
   call void @unlock()
   call void @unmap(ptr %old_data, i64 %old_capacity)
-  call void @lock()
-  br label %again
+  %locked = call i1 @try_lock()
+  br i1 %locked, label %again, label %lost
+lost:
+  ret i1 false
 out:
-  ret void
+  ret i1 true
 }}
 
 ; Drop blocks until at most %target bytes are kept.
 define void @trim(i64 %target) nounwind {{
-  call void @lock()
-  call void @make_room(i64 %target, i1 false)
+entry:
+  %locked = call i1 @try_lock()
+  br i1 %locked, label %drop, label %out
+drop:
+  %still = call i1 @make_room(i64 %target, i1 false)
+  br i1 %still, label %done, label %out
+done:
   call void @unlock()
+  br label %out
+out:
   ret void
 }}
 
@@ -189,8 +206,8 @@ none:
 search:
   %eighth = lshr i64 %wanted, 3
   %most = add i64 %wanted, %eighth
-  call void @lock()
-  br label %scan
+  %locked = call i1 @try_lock()
+  br i1 %locked, label %scan, label %map
 scan:                                             ; the smallest that fits; of equals the newest
   %i = phi i64 [ 0, %search ], [ %i_next, %scan ]
   %best = phi i64 [ -1, %search ], [ %best_next, %scan ]
@@ -233,6 +250,8 @@ take:
   ret ptr %data
 miss:
   call void @unlock()
+  br label %map
+map:
   %fresh = call ptr @map(i64 %wanted)
   %failed = icmp eq ptr %fresh, null
   br i1 %failed, label %squeeze, label %ok
@@ -252,15 +271,17 @@ look:
   %capacity = call i64 @capacity(ptr %data)
   %limit = load i64, ptr @limit
   %too_big = icmp ugt i64 %capacity, %limit
-  br i1 %too_big, label %drop, label %keep
+  br i1 %too_big, label %drop, label %ask
 drop:
   call void @unmap(ptr %data, i64 %capacity)
   br label %out
+ask:
+  %locked = call i1 @try_lock()
+  br i1 %locked, label %keep, label %drop
 keep:
   %target = sub i64 %limit, %capacity
-  call void @lock()
-  call void @make_room(i64 %target, i1 true)
-  br label %scan
+  %still = call i1 @make_room(i64 %target, i1 true)
+  br i1 %still, label %scan, label %drop
 scan:
   %i = phi i64 [ 0, %keep ], [ %i_next, %next ]
   %capacity_at = getelementptr [{slots} x %slot], ptr @slots, i64 0, i64 %i, i32 0
@@ -338,4 +359,4 @@ copy:
 
 
 def recycling_ir() -> str:
-    return _IR.format(slots=SLOTS)
+    return _IR.format(slots=SLOTS, table_bytes=SLOTS * _SLOT_BYTES)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ..ir.collector import resting_collector
+from ..ir.forks import renewed
 from ..ir.graph import Graph
 from ..runtime.cuda.array import DeviceArray
 from ..runtime.devices import Device, parse_device
@@ -73,7 +74,7 @@ class JitFunction:
         self._donate = static_names(function, options["donate_argnums"], None)
         self._function = function
         self._owner: weakref.ref[Any] | Callable[[], Any] | None = None
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         # By exact types: the entries, and the order in which they take the leaves.
         self._fast: dict[Hashable, tuple[Bucket, list[int] | None]] = {}
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature

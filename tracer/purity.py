@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.forks import in_child, renewed
 from . import errors
 from .errors import complain
 from .tracing import Traced
@@ -33,7 +34,7 @@ def random_states() -> dict[str, Any]:
 
 
 _asked: ContextVar[list[int] | None] = ContextVar("jitney_entropy", default=None)
-_watching = threading.RLock()
+_watching = renewed(threading.RLock())
 _watchers = 0
 
 
@@ -59,6 +60,15 @@ def watched_entropy() -> Iterator[list[int]]:
             _watchers -= 1
             if _watchers == 0:
                 os.urandom = random._urandom = _urandom  # type: ignore[attr-defined]
+
+
+@in_child
+def _forget_others() -> None:
+    """In a forked process no other thread is watching."""
+    global _watchers
+    if _watchers and _asked.get() is None:
+        _watchers = 0
+        os.urandom = random._urandom = _urandom  # type: ignore[attr-defined]
 
 
 _urandom = os.urandom

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.build import Builder
+from ..ir.forks import in_child, renewed
 from ..ir.graph import Graph, Op, SourceLine, Value
 from ..ir.types import TensorType, is_inexact, type_of
 from ..runtime.cuda.array import DeviceArray
@@ -33,7 +34,7 @@ CURRENT: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
 BOUNDSCHECK: ContextVar[bool] = ContextVar("jitney_boundscheck", default=True)
 HELD: ContextVar[bool | None] = ContextVar("jitney_held", default=None)
 ACTIVE = ctypes.c_int64(0)  # contexts of the process where `HELD` is set; native calls read it
-_active_lock = threading.Lock()
+_active_lock = renewed(threading.RLock())
 
 
 def current_trace() -> Trace | None:
@@ -213,6 +214,13 @@ def native_calls_held() -> Iterator[None]:
     finally:
         with _active_lock:
             ACTIVE.value -= 1
+
+
+@in_child
+def _forget_others() -> None:
+    """In a forked process no other thread is in there."""
+    if HELD.get() is None:
+        ACTIVE.value = 0
 
 
 @contextmanager

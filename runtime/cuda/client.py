@@ -13,7 +13,6 @@ depends on it.
 
 from __future__ import annotations
 
-import os
 import pickle
 import threading
 import warnings
@@ -28,6 +27,7 @@ from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.target import CudaTarget
 from ...codegen.cuda.tuning import Chooser
 from ...codegen.module import Given, KernelReport
+from ...ir.forks import renewed
 from ...ir.graph import Graph
 from ...ir.record import replace
 from ...ir.types import TensorType
@@ -352,7 +352,7 @@ def device_program(
 
 
 _clients: dict[tuple[int, int], Client] = {}
-_making = threading.Lock()
+_making = renewed(threading.RLock())
 
 
 def cuda_devices() -> list[Device]:
@@ -375,12 +375,3 @@ def client_of(device: Device) -> Client:
         if key not in _clients:
             _clients[key] = Client(info)
         return _clients[key]
-
-
-def _after_fork() -> None:
-    global _making
-    _making = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

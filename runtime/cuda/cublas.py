@@ -29,6 +29,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...codegen.cuda.program import Gemm, Matrix
+from ...ir.forks import renewed
 from .driver import Context
 from .library import DeviceError
 
@@ -119,7 +120,7 @@ class Blas:
         self.where = where
         self._functions = dict(functions)
         # A descriptor's bias belongs to the next call: one thread at a time.
-        self.lock = threading.Lock()
+        self.lock = renewed(threading.RLock())
         self._prepared: weakref.WeakValueDictionary[Any, PreparedGemm]
         self._prepared = weakref.WeakValueDictionary()
         handle = ctypes.c_void_p()
@@ -324,7 +325,7 @@ def bound(loaded: Any) -> dict[str, Any]:
 
 
 _blas: weakref.WeakKeyDictionary[Context, Blas | BlasError] = weakref.WeakKeyDictionary()
-_finding = threading.Lock()
+_finding = renewed(threading.RLock())
 
 
 def find_blas(context: Context) -> Blas | None:

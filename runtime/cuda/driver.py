@@ -25,6 +25,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...codegen.cuda.program import Entry
+from ...ir.forks import renewed
 from ...ir.record import record
 from ..config import config
 from ..disk import disk_cache
@@ -137,7 +138,7 @@ def _describe(library: Library, ordinal: int, version: int) -> DeviceInfo:
 
 
 _contexts: dict[tuple[int, int], Context] = {}
-_making = threading.Lock()
+_making = renewed(threading.RLock())
 
 
 def _context(info: DeviceInfo) -> Context:

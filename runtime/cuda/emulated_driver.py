@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...ir.forks import renewed
 from .conditions import SETTERS, NodeParameters
 from .emulator import tensor_maps
 from .emulator.machine import FORWARDS, EmulatedModule, EmulationError, Order
@@ -189,7 +190,7 @@ class EmulatedLibrary(Library):
         self.failure: BaseException | None = None
         self.launches = 0
         self.now = 0.0  # seconds on the device's clock
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._objects: dict[int, Any] = {0: Stream()}
         self._pinned: dict[int, Any] = {}
         self._dynamic: dict[int, int] = {}

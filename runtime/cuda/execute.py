@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.tapes import PEAK, STATE_BYTES
 from ...codegen.module import STATUS_WORDS
+from ...ir.forks import renewed
 from .conditions import RecordedWalk
 from .conditions import are_supported as conditions_are_supported
 from .cublas import BlasError
@@ -120,7 +121,7 @@ class Work:
     places start from, as `Bases` numbers them."""
 
     def __init__(self, count: int) -> None:
-        self.lock = threading.Lock()
+        self.lock = renewed(threading.Lock())
         self.bases = (ctypes.c_int64 * count)()
         self.address = ctypes.addressof(self.bases)
         self.ready = False  # whether the bases are those of the memory here
@@ -173,7 +174,7 @@ class DeviceExecutable:
         self._constants: list[Buffer] | None = None
         self._work: dict[int, Work] = {}
         self._statuses: list[Status] = []
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.RLock())
         self._graphs: OrderedDict[tuple[int, ...], int] = OrderedDict()
         self._seen: OrderedDict[tuple[int, ...], None] = OrderedDict()
         self._decides = not is_static(self.plan)

@@ -18,6 +18,7 @@ import threading
 import weakref
 from typing import Any, Protocol
 
+from ...ir.forks import renewed
 from .driver import Context
 from .library import OUT_OF_MEMORY, DeviceError
 
@@ -121,7 +122,7 @@ class Pool:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._homes: dict[
             tuple[int, int], _Home
         ] = {}  # by stream and bytes, those of sizes negative
@@ -242,7 +243,7 @@ def size_text(nbytes: int) -> str:
 
 
 _pools: weakref.WeakKeyDictionary[Context, Pool] = weakref.WeakKeyDictionary()
-_making = threading.Lock()
+_making = renewed(threading.RLock())
 
 
 def context_pool(context: Context) -> Pool:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.forks import renewed
 from .driver import Context
 from .memory import Buffer, Pool
 
@@ -32,7 +33,7 @@ class _Kept:
     """Pinned blocks of a context that wait for the next use, by size."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = renewed(threading.RLock())
         self.blocks: dict[int, list[int]] = {}
         self.nbytes = 0
 
@@ -83,13 +84,13 @@ class _Staging:
     """Two pinned blocks of a context, with the events after which they can be used again."""
 
     def __init__(self, context: Context) -> None:
-        self.lock = threading.Lock()
+        self.lock = renewed(threading.RLock())
         self.blocks = [Pinned(context, BLOCK_BYTES) for _ in range(2)]
         self.events = [context.create_event() for _ in range(2)]
 
 
 _staging: weakref.WeakKeyDictionary[Context, _Staging] = weakref.WeakKeyDictionary()
-_making = threading.Lock()
+_making = renewed(threading.RLock())
 
 
 def _staging_of(context: Context) -> _Staging:

@@ -26,6 +26,7 @@ import numpy as np
 from ...codegen.cuda.program import Buffer as Layout
 from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.tuning import Chooser
+from ...ir.forks import renewed
 from ...ir.record import replace
 from ..config import config
 from ..disk import disk_cache
@@ -46,7 +47,7 @@ HOPELESS = 1.5  # times what the best one takes: such a way has no more rounds
 _BLOCK_BYTES = 1 << 20  # of random numbers; larger buffers repeat them
 
 _found: dict[str, str] = {}  # names of ways by key, for processes without a disk
-_measuring = threading.Lock()
+_measuring = renewed(threading.RLock())
 
 
 class Tuner(Chooser):

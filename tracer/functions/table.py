@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from ...ir.graph import Graph
-from ...ir.opdef import GraphError
+from ...ir.opdef import GraphError, Place, importing
 from ...ir.record import record
 from ...ir.types import is_complex
 from ...runtime.cuda.array import DeviceArray
@@ -138,6 +138,7 @@ def _parameters(
 
 
 FUNCTIONS: dict[str, ArrayFunction] = {}
+_places: dict[str, Place] = {}
 BY_NUMPY: dict[Any, ArrayFunction] = {}
 
 
@@ -164,7 +165,7 @@ def function(
                 raise ValueError(f"{name} has no reference")
             first = first or eager
             entry = ArrayFunction(name, traced, eager, found, creates, computes)
-            if name in FUNCTIONS:
+            if _places.setdefault(name, importing()) != importing():
                 raise ValueError(f"function {name!r} is defined twice")
             FUNCTIONS[name] = entry
             if found is not None:

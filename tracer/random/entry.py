@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...ir.forks import renewed
 from ...ir.types import F32, dtype_name
 from ..functions.table import ArrayFunction
 from ..trace import current_trace
@@ -25,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _STATIC = frozenset("axis dtype endpoint independent method mode num ordered replace shape".split())
 _LENGTHS = (int, np.integer)
 _KEPT = 1024  # of a function; the oldest goes first
-_lock = threading.Lock()
+_lock = renewed(threading.RLock())
 
 
 def sampler(

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.forks import renewed
 from .. import errors
 from ..core import Tracer, as_value, refuse_leaked, wrap
 from ..errors import complain
@@ -28,7 +29,7 @@ from .entry import sampler
 from .keys import U32, U64, joined, key, split, stacked, threefry, words_of
 
 _STEP = np.array([0, 1], np.uint64)
-_lock = threading.Lock()
+_lock = renewed(threading.RLock())
 Array = np.ndarray[Any, Any]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.forks import renewed
 from ....ir.record import record
 from ...disk import disk_cache
 from ...engine import host_engine, load_code
@@ -85,7 +86,7 @@ ORDERS = (FORWARDS, BACKWARDS, Order(0, seed=1, eager=True, fill=0xA5), Order(0,
 """What must not change a result."""
 
 _ARGUMENTS_ALIGNMENT = 64
-_running = threading.Lock()
+_running = renewed(threading.RLock())
 
 
 @lru_cache(maxsize=1)
