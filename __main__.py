@@ -4,6 +4,7 @@ and `cache info` and `cache clear` for the compiled code on disk."""
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -37,8 +38,22 @@ def positive(text: str) -> int:
     return value
 
 
+_NOBODY_READS = 141  # the exit status of programs that SIGPIPE ends
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    try:
+        try:
+            return _run(argv)
+        finally:
+            print(end="", flush=True)
+    except BrokenPipeError:  # `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more
+        return _NOBODY_READS
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     options = parser().parse_args(arguments)
     if options.command == "info":

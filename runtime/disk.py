@@ -71,13 +71,14 @@ class DiskCache:
             return None
         path = self._path(key)
         try:
-            with open(path, "rb", buffering=0) as file:
-                status = os.fstat(file.fileno())
-                data = file.read()
+            with open(path, "rb", buffering=0, opener=_without_waiting) as file:
+                ours = _is_ours(os.fstat(file.fileno()))
+                content = _unpack(key, file.read()) if ours else None
+        except IsADirectoryError:
+            content = None
         except OSError:
             self.misses += 1
             return None
-        content = _unpack(key, data) if _is_ours(status) else None
         if content is None:
             self.discard(key)
             self.misses += 1
@@ -88,7 +89,7 @@ class DiskCache:
         return content
 
     def __contains__(self, key: str) -> bool:
-        return self.enabled and os.path.exists(self._path(key))
+        return self.enabled and os.path.isfile(self._path(key))
 
     def put(self, key: str, content: bytes) -> None:
         """Store. The entry appears at once and whole, or not at all."""
@@ -106,6 +107,8 @@ class DiskCache:
                 with suppress(OSError):
                     os.unlink(name)
                 raise
+        except IsADirectoryError:
+            return  # with something in it, or it would be gone
         except OSError as error:
             self.writable = False
             self.reason = f"cannot write to {self.directory}: {error.strerror or error}"
@@ -116,8 +119,7 @@ class DiskCache:
         self._written += len(content)
 
     def discard(self, key: str) -> None:
-        with suppress(OSError):
-            os.unlink(self._path(key))
+        _remove(self._path(key))
 
     def size(self) -> tuple[int, int]:
         """How many entries there are and their size in bytes."""
@@ -127,8 +129,7 @@ class DiskCache:
     def clear(self) -> None:
         """Remove every entry."""
         for entry in self.entries():
-            with suppress(OSError):
-                os.unlink(entry.path)
+            _remove(entry.path)
 
     def entries(self) -> list[Entry]:
         """Our files, those of dead writers included."""
@@ -153,10 +154,25 @@ class DiskCache:
                 leaves = now - used > _ABANDONED  # a younger one is being written
             else:
                 leaves = total > room
-            if leaves:
-                with suppress(OSError):
-                    os.unlink(path)
-                    total -= nbytes
+            if leaves and _remove(path):
+                total -= nbytes
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open what may be a pipe that nobody writes to."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _remove(path: str) -> bool:
+    """Remove what stands where an entry should, unless it is a directory with something in it."""
+    try:
+        try:
+            os.unlink(path)
+        except IsADirectoryError:
+            os.rmdir(path)
+    except OSError:
+        return False
+    return True
 
 
 def _checksum(key: str, content: bytes) -> bytes:
@@ -179,7 +195,9 @@ def _unpack(key: str, data: bytes) -> bytes | None:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Whether nobody but this user can have written a file."""
+    """Whether it is a file, and nobody but this user can have written it."""
+    if not stat.S_ISREG(status.st_mode):
+        return False
     if not hasattr(os, "getuid"):
         return True
     return status.st_uid == os.getuid() and not status.st_mode & 0o022

@@ -93,6 +93,22 @@ def test_without_scikit_learn_it_says_what_to_install():
     assert "pip install 'jitney[demo]'" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [["demo", "--epochs", "1"], ["info"], ["--help"]])
+@pytest.mark.parametrize("lines", [0, 1])
+def test_who_stops_reading_hears_no_complaint(arguments, lines):
+    """`python -m jitney | head -1`: what is printed then fails, or what Python prints at its end."""
+    command = [sys.executable, "-u", "-m", "jitney"] if lines else [sys.executable, "-m", "jitney"]
+    process = subprocess.Popen(
+        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert all(process.stdout.readline() for _ in range(lines))
+    process.stdout.close()
+    complaint = process.stderr.read()
+    process.stderr.close()
+    assert complaint == b""
+    assert process.wait() in (0, 141)
+
+
 @pytest.mark.parametrize("arguments", [["demo", "--epochs", "0"], ["nonsense"]])
 def test_wrong_arguments_are_refused(arguments):
     done = run_module(*arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -89,6 +90,38 @@ def test_entries_that_others_could_write_are_dropped(cache: DiskCache) -> None:
     (path,) = files(cache)
     path.chmod(0o666)
     assert cache.get("k") is None and files(cache) == []
+
+
+def a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(path))  # an absolute path may be too long
+
+
+OTHER_THINGS = {
+    "pipe": lambda path: os.mkfifo(path),
+    "directory": lambda path: path.mkdir(),
+    "full directory": lambda path: path.joinpath("mine").mkdir(parents=True),
+    "socket": a_socket,
+    "endless": lambda path: path.symlink_to("/dev/zero"),
+    "terminal": lambda path: path.symlink_to("/dev/tty"),
+    "link to itself": lambda path: path.symlink_to(path),
+    "link to nothing": lambda path: path.symlink_to(path.with_suffix(".gone")),
+    "unreadable": lambda path: (path.write_bytes(b"x"), path.chmod(0)),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are files and directories only")
+@pytest.mark.parametrize("kind", OTHER_THINGS)
+def test_what_is_no_file_is_no_entry(cache: DiskCache, kind: str) -> None:
+    path = Path(cache.directory) / "k.jo"
+    OTHER_THINGS[kind](path)
+    assert cache.get("k") is None and (kind == "unreadable" or "k" not in cache)
+    cache.put("k", b"content")
+    assert cache.get("k") == (None if kind == "full directory" else b"content")
+    cache.put("other", b"more")
+    assert cache.get("other") == b"more" and cache.writable and not cache.reason
+    cache.clear()
+    assert [file.name for file in files(cache)] == ["k.jo"] * (kind == "full directory")
 
 
 @pytest.mark.skipif(
