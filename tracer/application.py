@@ -77,6 +77,10 @@ class Application:
         assert result.output is not None
         return self.graph.outputs[result.output]
 
+    def inexact(self, results: Sequence[Result]) -> list[int]:
+        """Which of `results`, the first of all, have derivatives. A value returned twice is two."""
+        return [i for i, r in enumerate(results) if is_inexact(self.output(r).dtype)]
+
     def over(self, results: Iterable[Result]) -> Graph:
         """The graph with nothing but these results as outputs, ready to be differentiated."""
         graph = Graph(self.graph.name)

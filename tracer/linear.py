@@ -28,6 +28,7 @@ from .transforms import (
     _present_results,
     grad,
     jvp,
+    present_tangents,
     refuse_effects,
     tape_makers,
 )
@@ -52,13 +53,8 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     application, _ = _apply_to_primals(fun, primals, leaves, False, "linearize", copy=True)
     results = application.results
     returned = application.arrays
-    pushed = [r for r in results if is_inexact(application.output(r).dtype)]
-    forward = _derivative(
-        jvp_graph,
-        application.over(returned),
-        _float_parameters(leaves),
-        [returned.index(r) for r in pushed],
-    )
+    pushed = application.inexact(results)
+    forward = _derivative(jvp_graph, application.over(returned), _float_parameters(leaves), pushed)
     application.adopt(application.over(returned), returned, [])
     out_tree = application.traced.out_tree
     out = pytree.unflatten(out_tree, _present_results(application, results))
@@ -77,15 +73,8 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     def f_lin(*tangents: Any) -> Any:
         given = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
         env = application.extend(ops, dict(zip(seeds, given, strict=True)))
-        values = iter(env[v] for v in found)
-        flowing = {id(r) for r in pushed}
-        return pytree.unflatten(
-            out_tree,
-            [
-                present(next(values), r.weak, r.scalar) if id(r) in flowing else None
-                for r in results
-            ],
-        )
+        tangents = [env[v] for v in found]
+        return pytree.unflatten(out_tree, present_tangents(results, pushed, tangents))
 
     return out, f_lin
 

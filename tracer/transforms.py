@@ -146,10 +146,8 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     wrt = _float_parameters(leaves)
     out_tree, results = _out_tree(application, aux)
     returned = application.arrays
-    pulled = [r for r in results if is_inexact(application.output(r).dtype)]
-    backward = _derivative(
-        vjp_graph, application.over(returned), wrt, [returned.index(r) for r in pulled]
-    )
+    pulled = application.inexact(results)
+    backward = _derivative(vjp_graph, application.over(returned), wrt, pulled)
     ops = application.adopt(backward, returned)
     out = pytree.unflatten(out_tree, _present_results(application, results))
     side = _present_aux(application, aux, len(results))
@@ -226,17 +224,11 @@ def jvp(
     wrt = _float_parameters(leaves)
     out_tree, results = _out_tree(application, aux)
     returned = application.arrays
-    pushed = [r for r in results if is_inexact(application.output(r).dtype)]
-    forward = _derivative(
-        jvp_graph, application.over(returned), wrt, [returned.index(r) for r in pushed]
-    )
+    pushed = application.inexact(results)
+    forward = _derivative(jvp_graph, application.over(returned), wrt, pushed)
     application.adopt(forward, returned, given)
-    found = iter(application.read(forward.outputs[len(returned) :]))
-    flowing = {id(r) for r in pushed}
-    tangent_out = pytree.unflatten(
-        out_tree,
-        [present(next(found), r.weak, r.scalar) if id(r) in flowing else None for r in results],
-    )
+    found = application.read(forward.outputs[len(returned) :])
+    tangent_out = pytree.unflatten(out_tree, present_tangents(results, pushed, found))
     out = pytree.unflatten(out_tree, _present_results(application, results))
     side = _present_aux(application, aux, len(results))
     return (out, tangent_out, side) if has_aux else (out, tangent_out)
@@ -401,6 +393,16 @@ def _ones(value: Value) -> Leaf:
 def _present_results(application: Application, results: Sequence[Result]) -> list[Any]:
     leaves = application.read([application.output(r) for r in results])
     return [present(x, r.weak, r.scalar) for x, r in zip(leaves, results, strict=True)]
+
+
+def present_tangents(
+    results: Sequence[Result], pushed: Sequence[int], tangents: Sequence[Leaf]
+) -> list[Any]:
+    """The tangents of `results`, each like its result; None where no tangent was `pushed`."""
+    found: list[Any] = [None] * len(results)
+    for place, tangent in zip(pushed, tangents, strict=True):
+        found[place] = present(tangent, results[place].weak, results[place].scalar)
+    return found
 
 
 def _present_aux(application: Application, aux: _Aux | None, start: int) -> Any:
