@@ -131,6 +131,15 @@ def test_jacobian_of_trees(jacobian: Callable[..., Any]) -> None:
     assert isinstance(of_q, tuple) and np.isclose(of_q[0], V.sum())
 
 
+@pytest.mark.parametrize(
+    "derivative", [jt.grad, jt.value_and_grad, jt.jacrev, jt.jacfwd, jt.hessian]
+)
+@pytest.mark.parametrize("argnums", [(0, 0), (0, 1, -2)])
+def test_an_argument_named_twice(derivative: Callable[..., Any], argnums: Any) -> None:
+    with pytest.raises(TypeError, match="twice"):
+        derivative(lambda x, y: x * y, argnums=argnums)(2.0, 3.0)
+
+
 @pytest.mark.parametrize("wrap", [lambda f: f, interpreted, jt.jit], ids=["eager", "interp", "jit"])
 def test_hessian(wrap: Callable[[Any], Any]) -> None:
     quadratic = A.T @ A

@@ -158,6 +158,12 @@ def check_inexact_leaves(
                 "pass the argument that is differentiated by position.",
             )
         chosen.append(position % len(args))
+    if len(set(chosen)) < len(chosen):
+        complain(
+            errors.TransformError,
+            f"argnums={tuple(positions)} names an argument of {function_name(fun)} twice",
+            "name it once, and use its derivative twice.",
+        )
     for position in chosen:
         for i, leaf in enumerate(pytree.flatten(args[position])[0]):
             if not is_inexact_leaf(leaf):
