@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .build import Builder
-from .graph import Op, Value
+from .graph import Op, Value, uniform
 from .record import field, record
 from .types import BOOL, is_float
 
@@ -144,7 +144,7 @@ def _scores(found: Attention, s: Value) -> bool:
         op = s.op
         found.inner.add(op)
         if op.name == "select" and not scaled:
-            low = _uniform(op.operands[2])
+            low = _number(op.operands[2])
             if low is None or low > LOW:
                 return False
             if _is_causal(op.operands[0]):
@@ -153,10 +153,10 @@ def _scores(found: Attention, s: Value) -> bool:
                 found.masks.append((op.operands[0], low))
             s = op.operands[1]
         elif op.name in ("mul", "div"):
-            factor = _uniform(op.operands[1])
+            factor = _number(op.operands[1])
             s = op.operands[0]
             if factor is None and op.name == "mul":
-                factor, s = _uniform(op.operands[0]), op.operands[1]
+                factor, s = _number(op.operands[0]), op.operands[1]
             if not factor:
                 return False
             found.scale = found.scale * factor if op.name == "mul" else found.scale / factor
@@ -187,13 +187,10 @@ def _product(found: Attention, op: Op) -> bool:
     return True
 
 
-def _uniform(x: Value) -> float | None:
+def _number(x: Value) -> float | None:
     """The number that all elements of a constant are."""
-    while x.op is not None and x.op.name in ("broadcast", "reshape"):
-        x = x.op.operands[0]
-    if x.op is None or x.op.name != "constant" or x.op.attrs["value"].size != 1:
-        return None
-    return float(x.op.attrs["value"].reshape(-1)[0])
+    found = uniform(x)
+    return None if found is None else float(found)
 
 
 def is_causal_bias(bias: Value) -> bool:
@@ -201,8 +198,8 @@ def is_causal_bias(bias: Value) -> bool:
     if bias.op is None or bias.op.name != "select":
         return False
     mask, shown, hidden = bias.op.operands
-    low = _uniform(hidden)
-    return _uniform(shown) == 0 and low is not None and low <= LOW and _is_causal(mask)
+    low = _number(hidden)
+    return _number(shown) == 0 and low is not None and low <= LOW and _is_causal(mask)
 
 
 def _is_causal(mask: Value) -> bool:

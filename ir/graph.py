@@ -173,3 +173,13 @@ class Graph:
         from .text import print_graph
 
         return print_graph(self)
+
+
+def uniform(value: Value) -> Any:
+    """The one element (a NumPy scalar) that a constant value holds everywhere, or None."""
+    op = value.op
+    while op is not None and op.definition.name in ("broadcast", "reshape"):
+        op = op.operands[0].op
+    if op is None or op.definition.name != "constant" or op.attrs["value"].size != 1:
+        return None
+    return op.attrs["value"].reshape(())[()]

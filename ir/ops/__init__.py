@@ -30,6 +30,7 @@ from . import (  # noqa: F401  (imported for their registrations)
     partitions,
     random,
     reductions,
+    removable,
     scan,
     scans,
     singular_values,

@@ -3,7 +3,7 @@
 Conventions where a derivative does not exist:
 
 - maximum, minimum, fmax, fmin at a tie: half to each side (JAX).
-- pow: d/dy is 0 where x == 0 and y >= 0; d/dx is 0 where y == 0 (JAX).
+- pow: d/dy is 0 where x == 0 and y >= 0; d/dx is 0 where y == 0, also at x == 0 (JAX).
 - remainder and fmod: d/dx is 1 and d/dy is minus the integer quotient, jumps included.
 - hypot at (0, 0): 0, a subgradient, so that norms built on it are safe. arctan2 there: NaN (JAX).
 - copysign: d/dx is the product of both signs, 0 at x == 0; d/dy is 0.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..graph import uniform
 from .families import ANY, IDENTITY, INEXACT, INTEGER, NUMBER, REAL, elementwise
 from .term import Term, where
 
@@ -75,7 +76,15 @@ elementwise(
 
 
 def _power_by_base(t: Term, z: Term, x: Term, y: Term) -> Term:
-    return where(y.eq(0), 0, t * (y * x ** (y - 1)))
+    power = uniform(y.value)
+    if power is not None:
+        less = power - y.value.dtype.type(1)
+        return t * (x**less * power) if power else Term(t.b, t.lift(0))
+    # Where y is 0 the slope is 0, but not its derivative by y: z / x. At x = 0 it is a convention.
+    level = y.eq(0)
+    flat = level & (x.eq(0) | x.isnan())
+    base = where(flat, 1, x)
+    return where(flat, 0, t * where(level, z * (y / base), y * base ** (y - 1)))
 
 
 def _power_by_exponent(t: Term, z: Term, x: Term, y: Term) -> Term:

@@ -20,6 +20,7 @@ from typing import Any
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
+from ..graph import uniform as uniform
 from ..opdef import OPS, OpDef
 from ..record import record
 from ..types import is_linear
@@ -226,13 +227,3 @@ def constant(value: Value) -> Any:
     """The array of a `constant`, or None."""
     op = value.op
     return op.attrs["value"] if op is not None and op.definition.name == "constant" else None
-
-
-def uniform(value: Value) -> Any:
-    """The one element (a NumPy scalar) that a constant value holds everywhere, or None."""
-    op = value.op
-    while op is not None and op.definition.name == "broadcast":
-        op = op.operands[0].op
-    if op is None or op.definition.name != "constant" or op.attrs["value"].size != 1:
-        return None
-    return op.attrs["value"].reshape(())[()]

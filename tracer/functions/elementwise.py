@@ -228,8 +228,7 @@ def sinc(x: Any) -> Any:
     a = array(x)
     if not is_inexact(a.dtype):
         a = a.astype(F64)
-    y = math.pi * where(a == 0, a.dtype.type(1.0e-20), a)
-    return ufuncs.apply(np.sin, y) / y
+    return wrap(build().op("sinc", as_value(a)))
 
 
 @function("real")
@@ -425,25 +424,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 def i0(x: Any) -> Any:
     """The modified Bessel function, by NumPy's own Chebyshev series."""
     check_real("i0", x)
-    from numpy.lib import _function_base_impl
-
-    impl: Any = _function_base_impl  # its tables of coefficients are private
     a = array(x)
-    a = abs(a if is_float(a.dtype) else a.astype(F64))
-    small = ufuncs.apply(np.exp, a) * _chebyshev(a / 2.0 - 2, impl._i0A)
-    safe = where(a > 8.0, a, a.dtype.type(16.0))
-    large = ufuncs.apply(np.exp, a) * _chebyshev(32.0 / safe - 2.0, impl._i0B)
-    large = large / ufuncs.apply(np.sqrt, safe)
-    return where(a <= 8.0, small, large)
-
-
-def _chebyshev(x: Tracer, coefficients: Sequence[float]) -> Any:
-    b0: Any = coefficients[0]
-    b1: Any = 0.0
-    b2: Any = 0.0
-    for c in coefficients[1:]:
-        b0, b1, b2 = x * b0 - b1 + c, b0, b1
-    return 0.5 * (b0 - b2)
+    return wrap(build().op("i0", as_value(a, float_dtype(a.dtype))))
 
 
 @function("unwrap")
