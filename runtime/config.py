@@ -40,6 +40,7 @@ class Config:
                        where there are; asked when a device is first used     JITNEY_CUDA_WARPGROUPS
     verify             graphs and steps are checked after each pass of the
                        compiler, for tests; off by default                    JITNEY_VERIFY
+    full_tracebacks    of errors show jitney's own frames, too                JITNEY_FULL_TRACEBACKS
     """
 
     __slots__ = ("_set",)
@@ -100,6 +101,13 @@ class Config:
         chosen = self._set.get("cuda_warpgroups")
         if chosen is None:
             return os.environ.get("JITNEY_CUDA_WARPGROUPS", "").strip().lower() not in _OFF
+        return bool(chosen)
+
+    @property
+    def full_tracebacks(self) -> bool:
+        chosen = self._set.get("full_tracebacks")
+        if chosen is None:
+            return os.environ.get("JITNEY_FULL_TRACEBACKS", "").strip().lower() in _ON
         return bool(chosen)
 
     @property
@@ -213,6 +221,7 @@ _CHECKS: dict[str, Any] = {
     "cublas": _cublas,
     "cuda_warpgroups": _flag,
     "verify": _flag,
+    "full_tracebacks": _flag,
     "threads": None.__class__,  # the pool checks it
 }
 

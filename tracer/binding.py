@@ -8,6 +8,7 @@ import numpy as np
 
 from . import pytree
 from .foreign import is_borrowable
+from .tracebacks import shorten
 
 if TYPE_CHECKING:
     from .jit import JitFunction
@@ -24,7 +25,11 @@ class BoundJitFunction:  # a jitted method of one object; its docstring is the m
         self.__self__ = obj
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._child(*args, **kwargs)
+        try:
+            return self._child(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     @property
     def __func__(self) -> JitFunction:

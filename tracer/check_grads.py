@@ -14,6 +14,7 @@ from .application import is_inexact_leaf
 from .core import Tracer
 from .differentiable import check_callable
 from .errors import complain
+from .tracebacks import shortened
 from .transforms import jvp, vjp
 
 # The step balances rounding (eps_machine / step) against truncation (step**2): its cube root.
@@ -21,6 +22,7 @@ _STEP = {4: 5e-3, 8: 6e-6}
 _TOLERANCE = {4: 5e-3, 8: 1e-5}
 
 
+@shortened
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],
@@ -69,6 +71,7 @@ def check_grads(
     _check(f, args, order, tuple(modes), eps, rtol, atol, np.random.default_rng(0))
 
 
+@shortened
 def compute_gradient_error(f: Callable[..., Any], x: Any, delta: float = 1e-3) -> float:
     """The largest absolute difference between the Jacobian of `f` at `x` and its estimate.
 

@@ -32,6 +32,7 @@ from .errors import complain, describe
 from .loops import scan_region, while_region
 from .promotion import kind_of, result_dtype
 from .trace import current_trace
+from .tracebacks import shortened
 
 Function = Callable[..., Any]
 
@@ -53,6 +54,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     return branch_region("cond", index, [false_fn, true_fn], ["false_fn", "true_fn"], operands)
 
 
+@shortened
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     """`branches[index](*operands)`, the index clamped into the range of branches."""
     branches = tuple(branches)
@@ -79,6 +81,7 @@ def _switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     return branch_region("switch", _op("convert", value, dtype=I32), branches, names, operands)
 
 
+@shortened
 def case(
     pred_fn_pairs: Sequence[tuple[Any, Function]] | Mapping[Any, Function],
     default: Function | None = None,

@@ -30,6 +30,7 @@ from .differentiable import check_callable, function_name
 from .errors import complain
 from .regions import Region, trace_region
 from .trace import EagerBuilder, current_trace
+from .tracebacks import shortened
 from .tracing import Result, Spec
 
 Function = Callable[..., Any]
@@ -58,6 +59,7 @@ class _Custom:
     def __repr__(self) -> str:
         return f"<jitney.{type(self).__name__} {function_name(self.fun)}>"
 
+    @shortened
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._has_rule():
             complain(

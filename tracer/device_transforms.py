@@ -20,6 +20,7 @@ from . import pytree
 from .core import WEAK_DTYPES, Tracer, wrap
 from .devices import client, device_of, holds_device_arrays
 from .trace import current_trace
+from .tracebacks import shortened
 from .tracing import Spec, Static, Traced, trace_function
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,12 +31,14 @@ def compiled_on_devices(*static: str, among: str = "") -> Callable[[F], F]:
     """What the decorated function is called with DeviceArrays for is compiled, and runs where they are.
 
     The parameters `static` are functions and options. With `among`, only a DeviceArray in that parameter
-    (the first one) is a reason to compile: else values are at hand, and Python decides.
+    (the first one) is a reason to compile: else values are at hand, and Python decides. Tracebacks of
+    errors are shortened.
     """
 
     def decorate(function: F) -> F:
         made: list[Any] = []
 
+        @shortened
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if current_trace() is not None:

@@ -27,11 +27,13 @@ from .differentiable import (
 from .errors import complain
 from .linear import linearize
 from .trace import current_trace
+from .tracebacks import shortened
 from .transforms import jvp, named, vjp
 
 Function = Callable[..., Any]
 
 
+@shortened
 def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """The Jacobian by reverse mode: one backward pass per element of the result.
 
@@ -73,6 +75,7 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     return jacrev_fun
 
 
+@shortened
 def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """The Jacobian by forward mode: one forward pass per element of the arguments.
 
@@ -119,6 +122,7 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     return jacfwd_fun
 
 
+@shortened
 def hessian(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """The matrix of second derivatives, forward over reverse."""
     return jacfwd(jacrev(fun, argnums, holomorphic), argnums, holomorphic)

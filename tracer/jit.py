@@ -32,6 +32,7 @@ from .programs import ATTEMPTS, install_programs, learn
 from .reads import Path
 from .specialise import lower, make_entry, ptx, trace_call
 from .trace import CURRENT
+from .tracebacks import shorten, shortened
 
 if TYPE_CHECKING:
     from ..runtime.callable import NativeProgram
@@ -90,41 +91,45 @@ class JitFunction:
     # Calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and self._simple and CURRENT.get() is None:
-            key: list[Any] = [CHOSEN.get()]
-            for arg in args:
-                kind = type(arg)
-                if kind is np.ndarray:
-                    key += (arg.dtype, arg.shape, arg.strides)
-                elif kind in _SCALARS:
-                    key.append(kind)
-                elif kind is DeviceArray:
-                    key += (arg.client, arg.dtype, arg.shape)
-                elif kind is np.memmap:
-                    key += (kind, arg.dtype, arg.shape, arg.strides)
+        try:
+            if not kwargs and self._simple and CURRENT.get() is None:
+                key: list[Any] = [CHOSEN.get()]
+                for arg in args:
+                    kind = type(arg)
+                    if kind is np.ndarray:
+                        key += (arg.dtype, arg.shape, arg.strides)
+                    elif kind in _SCALARS:
+                        key.append(kind)
+                    elif kind is DeviceArray:
+                        key += (arg.client, arg.dtype, arg.shape)
+                    elif kind is np.memmap:
+                        key += (kind, arg.dtype, arg.shape, arg.strides)
+                    else:
+                        break
                 else:
-                    break
-            else:
-                fast = tuple(key)
-                found = self._fast.get(fast)
-                if found is not None:
-                    try:
-                        for entry in found[0].entries:
-                            if self._native and entry.attempts < ATTEMPTS:
-                                break  # the long way writes a program
-                            result = entry.fast(args)
-                            if result is not STALE:
-                                return result
-                    except Refused:
-                        pass  # nothing has run yet
-                return self._call(args, kwargs, fast)
-        if CURRENT.get() is not None:
-            return self._plain(*borrowed((args, kwargs)))  # part of what is being traced
-        if self._owner is None and args and is_owner(args[0], self):
-            return self._for(args[0])(*args[1:], **kwargs)
-        if self._simple:
-            return self._call_tree(args, kwargs)
-        return self._call(args, kwargs, None)
+                    fast = tuple(key)
+                    found = self._fast.get(fast)
+                    if found is not None:
+                        try:
+                            for entry in found[0].entries:
+                                if self._native and entry.attempts < ATTEMPTS:
+                                    break  # the long way writes a program
+                                result = entry.fast(args)
+                                if result is not STALE:
+                                    return result
+                        except Refused:
+                            pass  # nothing has run yet
+                    return self._call(args, kwargs, fast)
+            if CURRENT.get() is not None:
+                return self._plain(*borrowed((args, kwargs)))  # part of what is being traced
+            if self._owner is None and args and is_owner(args[0], self):
+                return self._for(args[0])(*args[1:], **kwargs)
+            if self._simple:
+                return self._call_tree(args, kwargs)
+            return self._call(args, kwargs, None)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _call_tree(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """As `__call__`, for containers and keywords."""
@@ -278,20 +283,24 @@ class JitFunction:
 
     # Looking inside
 
+    @shortened
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
         call = self._analyse(args, kwargs)
         with self._lock:
             return trace_call(self, call)[0].graph
 
+    @shortened
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
         return lower(self, self._analyse(args, kwargs))
 
+    @shortened
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Which ops became which kernel, with bytes and flops, as a table."""
         return explain(self.lower(*args, **kwargs))
 
+    @shortened
     def ptx(self, *args: Any, arch: str = "sm_90", **kwargs: Any) -> str:
         """The kernels of a call with these arguments for an NVIDIA architecture ("sm_75" to "sm_120"),
         as PTX. Needs no GPU.
@@ -485,8 +494,12 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
         "autotune": autotune,
     }
     if function is None:
-        return lambda f: jit(f, **options)
-    return JitFunction(function, **options)
+        return functools.partial(jit, **options)
+    try:
+        return JitFunction(function, **options)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _complete(options: dict[str, Any]) -> dict[str, Any]:

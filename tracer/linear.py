@@ -20,6 +20,7 @@ from .differentiable import check_callable, check_leaves, function_name, tangent
 from .errors import complain
 from .shapes import ShapeDtype
 from .trace import current_trace
+from .tracebacks import shortened
 from .tracing import Spec, trace_function
 from .transforms import (
     _apply_to_primals,
@@ -36,6 +37,7 @@ from .transforms import (
 Function = Callable[..., Any]
 
 
+@shortened
 def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     """`fun(*primals)` and its derivative there, a function that pushes tangents forward.
 
@@ -70,6 +72,7 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     refuse_effects(ops, "what jt.linearize returns")
     application.keep_only(ops, found)
 
+    @shortened
     def f_lin(*tangents: Any) -> Any:
         given = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
         env = application.extend(ops, dict(zip(seeds, given, strict=True)))
@@ -84,6 +87,7 @@ def _linearized(fun: Function, primals: tuple[Any, ...]) -> tuple[Any, Function,
     return out, lambda tangents: f_lin(*tangents), primals
 
 
+@shortened
 def linear_transpose(fun: Function, *types: Any) -> Function:
     """The transpose of a linear function: `<fun(x), ct> == <x, transposed(ct)[0]>`.
 

@@ -20,11 +20,13 @@ from .regions import trace_region
 from .source import user_line
 from .streams import Borrowed, settle
 from .trace import current_trace, require_trace
+from .tracebacks import shortened
 from .tracing import Static
 
 Function = Callable[..., Any]
 
 
+@shortened
 def checkpoint(fun: Function | None = None, *, policy: str | Sequence[str] | None = None) -> Any:
     """`fun`, whose inner values are computed again in the backward pass, not kept from the forward.
 
@@ -46,6 +48,7 @@ def checkpoint(fun: Function | None = None, *, policy: str | Sequence[str] | Non
     check_callable(fun, "checkpoint")
     chosen = _policy(policy)
 
+    @shortened
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()

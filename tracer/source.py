@@ -33,6 +33,13 @@ def is_user_frame(frame: FrameType) -> bool:
     return known
 
 
+def is_own_frame(frame: FrameType) -> bool:
+    """Whether a frame is this package's, and not a user's, NumPy's or another library's."""
+    module = frame.f_globals.get("__name__")
+    own = isinstance(module, str) and module.partition(".")[0] == _PACKAGE
+    return own and not is_user_frame(frame)
+
+
 def user_line(depth: int = 1) -> SourceLine | None:
     """The line of the user's code that is executing, or None when no frame is the user's."""
     frame: FrameType | None = sys._getframe(depth)

@@ -53,9 +53,11 @@ from .differentiable import (
 )
 from .errors import complain
 from .trace import current_trace
+from .tracebacks import shorten, shortened
 from .tracing import Result
 
 
+@shortened
 def grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -85,6 +87,7 @@ def grad(
     return grad_fun
 
 
+@shortened
 def value_and_grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -127,6 +130,7 @@ def value_and_grad(
     return value_and_grad_fun
 
 
+@shortened
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """`fun(*primals)` and the function that pulls a cotangent of the result back to the primals.
 
@@ -160,6 +164,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     application.keep_only([*again, *ops], gradients)
     unread = True
 
+    @shortened
     def vjp_fn(cotangent: Any) -> tuple[Any, ...]:
         nonlocal unread
         cotangents = tangent_leaves(cotangent, out_tree, types, "cotangent", "result")
@@ -435,13 +440,17 @@ def named(what: str, fun: Function) -> Callable[[Function], Function]:
         compiled: dict[Function, Function] = {}  # autograph's twin shares it
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if current_trace() is None and holds_device_arrays((args, kwargs)):
-                if wrapper not in compiled:
-                    from .jit import jit
+            try:
+                if current_trace() is None and holds_device_arrays((args, kwargs)):
+                    if wrapper not in compiled:
+                        from .jit import jit
 
-                    compiled[wrapper] = jit(wrapper)
-                return compiled[wrapper](*args, **kwargs)
-            return wrapper(*args, **kwargs)
+                        compiled[wrapper] = jit(wrapper)
+                    return compiled[wrapper](*args, **kwargs)
+                return wrapper(*args, **kwargs)
+            except Exception as error:
+                shorten(error)
+                raise
 
         call = functools.wraps(fun, updated=())(call)
         call.__name__ = f"{what}({function_name(fun)})"

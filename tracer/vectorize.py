@@ -14,6 +14,7 @@ from . import errors, pytree
 from .core import Tracer
 from .differentiable import check_callable, function_name
 from .errors import complain
+from .tracebacks import shortened
 from .vmap import vmap
 
 Function = Callable[..., Any]
@@ -26,6 +27,7 @@ _SIGNATURE = re.compile(
 )
 
 
+@shortened
 def vectorize(
     pyfunc: Function | None = None,
     *,
@@ -56,6 +58,7 @@ def vectorize(
         )
     dims = None if signature is None else _parse(signature)
 
+    @shortened
     @functools.wraps(pyfunc, updated=())
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         places = [i for i in range(len(args)) if i not in kept]

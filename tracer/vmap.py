@@ -30,6 +30,7 @@ from .layout import c_strides
 from .regions import show_tree
 from .source import user_line
 from .trace import current_trace
+from .tracebacks import shortened
 from .tracing import Result, Spec, Static, Traced, trace_function
 from .transforms import named
 from .vmap_axes import Argument, Axis, arguments, check_axes, common_size, spread_axes
@@ -37,6 +38,7 @@ from .vmap_axes import Argument, Axis, arguments, check_axes, common_size, sprea
 Function = Callable[..., Any]
 
 
+@shortened
 def vmap(
     fun: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
 ) -> Function:

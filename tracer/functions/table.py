@@ -33,6 +33,7 @@ from ..core import Tracer, concrete, refuse_leaked
 from ..errors import JitneyError, complain
 from ..source import source_text, user_line
 from ..trace import Trace, current_trace, tracing
+from ..tracebacks import shorten
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -337,7 +338,11 @@ def public(entry: ArrayFunction) -> Callable[..., Any]:
     """The function that users call: a plain function with the reference's name and documentation."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return entry(*args, **kwargs)
+        try:
+            return entry(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     # `__wrapped__` stays, for `inspect.signature`.
     functools.update_wrapper(call, entry.reference, assigned=("__doc__",), updated=())

@@ -19,6 +19,7 @@ from ...ir.forks import renewed
 from ...ir.types import F32, dtype_name
 from ..functions.table import ArrayFunction
 from ..trace import current_trace
+from ..tracebacks import shorten
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,9 +50,13 @@ def sampler(
 
         @functools.wraps(traced)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if current_trace() is None:
-                return entry(*args, **kwargs)
-            return entry.trace(args, kwargs)
+            try:
+                if current_trace() is None:
+                    return entry(*args, **kwargs)
+                return entry.trace(args, kwargs)
+            except Exception as error:
+                shorten(error)
+                raise
 
         def advancing(key_of: Callable[[Any], Any]) -> _Compiled:
             """The function, compiled, of what `key_of` makes a key of."""
