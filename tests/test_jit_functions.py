@@ -9,6 +9,7 @@ import inspect
 import pickle
 import threading
 import weakref
+from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,63 @@ def test_jit_of_other_callables() -> None:
             return x * 2
 
     np.testing.assert_array_equal(jt.jit(Callable())(X), X * 2)
+
+
+@dataclass
+class Scale:
+    factor: Any = 3.0
+
+    def __call__(self, given: Any, x: Any) -> Any:
+        return self.factor * x
+
+
+Pair = namedtuple("Pair", "a b")
+GIVEN = (np.float64(2), np.float32(2), np.int64(3), np.bool_(True), Pair(1.0, X), Scale(), 2.0, X)
+
+
+def test_callables_without_a_name_take_any_first_argument() -> None:
+    def f(given: Any, x: Any) -> Any:
+        return 3.0 * x
+
+    callables = (functools.partial(f), functools.partial(functools.partial(f)), Scale())
+    for function in callables:
+        jitted = jt.jit(function)
+        assert jitted.__qualname__ == type(function).__name__ and jitted.__name__ in repr(jitted)
+        for given in (*GIVEN, [1.0, X], {"a": X}):
+            np.testing.assert_array_equal(jitted(given, X), 3.0 * X)
+            np.testing.assert_array_equal(jitted(given, x=X), 3.0 * X)
+    assert jt.jit(jt.grad(functools.partial(f), argnums=1))(np.float64(2), 1.0) == 3.0
+    with pytest.raises(TypeError, match="type type"):
+        jt.jit(f)(np.ndarray, X)
+
+
+def test_objects_of_vectorize() -> None:
+    for mapped, args in (
+        (np.vectorize(lambda x: x + 1), (X,)),
+        (np.vectorize(lambda x: x + 1), (2.0,)),
+        (np.vectorize(lambda x: x + 1, otypes=[np.float32]), (X,)),
+        (np.vectorize(lambda x, y: (x + y, x)), (X, np.ones((2, 1)))),
+        (np.vectorize(lambda x, y: (x + y, x), otypes="fd"), (X, np.ones((2, 1)))),
+        (np.vectorize(lambda x: x.sum(), signature="(n)->()"), (X,)),
+        (np.vectorize(lambda x, p: x * p[0], excluded=[1]), (X, X + 2)),
+        (np.vectorize(lambda x: x + 1, otypes="d"), (np.zeros(0),)),
+    ):
+        found, want = jt.jit(mapped)(*args), mapped(*args)
+        if not isinstance(want, tuple):
+            found, want = (found,), (want,)
+        for a, b in zip(found, want, strict=True):
+            assert type(a) is type(b) is np.ndarray
+            np.testing.assert_array_equal(a, b, strict=True)
+    with pytest.raises(ValueError, match="size 0"):
+        jt.jit(np.vectorize(lambda x: x + 1))(np.zeros(0))
+
+    def larger(x: Any) -> Any:
+        return x if x > 1 else -x
+
+    jitted = jt.jit(np.vectorize(larger), autograph=True)
+    np.testing.assert_array_equal(jitted(X), np.vectorize(larger)(X))
+    inside = jt.jit(lambda x: np.vectorize(larger)(x), autograph=True)
+    np.testing.assert_array_equal(inside(X), np.vectorize(larger)(X))
 
 
 def test_jitted_functions_nest() -> None:

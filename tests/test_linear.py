@@ -208,3 +208,10 @@ def test_integers_have_no_derivative_and_none_stands_for_it() -> None:
     assert tangents[1] is None
     with pytest.raises(TypeError, match="None"):
         f_lin(np.ones(5), n)
+
+
+def test_shapes_have_sizes() -> None:
+    for shape in ((None, 3), (2.0, 3), None, "ab"):
+        with pytest.raises(TypeError, match="sizes of a shape are integers"):
+            jt.ShapeDtype(shape, np.float32)
+    assert jt.ShapeDtype((2, 3)) == jt.ShapeDtype((2, 3), np.float64)

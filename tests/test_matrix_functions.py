@@ -127,6 +127,10 @@ def test_parts_of_matrices() -> None:
         np.testing.assert_array_equal(found, scipy.linalg.toeplitz(c, r))
     for found in both(lambda x, y: L.global_norm([x, y]), a, r):
         np.testing.assert_allclose(found, np.sqrt((abs(a) ** 2).sum() + (r**2).sum()))
+    tree = {"a": a, "b": (r, [r])}
+    for found in both(lambda x, y: L.global_norm({"a": x, "b": (y, [y])}), a, r):
+        np.testing.assert_allclose(found, L.global_norm(tree))
+    np.testing.assert_allclose(L.global_norm(tree), L.global_norm([a, r, r]))
     assert L.global_norm([]) == 0
     for f in (lambda x: L.band_part(x, 1, 0), lambda x: L.set_diag(x, x[0, :3]), L.toeplitz):
         check_gradients(f, numbers((3, 3)) if f is not L.toeplitz else r)

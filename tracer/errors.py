@@ -176,7 +176,7 @@ def describe(operand: Any) -> str:
         names = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
         kind = f"traced Python {names[operand.weak]}" if operand.weak else "traced"
         return f"{kind} {operand.type}"
-    if hasattr(operand, "dtype") and hasattr(operand, "shape"):
+    if hasattr(operand, "dtype") and isinstance(getattr(operand, "shape", None), tuple):
         name = type(operand).__name__
         if isinstance(operand.dtype, np.dtype) and is_supported(operand.dtype):
             return f"{name} {type_of(operand)}"

@@ -62,7 +62,11 @@ class JitFunction:
         # First: what it copies, of a JitFunction inside say, must not replace what is set below.
         functools.update_wrapper(self, function)
         if not hasattr(function, "__name__"):
-            self.__name__ = type(function).__name__
+            self.__name__ = self.__qualname__ = type(function).__name__
+        if isinstance(function, np.vectorize):
+            from .vectorize import of_numpys
+
+            function = of_numpys(function)
         options = _complete(options)
         check_options(options)
         if options["backend"] == "native":

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..ir.types import TensorType
+from . import errors
+from .errors import complain
 from .promotion import canonical
 
 
 class ShapeDtype:
-    """Stands for an array of this shape and dtype where only these matter.
+    """Stands for an array of this shape and dtype (float64, as of np.empty) where only these matter.
 
     >>> ShapeDtype((2, 3), np.float32)
     ShapeDtype((2, 3), float32)
@@ -21,9 +23,16 @@ class ShapeDtype:
 
     __slots__ = ("shape", "dtype")
 
-    def __init__(self, shape: int | Sequence[int], dtype: Any) -> None:
+    def __init__(self, shape: int | Sequence[int], dtype: Any = np.float64) -> None:
         dims = shape if isinstance(shape, (tuple, list)) else (shape,)
-        self.shape = tuple(operator.index(n) for n in dims)
+        try:
+            self.shape = tuple(operator.index(n) for n in dims)
+        except TypeError:
+            complain(
+                errors.ArgumentError,
+                f"the sizes of a shape are integers, not as in {shape!r}",
+                "give one size: there is no sign for any size, and each is compiled for itself.",
+            )
         if any(n < 0 for n in self.shape):
             raise ValueError(f"negative dimensions are not allowed: {self.shape}")
         self.dtype = canonical(dtype)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..runtime.cuda.array import DeviceArray
 from . import errors, pytree
-from .core import Tracer
+from .core import Tracer, as_value, wrap
 from .differentiable import check_callable, function_name
 from .errors import complain
 from .tracebacks import shortened
@@ -92,6 +92,36 @@ def vectorize(
         return function(*flat)
 
     return vectorized
+
+
+def of_numpys(function: np.vectorize) -> Function:
+    """What an object of np.vectorize computes, for all elements at once: arrays, never scalars.
+
+    NumPy asks for `otypes` where there are no elements, and so do we.
+    """
+    excluded: Any = function.excluded
+    mapped = vectorize(function.pyfunc, excluded=excluded, signature=function.signature)
+    otypes = None if function.otypes is None else [np.dtype(t) for t in function.otypes]
+
+    @functools.wraps(mapped, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        arrays = [x for i, x in enumerate(args) if i not in excluded]
+        if otypes is None and any(np.size(x) == 0 for x in arrays):
+            raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+        out = mapped(*args, **kwargs)
+        results = out if isinstance(out, tuple) else (out,)
+        dtypes = otypes or [x.dtype for x in results]
+        found = tuple(_whole(x, dtype) for x, dtype in zip(results, dtypes, strict=True))
+        return found if isinstance(out, tuple) else found[0]
+
+    return call
+
+
+def _whole(x: Any, dtype: np.dtype[Any]) -> Any:
+    """An array of `dtype`, also where `x` is a scalar."""
+    if isinstance(x, Tracer):
+        return wrap(as_value(x, dtype), scalar=False)
+    return np.asarray(x, dtype)
 
 
 def _parse(signature: str) -> tuple[list[Dims], list[Dims]]:

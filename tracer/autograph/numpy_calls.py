@@ -80,10 +80,15 @@ def _function(function: Any) -> Callable[..., Any] | None:
     if entry is not None:
         return _unless(_seen_by_numpy, function, entry)
     if function in _MATH:
-        return _unless(_no_tracers, function, _MATH[function])
+        return where_traced(function, _MATH[function])
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return _with_arrays(function)
     return None
+
+
+def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable[..., Any]:
+    """`traced` in place of `function` for arguments with traced values."""
+    return _unless(_no_tracers, function, traced)
 
 
 def _unless(

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
 from ..reads import is_user_module
 from ..trace import current_trace
+from ..vectorize import of_numpys
 from .lazy import Lazy, is_lazy
 from .nodes import HELPERS, THUNK
-from .numpy_calls import replaced_numpy
+from .numpy_calls import replaced_numpy, where_traced
 from .origin import find_origin, has_source
 from .transform import Transformer
 
@@ -44,6 +47,8 @@ def convert(function: Any) -> Any:
         return _maker(function) if is_maker(function) else _builtin(function)
     if kind is functools.partial:
         return functools.partial(convert(function.func), *function.args, **function.keywords)
+    if kind is np.vectorize:
+        return where_traced(function, convert(of_numpys(function)))
     from ..jit import JitFunction
 
     if isinstance(function, JitFunction):

@@ -3,12 +3,12 @@ matrices, the polar decomposition."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ir.types import F64, I64, real_dtype
+from .. import pytree
 from ..core import Tracer
 from . import ufuncs
 from .common import array, build
@@ -347,12 +347,12 @@ def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = 
 
 
 @function("linalg.global_norm", composed=True)
-def global_norm(arrays: Sequence[Any]) -> Tracer:
-    """The Euclidean norm of all elements of all arrays.
+def global_norm(arrays: Any) -> Tracer:
+    """The Euclidean norm of all elements of all arrays of a list, or of any other tree.
 
-    >>> jt.linalg.global_norm([np.array([3.0]), np.array([[4.0]])])
+    >>> jt.linalg.global_norm({"a": np.array([3.0]), "b": np.array([[4.0]])})
     np.float64(5.0)
     """
-    sums = [sum_(absolute_square(array(x))) for x in arrays]
+    sums = [sum_(absolute_square(array(x))) for x in pytree.flatten(arrays)[0]]
     total = sum_(stack(sums)) if sums else array(0.0)
     return ufuncs.apply(np.sqrt, total)

@@ -209,39 +209,47 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
     return found
 
 
+_CONTAINERS = (list, tuple, dict)
+
+
+def _elements(container: Any) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
+
+
 def holds_tracer(values: Iterable[Any]) -> bool:
-    """Whether a tracer is among the values, or in lists and tuples of them."""
+    """Whether a tracer is among the values, or in lists, tuples and dicts of them."""
     return any(
         isinstance(v, Tracer)
         or getattr(type(v), "_jitney_lazy", False)
-        or (isinstance(v, (list, tuple)) and holds_tracer(v))
+        or (isinstance(v, _CONTAINERS) and holds_tracer(_elements(v)))
         for v in values
     )
 
 
 def holds_device_array(values: Iterable[Any]) -> bool:
-    """Whether a DeviceArray is among the values, or in lists and tuples of them."""
+    """Whether a DeviceArray is among the values, or in lists, tuples and dicts of them."""
     return any(
-        isinstance(v, DeviceArray) or (isinstance(v, (list, tuple)) and holds_device_array(v))
+        isinstance(v, DeviceArray)
+        or (isinstance(v, _CONTAINERS) and holds_device_array(_elements(v)))
         for v in values
     )
 
 
 def tracers_among(values: Iterable[Any]) -> Iterable[Tracer]:
-    """The tracers among the values, and in lists and tuples of them."""
+    """The tracers among the values, and in lists, tuples and dicts of them."""
     for v in values:
         if isinstance(v, Tracer):
             yield v
-        elif isinstance(v, (list, tuple)):
-            yield from tracers_among(v)
+        elif isinstance(v, _CONTAINERS):
+            yield from tracers_among(_elements(v))
 
 
 def holds_array(values: Iterable[Any]) -> bool:
-    """Whether a tracer or an ndarray is among the values, or in lists and tuples of them."""
+    """Whether a tracer or an ndarray is among the values, or in lists, tuples and dicts of them."""
     return any(
         isinstance(v, (Tracer, np.ndarray, DeviceArray))
         or getattr(type(v), "_jitney_lazy", False)
-        or (isinstance(v, (list, tuple)) and holds_array(v))
+        or (isinstance(v, _CONTAINERS) and holds_array(_elements(v)))
         for v in values
     )
 
