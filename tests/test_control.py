@@ -637,3 +637,39 @@ def test_closures_in_loops_see_changed_arrays() -> None:
     assert f(0.0) == 3.0
     table[:] = 10.0
     assert f(0.0) == 30.0
+
+
+LOOPS_WITH_BOOLS: dict[str, Callable[[Any], Any]] = {
+    "while_loop": lambda x: jt.while_loop(
+        lambda s: ~s[1], lambda s: (s[0] + x, s[0] > 3), (0.0, False)
+    ),
+    "while_loop, no trip": lambda x: jt.while_loop(lambda s: s, lambda s: ~s, False),
+    "while_loop, Python's True": lambda x: jt.while_loop(lambda s: ~s, lambda s: True, False),
+    "fori_loop": lambda x: jt.fori_loop(0, 3, lambda i, c: (~c[0], c[1] + x), (True, 0.0)),
+    "fori_loop, no trip": lambda x: jt.fori_loop(0, 0, lambda i, c: ~c, True),
+    "a traced number of trips": lambda x: jt.fori_loop(
+        0, np.int64(3) * (x > 0), lambda i, c: ~c, x > 0
+    ),
+    "scan": lambda x: jt.scan(lambda c, y: (~c, y * x), False, np.arange(3.0)),
+    "scan of nothing": lambda x: jt.scan(lambda c, y: (~c, y * x), False, np.arange(0.0)),
+    "foldl": lambda x: jt.foldl(lambda a, y: {"k": ~a["k"]}, np.arange(3.0), {"k": True}),
+    "foldr": lambda x: jt.foldr(lambda a, y: (a[1], ~a[0]), np.arange(3.0), (True, False)),
+    "map_fn": lambda x: jt.map_fn(lambda b: ~b, np.array([True, False])),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS_WITH_BOOLS)
+def test_bools_enter_a_loop_as_arrays_do(name: str) -> None:
+    function = LOOPS_WITH_BOOLS[name]
+    want = function(2.0)
+    for backend in BACKENDS:
+        found = jt.jit(function, backend=backend)(2.0)
+        assert jt.tree.structure(found) == jt.tree.structure(want)
+        for a, b in zip(jt.tree.leaves(found), jt.tree.leaves(want), strict=True):
+            assert type(a) is type(b) and type(a) is not bool
+            np.testing.assert_array_equal(a, b)
+
+
+def test_the_complement_of_a_python_bool_is_no_condition(wrap: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="jt.logical_not"):
+        wrap(lambda x: jt.while_loop(lambda c: ~(c > 3), lambda c: c + x, 0.0))(1.0)

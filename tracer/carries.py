@@ -1,7 +1,8 @@
 """What a loop carries: its structure, its leaves, and the types on which they settle.
 
 A carry keeps structure, shapes and dtypes from trip to trip. A Python number in `init` takes the
-type that the body makes of it: the body is traced until its types are a fixed point.
+type that the body makes of it: the body is traced until its types are a fixed point. A Python bool is
+a NumPy bool from the start.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Carry:
                 what = f"a {type(leaf).__name__} in the carry of {self.what}"
                 refuse(leaf, what, _instead(leaf))
         self.given = [
-            Out(as_value(leaf).tensor, weak_kind(leaf), _is_scalar(leaf)) for leaf in self.leaves
+            Out(as_value(leaf).tensor, _weak(leaf), _is_scalar(leaf)) for leaf in self.leaves
         ]
         self.outs = self.given
 
@@ -155,14 +156,19 @@ def parameter_name(function: Callable[..., Any], position: int) -> str:
 
 
 def arranger(init: Any) -> Callable[[Any], Any]:
-    """A function that gives later carries the order that dicts have in `init`, as compiled loops do."""
+    """A function that gives later carries what compiled loops give them: the order that dicts have in
+    `init`, and bools that are NumPy's."""
     definition = pytree.flatten(init)[1]
-    if not pytree.has_dicts(init):
-        return lambda carry: carry
+    ordered = pytree.has_dicts(init)
 
     def arranged(carry: Any) -> Any:
         leaves, found = pytree.flatten(carry)
-        return pytree.unflatten(definition, leaves) if found == definition else carry
+        entered = [_entered(leaf) for leaf in leaves]
+        reordered = ordered and found == definition
+        same = all(new is leaf for new, leaf in zip(entered, leaves, strict=True))
+        if same and not reordered:
+            return carry
+        return pytree.unflatten(definition if reordered else found, entered)
 
     return arranged
 
@@ -172,10 +178,25 @@ def own(tree: Any) -> Any:
 
     def copy(leaf: Any) -> Any:
         if current_trace() is not None and is_array(leaf):
-            return wrap(as_value(leaf), weak_kind(leaf), scalar=getattr(leaf, "scalar", False))
-        return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+            return wrap(as_value(leaf), _weak(leaf), scalar=getattr(leaf, "scalar", False))
+        return leaf.copy() if isinstance(leaf, np.ndarray) else _entered(leaf)
 
     return pytree.tree_map(copy, tree)
+
+
+def _entered(leaf: Any) -> Any:
+    """A leaf as it enters a loop: a bool as NumPy's, of which `~` is the other bool."""
+    if isinstance(leaf, bool):
+        return np.bool_(leaf)
+    if isinstance(leaf, Tracer) and leaf.weak == "b":
+        return wrap(as_value(leaf), scalar=leaf.scalar)
+    return leaf
+
+
+def _weak(leaf: Any) -> str | None:
+    """How a leaf of a carry promotes. No other type holds a bool, so it is no Python number."""
+    weak = weak_kind(leaf)
+    return None if weak == "b" else weak
 
 
 def _settled(before: Out, after: Out) -> Out | None:

@@ -7,8 +7,9 @@ traced they become one op with regions, and only what runs is computed:
 - A loop owns its carry: in-place assignment to it inside the body works and never reaches the
   arrays that `init` was made of. A branch may assign to its operands, which then change for the
   caller too, as in Python.
-- A carry keeps its structure, shapes and dtypes. A Python number in `init` takes the type that the
-  body makes of it, as in `jt.fori_loop(0, n, lambda i, c: c + x[i], 0.0)` with a float32 x.
+- A carry keeps its structure, shapes and dtypes. A Python bool in `init` enters as NumPy's, and a
+  number takes the type that the body makes of it, as in `jt.fori_loop(0, n, lambda i, c: c + x[i], 0.0)`
+  with a float32 x.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .core import Tracer, as_value, emit, weak_kind, wrap
 from .device_transforms import compiled_on_devices
 from .effects import check
 from .errors import complain, describe
-from .loops import scan_region, while_region
+from .loops import condition_remedy, scan_region, while_region
 from .promotion import kind_of, result_dtype
 from .trace import current_trace
 from .tracebacks import shortened
@@ -306,7 +307,7 @@ def _check_bool(x: Any, what: str) -> None:
     complain(
         errors.TransformError,
         f"{what} must be a scalar bool, not {describe(x)}",
-        "reduce an array with np.any or np.all; compare a number: x != 0.",
+        condition_remedy(type(x) is int or (isinstance(x, Tracer) and x.weak == "i")),
     )
 
 

@@ -319,6 +319,16 @@ def _window(builder: Builder, x: Value, low: int, high: int) -> Value:
     )
 
 
+def condition_remedy(is_python_int: bool) -> str:
+    """What to write where a condition is no bool."""
+    if is_python_int:
+        return (
+            "`~` of a Python bool is -1 or -2: write jt.logical_not(x) for the other one; compare a "
+            "number: x != 0."
+        )
+    return "reduce an array with np.any or np.all; compare a number: x != 0."
+
+
 def _check_condition(test: Region, what: str) -> None:
     if len(test.outs) != 1 or test.tree.num_nodes != 1:
         complain(
@@ -333,7 +343,7 @@ def _check_condition(test: Region, what: str) -> None:
             errors.TransformError,
             f"the condition of {what} must return a scalar bool; it returned {out}"
             f"{test.made_at(0)}",
-            "reduce it with np.any or np.all, or compare: x != 0.",
+            condition_remedy(out.weak == "i"),
         )
     if test.mutated:
         complain(
