@@ -505,3 +505,65 @@ def test_log1pexp_stays_finite(wrap: Any) -> None:
     assert wrap(jt.grad(log1pexp))(1000.0) == 1.0
     assert np.isnan(wrap(jt.grad(lambda x: jt.log(1 + jt.exp(x))))(1000.0))
     np.testing.assert_allclose(wrap(jt.vmap(jt.grad(log1pexp)))(X), 1 / (1 + np.exp(-X)))
+
+
+@jt.custom_vjp
+def cube(x: Any) -> Any:
+    return x**3
+
+
+cube.defvjp(
+    lambda x: (x**3, (x, 2)),
+    lambda saved, ct: (ct * 3 * saved[0] ** 2 if saved[0] > 0 else -ct * 3 * saved[0] ** 2,),
+)
+
+
+@jt.custom_jvp
+def cube_forward(x: Any) -> Any:
+    return x**3
+
+
+cube_forward.defjvp(
+    lambda primals, tangents: (
+        cube_forward(*primals),
+        tangents[0] * 3 * primals[0] ** 2 * [-1.0, 1.0][int(primals[0] > 0)],
+    )
+)
+
+
+@pytest.mark.parametrize("f", [cube, cube_forward])
+def test_rules_branch_on_the_values_of_an_eager_derivative(f: Any) -> None:
+    for x in (2.0, -2.0):
+        sign = np.sign(x)
+        assert jt.grad(f)(x) == 3 * x * x * sign
+        assert jt.grad(jt.grad(f))(x) == jt.hessian(f)(x) == 6 * x * sign
+        assert jt.vjp(f, x)[1](2.0) == (6 * x * x * sign,)
+        assert jt.linearize(jt.grad(f), x)[1](2.0) == 12 * x * sign
+        assert jt.grad(lambda x: f(2 * x) + x)(x) == 24 * x * x * sign + 1
+    found = jt.jacrev(lambda v: jt.stack([f(v[0]), f(v[1])]))(np.array([2.0, -2.0]))
+    np.testing.assert_array_equal(found, np.diag([12.0, -12.0]))
+    with pytest.raises(TypeError, match="truth value|int"):
+        jt.jit(jt.grad(f))(2.0)
+    with pytest.raises(TypeError, match="truth value|int"):
+        jt.vmap(jt.grad(f))(np.ones(2))
+
+
+def test_rules_do_not_lose_derivatives_to_numbers() -> None:
+    @jt.custom_vjp
+    def f(x: Any) -> Any:
+        return x * x
+
+    f.defvjp(lambda x: (x * x, x), lambda x, ct: (ct * 2 * float(x),))
+    with pytest.raises(TypeError, match="derivative would be lost"):
+        jt.grad(f)(2.0)
+    f.defvjp(lambda x: (x * x, x), lambda x, ct: (ct * 2 * float(jt.stop_gradient(x)),))
+    assert jt.grad(f)(2.0) == 4
+
+
+def test_what_an_eager_derivative_knows_is_known_where_a_function_is_batched() -> None:
+    def f(x: Any) -> Any:
+        return jt.vmap(lambda y: y * x if x > 0 else -y * x)(np.ones(3)).sum()
+
+    assert jt.grad(f)(2.0) == 3 and jt.grad(f)(-2.0) == -3
+    with pytest.raises(TypeError, match="derivative would be lost"):
+        jt.grad(lambda x: jt.vmap(lambda y: y * float(x))(np.ones(3)).sum())(2.0)

@@ -1,13 +1,14 @@
 """Traced values that are known while tracing, because they depend on constants only.
 
 Array library code asks for them: `n = xp.asarray(len(x)); if n > 2: ...`. Whatever makes of such a
-value a Python number, a shape or a branch gets it, computed by the interpreter.
+value a Python number, a shape or a branch gets it, computed by the interpreter. So it is with what an
+eager trace around knows: a derivative rule may branch on the values that `jt.grad` was called with.
 """
 
 from __future__ import annotations
 
 from ..ir.graph import Op, Value
-from ..ir.types import TensorType
+from ..ir.types import TensorType, is_inexact
 from .core import Tracer, concrete
 from .trace import Array, EagerBuilder, Trace
 from .tracing import is_private
@@ -42,6 +43,29 @@ def _known(value: Value, trace: Trace, left: list[int]) -> Array | None:
     return result
 
 
+def is_differentiated(x: Tracer) -> bool:
+    """Whether an eager trace differentiates the value, or what it is made of."""
+    return is_inexact(x.dtype) and _is_differentiated(x.value, x._storage.trace)
+
+
+def _is_differentiated(value: Value, trace: Trace) -> bool:
+    if isinstance(trace.builder, EagerBuilder):
+        return value in trace.builder.active
+    parent = trace.parent
+    if parent is None:
+        return False
+    outer = {**trace.lent, **{c.param: c.outer for c in trace.captures}}
+    pending, seen = [value], {value}
+    while pending:
+        value = pending.pop()
+        if value in outer and _is_differentiated(outer[value], parent):
+            return True
+        if value.op is not None and value.op.name != "stop_gradient":
+            pending += (v for v in value.op.operands if v not in seen)
+            seen.update(value.op.operands)
+    return False
+
+
 def _is_pure(op: Op) -> bool:
     definition = op.definition
     if op.regions or definition.effect or definition.family in ("structured", "tape"):
@@ -68,10 +92,19 @@ def _computed(value: Value, op: Op, trace: Trace, left: list[int]) -> Array | No
 
 def _captured(value: Value, trace: Trace, left: list[int]) -> Array | None:
     """What an enclosing trace knows; an array that the traced function made and nobody else has."""
+    if value in trace.lent:
+        return _of_parent(trace.lent[value], trace, left)
     for capture in trace.captures:
         if capture.param is value:
             if isinstance(capture.outer, Value):
-                assert trace.parent is not None
-                return _known(capture.outer, trace.parent, left)
+                return _of_parent(capture.outer, trace, left)
             return capture.snapshot if is_private(capture) else None
     return None
+
+
+def _of_parent(value: Value, trace: Trace, left: list[int]) -> Array | None:
+    parent = trace.parent
+    assert parent is not None
+    if isinstance(parent.builder, EagerBuilder):
+        return parent.builder.arrays.get(value)
+    return _known(value, parent, left)

@@ -277,17 +277,15 @@ def _to_python(x: Tracer, what: str) -> Any:
     )
 
 
-def is_active(x: Tracer) -> bool:
-    """Whether an eager trace is differentiating the value."""
-    builder = x._storage.trace.builder
-    return isinstance(builder, EagerBuilder) and x.value in builder.active
-
-
 def _refuse_active(x: Tracer, what: str) -> None:
     """A value that is being differentiated must not turn into a constant without a word."""
-    trace = x._storage.trace
-    if not is_active(x):
+    from .constants import is_differentiated
+
+    trace: Any = x._storage.trace
+    if not is_differentiated(x):
         return
+    while not trace.eager:
+        trace = trace.parent
     complain(
         errors.TracerConversionError,
         f"{what} makes a plain number of a value that {trace.what} differentiates, and the "

@@ -24,7 +24,7 @@ from ..ir.types import TensorType, is_inexact
 from . import errors, pytree
 from .application import is_array, spec_of
 from .core import Tracer, as_value, wrap
-from .custom_call import CustomCall, after, pending_derivatives
+from .custom_call import CustomCall, after, lend, pending_derivatives
 from .custom_rules import checked_cotangents, checked_tangents, refuse_rule, shown
 from .differentiable import check_callable, function_name
 from .errors import complain
@@ -193,6 +193,7 @@ class custom_vjp(_Custom):
         ]
 
         def backward(*given: Any) -> list[Any]:
+            lend(given, saved)
             seeds = iter(given[len(saved) :])
             residuals = pair.join(given[: len(saved)])
             ct = pytree.unflatten(pair.out_tree, [next(seeds) if f else None for f in floats])
@@ -297,6 +298,7 @@ class custom_jvp(_Custom):
         def forward(*given: Any) -> list[Any]:
             primal_leaves = list(call.leaves)
             places = [i for i, t in enumerate(call.traced) if t]
+            lend(given, [primal_leaves[i] for i in places])
             for i, x in zip(places, given[:count], strict=True):
                 primal_leaves[i] = x
             tangents = [0.0 if type(x) is float else None for x in call.leaves]

@@ -12,7 +12,7 @@ from ..ir.opdef import OpDef
 from ..ir.types import TensorType, is_inexact
 from . import pytree
 from .application import Application, apply, is_array
-from .core import as_value, wrap
+from .core import Tracer, as_value, wrap
 from .differentiable import function_name
 from .source import user_line
 from .trace import current_trace, require_trace
@@ -41,6 +41,15 @@ def after(derivatives: int) -> Iterator[None]:
         yield
     finally:
         _spent.reset(reset)
+
+
+def lend(given: Sequence[Any], outer: Sequence[Any]) -> None:
+    """Inside of a rule's region, `given` stand for the `outer` values, whenever the rule runs: those of
+    an eager trace may be asked for, in an `if` say."""
+    lent = require_trace().lent
+    for x, value in zip(given, outer, strict=False):
+        if isinstance(value, Tracer):
+            lent[as_value(x)] = value.value
 
 
 class CustomCall:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.types import dtype_kind, is_complex
 from . import errors, views
-from .conversions import is_active
+from .constants import is_differentiated
 from .core import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
 from .errors import complain
 from .functions.common import build, known_array
@@ -236,7 +236,7 @@ def item(self: Tracer, *index: Any) -> Any:
     elif self.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
     known = known_array(element)
-    if known is not None and not is_active(element):
+    if known is not None and not is_differentiated(element):
         return known.item()
     value = element.reshape(()) if element.ndim else element
     if value.dtype == np.dtype(np.uint64):  # may not fit into a weak int, which is an int64

@@ -116,6 +116,7 @@ class Trace:
         self.rolled: dict[Any, bool] = {}  # which loops became ops, see autograph.rolling
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
         self.known: dict[Value, Array | None] = {}  # see `constants`
+        self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id
 
