@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -153,3 +155,32 @@ def test_an_interrupt_ends_lanes_that_only_another_thread_goes_on_with(late: int
                 timer.join()
         limits[late] = 1.5
         np.testing.assert_array_equal(settle(ones, limits), ones + 0.5)
+
+
+ENDLESS = """
+import numpy as np, jitney as jt
+
+def plain(x):
+    return jt.while_loop(lambda c: c < 5, lambda c: c + x, 0 * x)
+
+def called(x):
+    return jt.while_loop(lambda c: c < 5, lambda c: c + np.arctan(np.tanh(x)) * 2, 0 * x)
+
+def nested(x):
+    return jt.while_loop(
+        lambda c: c < 5, lambda c: jt.while_loop(lambda d: d < c + 1, lambda d: d + x, c), 0 * x
+    )
+
+for f in (plain, called, nested):
+    for dtype in (np.float64, np.float32):
+        for size in (1, 2, 3, 5, 7, 9, 17, 33):
+            x = np.arange(1, size + 1).astype(dtype)
+            found = jt.jit(jt.vmap(f))(x)
+            np.testing.assert_allclose(found, [f(v) for v in x], rtol=1e-5)
+"""
+
+
+def test_lanes_beyond_the_end_never_start() -> None:
+    """What stands there, zeros, might never be done. In a process of its own, which can be ended."""
+    done = subprocess.run([sys.executable, "-c", ENDLESS], timeout=300, check=False)
+    assert done.returncode == 0

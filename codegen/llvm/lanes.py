@@ -4,8 +4,9 @@
            on = on and test; leave if none is
     body:  new carries; once more: on = on and test, new carries; back
 
-A lane that is off stays off. Carries whose last values are read keep them in lanes that are off; the
-others run on, to values that nobody reads: only plain arithmetic may do that, no inner loop.
+A lane that is off stays off, as do those beyond the array's end. Carries whose last values are read
+keep them in lanes that are off; the others run on, to values that nobody reads: only plain arithmetic
+may do that, no inner loop.
 """
 
 from __future__ import annotations
@@ -99,6 +100,9 @@ class _Part:
             _taken(e, e.spread(e._memo[a], a.dtype), a.dtype, first, lanes) for a in node.args
         ]
         self.names = [f"%v{next(e.names)}" for _ in self.start]
+        self.at_first = "splat (i1 true)" if lanes > 1 else "true"
+        if e.mask:
+            self.at_first = _taken(e, e.mask, BOOL, first, lanes)
         self.on = f"%v{next(e.names)}"
         self.now, self.still = list(self.names), self.on
 
@@ -126,13 +130,12 @@ class _Part:
         ]
 
     def phis(self, before: str, end: str) -> list[str]:
-        ones = "splat (i1 true)" if self.lanes > 1 else "true"
         return [
             f"  {name} = phi {ty} [ {init}, %{before} ], [ {back}, %{end} ]"
             for name, ty, init, back in zip(
                 [*self.names, self.on],
                 [*self.types, self.bits],
-                [*self.start, ones],
+                [*self.start, self.at_first],
                 [*self.now, self.still],
                 strict=True,
             )

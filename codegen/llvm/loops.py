@@ -33,7 +33,6 @@ class LoopEmitter(IndexEmitter):
     """Emits loops of a scheduled kernel. `idempotent`: doing a point twice does no harm."""
 
     plan: Schedule
-    mask: str  # the lanes that are on, when not all are
     idempotent: bool
 
     def _walk_rows(

@@ -31,6 +31,8 @@ from .text import Operand, TargetLike, TextEmitter
 class ScalarEmitter(TextEmitter):
     """Emits expressions. See `TextEmitter` for the arguments."""
 
+    mask = ""  # the lanes that are on, when not all are
+
     def __init__(
         self,
         target: TargetLike,
@@ -216,6 +218,10 @@ class ScalarEmitter(TextEmitter):
         phis_at = len(self.lines)  # the phis go here, once the last block of the body is known
         with self.scope():
             test = self.operand(body.test)
+            if masked and self.mask:  # lanes beyond the array's end might never be done
+                spread = self.spread(test, BOOL)
+                bits = type_text(BOOL, self.width)
+                test = Operand(self.value_of(f"and {bits} {spread}, {self.mask}"), False)
             going = self._any_lane(test)
             weights = self._seldom() if body.rare else ""
             self.lines.append(f"  br i1 {going}, label %{inside}, label %{leave}{weights}")
