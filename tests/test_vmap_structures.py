@@ -158,3 +158,57 @@ def test_effects_are_refused_at_their_line() -> None:
         with pytest.raises(TypeError, match="callback with effects") as caught:
             transformed(X)
         assert "jt.io_callback(lambda" in str(caught.value)
+
+
+UNCHANGING: dict[str, Callable[[Any], Any]] = {
+    "scan": lambda x: jt.scan(lambda c, y: ((c[0], c[1] + x), None), (1.0, 0.0), np.arange(3))[0],
+    "fori_loop": lambda x: jt.fori_loop(0, 3, lambda i, c: (c[0], c[1] + x), (1.0, 0.0)),
+    "trips for each": lambda x: jt.fori_loop(
+        0, x.astype(int), lambda i, c: (c[0], c[1] + x), (1.0, 0.0)
+    ),
+    "while_loop": lambda x: jt.while_loop(
+        lambda c: c[1] < 5, lambda c: (c[0], c[1] + x), (1.0, 0.0)
+    ),
+    "while_loop over arrays": lambda x: jt.while_loop(
+        lambda c: c[1][0] < 5, lambda c: (c[0], c[1] + x), (np.arange(4.0), np.zeros(4))
+    ),
+    "a loop in a loop": lambda x: jt.while_loop(
+        lambda c: c[1] < 5,
+        lambda c: jt.fori_loop(0, 2, lambda j, d: (d[0], d[1] + x), c),
+        (1.0, 0.0),
+    ),
+    "cond": lambda x: jt.cond(x > 1.5, lambda a: (a, x), lambda a: (a, -x), np.arange(3.0)),
+    "a loop in a branch": lambda x: jt.cond(
+        x > 1.5,
+        lambda a: jt.while_loop(lambda c: c[1] < 5, lambda c: (c[0], c[1] + x), (a, 0.0)),
+        lambda a: (a, -x),
+        np.arange(3.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNCHANGING)
+def test_what_never_changes_is_the_same_for_all_examples(name: str) -> None:
+    f, x = UNCHANGING[name], np.array([1.0, 2.0, 3.0])
+    many = jt.vmap(f, out_axes=(None, 0))
+    each = [f(v) for v in x]
+    for wrap in (lambda g: g, lambda g: jt.jit(g, backend="interpreter"), jt.jit):
+        same, other = wrap(many)(x)
+        np.testing.assert_array_equal(same, each[0][0])
+        np.testing.assert_array_equal(other, [y for _, y in each])
+
+
+def test_what_branches_exchange_differs() -> None:
+    def f(x: Any) -> Any:
+        return jt.cond(x > 1.5, lambda a, b: (a, b), lambda a, b: (b, a), 1.0, 2.0)
+
+    x = np.array([1.0, 2.0])
+
+    def g(x: Any) -> Any:
+        return jt.cond(x > 1.5, lambda a: a, lambda a: 2 * a, 1.0)
+
+    for function in (f, g):
+        with pytest.raises(TypeError, match="differs from example to example"):
+            jt.vmap(function, out_axes=None)(x)
+    np.testing.assert_array_equal(jt.vmap(g)(x), [2.0, 1.0])
+    np.testing.assert_array_equal(jt.vmap(f)(x), [[2.0, 1.0], [1.0, 2.0]])

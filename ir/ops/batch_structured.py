@@ -7,6 +7,8 @@
   is done, and examples that are done keep their carries.
 - `scan`: its trip count is static, so examples never part.
 
+What branches and trips hand on unchanged is what it was, for all examples, wherever they part.
+
 `batch_tapes` says how tapes follow examples that part.
 """
 
@@ -35,7 +37,8 @@ def batch_cond(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
     if batched[0]:
-        return _all_branches(b, op, operands, batched)
+        found = _all_branches(b, op, operands, batched)
+        return _handed_on(op, operands, batched, found)
     if any(v.type is TAPE for v in (*op.operands, *op.results)):
         return _branch_with_tapes(b, op, operands, batched)
     index, *rest = operands
@@ -165,7 +168,8 @@ def batch_while(
         new_body, out = batch_region(body, flags, b.size, masked=bool(mask))
         new_test, (parts,) = batch_region(test, flags, b.size, masked=bool(mask))
         if parts:
-            return _until_all_are_done(b, op, operands, batched)
+            found = _until_all_are_done(b, op, operands, batched)
+            return _handed_on(op, operands, batched, found)
         grown = flags[:consts] + [f or o for f, o in zip(flags[consts:], out, strict=True)]
         if grown == flags:
             break
@@ -320,6 +324,40 @@ def refuse_effect(
 
 
 # Shared
+
+
+def _handed_on(
+    op: Op, operands: Sequence[Value], batched: Sequence[bool], found: Batched
+) -> Batched:
+    """`found`, with operands in the place of the results that they are."""
+    results, flags = list(found[0]), list(found[1])
+    for k, result in enumerate(op.results):
+        place = _source_place(op, k)
+        if place is not None and isinstance(result.type, TensorType) and not batched[place]:
+            results[k], flags[k] = operands[place], False
+    return results, flags
+
+
+def _source_place(op: Op, result: int) -> int | None:
+    """Which operand a result of a loop or branch always is, None if it may be another value."""
+    if op.name == "cond":
+        sources = [_source(region.outputs[result]) for region in op.regions]
+        places = {v.index if v.op is None else -1 for v in sources}
+        return 1 + places.pop() if len(places) == 1 and -1 not in places else None
+    if op.name == "while" or (op.name == "scan" and result < op.attrs["carries"]):
+        body, place = op.regions[-1], op.attrs["consts"] + result
+        return place if _source(body.outputs[result]) is body.params[place] else None
+    return None
+
+
+def _source(value: Value) -> Value:
+    """The value that loops and branches hand on as `value`."""
+    while value.op is not None:
+        place = _source_place(value.op, value.index)
+        if place is None:
+            break
+        value = value.op.operands[place]
+    return value
 
 
 def _mask(b: BatchBuilder, op: Op) -> list[Value]:
