@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import platform
-import sys
 from typing import Any
 
 # The features that decide about generated code, of the hundred that LLVM lists.
@@ -133,26 +131,17 @@ def _cuda() -> dict[str, str]:
 
 
 def cuda_driver() -> str:
-    """The CUDA driver's version and the number of its devices, or why there is none."""
-    name = {"win32": "nvcuda.dll"}.get(sys.platform, "libcuda.so.1")
+    """The CUDA driver's version and the devices, with the reasons why some are left out; or why there
+    are none."""
+    from .cuda.driver import survey
+    from .cuda.library import DeviceError
+
     try:
-        driver = ctypes.CDLL(name)
-    except OSError:
-        return "no driver"
-    version, count = ctypes.c_int(), ctypes.c_int()
-    try:
-        if driver.cuDriverGetVersion(ctypes.byref(version)):
-            return "a driver that does not answer"
-        text = f"driver {version.value // 1000}.{version.value % 1000 // 10}"
-        error = driver.cuInit(0)
-        if error:
-            return f"{text}, no usable device (error {error})"
-        if driver.cuDeviceGetCount(ctypes.byref(count)):
-            return text
-    except (AttributeError, OSError) as error:
-        return f"a driver that cannot be used ({error})"
-    devices = "device" if count.value == 1 else "devices"
-    return f"{text}, {count.value} {devices}"
+        found, reasons = survey()
+    except DeviceError as error:
+        return str(error)
+    said = [f"{info}, driver {info.driver // 1000}.{info.driver % 1000 // 10}" for info in found]
+    return "; ".join([*said, *reasons]) or "the NVIDIA driver finds no GPU"
 
 
 def _size(nbytes: Any) -> str:

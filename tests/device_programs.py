@@ -28,7 +28,7 @@ def execute(
     arrays: Sequence[np.ndarray[Any, Any]],
     order: Order = FORWARDS,
     runs: int = 1,
-    launcher: Callable[[Library], Launcher] | None = None,
+    launcher: Callable[[Library, int], Launcher] | None = None,
 ) -> list[np.ndarray[Any, Any]]:
     """The program's outputs, of the last of so many runs."""
     library = gpu.library(64 << 20)
@@ -37,7 +37,7 @@ def execute(
     context = gpu.poison(Context(describe(library)[0]))
     pool, stream = context_pool(context), context.create_stream()
     buffers = [upload(pool, a, stream, "an operand") for a in arrays]
-    run_table = launcher and launcher(library)
+    run_table = launcher and launcher(library, context.handle)
     executable = DeviceExecutable(program, context, run=run_table)
     for _ in range(runs):
         run = executable.run([x.address for x in buffers], stream)

@@ -8,18 +8,19 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import gpu
 import numpy as np
 import pytest
 from gpu import emulator_only
+from loading import PtxDriver
 
 import jitney as jt
 from jitney.codegen.cuda.program import Entry
-from jitney.runtime.cuda import library, memory, transfers
+from jitney.runtime import info as info_page
+from jitney.runtime.cuda import driver, library, memory, transfers
 from jitney.runtime.cuda.driver import Context, describe, devices
-from jitney.runtime.cuda.emulated_driver import EmulatedLibrary, Refused
+from jitney.runtime.cuda.emulated_driver import EmulatedLibrary
 from jitney.runtime.cuda.emulator.machine import EmulationError
 from jitney.runtime.cuda.library import SIGNATURES, DeviceError, Library, find_library
 from jitney.runtime.cuda.memory import OutOfMemoryError, Pool, context_pool, size_text
@@ -43,6 +44,7 @@ end:
 }
 """
 ENTRIES = {"add": Entry((32, 1, 1))}
+THEIRS = 0x70000  # another library's context
 
 
 def device(memory: int = 4 << 20) -> Context:
@@ -122,6 +124,44 @@ def test_a_device_is_described(context):
     assert info.memory == 4 << 20 and info.sms == 4 and info.driver == 13000
 
 
+def test_a_gpu_that_is_too_old_is_left_out_with_the_reason(monkeypatch):
+    """Whichever number it has: the others are there by the driver's numbers, and "cuda" is the first."""
+    beside = [
+        EmulatedLibrary(8 << 20, capabilities=c) for c in [((9, 0), (7, 0)), ((7, 0), (8, 6))]
+    ]
+    for emulated, number, arch in zip(beside, (0, 1), ("sm_90", "sm_86"), strict=True):
+        driver._survey.cache_clear()
+        monkeypatch.setattr(driver, "find_library", lambda emulated=emulated: emulated)
+        with jt.config(cuda="on"):
+            (info,) = devices()
+            assert (info.ordinal, info.arch) == (number, arch)
+            assert [str(d) for d in jt.devices()] == ["cpu", f"cuda:{number}"]
+            x = jt.device_put(np.arange(3.0))
+            assert str(x.device) == f"cuda:{number}"
+            assert jt.jit(lambda x: x + 1, device="cuda")(x).device == x.device
+            with jt.device("cuda") as chosen:
+                assert chosen == x.device and x.to_device("cuda") is x
+            with pytest.raises(DeviceError, match=f"(?s)no cuda:{1 - number};.*older than sm_75"):
+                jt.device_put(1.0, f"cuda:{1 - number}")
+            said = info_page.facts()["cuda"]
+            assert f"cuda:{number}" in said
+            assert re.search(rf"cuda:{1 - number} \(.*\) is left out: .*this one is sm_70", said)
+    with pytest.raises(DeviceError, match="no GPU that can be used: cuda:0 .*sm_60"):
+        describe(EmulatedLibrary(1 << 16, capabilities=[(6, 0)]))
+    driver._survey.cache_clear()
+
+
+def test_a_gpu_that_the_driver_is_too_old_for_is_left_out(monkeypatch):
+    monkeypatch.setattr(EmulatedLibrary, "_cuDriverGetVersion", lambda self, p: old(p))
+
+    def old(place):
+        ctypes.c_int.from_address(place).value = 11080
+
+    found, reasons = driver.survey_of(EmulatedLibrary(1 << 16, capabilities=[(8, 0), (12, 0)]))
+    assert [info.ordinal for info in found] == [0]
+    assert "cuda:1" in reasons[0] and "install a newer driver" in reasons[0]
+
+
 def test_signatures_are_those_of_the_header():
     """Counts and kinds of all parameters, where NVIDIA's header is installed."""
     header = "/usr/local/cuda/include/cuda.h"
@@ -154,7 +194,7 @@ def test_signatures_are_those_of_the_header():
 def test_the_emulated_driver_has_what_is_called():
     functions = EmulatedLibrary(1 << 16).functions
     missing = set(SIGNATURES) - set(functions)
-    assert all(name.startswith(("cuLink", "cuGetError")) for name in missing), missing
+    assert missing == {"cuGetErrorName"}
 
 
 # Memory and streams
@@ -334,11 +374,11 @@ def test_a_forked_process_is_told():
 def test_a_context_stays_current_where_it_is_held():
     wrapped, calls = recording(EmulatedLibrary(1 << 20))
     context, other = Context(describe(wrapped)[0]), device()
-    made = calls.count("cuCtxSetCurrent")
+    made = calls.count("cuCtxPushCurrent_v2")
 
     def asked() -> int:
         context.memory()
-        return calls.count("cuCtxSetCurrent") - made
+        return calls.count("cuCtxPushCurrent_v2") - made
 
     assert (asked(), asked()) == (1, 2)
     with context:
@@ -347,10 +387,54 @@ def test_a_context_stays_current_where_it_is_held():
             assert asked() == 3
         assert asked() == 3
         other.memory()  # such as an array of another device that dies now
-        assert (asked(), asked()) == (4, 5)
+        assert (asked(), asked()) == (3, 3)
         with context.let_go():
-            assert asked() == 6
-    assert asked() == 8
+            assert asked() == 4
+        assert asked() == 5
+    assert asked() == 6
+    assert calls.count("cuCtxPopCurrent_v2") == calls.count("cuCtxPushCurrent_v2")
+
+
+def test_the_context_that_was_current_is_so_again():
+    """After each method, errors, a buffer that dies anywhere; and what we call back finds its own."""
+    emulated = EmulatedLibrary(1 << 20)
+    context = Context(describe(emulated)[0])
+    assert emulated.contexts == []
+    emulated.known_contexts.add(THEIRS)
+    emulated.cuCtxPushCurrent_v2(THEIRS)
+    stream = context.create_stream()
+    buffer = Pool(context).allocate(1 << 10, stream)
+    with pytest.raises(DeviceError):
+        context.free(buffer.address + 1 << 20, stream)
+    with pytest.raises(DeviceError, match="OUT_OF_MEMORY"):
+        context.allocate(1 << 30, stream)
+    module = context.load_module(ADD, ENTRIES)
+    context.launch(module.function("add"), (1, 1, 1), (32, 1, 1), 0, stream, arguments(0, 1, 1))
+    with pytest.raises(DeviceError):  # a null pointer
+        context.synchronize(stream)
+    assert emulated.contexts == [THEIRS]
+    with context:
+        assert emulated.contexts == [THEIRS, context.handle]
+        with context.let_go():
+            assert emulated.contexts == [THEIRS]
+            with context, context:
+                assert emulated.contexts == [THEIRS, context.handle]
+        assert emulated.contexts == [THEIRS, context.handle]
+    cycle = [buffer, Pinned(context, 1 << 10), module, context.create_event()]
+    cycle.append(cycle)
+    del buffer, module, cycle
+    gc.collect()
+    assert emulated.contexts == [THEIRS]
+
+
+def test_without_a_current_context_the_driver_refuses():
+    emulated = EmulatedLibrary(1 << 20)
+    with pytest.raises(DeviceError, match="INVALID_CONTEXT"):
+        emulated.cuMemAlloc_v2(None, 64)
+    with pytest.raises(DeviceError, match="INVALID_CONTEXT"):
+        emulated.cuCtxPushCurrent_v2(THEIRS)
+    with pytest.raises(DeviceError, match="INVALID_CONTEXT"):
+        emulated.cuCtxPopCurrent_v2(None)
 
 
 # The pool
@@ -564,7 +648,7 @@ def test_what_the_driver_is_asked():
     context.fill(address, 16, 4, 0, stream)
     context.synchronize(stream)
     context.free(address, stream)
-    assert [name for name in calls if name != "cuCtxSetCurrent"] == [
+    assert [name for name in calls if not name.startswith("cuCtx")] == [
         "cuMemAllocAsync", "cuMemsetD32Async", "cuStreamSynchronize", "cuMemFreeAsync",
     ]  # fmt: skip
 
@@ -577,65 +661,49 @@ def test_errors_have_names():
     assert "OUT_OF_MEMORY" in str(wrapped.error("cuMemAlloc_v2", 2))
 
 
-class MachineCode(NamedTuple):
-    image: bytes
-
-
-class RealDriver(EmulatedLibrary):
-    """An emulated driver that wants machine code or PTX, as a real one does, and links PTX."""
-
-    emulated = False
-    linked = 0
-    loaded = b""
-
-    def _cuModuleLoadDataEx(self, module, image, count, options, values):
-        self.loaded = ctypes.string_at(image)
-        self._new(MachineCode(self.loaded), module)
-
-    def _cuModuleGetFunction(self, function, module, name):
-        self._get(module, MachineCode)
-        self._new(MachineCode(ctypes.string_at(name)), function)
-
-    def _cuModuleUnload(self, module):
-        self._remove(module, MachineCode)
-
-    def _cuLinkCreate_v2(self, count, options, values, state):
-        assert count == 2 and list((ctypes.c_int * 2).from_address(options)) == [5, 6]
-        self._log = (ctypes.c_void_p * 2).from_address(values)[0]
-        ctypes.c_void_p.from_address(state).value = 77
-
-    def _cuLinkAddData_v2(self, state, kind, data, size, name, count, options, values):
-        text = ctypes.string_at(data, size)
-        assert state == 77 and kind == 1 and text.endswith(b"\0")
-        assert b".target sm_90" in text and b".version 9.0" in text
-        if b".entry bad" in text:
-            ctypes.memmove(self._log, b"line 3: refused\0", 16)
-            raise Refused(218)
-        self.linked += 1
-
-    def _cuLinkComplete(self, state, code, size):
-        self._code = ctypes.create_string_buffer(b"machine code")
-        ctypes.c_void_p.from_address(code).value = ctypes.addressof(self._code)
-        ctypes.c_size_t.from_address(size).value = 12
-
-    def _cuLinkDestroy(self, state):
-        return None
-
-
-def test_machine_code_is_made_once_and_kept_on_disk(tmp_path):
+def test_the_driver_is_given_ptx_which_is_kept_on_disk(tmp_path, monkeypatch):
+    """A second process does without LLVM; what the driver makes of it, the driver keeps itself."""
+    made = []
+    real_assemble = driver.assemble
+    monkeypatch.setattr(driver, "assemble", lambda *a: made.append(a) or real_assemble(*a))
     with jt.config(cache=True, cache_dir=str(tmp_path)):
-        first, second = RealDriver(1 << 16), RealDriver(1 << 16)
-        for real in (first, second):
+        texts = []
+        for _ in range(2):
+            real = PtxDriver()
             context = Context(describe(real)[0])
             assert not context.info.emulated
-            context.load_module(ADD, ENTRIES)
-            assert real.loaded == b"machine code"
-        assert (first.linked, second.linked) == (1, 0)
-        with pytest.raises(DeviceError, match="INVALID_PTX: line 3: refused"):
+            module = context.load_module(ADD, ENTRIES)
+            assert module.log == "an advisory"
+            texts += real.texts
+            assert real.texts == [context.ptx(ADD)]
+        assert texts[0] == texts[1] and ".entry add" in texts[0] and len(made) == 1
+        assert ".target sm_90" in texts[0] and ".version 9.0" in texts[0]
+        with pytest.raises(DeviceError, match="(?s)INVALID_PTX: line 3: refused.*an advisory"):
             context.load_module(ADD.replace("@add", "@bad"), {"bad": Entry((32, 1, 1))})
-        older = RealDriver(1 << 16)
-        for name in [name for name in older.functions if name.startswith("cuLink")]:
-            del older.functions[name]
-        context = Context(describe(older)[0])
-        context.load_module(ADD + "; another module\n", ENTRIES)
-        assert b".entry add" in older.loaded  # PTX, as it is
+
+
+@emulator_only
+def test_what_a_driver_refuses_to_load(context):
+    for ir, why in {
+        ADD.replace("%x, i32 %t", "%x, i32 %u"): "INVALID_PTX: .*undefined value",
+        ADD + "@s = internal addrspace(3) global [50000 x i8] undef\n": "too much shared data",
+    }.items():
+        with pytest.raises(DeviceError, match=f"(?s){why}"):
+            context.load_module(ir, ENTRIES)
+
+
+@emulator_only
+def test_shared_memory_of_both_kinds_counts(context):
+    """Static and dynamic together pass 48 KiB: more has to be asked for, and is."""
+    shared = "@s = internal addrspace(3) global [20000 x i8] undef, align 16\n"
+    shared += "@d = external addrspace(3) global [0 x i8], align 16\n"
+    module = context.load_module(shared + ADD, {"add": Entry((32, 1, 1), 40_000)})
+    stream = context.create_stream()
+    address = put(context, np.zeros(32, np.int32), stream)
+    where = (module.function("add"), (1, 1, 1), (32, 1, 1))
+    context.launch(*where, 40_000, stream, arguments(address, 32, 1))
+    assert get(context, address, np.zeros(32, np.int32), stream).sum() == 32
+    with pytest.raises(DeviceError, match="not asked for"):
+        context.launch(*where, 40_001, stream, arguments(address, 32, 1))
+    with pytest.raises(DeviceError, match="too many"):
+        context.load_module(shared + ADD, {"add": Entry((32, 1, 1), (227 << 10) - 19_999)})

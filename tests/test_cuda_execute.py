@@ -37,7 +37,7 @@ from jitney.runtime.cuda.driver import Context, describe
 from jitney.runtime.cuda.emulated_driver import EmulatedLibrary
 from jitney.runtime.cuda.execute import DeviceExecutable
 from jitney.runtime.cuda.launcher import Table, launcher, pack_arguments, python_launcher
-from jitney.runtime.cuda.library import DeviceError
+from jitney.runtime.cuda.library import SIGNATURES, DeviceError
 from jitney.runtime.cuda.memory import OutOfMemoryError, context_pool
 from jitney.runtime.cuda.ptxas import find_ptxas
 from jitney.runtime.cuda.transfers import download, upload
@@ -152,7 +152,7 @@ class Device:
         self.stream = self.context.create_stream()
         run = options.pop("run", None)
         self.executable = DeviceExecutable(
-            made, self.context, run=run and run(self.library), **options
+            made, self.context, run=run and run(self.library, self.context.handle), **options
         )
 
     def __call__(self, *arrays, stream=None):
@@ -578,6 +578,8 @@ def test_commands_reach_the_driver_as_written(make):
     calls = []
 
     class Recorder(EmulatedLibrary):
+        anywhere = frozenset(SIGNATURES)
+
         def _cuLaunchKernel(self, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra):
             from jitney.runtime.cuda.emulated_driver import _packed
 
@@ -604,12 +606,16 @@ def test_commands_reach_the_driver_as_written(make):
         def _cuEventRecord(self, event, stream):
             calls.append(("record", event, stream))
 
-        def _cuCtxSetCurrent(self, context):
+        def _cuCtxPushCurrent_v2(self, context):
             from jitney.runtime.cuda.emulated_driver import Refused
 
-            calls.append(("current", context))
+            calls.append(("push", context))
             if context == 13:
                 raise Refused(201)
+
+        def _cuCtxPopCurrent_v2(self, context):
+            assert context
+            calls.append(("pop",))
 
     table = Table()
     table.launch(2**40, (2**31 - 1, 65535, 7), (1024, 3, 64), 2**17, [(1, 8), b"\1\0\0\0", (0, -4)])
@@ -643,13 +649,15 @@ def test_commands_reach_the_driver_as_written(make):
     ]
     calls.clear()
     assert make(Recorder(1 << 16), 12)(words.ctypes.data, bases.ctypes.data, 1) == 0
-    assert calls[0] == ("current", 12) and len(calls) == 10
+    assert calls[0] == ("push", 12) and calls[-1] == ("pop",) and len(calls) == 11
     calls.clear()
     assert make(Recorder(1 << 16), 13)(words.ctypes.data, bases.ctypes.data, 1) == 201
-    assert calls == [("current", 13)]
+    assert calls == [("push", 13)]
     failing = Table()
     failing.fill((1, 0), 1, 4, 9)
     failing.copy((0, 0), (1, 0), 8)
     words = failing.finish()
     calls.clear()
     assert run(words.ctypes.data, bases.ctypes.data, 0) == 77 and not calls
+    assert make(Recorder(1 << 16), 12)(words.ctypes.data, bases.ctypes.data, 0) == 77
+    assert calls == [("push", 12), ("pop",)]

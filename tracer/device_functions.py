@@ -19,7 +19,7 @@ from . import errors, functions, operators, pytree  # noqa: F401  (functions fir
 from .accept import check_array
 from .core import WEAK_DTYPES, Tracer
 from .device_entry import device_finisher, place
-from .devices import client, device_of, put, unpickled
+from .devices import client, device_of, known, put, unpickled
 from .errors import complain
 from .exact import exact_key
 from .functions.lowerings import LOWERINGS
@@ -206,7 +206,7 @@ def _contains(self: DeviceArray, value: Any) -> bool:
 
 @method("to_device")
 def _to_device(self: DeviceArray, device: Any, /, *, stream: Any = None) -> Any:
-    return put(self, parse_device(device))
+    return put(self, known(parse_device(device)))
 
 
 @method("get")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..runtime.cuda.array import DeviceArray
-from ..runtime.devices import CPU, Device, parse_device
+from ..runtime.devices import CPU, FIRST_GPU, Device, parse_device
 from . import errors, pytree
 from .accept import check_array
 from .errors import complain
@@ -49,7 +49,7 @@ def device(which: str | Device) -> Iterator[Device]:
 
     Raises DeviceError if there is no such device.
     """
-    chosen = parse_device(which)
+    chosen = known(parse_device(which))
     if chosen != CPU:
         client(chosen)
     reset = CHOSEN.set(chosen)
@@ -68,10 +68,19 @@ def device_put(tree: Any, device: str | Device | None = None) -> Any:
     GPU (`__cuda_array_interface__`, DLPack) are taken without a copy if they are C-contiguous.
     The copy is asynchronous; the source may be changed as soon as the call returns.
     """
-    chosen = parse_device(device or CHOSEN.get() or "cuda")
+    chosen = known(parse_device(device or CHOSEN.get() or "cuda"))
     if chosen != CPU:
         client(chosen)
     return pytree.tree_map(lambda leaf: put(leaf, chosen), tree)
+
+
+def known(device: Device) -> Device:
+    """The device itself, which of "cuda" is the first GPU, where there is one."""
+    if device is not FIRST_GPU:
+        return device
+    from ..runtime.cuda.client import cuda_devices
+
+    return next(iter(cuda_devices()), FIRST_GPU)
 
 
 def client(device: Device) -> Client:

@@ -21,7 +21,7 @@ from ..runtime.devices import CPU, Device
 from . import errors, pytree
 from .accept import check_dtype, plain_array, refuse
 from .core import WEAK_DTYPES, Tracer, refuse_leaked
-from .devices import CHOSEN, device_of, foreign_index, is_foreign, put
+from .devices import CHOSEN, device_of, foreign_index, is_foreign, known, put
 from .errors import complain
 from .exact import Exact
 from .foreign import borrow
@@ -171,6 +171,7 @@ class Call:
 
     def _place(self, device: Device | None) -> Device | None:
         """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
+        device = device and known(device)
         if device != CPU and not any(type(leaf) not in _ORDINARY for leaf in self.leaves):
             return device
         for i, leaf in enumerate(self.leaves):

@@ -1,7 +1,7 @@
 """Does it start: the driver, the device, and every kernel of the benchmarks compiled, loaded, run once.
 
-For each module: LLVM's time, that of the driver's compiler (PTX) beside that of loading machine code,
-its log, and registers, local memory (spills) and shared memory of each kernel.
+For each module: LLVM's time, that of the driver's compiler, its log, and registers, local memory
+(spills) and shared memory of each kernel.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ctypes
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import subprocess
 import time
@@ -28,7 +29,6 @@ ATTRIBUTES = {
     "clock_kHz": 13, "memory_clock_kHz": 36, "memory_bus_bits": 37, "l2_bytes": 38,
     "registers_per_sm": 82, "shared_per_sm": 81, "shared_per_block": 97, "copy_engines": 40,
 }  # fmt: skip
-_INFO_LOG, _INFO_SIZE, _VERBOSE = 3, 4, 12
 
 
 def stage(options: Options, writer: Writer) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -104,8 +104,9 @@ def load_and_run(name: str) -> dict[str, Any]:
     load = context.load_module
 
     def recorded(ir: str, entries: Any) -> Any:
-        modules.append(measured(context, ir, entries))
-        return load(ir, entries)
+        module, found = measured(load, context, ir, entries)
+        modules.append(found)
+        return module
 
     context.load_module = recorded
     try:
@@ -124,40 +125,24 @@ def load_and_run(name: str) -> dict[str, Any]:
     return found
 
 
-def measured(context: Any, ir: str, entries: Any) -> dict[str, Any]:
-    """A module on its way to the device, timed: what a user waits for at the first call."""
+def measured(load: Any, context: Any, ir: str, entries: Any) -> tuple[Any, dict[str, Any]]:
+    """A module loaded, and what a user waits for at the first call."""
     from jitney.runtime.cuda.assemble import architecture_for, assemble, ptx_for
 
     info = context.info
     arch = architecture_for(ir, info.arch)
-    version = ptx_for(arch, None if info.emulated else info.driver)
     start = time.perf_counter()
-    ptx = assemble(ir, arch, version)
+    ptx = assemble(ir, arch, ptx_for(arch, info.driver))
     found: dict[str, Any] = {"llvm_ms": 1e3 * (time.perf_counter() - start), "ptx_bytes": len(ptx)}
     if info.emulated:
-        return found | {"kernels": {name: {} for name in entries}}
-    seconds, found["log"] = loading(context.cuda, ptx.encode())
-    found["ptx_jit_ms"] = 1e3 * seconds
+        return load(ir, entries), found | {"kernels": {name: {} for name in entries}}
     start = time.perf_counter()
-    code = context._link(ptx.encode())
-    found["link_ms"] = 1e3 * (time.perf_counter() - start)
-    found["cubin_load_ms"] = 1e3 * loading(context.cuda, code)[0]
-    module = context.load_image(code, entries)
+    module = context.load_image(ptx.encode(), entries, verbose=True)
+    found["ptx_jit_ms"] = 1e3 * (time.perf_counter() - start)
+    found["log"] = module.log[-1500:]
+    found["advisories"] = re.findall(r"\(C75\d\d\).*", module.log)
     found["kernels"] = {
         name: {**module.function(name).attributes(), "threads": entry.threads}
         for name, entry in entries.items()
     }
-    return found
-
-
-def loading(cuda: Any, image: bytes) -> tuple[float, str]:
-    """Seconds that the driver takes to load a module, and what its compiler says."""
-    log = ctypes.create_string_buffer(16384)
-    options = (ctypes.c_int * 3)(_INFO_LOG, _INFO_SIZE, _VERBOSE)
-    values = (ctypes.c_void_p * 3)(ctypes.addressof(log), len(log), 1)
-    handle = ctypes.c_void_p()
-    start = time.perf_counter()
-    cuda.cuModuleLoadDataEx(ctypes.byref(handle), image + b"\0", 3, options, values)
-    seconds = time.perf_counter() - start
-    cuda.cuModuleUnload(handle)
-    return seconds, log.value.decode(errors="replace")[-1500:]
+    return module, found

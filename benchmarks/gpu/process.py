@@ -192,8 +192,8 @@ def context_is_lost() -> bool:
     driver = sys.modules.get("jitney.runtime.cuda.driver")
     for context in list(driver._contexts.values()) if driver else ():
         try:
-            context.activate()
-            context.cuda.cuCtxSynchronize()
+            with context:
+                context.cuda.cuCtxSynchronize()
         except RuntimeError:
             return True
     return False

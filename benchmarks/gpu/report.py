@@ -109,14 +109,20 @@ def _kernels(records: dict[str, Any]) -> str:
                 [
                     row,
                     str(len(found)),
-                    *(_ms(module.get(k)) for k in ("llvm_ms", "ptx_jit_ms", "cubin_load_ms")),
+                    *(_ms(module.get(k)) for k in ("llvm_ms", "ptx_jit_ms")),
                     str(max((k.get("registers", 0) for k in found), default=0)),
                     str(sum(k.get("local", 0) for k in found)),
                     str(max((k.get("shared", 0) for k in found), default=0)),
                 ]
             )
-    heads = "row;kernels;LLVM;PTX by the driver;machine code;registers;local bytes;shared bytes"
-    return table(heads.split(";"), lines) if lines else ""
+    heads = "row;kernels;LLVM;the driver;registers;local bytes;shared bytes"
+    advised = [
+        f"- {row}: {line}"
+        for row, record in records.items()
+        for module in record.get("modules", ())
+        for line in module.get("advisories", ())
+    ]
+    return "\n".join([table(heads.split(";"), lines), "", *advised]).strip() if lines else ""
 
 
 def _ms(value: float | None) -> str:

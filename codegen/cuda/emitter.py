@@ -143,12 +143,10 @@ class ThreadEmitter(NestEmitter):
         self.globals.append(f"{name} = {body}")
         return f"{SHARED}{name}"
 
-    def shared_block(self, nbytes: int, align: int = 128, beside: int = 0) -> str:
-        """New shared memory in bytes, aligned to all banks; much of it is asked for at the launch.
-
-        `beside`: bytes that the kernel has anyway."""
+    def shared_block(self, nbytes: int, align: int = 128) -> str:
+        """New shared memory in bytes, aligned to all banks; much of it is asked for at the launch."""
         name = f"@NAME_shared{len(self.globals)}"
-        if nbytes + beside <= STATIC_BYTES:
+        if nbytes <= STATIC_BYTES:
             body = f"internal addrspace(3) global [{nbytes} x i8] undef, align {align}"
         else:
             body = f"external addrspace(3) global [0 x i8], align {align}"

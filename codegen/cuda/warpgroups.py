@@ -8,7 +8,9 @@
                 store the sums, or what the epilogue makes of them
 
 Stages go round in a ring of shared memory; two barriers in memory for each, `full` and `empty`, count
-who has come and which bytes have arrived, and the parity of their phase changes at each round. There
+who has come and which bytes have arrived, and the parity of their phase changes at each round. The ring
+has to begin at a multiple of ATOM, for the copy engine and the descriptors: the kernel itself sees to
+it, whatever an assembler or a linker made of the alignment. The barriers lie behind the ring. There
 are as many blocks as multiprocessors, each taking one tile after the other: while the consumers store
 a tile, the next one's operands come. The producer's registers go to the consumers.
 """
@@ -90,8 +92,8 @@ class WarpgroupEmitter(ResultEmitter):
         self.form = Form(tile.n, tile.element, sides[0].turned, sides[1].turned)
         self.starts = (0, sides[0].nbytes)
         self.stage_bytes = sum(side.nbytes for side in sides)
-        self.memory = self.shared_block(tile.stages * self.stage_bytes, ATOM, ATOM)
-        self.full, self.empty = (self._mbarriers() for _ in range(2))
+        self.ring_bytes = tile.stages * self.stage_bytes
+        self.memory = self.shared_block(self.ring_bytes + tile.stages * MBARRIERS + ATOM, ATOM)
         self.tensor_maps = len(sides)
         # Two elements of a thread are 4 bytes then: stores would be of parts of sectors.
         self.exchanges = tile.n % 32 == 0 and min(a.dtype.itemsize for a in product.writes) < 4
@@ -101,16 +103,11 @@ class WarpgroupEmitter(ResultEmitter):
         """The arguments that come before the arrays."""
         return [side.map(ref) for side in self.sides]
 
-    def _mbarriers(self) -> str:
-        name = f"@NAME_shared{len(self.globals)}"
-        body = f"internal addrspace(3) global [{self.tile.stages} x i64] undef, align 8"
-        self.globals.append(f"{name} = {body}")
-        return name
-
     # The body.
 
     def body(self) -> None:
         op, thread = self.value_of, self.thread()
+        self._place_ring()
         with self.only_if(op(f"icmp eq i32 {thread}, 0")):
             for k in range(self.tile.stages):
                 self._initialise(self.full, k, 1)
@@ -122,6 +119,18 @@ class WarpgroupEmitter(ResultEmitter):
         group = self.intrinsic("llvm.nvvm.shfl.sync.idx.i32", "-1", group, "0", "31", fresh=True)
         self._either(
             op(f"icmp eq i32 {group}, 0"), self._produce, lambda: self._consume(group, thread)
+        )
+
+    def _place_ring(self) -> None:
+        """The ring's first byte, its address in 32 bits, and the barriers."""
+        op, stages = self.value_of, self.tile.stages
+        start = op(f"ptrtoint ptr {self.memory} to i32")
+        before = op(f"and i32 {op(f'sub i32 0, {start}')}, {ATOM - 1}")
+        self.start = op(f"add i32 {start}, {before}")
+        self.ring = op(f"getelementptr i8, ptr {self.memory}, i32 {before}")
+        self.full, self.empty = (
+            op(f"getelementptr i8, ptr {SHARED}{self.ring}, i32 {self.ring_bytes + 8 * k}")
+            for k in (0, stages)
         )
 
     def _initialise(self, barriers: str, number: int, count: int) -> None:
@@ -218,7 +227,7 @@ class WarpgroupEmitter(ResultEmitter):
         row, k = self._narrow(first), self._narrow(place)
         for box, ahead in enumerate(side.boxes):
             at = op(f"add i32 {base}, {self.starts[number] + box * side.box_bytes}")
-            target = op(f"getelementptr i8, ptr {self.memory}, i32 {at}")
+            target = op(f"getelementptr i8, ptr {SHARED}{self.ring}, i32 {at}")
             target = op(f"addrspacecast ptr {SHARED}{target} to ptr addrspace(7)")
             here = op(f"add i32 {row}, {ahead}") if ahead else row
             point = [here, k] if side.turned else [k, here]
@@ -261,8 +270,7 @@ class WarpgroupEmitter(ResultEmitter):
     def _descriptor(self, number: int, consumer: str, rows: int) -> str:
         """An operand's descriptor in the first stage; each consumer begins so many rows further on."""
         op, side = self.value_of, self.sides[number]
-        start = op(f"ptrtoint ptr {self.memory} to i32")
-        start = op(f"and i32 {op(f'add i32 {start}, {self.starts[number]}')}, 262143")
+        start = op(f"and i32 {op(f'add i32 {self.start}, {self.starts[number]}')}, 262143")
         start = op(f"lshr i32 {start}, 4")
         if rows:
             start = op(f"add i32 {start}, {op(f'mul i32 {consumer}, {side.ahead(rows, 0)}')}")
@@ -384,6 +392,7 @@ class WarpgroupEmitter(ResultEmitter):
 # Rows of 64 for each consumer, columns; how much faster than other instructions of tensor cores.
 SHAPES = {(1, 256): 1.7, (2, 128): 1.7, (1, 192): 1.6, (1, 128): 1.5, (1, 64): 1.1}
 SHARED_BYTES = 227 << 10  # that a block may have
+MBARRIERS = 16  # bytes of a stage's barriers
 _MOST_STAGES = 8
 
 
@@ -410,5 +419,5 @@ def _element(step: Matmul, target: CudaTarget) -> str:
 def tile_of(rows: int, n: int, element: str) -> WarpgroupTile:
     """A tile with as many stages as fit."""
     stage = (CONSUMERS * rows * ROWS + n) * LINE
-    stages = min((SHARED_BYTES - ATOM) // stage, _MOST_STAGES)  # they begin behind the barriers
+    stages = min((SHARED_BYTES - ATOM) // (stage + MBARRIERS), _MOST_STAGES)
     return WarpgroupTile(rows, n, stages, element)

@@ -39,9 +39,9 @@ from ..disk import disk_cache
 from ..dlpack import CUDA, take
 from ..installation import digest, installation
 from .array import DeviceArray
-from .assemble import architecture_for, architecture_number, assemble, ptx_for
+from .assemble import architecture_number, ptx_for
 from .cublas import BlasError, find_blas
-from .driver import Context, DeviceInfo
+from .driver import Context, DeviceInfo, survey
 from .driver import devices as driver_devices
 from .execute import DeviceExecutable, Run
 from .library import DeviceError
@@ -111,8 +111,7 @@ class Program:
 
     def asm(self) -> str:
         """The kernels as PTX for this device."""
-        ir, info = self.executable.program.ir, self.client.info
-        return assemble(ir, architecture_for(ir, info.arch), self.client.target.ptx)
+        return self.client.context.ptx(self.executable.program.ir)
 
 
 class _RefusedError(DeviceError):
@@ -356,7 +355,7 @@ _making = renewed(threading.RLock())
 
 
 def cuda_devices() -> list[Device]:
-    """The GPUs of this machine; none if there is no driver."""
+    """The GPUs of this machine that can be used; none if there is no driver."""
     try:
         return [Device("cuda", info.ordinal) for info in driver_devices()]
     except DeviceError:
@@ -365,11 +364,12 @@ def cuda_devices() -> list[Device]:
 
 def client_of(device: Device) -> Client:
     """The one client of a device. DeviceError, with the reason, if there is no such device."""
-    found = driver_devices()
-    if not 0 <= device.index < len(found):
+    found, left_out = survey()
+    info = next((info for info in driver_devices() if info.ordinal == device.index), None)
+    if info is None:
         names = ", ".join(f"cuda:{info.ordinal}" for info in found)
-        raise DeviceError(f"there is no {device}; this machine has {names}")
-    info = found[device.index]
+        why = "".join(f"; {reason}" for reason in left_out)
+        raise DeviceError(f"there is no {device}; this machine has {names}{why}")
     key = (id(info.library), info.ordinal)
     with _making:
         if key not in _clients:

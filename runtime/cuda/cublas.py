@@ -124,8 +124,8 @@ class Blas:
         self._prepared: weakref.WeakValueDictionary[Any, PreparedGemm]
         self._prepared = weakref.WeakValueDictionary()
         handle = ctypes.c_void_p()
-        context.activate()
-        self.call("cublasLtCreate", ctypes.byref(handle))
+        with context:
+            self.call("cublasLtCreate", ctypes.byref(handle))
         self._handle = handle.value or 0
         # What NVIDIA recommends: 32 MiB from Hopper on, 4 MiB before.
         self.workspace = (32 << 20) if context.info.capability >= (9, 0) else (4 << 20)
@@ -140,10 +140,9 @@ class Blas:
     def prepare(self, gemm: Gemm) -> PreparedGemm:
         """A product that can be run, one for all that differ in addresses only. BlasError if the
         library cannot do it."""
-        self.context.activate()
         matrices = [(m.dtype, m.turned, m.ld, m.stride, m.alignment) for m in gemm.matrices]
         key = gemm.shape, *matrices, gemm.bias is not None, gemm.bias_alignment, gemm.tf32
-        with self.lock:
+        with self.context, self.lock:
             prepared = self._prepared.get(key)
             if prepared is None:
                 prepared = self._prepared[key] = PreparedGemm(self, gemm)
@@ -254,8 +253,7 @@ class PreparedGemm:
     ) -> None:
         """Begin the product on a stream, also on one that is being captured: nothing is allocated."""
         blas = self._blas
-        blas.context.activate()
-        with blas.lock:
+        with blas.context, blas.lock:
             if self.biased:
                 self._set_bias(bias)
             blas.call(

@@ -19,10 +19,10 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
 
 from ...codegen.cuda.program import Entry
 from ...ir.forks import renewed
@@ -30,10 +30,11 @@ from ...ir.record import record
 from ..config import config
 from ..disk import disk_cache
 from ..installation import digest, installation
-from .assemble import architecture_for, assemble, nearest_architecture, ptx_for
+from .assemble import AssembleError, architecture_for, assemble, nearest_architecture, ptx_for
 from .library import NOT_READY, SUCCESS, DeviceError, Library, find_library
 
 Grid = tuple[int, int, int]
+F = TypeVar("F", bound=Callable[..., Any])
 
 # CUdevice_attribute
 _SMS, _CAPABILITY_MAJOR, _CAPABILITY_MINOR, _SHARED_OPT_IN, _L2, _POOLS = 16, 75, 76, 97, 38, 115
@@ -42,10 +43,11 @@ _THREADS_PER_SM = 39
 _FUNCTION_ATTRIBUTES = {"max_threads": 0, "shared": 1, "local": 3, "registers": 4}
 _MAX_DYNAMIC_SHARED = 8
 _STATIC_SHARED_LIMIT = 48 << 10
-# CUjit_option, CUjitInputType
-_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE = 3, 4, 5, 6
-_INPUT_PTX = 1
-_NON_BLOCKING = 1  # CUstream_flags, and CU_MEMHOSTALLOC_PORTABLE
+# CUjit_option
+_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE = 3, 4, 5, 6, 12
+_LOG_BYTES = 16 << 10
+_NON_BLOCKING = 1  # CUstream_flags
+_PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE
 _NO_TIMING = 2  # CUevent_flags
 _RELEASE_THRESHOLD = 4  # CUmemPool_attribute
 _RELAXED = 2  # CUstreamCaptureMode
@@ -80,39 +82,70 @@ class DeviceInfo:
 
 
 def devices() -> list[DeviceInfo]:
-    """The GPUs of this machine, or the emulated one where `config.cuda` asks for it.
+    """The GPUs of this machine that can be used, or the emulated one where `config.cuda` asks for it.
 
     DeviceError, with the reason, if there are none.
     """
-    return list(_devices(config.cuda, os.getpid()))
+    found, reasons = survey()
+    return list(_usable(found, reasons))
+
+
+def survey() -> tuple[tuple[DeviceInfo, ...], tuple[str, ...]]:
+    """As `devices`, and why others are left out. DeviceError if there is no driver."""
+    return _survey(config.cuda, os.getpid())
 
 
 @lru_cache(maxsize=4)
-def _devices(kind: str, process: int) -> tuple[DeviceInfo, ...]:
+def _survey(kind: str, process: int) -> tuple[tuple[DeviceInfo, ...], tuple[str, ...]]:
     if kind == "off":
         raise DeviceError("jitney.config.cuda or JITNEY_CUDA switches GPUs off")
     if kind == "emulate":
         from .emulated_driver import EmulatedLibrary
 
-        return describe(EmulatedLibrary())
-    return describe(find_library())
+        return survey_of(EmulatedLibrary())
+    return survey_of(find_library())
 
 
 def describe(library: Library) -> tuple[DeviceInfo, ...]:
-    """All devices that a driver has."""
+    """The devices of a driver that can be used. DeviceError, with the reasons, if there are none."""
+    return _usable(*survey_of(library))
+
+
+def _usable(found: tuple[DeviceInfo, ...], reasons: tuple[str, ...]) -> tuple[DeviceInfo, ...]:
+    if not found:
+        why = "; ".join(reasons)
+        raise DeviceError(
+            f"the NVIDIA driver finds no GPU{f' that can be used: {why}' * bool(why)}"
+        )
+    return found
+
+
+def survey_of(library: Library) -> tuple[tuple[DeviceInfo, ...], tuple[str, ...]]:
+    """The devices of a driver, and why some are left out."""
     count, version = ctypes.c_int(), ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(version))
     library.cuDeviceGetCount(ctypes.byref(count))
-    if not count.value:
-        raise DeviceError("the NVIDIA driver finds no GPU")
-    return tuple(_describe(library, ordinal, version.value) for ordinal in range(count.value))
+    found, reasons = [], []
+    for ordinal in range(count.value):
+        name = "a GPU"
+        try:
+            name = _name(library, ordinal)
+            found.append(_describe(library, ordinal, name, version.value))
+        except (AssembleError, DeviceError) as error:
+            reasons.append(f"cuda:{ordinal} ({name}) is left out: {error}")
+    return tuple(found), tuple(reasons)
 
 
-def _describe(library: Library, ordinal: int, version: int) -> DeviceInfo:
-    device, memory = ctypes.c_int(), ctypes.c_size_t()
-    name = ctypes.create_string_buffer(256)
+def _name(library: Library, ordinal: int) -> str:
+    device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
     library.cuDeviceGet(ctypes.byref(device), ordinal)
     library.cuDeviceGetName(name, len(name), device)
+    return name.value.decode(errors="replace")
+
+
+def _describe(library: Library, ordinal: int, name: str, version: int) -> DeviceInfo:
+    device, memory = ctypes.c_int(), ctypes.c_size_t()
+    library.cuDeviceGet(ctypes.byref(device), ordinal)
     library.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
 
     def attribute(number: int) -> int:
@@ -121,10 +154,12 @@ def _describe(library: Library, ordinal: int, version: int) -> DeviceInfo:
         return value.value
 
     capability = attribute(_CAPABILITY_MAJOR), attribute(_CAPABILITY_MINOR)
+    arch = nearest_architecture(*capability)
+    ptx_for(arch, version)  # raises where the driver is too old
     return DeviceInfo(
         ordinal=ordinal,
-        name=name.value.decode(errors="replace"),
-        arch=nearest_architecture(*capability),
+        name=name,
+        arch=arch,
         capability=capability,
         memory=memory.value,
         sms=attribute(_SMS),
@@ -162,26 +197,31 @@ class Function:
     def attributes(self) -> dict[str, int]:
         """What it needs: max_threads of a block, bytes of shared and local memory, registers."""
         found = {}
-        for name, number in _FUNCTION_ATTRIBUTES.items():
-            value = ctypes.c_int()
-            self._context.cuda.cuFuncGetAttribute(ctypes.byref(value), number, self.handle)
-            found[name] = value.value
+        with self._context as context:
+            for name, number in _FUNCTION_ATTRIBUTES.items():
+                value = ctypes.c_int()
+                context.cuda.cuFuncGetAttribute(ctypes.byref(value), number, self.handle)
+                found[name] = value.value
         return found
 
 
 class Module:
     """Loaded kernels. They stay on the device while this lives."""
 
-    def __init__(self, context: Context, handle: int, entries: Mapping[str, Entry]) -> None:
+    def __init__(
+        self, context: Context, handle: int, entries: Mapping[str, Entry], log: str = ""
+    ) -> None:
         self._context = context
         self.handle = handle
+        self.log = log  # of the driver's assembler
         self._functions: dict[str, Function] = {}
         cuda = context.cuda
         for name, entry in entries.items():
             function = ctypes.c_void_p()
             cuda.cuModuleGetFunction(ctypes.byref(function), handle, name.encode())
             self._functions[name] = Function(context, name, function.value or 0)
-            if entry.shared_bytes > _STATIC_SHARED_LIMIT:
+            own = self._functions[name].attributes()["shared"] if entry.shared_bytes else 0
+            if own + entry.shared_bytes > _STATIC_SHARED_LIMIT:
                 cuda.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, entry.shared_bytes)
 
     def function(self, name: str) -> Function:
@@ -194,19 +234,33 @@ class Module:
 
 
 class _Held(threading.local):
-    """The context that stays current on this thread, and how many `with` blocks want that."""
+    """The contexts that this thread has entered, innermost last; None where one was let go."""
 
-    context: Any = None
-    depth = 0
+    def __init__(self) -> None:
+        self.entered: list[Context | None] = [None]
 
 
 _held = _Held()
 
 
+def _current(method: F) -> F:
+    """A method of a context that is current meanwhile: nobody's other context is lost by it."""
+
+    @wraps(method)
+    def inside(self: Context, *args: Any, **options: Any) -> Any:
+        if _held.entered[-1] is self:
+            return method(self, *args, **options)
+        with self:
+            return method(self, *args, **options)
+
+    return inside  # type: ignore[return-value]
+
+
 class Context:
     """One device's primary context. Methods may be called from any thread.
 
-    Each makes the context current on its thread. `with context:` does so once for all inside.
+    Each makes the context current on its thread, and then the one that was so before. `with context:`
+    does so once for all inside.
     """
 
     def __init__(self, info: DeviceInfo) -> None:
@@ -218,37 +272,44 @@ class Context:
         self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(handle), device)
         self.handle = handle.value or 0
         self._device = device.value
-        self.activate()
         self.stream_ordered = self._keep_freed_memory()
 
-    def activate(self) -> None:
-        """Make the context current on this thread. All methods do it first."""
-        if _held.context is self:
-            return
-        _held.context = None  # another one that was held: who works with it asks again
-        if os.getpid() != self._process:
-            raise DeviceError("a GPU cannot be used after fork: start the process with 'spawn'")
-        self.cuda.cuCtxSetCurrent(self.handle)
-
     def __enter__(self) -> Context:
-        self.activate()
-        _held.context = self
-        _held.depth += 1
+        entered = _held.entered
+        if entered[-1] is not self:
+            self._push()
+        entered.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        _held.depth -= 1
-        if not _held.depth:
-            _held.context = None
+        entered = _held.entered
+        entered.pop()
+        if entered[-1] is not self:
+            self._pop()
+
+    def _push(self) -> None:
+        if os.getpid() != self._process:
+            raise DeviceError("a GPU cannot be used after fork: start the process with 'spawn'")
+        self.cuda.cuCtxPushCurrent_v2(self.handle)
+
+    def _pop(self) -> None:
+        self.cuda.functions["cuCtxPopCurrent_v2"](ctypes.byref(ctypes.c_void_p()))
 
     @contextmanager
     def let_go(self) -> Iterator[None]:
-        """For calls of somebody else's code, which may make another context current."""
-        _held.context = None
+        """For calls of somebody else's code inside of `with context`: it finds, and may change, the
+        context that was current outside."""
+        entered = _held.entered
+        held = entered[-1] is self
+        if held:
+            self._pop()
+        entered.append(None)
         try:
             yield
         finally:
-            self.activate()
+            entered.pop()
+            if held:
+                self._push()
 
     # Memory
 
@@ -264,16 +325,16 @@ class Context:
         self._pool = pool.value
         return True
 
+    @_current
     def memory(self) -> tuple[int, int]:
         """(free, total) bytes of the device."""
-        self.activate()
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
         return free.value, total.value
 
+    @_current
     def allocate(self, nbytes: int, stream: int) -> int:
         """Memory of at least one byte, for work on `stream` and what waits for it."""
-        self.activate()
         address = ctypes.c_uint64()
         if self.stream_ordered:
             self.cuda.cuMemAllocAsync(ctypes.byref(address), max(nbytes, 1), stream)
@@ -281,62 +342,62 @@ class Context:
             self.cuda.cuMemAlloc_v2(ctypes.byref(address), max(nbytes, 1))
         return address.value
 
+    @_current
     def free(self, address: int, stream: int) -> None:
         """Give memory back when `stream` has come this far."""
-        self.activate()
         if self.stream_ordered:
             self.cuda.cuMemFreeAsync(address, stream)
         else:
             self.cuda.cuStreamSynchronize(stream)
             self.cuda.cuMemFree_v2(address)
 
+    @_current
     def trim(self) -> None:
         """Give what the driver's pool keeps back to the system."""
-        self.activate()
         self.cuda.cuCtxSynchronize()
         if self.stream_ordered and self.cuda.has("cuMemPoolTrimTo"):
             self.cuda.cuMemPoolTrimTo(self._pool, 0)
 
+    @_current
     def allocate_pinned(self, nbytes: int) -> int:
         """Memory of the host that the device reads and writes by itself."""
-        self.activate()
         address = ctypes.c_void_p()
-        self.cuda.cuMemHostAlloc(ctypes.byref(address), max(nbytes, 1), _NON_BLOCKING)
+        self.cuda.cuMemHostAlloc(ctypes.byref(address), max(nbytes, 1), _PORTABLE)
         return address.value or 0
 
+    @_current
     def free_pinned(self, address: int) -> None:
-        self.activate()
         self.cuda.cuMemFreeHost(address)
 
+    @_current
     def copy_in(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """From the host. Memory that is not pinned is read before this returns."""
         if nbytes:
-            self.activate()
             self.cuda.cuMemcpyHtoDAsync_v2(target, source, nbytes, stream)
 
+    @_current
     def copy_out(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """To the host. Memory that is not pinned is written before this returns."""
         if nbytes:
-            self.activate()
             self.cuda.cuMemcpyDtoHAsync_v2(target, source, nbytes, stream)
 
+    @_current
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """On the device; the places do not overlap."""
         if nbytes:
-            self.activate()
             self.cuda.cuMemcpyDtoDAsync_v2(target, source, nbytes, stream)
 
+    @_current
     def fill(self, target: int, count: int, width: int, value: int, stream: int) -> None:
         """`count` elements of 1, 2 or 4 bytes become the bit pattern `value`."""
         if count:
-            self.activate()
             getattr(self.cuda, f"cuMemsetD{8 * width}Async")(target, value, count, stream)
 
     # Streams and events
 
+    @_current
     def create_stream(self) -> int:
         """A stream that does not wait for the legacy default stream."""
-        self.activate()
         stream = ctypes.c_void_p()
         self.cuda.cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING)
         return stream.value or 0
@@ -344,17 +405,17 @@ class Context:
     def destroy_stream(self, stream: int) -> None:
         self._release("cuStreamDestroy_v2", stream)
 
+    @_current
     def synchronize(self, stream: int) -> None:
         """Wait until the stream has done everything. Errors of its kernels are raised here."""
-        self.activate()
         self.cuda.cuStreamSynchronize(stream)
 
+    @_current
     def is_idle(self, stream: int) -> bool:
-        self.activate()
         return self._answer("cuStreamQuery", stream)
 
+    @_current
     def create_event(self, timing: bool = False) -> int:
-        self.activate()
         event = ctypes.c_void_p()
         self.cuda.cuEventCreate(ctypes.byref(event), 0 if timing else _NO_TIMING)
         return event.value or 0
@@ -362,26 +423,26 @@ class Context:
     def destroy_event(self, event: int) -> None:
         self._release("cuEventDestroy_v2", event)
 
+    @_current
     def record_event(self, event: int, stream: int) -> None:
-        self.activate()
         self.cuda.cuEventRecord(event, stream)
 
+    @_current
     def wait_event(self, stream: int, event: int) -> None:
         """What comes next on the stream waits for what came before the event was recorded."""
-        self.activate()
         self.cuda.cuStreamWaitEvent(stream, event, 0)
 
+    @_current
     def has_happened(self, event: int) -> bool:
-        self.activate()
         return self._answer("cuEventQuery", event)
 
+    @_current
     def synchronize_event(self, event: int) -> None:
-        self.activate()
         self.cuda.cuEventSynchronize(event)
 
+    @_current
     def elapsed(self, start: int, end: int) -> float:
         """Seconds between two events with timing that have happened."""
-        self.activate()
         milliseconds = ctypes.c_float()
         self.cuda.cuEventElapsedTime(ctypes.byref(milliseconds), start, end)
         return milliseconds.value / 1e3
@@ -396,8 +457,8 @@ class Context:
         """Destroy something, also from `__del__` when the interpreter ends: never raises."""
         try:
             if os.getpid() == self._process and not sys.is_finalizing():
-                self.activate()
-                self.cuda.functions[name](handle)
+                with self:
+                    self.cuda.functions[name](handle)
         except Exception:
             pass
 
@@ -405,65 +466,48 @@ class Context:
 
     def load_module(self, ir: str, entries: Mapping[str, Entry]) -> Module:
         """The kernels of an LLVM text without `target` lines."""
-        self.activate()
         if not entries:  # copies, or products of a library
             return Module(self, 0, {})
-        if self.cuda.emulated:
-            image = ir.encode()
-        else:
-            image = self._machine_code(ir)
-        return self.load_image(image, entries)
+        return self.load_image((ir if self.cuda.emulated else self.ptx(ir)).encode(), entries)
 
-    def load_image(self, image: bytes, entries: Mapping[str, Entry]) -> Module:
-        """The kernels of a PTX text or of machine code."""
-        self.activate()
-        log = ctypes.create_string_buffer(8192)
-        options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_SIZE)
-        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
+    @_current
+    def load_image(
+        self, image: bytes, entries: Mapping[str, Entry], verbose: bool = False
+    ) -> Module:
+        """The kernels of a PTX text, which the driver assembles as a whole program and keeps in a cache
+        of its own. What its assembler says is `Module.log`, or part of the error."""
+        said, complaint = (ctypes.create_string_buffer(_LOG_BYTES) for _ in range(2))
+        options = (ctypes.c_int * 5)(_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE)
+        values = (ctypes.c_void_p * 5)(
+            ctypes.addressof(said), len(said), ctypes.addressof(complaint), len(complaint), verbose
+        )
         handle = ctypes.c_void_p()
-        try:
-            self.cuda.cuModuleLoadDataEx(ctypes.byref(handle), image + b"\0", 2, options, values)
-        except DeviceError as error:
-            said = log.value.decode(errors="replace").strip()
-            raise DeviceError(f"{error}: {said}" if said else str(error), error.code) from None
-        return Module(self, handle.value or 0, entries)
 
-    def _machine_code(self, ir: str) -> bytes:
-        """What the driver makes of a module, kept on disk for the next process."""
+        def log() -> str:
+            texts = (x.value.decode(errors="replace").strip() for x in (complaint, said))
+            return "\n".join(filter(None, texts))
+
+        try:
+            self.cuda.cuModuleLoadDataEx(ctypes.byref(handle), image + b"\0", 5, options, values)
+        except DeviceError as error:
+            why = f"{error}: {log()}" if log() else str(error)
+            raise DeviceError(why, error.code) from error.__cause__
+        return Module(self, handle.value or 0, entries, log())
+
+    def ptx(self, ir: str) -> str:
+        """What the driver is given of a module: PTX, kept on disk for the next process."""
         arch = architecture_for(ir, self.info.arch)
         version = ptx_for(arch, self.info.driver)
         cache = disk_cache()
-        driver = f"{self.info.driver} {version}"
-        key = digest("cubin", installation(), arch, str(self.info.capability), driver, ir)
+        key = digest("ptx", installation(), arch, str(version), ir)
         found = cache.get(key)
         if found is not None:
-            return found
-        code = self._link(assemble(ir, arch, version).encode())
-        cache.put(key, code)
-        return code
+            return found.decode()
+        text = assemble(ir, arch, version)
+        cache.put(key, text.encode())
+        return text
 
-    def _link(self, ptx: bytes) -> bytes:
-        """PTX to machine code by the driver; the PTX itself if the driver cannot give that away."""
-        cuda = self.cuda
-        if not cuda.has("cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkComplete", "cuLinkDestroy"):
-            return ptx
-        log = ctypes.create_string_buffer(8192)
-        options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_SIZE)
-        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
-        state = ctypes.c_void_p()
-        cuda.cuLinkCreate_v2(2, options, values, ctypes.byref(state))
-        try:
-            text = ptx + b"\0"
-            cuda.cuLinkAddData_v2(state, _INPUT_PTX, text, len(text), b"jitney", 0, None, None)
-            code, size = ctypes.c_void_p(), ctypes.c_size_t()
-            cuda.cuLinkComplete(state, ctypes.byref(code), ctypes.byref(size))
-            return ctypes.string_at(code.value or 0, size.value)
-        except DeviceError as error:
-            said = log.value.decode(errors="replace").strip()
-            raise DeviceError(f"{error}: {said}" if said else str(error), error.code) from None
-        finally:
-            cuda.cuLinkDestroy(state)
-
+    @_current
     def launch(
         self,
         function: Function,
@@ -474,7 +518,6 @@ class Context:
         arguments: bytes,
     ) -> None:
         """Launch a kernel; `arguments` are its packed parameters, each naturally aligned."""
-        self.activate()
         packed = ctypes.create_string_buffer(arguments, max(len(arguments), 1))
         size = ctypes.c_size_t(len(arguments))
         extra = (ctypes.c_void_p * 5)(
@@ -484,14 +527,14 @@ class Context:
 
     # Graphs
 
+    @_current
     def begin_capture(self, stream: int) -> None:
         """What is asked of the stream from now on becomes a graph and does not run."""
-        self.activate()
         self.cuda.cuStreamBeginCapture_v2(stream, _RELAXED)
 
+    @_current
     def end_capture(self, stream: int) -> int:
         """A graph that can be launched, again and again."""
-        self.activate()
         graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         self.cuda.cuStreamEndCapture(stream, ctypes.byref(graph))
         try:
@@ -500,16 +543,16 @@ class Context:
             self._release("cuGraphDestroy", graph.value or 0)
         return executable.value or 0
 
+    @_current
     def abandon_capture(self, stream: int) -> None:
         """End a capture that went wrong."""
-        self.activate()
         graph = ctypes.c_void_p()
         self.cuda.functions["cuStreamEndCapture"](stream, ctypes.byref(graph))
         if graph.value:
             self._release("cuGraphDestroy", graph.value)
 
+    @_current
     def launch_graph(self, executable: int, stream: int) -> None:
-        self.activate()
         self.cuda.cuGraphLaunch(executable, stream)
 
     def destroy_graph(self, executable: int) -> None:

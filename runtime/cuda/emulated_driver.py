@@ -16,21 +16,21 @@ import inspect
 import math
 import struct
 import threading
-from bisect import bisect_right, insort
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...ir.forks import renewed
+from .assemble import AssembleError
 from .conditions import SETTERS, NodeParameters
+from .emulated_memory import Memory, Refused
+from .emulated_streams import Condition, Event, Executable, Graph, Stream
 from .emulator import tensor_maps
 from .emulator.machine import FORWARDS, EmulatedModule, EmulationError, Order
 from .library import (
     INVALID_VALUE,
     NOT_READY,
-    OUT_OF_MEMORY,
     SIGNATURES,
     SUCCESS,
     DeviceError,
@@ -38,80 +38,19 @@ from .library import (
     function_type,
 )
 
-_GRANULE = 256
-_POISON = 0xFF
 _NOT_SUPPORTED, _LAUNCH_FAILED = 801, 719
-_ATTRIBUTES = {16: 4, 75: 9, 76: 0, 97: 227 << 10, 38: 50 << 20, 39: 2048, 115: 1}
+_INVALID_DEVICE, _INVALID_CONTEXT, _INVALID_PTX = 101, 201, 218
+_MAJOR, _MINOR, _SHARED_OPT_IN = 75, 76, 97  # CUdevice_attribute
+_ATTRIBUTES = {16: 4, _SHARED_OPT_IN: 227 << 10, 38: 50 << 20, 39: 2048, 115: 1}
+_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE = 3, 4, 5, 6, 12  # CUjit_option
+_NON_BLOCKING = 1  # CUstream_flags
 _STATIC_SHARED_LIMIT = 48 << 10
 _SECONDS_OF_A_BYTE = 1e-9  # of a copy or a fill
-Operation = Callable[[], None]
-
-
-class Refused(Exception):
-    """A call that the driver answers with an error code."""
-
-    def __init__(self, code: int, why: str = "") -> None:
-        super().__init__(why)
-        self.code = code
-
-
-class Memory:
-    """The device's memory: addresses of the process, with a gap of a granule after each allocation."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes
-        self._bytes = np.empty(nbytes + 2 * _GRANULE, np.uint8)
-        self._start = self._bytes.ctypes.data + -self._bytes.ctypes.data % _GRANULE
-        self._sizes: dict[int, int] = {}
-        self._starts: list[int] = []
-
-    def allocate(self, nbytes: int) -> int:
-        """The first place that is large enough."""
-        room = -(-nbytes // _GRANULE) * _GRANULE
-        place = self._start
-        for start in self._starts:
-            if place + room + _GRANULE <= start:
-                break
-            place = start + -(-self._sizes[start] // _GRANULE) * _GRANULE + _GRANULE
-        if place + room > self._start + self.nbytes:
-            raise Refused(OUT_OF_MEMORY)
-        insort(self._starts, place)
-        self._sizes[place] = nbytes
-        ctypes.memset(place, _POISON, nbytes)
-        return place
-
-    def free(self, address: int) -> None:
-        if address not in self._sizes:
-            raise Refused(INVALID_VALUE, f"{address:#x} is freed and was not allocated")
-        ctypes.memset(address, _POISON, self._sizes.pop(address))
-        self._starts.remove(address)
-
-    def used(self) -> int:
-        return sum(-(-n // _GRANULE) * _GRANULE + _GRANULE for n in self._sizes.values())
-
-    def ranges(self) -> list[tuple[int, int]]:
-        """(start, end) of what is allocated, sorted."""
-        return [(start, start + self._sizes[start]) for start in self._starts]
-
-    def check(self, address: int, nbytes: int) -> None:
-        """Raise Refused unless all these bytes belong to one allocation."""
-        at = bisect_right(self._starts, address) - 1
-        if at < 0 or address + nbytes > self._starts[at] + self._sizes[self._starts[at]]:
-            raise Refused(
-                INVALID_VALUE, f"{nbytes} bytes at {address:#x} are not in what is allocated"
-            )
 
 
 class Kernel(NamedTuple):
     module: EmulatedModule
     name: str
-
-
-class Condition:
-    """What decides about a conditional node."""
-
-    def __init__(self) -> None:
-        self.value = 0
 
 
 class Setters(NamedTuple):
@@ -124,74 +63,43 @@ class SettingKernel(NamedTuple):
     name: str
 
 
-class Executable(list[Operation]):
-    """A graph that was instantiated."""
-
-
-class Graph(list[Operation]):
-    """What was captured. `loose`: a node that what comes next does not depend on."""
-
-    loose: int = 0
-    bodies: Any = None
-
-
-class Stream:
-    """What was asked for and has not happened yet; while it is captured, what the graph will do."""
-
-    def __init__(self) -> None:
-        self.queue: deque[Operation] = deque()
-        self.captured: Graph | None = None
-        self.graph = 0  # its handle
-
-    def submit(self, operation: Operation) -> None:
-        if self.captured is not None:
-            if self.captured.loose:
-                raise Refused(INVALID_VALUE, "what follows a conditional node does not wait for it")
-            self.captured.append(operation)
-        else:
-            self.queue.append(operation)
-
-    def step(self) -> None:
-        self.queue.popleft()()
-
-    def drain(self) -> None:
-        if self.captured is not None:
-            raise Refused(900, "a stream that is captured is waited for")
-        while self.queue:
-            self.step()
-
-
-class Event:
-    """Recorded `asked` times, of which `happened` have been reached, at `time`."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.happened = 0
-        self.stream: Stream | None = None
-        self.time = 0.0
-
-    def wait(self, number: int) -> None:
-        while self.happened < number and self.stream is not None and self.stream.queue:
-            self.stream.step()
-
-
 def _out(type: Any, pointer: int, value: Any) -> None:
     type.from_address(pointer).value = value
 
 
 class EmulatedLibrary(Library):
-    """`memory`: bytes that the device has. `order`: in which order threads run from now on."""
+    """`memory`: bytes that the device has. `order`: in which order threads run from now on.
+    `capabilities`: those of the devices, which share the memory.
+
+    `contexts` are a thread's, the current one last; of those that are not the devices' own, as another
+    library may have made them, `known_contexts` has to be told.
+    """
 
     emulated = True
+    # What is answered without a current context, besides what is asked of devices.
+    anywhere = frozenset(
+        """cuInit cuDriverGetVersion cuGetErrorName cuCtxPushCurrent_v2 cuCtxPopCurrent_v2
+        cuMemPoolSetAttribute cuMemPoolTrimTo cuTensorMapEncodeTiled""".split()
+    )
 
-    def __init__(self, memory: int = 1 << 30, order: Order = FORWARDS) -> None:
+    def __init__(
+        self,
+        memory: int = 1 << 30,
+        order: Order = FORWARDS,
+        capabilities: Sequence[tuple[int, int]] = ((9, 0),),
+    ) -> None:
         self.memory = Memory(memory)
         self.order = order
+        self.capabilities = capabilities
+        self.known_contexts = set(range(1, len(capabilities) + 1))
+        self._thread = threading.local()
         self.failure: BaseException | None = None
         self.launches = 0
         self.now = 0.0  # seconds on the device's clock
         self._lock = renewed(threading.RLock())
-        self._objects: dict[int, Any] = {0: Stream()}
+        legacy, per_thread = Stream(), Stream()
+        self._objects: dict[int, Any] = {0: legacy, 1: legacy, 2: per_thread}
+        self._meet(per_thread)
         self._pinned: dict[int, Any] = {}
         self._dynamic: dict[int, int] = {}
         functions = {}
@@ -208,6 +116,7 @@ class EmulatedLibrary(Library):
         def call(*arguments: Any) -> int:
             with self._lock:
                 try:
+                    self._check_context(name)
                     method(self, *(a or 0 for a in arguments))
                 except Refused as error:
                     self.failure = error if str(error) else None
@@ -236,6 +145,25 @@ class EmulatedLibrary(Library):
     ) -> float:
         """What a launch of a kernel is said to take. Tests put another clock here."""
         return 1e-6 + 1e-9 * math.prod(grid) * math.prod(block)
+
+    @property
+    def contexts(self) -> list[int]:
+        if not hasattr(self._thread, "contexts"):
+            self._thread.contexts = []
+        found: list[int] = self._thread.contexts
+        return found
+
+    def _check_context(self, name: str) -> None:
+        if name in self.anywhere or name.startswith("cuDevice"):
+            return
+        if not self.contexts or self.contexts[-1] > len(self.capabilities):
+            raise Refused(_INVALID_CONTEXT, "no context of the device is current")
+
+    def _meet(self, stream: Stream) -> None:
+        """It and the legacy default stream wait for each other."""
+        legacy = self._objects[0]
+        stream.peers.append(legacy)
+        legacy.peers.append(stream)
 
     def _new(self, thing: Any, pointer: int) -> None:
         handle = 0x1000 + 16 * len(self._objects)
@@ -268,28 +196,35 @@ class EmulatedLibrary(Library):
         _out(ctypes.c_int, version, 13000)
 
     def _cuDeviceGetCount(self, count: int) -> None:
-        _out(ctypes.c_int, count, 1)
+        _out(ctypes.c_int, count, len(self.capabilities))
 
     def _cuDeviceGet(self, device: int, ordinal: int) -> None:
-        if ordinal:
-            raise Refused(101)
-        _out(ctypes.c_int, device, 0)
+        if ordinal >= len(self.capabilities):
+            raise Refused(_INVALID_DEVICE)
+        _out(ctypes.c_int, device, ordinal)
 
     def _cuDeviceGetName(self, name: int, size: int, device: int) -> None:
         ctypes.memmove(name, b"jitney's emulator\0", 18)
 
     def _cuDeviceGetAttribute(self, value: int, number: int, device: int) -> None:
-        _out(ctypes.c_int, value, _ATTRIBUTES[number])
+        major, minor = self.capabilities[device]
+        _out(ctypes.c_int, value, {**_ATTRIBUTES, _MAJOR: major, _MINOR: minor}[number])
 
     def _cuDeviceTotalMem_v2(self, nbytes: int, device: int) -> None:
         _out(ctypes.c_size_t, nbytes, self.memory.nbytes)
 
     def _cuDevicePrimaryCtxRetain(self, context: int, device: int) -> None:
-        _out(ctypes.c_void_p, context, 1)
+        _out(ctypes.c_void_p, context, 1 + device)
 
-    def _cuCtxSetCurrent(self, context: int) -> None:
-        if context != 1:
-            raise Refused(201)
+    def _cuCtxPushCurrent_v2(self, context: int) -> None:
+        if context not in self.known_contexts:
+            raise Refused(_INVALID_CONTEXT)
+        self.contexts.append(context)
+
+    def _cuCtxPopCurrent_v2(self, context: int) -> None:
+        if not self.contexts:
+            raise Refused(_INVALID_CONTEXT)
+        _out(ctypes.c_void_p, context, self.contexts.pop())
 
     def _cuCtxSynchronize(self) -> None:
         for stream in [s for s in self._objects.values() if isinstance(s, Stream)]:
@@ -300,11 +235,21 @@ class EmulatedLibrary(Library):
     def _cuModuleLoadDataEx(
         self, module: int, image: int, count: int, options: int, values: int
     ) -> None:
+        say = _error_log(count, options, values)
         text = ctypes.string_at(image).decode()
         if text == SETTERS:
             self._new(Setters(), module)
-        else:
-            self._new(EmulatedModule(text), module)
+            return
+        try:
+            loaded = EmulatedModule(text)
+        except AssembleError as error:
+            say(str(error))
+            raise Refused(_INVALID_PTX) from error
+        for kernel, nbytes in loaded.host.static_shared.items():
+            if nbytes > _STATIC_SHARED_LIMIT:
+                say(f"{kernel} uses too much shared data ({nbytes} bytes)")
+                raise Refused(_INVALID_PTX)
+        self._new(loaded, module)
 
     def _cuModuleUnload(self, module: int) -> None:
         self._cuCtxSynchronize()
@@ -327,8 +272,9 @@ class EmulatedLibrary(Library):
         _out(ctypes.c_int, value, known[number])
 
     def _cuFuncSetAttribute(self, function: int, number: int, value: int) -> None:
-        self._get(function, Kernel)
-        if number != 8 or value > _ATTRIBUTES[97]:
+        loaded, kernel = self._get(function, Kernel)
+        most = _ATTRIBUTES[_SHARED_OPT_IN] - loaded.host.static_shared[kernel]
+        if number != 8 or value > most:
             raise Refused(INVALID_VALUE, f"{value} bytes of shared memory are too many")
         self._dynamic[function] = value
 
@@ -345,8 +291,8 @@ class EmulatedLibrary(Library):
             raise Refused(INVALID_VALUE, f"a grid of {gx, gy, gz} blocks")
         if not (0 < bx * by * bz <= 1024 and bx and by and 0 < bz <= 64):
             raise Refused(INVALID_VALUE, f"a block of {bx, by, bz} threads")
-        limit = max(self._dynamic.get(function, 0), _STATIC_SHARED_LIMIT)
-        if shared > limit or loaded.host.static_shared[kernel] > _STATIC_SHARED_LIMIT:
+        limit = _STATIC_SHARED_LIMIT - loaded.host.static_shared[kernel]
+        if shared > max(self._dynamic.get(function, 0), limit):
             raise Refused(INVALID_VALUE, f"{shared} bytes of shared memory were not asked for")
         arguments = _packed(parameters, extra)
 
@@ -509,11 +455,16 @@ class EmulatedLibrary(Library):
     # Streams and events
 
     def _cuStreamCreate(self, stream: int, flags: int) -> None:
-        self._new(Stream(), stream)
+        created = Stream()
+        if not flags & _NON_BLOCKING:
+            self._meet(created)
+        self._new(created, stream)
 
     def _cuStreamDestroy_v2(self, stream: int) -> None:
-        self._stream(stream).drain()
-        self._remove(stream, Stream)
+        gone = self._remove(stream, Stream)
+        gone.drain()
+        for peer in gone.peers:
+            peer.peers.remove(gone)
 
     def _cuStreamSynchronize(self, stream: int) -> None:
         self._stream(stream).drain()
@@ -657,6 +608,23 @@ class EmulatedLibrary(Library):
 
     def _cuGraphDestroy(self, graph: int) -> None:
         self._remove(graph, Graph)
+
+
+def _error_log(count: int, options: int, values: int) -> Callable[[str], None]:
+    """Writes to the buffer that the options of a load have for errors."""
+    numbers = list((ctypes.c_int * count).from_address(options)) if count else []
+    given = list((ctypes.c_size_t * count).from_address(values)) if count else []
+    known = dict(zip(numbers, given, strict=True))
+    if not set(known) <= {_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE}:
+        raise Refused(INVALID_VALUE, f"options {numbers} of a load")
+
+    def say(text: str) -> None:
+        room = known.get(_ERROR_SIZE, 0)
+        if room:
+            data = text.encode()[: room - 1] + b"\0"
+            ctypes.memmove(known[_ERROR_LOG], data, len(data))
+
+    return say
 
 
 def _packed(parameters: int, extra: int) -> bytes:

@@ -1,7 +1,7 @@
 """All launches of a program in one native call: an emitted interpreter of tables.
 
     table = Table(...)                              # of launches, copies, fills and graphs, as words
-    run = launcher(library, context)                # makes the context current
+    run = launcher(library, context)                # makes the context current meanwhile
     code = run(table.address, bases, stream)        # the driver's error code, 0 for none
 
 A launch from Python costs several times what the driver needs for it. So what a program asks of the
@@ -42,7 +42,8 @@ DRIVER_FUNCTIONS = (
     "cuMemcpyDtoHAsync_v2",
     "cuGraphLaunch",
     "cuEventRecord",
-    "cuCtxSetCurrent",
+    "cuCtxPushCurrent_v2",
+    "cuCtxPopCurrent_v2",
 )
 
 Place = tuple[int, int]  # number of a base, offset in bytes
@@ -148,8 +149,8 @@ Launcher = Callable[[int, int, int], int]
 
 
 def launcher(library: Library, context: int = 0) -> Launcher:
-    """`run(address of a table, address of the bases, stream)`, giving an error code. A context is made
-    current first."""
+    """`run(address of a table, address of the bases, stream)`, giving an error code. A context is
+    current meanwhile."""
     found = [library.address(n) if library.has(n) else 0 for n in DRIVER_FUNCTIONS]
     frame = (ctypes.c_int64 * (len(found) + 1))(*found, context)
     run = partial(_native(), ctypes.addressof(frame))
@@ -168,20 +169,22 @@ def interpreter() -> Function:
     """`i32 cuda_run(functions and a context, table, bases, stream)`."""
     f = Function("i32", "cuda_run", functions="ptr", table="ptr", bases="ptr", stream="ptr")
     functions, table, bases, stream = f.args
-    room = f.alloca("i8", _MAX_ARGUMENTS + 64)
+    room, popped = f.alloca("i8", _MAX_ARGUMENTS + 64), f.alloca("ptr")
     size_word, extra = f.alloca("i64"), f.alloca("i64", 5)
     f.callees["llvm.memcpy.p0.p0.i64"] = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
     loop = f.block("loop", here="ptr")
     names = ("launch", "copy", "fill", "fetch", "graph", "record", "end")
     launch, copy, fill, fetch, graph, record, end = (f.block(name) for name in names)
-    failed = f.block("failed", code="i32")
+    over = f.block("over", code="i32")
     context = f.load("ptr", functions, 8 * len(DRIVER_FUNCTIONS))
-    with f.when(f.unlike(context, NULL), likely=True):
-        current = f.call("i32", f.load("ptr", functions, 8 * (len(DRIVER_FUNCTIONS) - 1)), context)
+    push, pop = (f.load("ptr", functions, 8 * len(DRIVER_FUNCTIONS) - k) for k in (16, 8))
+    wanted = f.unlike(context, NULL)
+    with f.when(wanted, likely=True):
+        pushed = f.call("i32", push, context)
         refused, accepted = f.block("refused"), f.block("accepted")
-        f.branch(f.same(current, 0), accepted, refused)
+        f.branch(f.same(pushed, 0), accepted, refused)
         f.at(refused)
-        f.jump(failed, current)
+        f.ret(pushed)
         f.at(accepted)
     f.jump(loop, table)
     (here,) = f.at(loop)
@@ -189,8 +192,10 @@ def interpreter() -> Function:
     blocks = {COPY: copy, FILL: fill, FETCH: fetch, GRAPH: graph, RECORD: record}
     f.switch(f.load("i64", here), end, {LAUNCH: launch, **blocks})
     f.at(end)
-    f.ret(Value("i32", "0"))
-    (code,) = f.at(failed)
+    f.jump(over, Value("i32", "0"))
+    (code,) = f.at(over)
+    with f.when(wanted, likely=True):
+        f.call("i32", pop, popped)
     f.ret(code)
 
     def half(word: int, high: bool) -> Value:
@@ -207,7 +212,7 @@ def interpreter() -> Function:
         good, bad = f.block("good"), f.block("bad")
         f.branch(f.same(code, 0), good, bad)
         f.at(bad)
-        f.jump(failed, code)
+        f.jump(over, code)
         f.at(good)
         f.jump(loop, next_command)
 
@@ -276,11 +281,20 @@ def interpreter() -> Function:
 def python_launcher(library: Library, context: int = 0) -> Launcher:
     """The same by ctypes, command by command."""
     functions: list[Any] = [library.functions.get(name) for name in DRIVER_FUNCTIONS]
-    launch, copy, *fills, fetch, graph, record, make_current = functions
+    launch, copy, *fills, fetch, graph, record, push, pop = functions
 
     def run(table: int, bases: int, stream: int) -> int:
-        if context and (code := make_current(context)):
+        if not context:
+            return walk(table, bases, stream)
+        code = push(context)
+        if code:
             return int(code)
+        try:
+            return walk(table, bases, stream)
+        finally:
+            pop(ctypes.byref(ctypes.c_void_p()))
+
+    def walk(table: int, bases: int, stream: int) -> int:
         words = ctypes.cast(table, ctypes.POINTER(ctypes.c_int64))
         places = ctypes.cast(bases, ctypes.POINTER(ctypes.c_int64))
         here = 0

@@ -65,7 +65,6 @@ class Walk:
 
     def _segment(self, segment: Segment) -> None:
         run = self.executable._run_table
-        self.context.activate()
         if segment.maps:
             self._describe(segment)
         code = run(segment.address, self.work.address, self.stream)

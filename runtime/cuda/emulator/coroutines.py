@@ -29,6 +29,9 @@ from .text import (
 )
 
 _WINDOW_ALIGNMENT = 1024
+# Memory that is asked for at the launch begins behind a multiple of that: kernels may rely on no larger
+# alignment than the widest access has, since a linker keeps no other.
+_DYNAMIC_START = 80
 _SHARED_ADDRESS = re.compile(r"^\s*(%\S+) = ptrtoint ptr addrspace\(3\) (\S+) to (i\d+)$")
 
 
@@ -380,7 +383,7 @@ def host_text(text: str) -> HostText:
     module = _Module(text)
     module.rewrite()
     static = max(module.static_shared.values(), default=0)
-    dynamic_offset = -(-static // _WINDOW_ALIGNMENT) * _WINDOW_ALIGNMENT
+    dynamic_offset = -(-static // _WINDOW_ALIGNMENT) * _WINDOW_ALIGNMENT + _DYNAMIC_START
     dynamic_offset = dynamic_offset if module.dynamic else static
     aliases = [_alias(name, type, dynamic_offset) for name, type in module.dynamic]
     table = f"[{len(module.data)} x {{ ptr, i64 }}] [{', '.join(module.data)}]"

@@ -144,7 +144,7 @@ def product() -> Function:
     refuse_unless(f, fenced, thread, site, at.UNFENCED_PRODUCT)
     for one in (a, b):
         f.call("void", "emu_in_step", thread, one, f.convert("zext", form, I64), site)
-        known = f.both(one, ~0x3FFF_3FFF_3FFF)
+        known = f.both(one, ~0x3FFF_3FFF_3FC7)  # lines of an atom are not begun in its middle
         good = f.same(known, Value(I64, str(wgmma.SWIZZLED)))
         refuse_unless(f, good, thread, site, at.BAD_DESCRIPTOR)
     own = _own(f, job, thread)
