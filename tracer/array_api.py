@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..ir.types import DTYPE_NAMES, F64, I64
+from ..runtime.devices import CPU, parse_device
 from .core import Tracer
+from .devices import known, place_of, put
 from .foreign import from_capsule
 from .trace import current_trace
 
@@ -97,10 +99,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
     """
     if isinstance(x, Tracer):
         return x
-    cuda = 2  # kDLCUDA
-    if x.__dlpack_device__()[0] == cuda or device not in (None, "cpu"):
-        from .devices import device_put
-
-        found = device_put(x, device)
-        return np.asarray(found) if device == "cpu" else found
-    return from_capsule(x, copy)
+    here = place_of(x)
+    there = here if device is None else known(parse_device(device))
+    if here == there == CPU:
+        return from_capsule(x, copy)
+    if here != there and copy is False:
+        raise BufferError(
+            f"copy=False: what is on {here} cannot be brought to {there} without a copy"
+        )
+    found = put(x, there)
+    return found.client.copy(found) if copy and here == there else found

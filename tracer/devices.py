@@ -18,6 +18,7 @@ from ..runtime.devices import CPU, FIRST_GPU, Device, parse_device
 from . import errors, pytree
 from .accept import check_array
 from .errors import complain
+from .foreign import is_foreign
 from .trace import native_calls_held
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ def device_put(tree: Any, device: str | Device | None = None) -> Any:
 
     Without `device` they go to the one that `with jt.device(...)` chose, or to the first GPU. Arrays
     that are there already stay as they are; those of other libraries in the memory of the same
-    GPU (`__cuda_array_interface__`, DLPack) are taken without a copy if they are C-contiguous.
-    The copy is asynchronous; the source may be changed as soon as the call returns.
+    GPU (DLPack, `__cuda_array_interface__`) are taken without a copy if they are C-contiguous: work
+    waits for theirs, and theirs on the default stream for ours, so that they may be changed there.
+    A copy is asynchronous; the source may be changed as soon as the call returns.
     """
     chosen = known(parse_device(device or CHOSEN.get() or "cuda"))
     if chosen != CPU:
@@ -95,7 +97,9 @@ def put(leaf: Any, target: Device) -> Any:
     """One array or number on a device."""
     foreign = is_foreign(leaf)
     if target == CPU:
-        return np.array(leaf.get() if hasattr(leaf, "get") and foreign else leaf, copy=None)
+        if foreign:
+            return leaf.get() if hasattr(leaf, "get") else np.asarray(put(leaf, own_device(leaf)))
+        return np.array(leaf, copy=None)
     there = client(target)
     if isinstance(leaf, DeviceArray):
         return leaf if leaf.device == target else there.put(np.asarray(leaf))
@@ -110,24 +114,18 @@ def put(leaf: Any, target: Device) -> Any:
     return there.put(np.ascontiguousarray(check_array(np.asarray(leaf))).reshape(np.shape(leaf)))
 
 
-def is_foreign(leaf: Any) -> bool:
-    """Whether it is another library's array in a GPU's memory."""
-    if isinstance(leaf, (np.ndarray, np.generic, DeviceArray)):
-        return False
-    if hasattr(type(leaf), "__cuda_array_interface__"):
-        try:
-            return leaf.__cuda_array_interface__ is not None
-        except (AttributeError, TypeError, RuntimeError):  # PyTorch's, of a tensor on the CPU
-            return False
-    return False
+def own_device(leaf: Any) -> Device:
+    """Where a foreign array is."""
+    from ..runtime.cuda.protocols import gpu_number
+
+    return Device("cuda", gpu_number(leaf))
 
 
-def foreign_index(leaf: Any) -> int:
-    """The number of the GPU that another library's array is on."""
-    index = getattr(getattr(leaf, "device", None), "index", None)  # PyTorch's
-    if index is None and hasattr(leaf, "__dlpack_device__"):
-        index = leaf.__dlpack_device__()[1]
-    return index if type(index) is int else 0
+def place_of(array: Any) -> Device:
+    """Where an array of any library is."""
+    if isinstance(array, DeviceArray):
+        return array.device
+    return own_device(array) if is_foreign(array) else CPU
 
 
 def device_of(leaves: Iterable[Any]) -> Device | None:

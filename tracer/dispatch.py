@@ -21,7 +21,7 @@ from ..runtime.devices import CPU, Device
 from . import errors, pytree
 from .accept import check_dtype, plain_array, refuse
 from .core import WEAK_DTYPES, Tracer, refuse_leaked
-from .devices import CHOSEN, device_of, foreign_index, is_foreign, known, put
+from .devices import CHOSEN, device_of, is_foreign, known, own_device, put
 from .errors import complain
 from .exact import Exact
 from .foreign import borrow
@@ -179,7 +179,7 @@ class Call:
                 self.leaves[i] = np.asarray(leaf)
             elif type(leaf) not in _ORDINARY and not _has_state(leaf):
                 if is_foreign(leaf):
-                    self.leaves[i] = put(leaf, device or Device("cuda", foreign_index(leaf)))
+                    self.leaves[i] = put(leaf, device or own_device(leaf))
                 else:
                     found = borrow(leaf)
                     self.leaves[i] = leaf if found is None else found

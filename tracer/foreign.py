@@ -1,5 +1,6 @@
 """Arrays of other libraries in main memory, taken as ndarrays: the buffer protocol, NumPy's protocols
-(`__array_interface__`, `__array__`), DLPack. Their memory is shared wherever they let us.
+(`__array_interface__`, `__array__`), DLPack. Their memory is shared wherever they let us. Those in a
+GPU's memory (`is_foreign`) are left to `devices.py`.
 """
 
 from __future__ import annotations
@@ -26,12 +27,25 @@ def _is_known(x: Any) -> bool:
     return isinstance(x, (*_NUMBERS, *_OTHERS, *_OURS, Tracer))
 
 
+def is_foreign(leaf: Any) -> bool:
+    """Whether it is another library's array in a GPU's memory."""
+    if isinstance(leaf, (np.generic, *_OURS)):
+        return False
+    kind = type(leaf)
+    if not (hasattr(kind, "__dlpack_device__") or hasattr(kind, "__cuda_array_interface__")):
+        return False
+    from ..runtime.cuda.protocols import is_on_gpu
+
+    return is_on_gpu(leaf)
+
+
 def borrow(x: Any) -> Array | None:
-    """The elements of a foreign array as an ndarray; None if `x` is an ndarray, or no array at all.
+    """The elements of a foreign array as an ndarray; None if `x` is an ndarray, in a GPU's memory, or
+    no array at all.
 
     What cannot be shared is copied, and the copy is read-only: assignments would be lost.
     """
-    if _is_known(x):
+    if _is_known(x) or is_foreign(x):
         return None
     if hasattr(x, "__array_interface__") or hasattr(x, "__array_struct__") or _has_buffer(x):
         return np.asarray(x)
@@ -44,7 +58,7 @@ def borrow(x: Any) -> Array | None:
 
 def is_borrowable(x: Any) -> bool:
     """Whether `borrow` finds protocols to take `x` by."""
-    if _is_known(x):
+    if _is_known(x) or is_foreign(x):
         return False
     names = ("__array_interface__", "__array_struct__", "__array__", "__dlpack__")
     return any(hasattr(x, name) for name in names) or _has_buffer(x)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .memory import Memory
 
 F = TypeVar("F", bound=Callable[..., Any])
+LEGACY = 1  # the legacy default stream, as DLPack and __cuda_array_interface__ name it
 
 
 class _Donated:
@@ -183,13 +184,14 @@ class DeviceArray:
             raise AttributeError("the memory of an emulated GPU is no device memory")
         if is_extended(self.dtype):
             raise AttributeError(f"the protocol has no name for {self.dtype}; DLPack has")
+        self.buffer.used_on(LEGACY)  # which waits for most streams that anybody reads it on
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
             "data": (self.buffer.address, True),
             "version": 3,
             "strides": None,
-            "stream": self.client.stream_number,
+            "stream": self.client.stream,
         }
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -205,20 +207,30 @@ class DeviceArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule for the memory itself. What is in `stream` (None, 1: the legacy default stream)
-        waits for the elements; with -1 nobody waits. The consumer must not write to it."""
-        from ..dlpack import lend
+        """A capsule for the memory itself, which the consumer must not write to.
+
+        `stream` is where it will be read: None or 1 is the legacy default stream, 2 the one of the
+        thread, -1 means that the consumer waits by itself. That stream waits for the elements, and
+        the memory is used again only after what the stream does with it.
+        """
+        from ..dlpack import CPU, lend
 
         here = self.__dlpack_device__()
-        if dl_device is not None and dl_device != here:
-            raise BufferError(f"the array is on {self.device}: np.asarray(x) brings it to the CPU")
-        if copy:
-            raise BufferError("jitney hands over the memory itself: copy what you get")
+        if dl_device not in (None, here):
+            if dl_device != (CPU, 0) or copy is False:
+                raise BufferError(f"the array is on {self.device}, not on {dl_device}")
+            array = np.asarray(self)
+            return lend(array.ctypes.data, self.shape, self.dtype, (CPU, 0), array)
+        lent = self.client.copy(self) if copy else self
         if self.client.emulated:
-            self.block_until_ready()
-        elif stream != -1:
-            self.client.let_wait(1 if stream is None else stream)
-        return lend(self.buffer.address, self.shape, self.dtype, here, self.buffer)
+            lent.block_until_ready()
+        elif stream == 0:
+            raise ValueError("stream=0 could be either default stream: say 1 or 2")
+        else:
+            if stream != -1:
+                self.client.let_wait(stream or LEGACY)
+            lent.buffer.used_on(LEGACY if stream in (None, -1) else stream)
+        return lend(lent.buffer.address, self.shape, self.dtype, here, lent.buffer)
 
 
 def method(*names: str) -> Callable[[F], F]:

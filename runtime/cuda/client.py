@@ -36,7 +36,7 @@ from ..compile import graph_key
 from ..config import config
 from ..devices import Device
 from ..disk import disk_cache
-from ..dlpack import CUDA, take
+from ..dlpack import CUDA
 from ..installation import digest, installation
 from .array import DeviceArray
 from .assemble import architecture_number, ptx_for
@@ -44,8 +44,10 @@ from .cublas import BlasError, find_blas
 from .driver import Context, DeviceInfo, survey
 from .driver import devices as driver_devices
 from .execute import DeviceExecutable, Run
+from .foreign import Foreign, Holder
 from .library import DeviceError
-from .memory import Foreign, Memory, Pool, context_pool
+from .memory import Memory, Pool, context_pool
+from .protocols import MANAGED, described, dlpack_device
 from .tensor_maps import encode
 from .transfers import download, upload
 from .tuner import Tuner
@@ -69,6 +71,8 @@ class Program:
         """Begin a run. Shapes, dtypes and the device of the arrays are those of the graph. Results may
         have the memory of arrays that were given to be overwritten."""
         client, executable = self.client, self.executable
+        if client.holder:
+            client.holder.sweep()
         addresses = []
         runs: tuple[Any, ...] = ()
         for array in arrays:
@@ -127,7 +131,9 @@ class Client:
         self.emulated = info.emulated
         self.context: Context = info.context()
         self.pool: Pool = context_pool(self.context)
-        self.stream = self.context.create_stream()
+        self.stream = self.context.create_stream(ordered=True)
+        self.holder = Holder(self.context, self.stream)
+        self.pool.reclaimable(self.holder)
         self.target = target_of(info)
         self._numbers: dict[tuple[Any, bytes], DeviceArray] = {}
         self._executables: SharedCode[DeviceExecutable] = SharedCode()
@@ -162,63 +168,42 @@ class Client:
         """Fill a C-contiguous array with the elements."""
         memory.check()
         download(self.context, memory.address, array, self.stream)
+        self.holder.sweep()
 
     def wait(self, memory: Memory) -> None:
         memory.check()
         self.context.synchronize(self.stream)
+        self.holder.sweep()
 
     def adopt(self, array: Any) -> DeviceArray:
-        """Another library's array in this device's memory, by `__cuda_array_interface__` or DLPack.
+        """Another library's array in this device's memory, by DLPack or `__cuda_array_interface__`.
 
         Its memory is used as it is; if it is badly aligned, a copy is. Our stream waits for what its
-        owner's stream does until now. DeviceError if it is not on this device, or not C-contiguous.
+        owner's stream does until now, and its owner gets it back when our stream is done with it.
+        DeviceError if it is not on this device, or not C-contiguous.
         """
-        interface = getattr(array, "__cuda_array_interface__", None)
-        if interface is not None:
-            shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
-            address, steps = interface["data"][0] or 0, interface.get("strides")
-            if interface.get("stream") is not None:
-                self._wait_for(interface["stream"])
-            owner: Any = array
-        else:
-            kind, index = array.__dlpack_device__()
-            if (kind, index) != (CUDA, self.device.index):
-                raise DeviceError(f"the array is not on {self.device}: copy it there first")
-            taken = take(array.__dlpack__(stream=self.stream))
-            shape, dtype, address, owner = taken.shape, taken.dtype, taken.pointer, taken.owner
-            strides = taken.strides
-            steps = None if strides is None else tuple(s * dtype.itemsize for s in strides)
-        found = DeviceArray(self, Foreign(address, 0, owner), shape, dtype)
-        found.buffer.nbytes = found.nbytes
-        if found.nbytes and steps is not None and tuple(steps) != found.strides:
+        self.holder.sweep()
+        where = dlpack_device(array)
+        if where is not None and where not in ((CUDA, self.device.index), (MANAGED, where[1])):
+            raise DeviceError(f"the array is not on {self.device}: copy it there first")
+        given = described(array, self.stream)
+        if given.wait_for is not None:
+            self.context.order(given.wait_for, self.stream)
+        memory: Memory = Foreign(given.address, 0, given.owner, self.holder)
+        found = DeviceArray(self, memory, given.shape, given.dtype)
+        memory.nbytes = found.nbytes
+        if found.nbytes and given.strides not in (None, found.strides):
             raise DeviceError(
-                f"the array of strides {tuple(steps)} is not C-contiguous: make it so first, with "
+                f"the array of strides {given.strides} is not C-contiguous: make it so first, with "
                 "its own library's contiguous() or ascontiguousarray()"
             )
-        if found.nbytes and address % ALIGNMENT:
-            buffer = self.pool.allocate(found.nbytes, self.stream, "an aligned copy")
-            self.context.copy(buffer.address, address, found.nbytes, self.stream)
-            found.buffer = Foreign(buffer.address, buffer.nbytes, (buffer, owner))
+        if found.nbytes and given.address % ALIGNMENT:
+            return self.copy(found)
         return found
-
-    @property
-    def stream_number(self) -> int:
-        """Our stream, as `__cuda_array_interface__` says it."""
-        return self.stream
-
-    def _wait_for(self, stream: int) -> None:
-        """Our work from now on comes after what is on another stream now (1 and 2: CUDA's own)."""
-        self._order(stream, self.stream)
 
     def let_wait(self, stream: int) -> None:
         """What is put on another stream from now on comes after our work so far."""
-        self._order(self.stream, stream)
-
-    def _order(self, first: int, then: int) -> None:
-        event = self.context.create_event()
-        self.context.record_event(event, first)
-        self.context.wait_event(then, event)
-        self.context.destroy_event(event)
+        self.context.order(self.stream, stream)
 
     # Programs
 

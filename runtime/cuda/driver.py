@@ -354,7 +354,7 @@ class Context:
     @_current
     def trim(self) -> None:
         """Give what the driver's pool keeps back to the system."""
-        self.cuda.cuCtxSynchronize()
+        self.synchronize_all()
         if self.stream_ordered and self.cuda.has("cuMemPoolTrimTo"):
             self.cuda.cuMemPoolTrimTo(self._pool, 0)
 
@@ -396,10 +396,11 @@ class Context:
     # Streams and events
 
     @_current
-    def create_stream(self) -> int:
-        """A stream that does not wait for the legacy default stream."""
+    def create_stream(self, ordered: bool = False) -> int:
+        """A stream; `ordered`: it and the legacy default stream, which other libraries work on unless
+        they are told otherwise, wait for each other."""
         stream = ctypes.c_void_p()
-        self.cuda.cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING)
+        self.cuda.cuStreamCreate(ctypes.byref(stream), 0 if ordered else _NON_BLOCKING)
         return stream.value or 0
 
     def destroy_stream(self, stream: int) -> None:
@@ -409,6 +410,11 @@ class Context:
     def synchronize(self, stream: int) -> None:
         """Wait until the stream has done everything. Errors of its kernels are raised here."""
         self.cuda.cuStreamSynchronize(stream)
+
+    @_current
+    def synchronize_all(self) -> None:
+        """Wait until all streams of the device, also those of other libraries, have done everything."""
+        self.cuda.cuCtxSynchronize()
 
     @_current
     def is_idle(self, stream: int) -> bool:
@@ -431,6 +437,24 @@ class Context:
     def wait_event(self, stream: int, event: int) -> None:
         """What comes next on the stream waits for what came before the event was recorded."""
         self.cuda.cuStreamWaitEvent(stream, event, 0)
+
+    @_current
+    def recorded_event(self, stream: int) -> int:
+        """A new event that happens when the stream has come this far."""
+        event = self.create_event()
+        try:
+            self.record_event(event, stream)
+        except DeviceError:
+            self.destroy_event(event)
+            raise
+        return event
+
+    @_current
+    def order(self, first: int, then: int) -> None:
+        """What comes next on a stream waits for what another one has to do by now."""
+        event = self.recorded_event(first)
+        self.wait_event(then, event)
+        self.destroy_event(event)
 
     @_current
     def has_happened(self, event: int) -> bool:

@@ -44,14 +44,21 @@ class Run(Protocol):
 
 
 class Memory:
-    """Memory of a device at `address`, and the runs whose checks its contents depend on."""
+    """Memory of a device at `address`, the runs whose checks its contents depend on, and the streams
+    besides its own that use it."""
 
-    __slots__ = ("__weakref__", "address", "nbytes", "runs")
+    __slots__ = ("__weakref__", "address", "nbytes", "others", "runs")
 
     def __init__(self, address: int, nbytes: int) -> None:
         self.address = address
         self.nbytes = nbytes
         self.runs: tuple[Run, ...] = ()
+        self.others: tuple[int, ...] = ()
+
+    def used_on(self, stream: int) -> None:
+        """Work on another stream than its own reads or writes it."""
+        if stream not in self.others:
+            self.others += (stream,)
 
     def check(self) -> None:
         """Raise what a run that the contents depend on has complained of. Waits for such runs."""
@@ -64,20 +71,10 @@ class Memory:
         return [run for run in self.runs if not run.succeeded()]
 
 
-class Foreign(Memory):
-    """Memory that belongs to somebody else."""
-
-    __slots__ = ("_owner",)
-
-    def __init__(self, address: int, nbytes: int, owner: Any) -> None:
-        super().__init__(address, nbytes)
-        self._owner = owner
-
-
 class Buffer(Memory):
     """Memory of a device, freed when this dies, after the work that its streams then have."""
 
-    __slots__ = ("label", "stream", "_pool", "_others", "_home")
+    __slots__ = ("label", "stream", "_pool", "_home")
 
     def __init__(
         self, pool: Pool, address: int, nbytes: int, stream: int, label: str, home: _Home | None
@@ -88,20 +85,19 @@ class Buffer(Memory):
         self.label = label
         self.stream = stream
         self._pool = pool
-        self._others: tuple[int, ...] = ()
+        self.others = ()
         self._home = home
 
     def used_on(self, stream: int) -> None:
-        """Work on another stream than its own reads or writes it."""
-        if stream != self.stream and stream not in self._others:
-            self._others += (stream,)
+        if stream != self.stream:
+            super().used_on(stream)
 
     def __repr__(self) -> str:
         return f"<Buffer {size_text(self.nbytes)} at {self.address:#x}: {self.label}>"
 
     def __del__(self) -> None:
         home = self._home
-        if home is not None and not self._others and len(home.addresses) < home.most:
+        if home is not None and not self.others and len(home.addresses) < home.most:
             home.addresses.append(self.address)
         else:
             self._pool._give(self)
@@ -209,8 +205,8 @@ class Pool:
         try:
             if sys.is_finalizing():
                 return
-            if buffer._others:
-                self._wait_for(buffer)
+            for other in buffer.others:
+                self._let_wait(buffer.stream, other)
             home = buffer._home
             if home is not None and len(home.addresses) < home.most:
                 home.addresses.append(buffer.address)
@@ -219,13 +215,11 @@ class Pool:
         except Exception:
             pass  # the device is lost, the process forked or at its end: nobody could be told
 
-    def _wait_for(self, buffer: Buffer) -> None:
-        context = self.context
-        for other in buffer._others:
-            event = context.create_event()
-            context.record_event(event, other)
-            context.wait_event(buffer.stream, event)
-            context.destroy_event(event)
+    def _let_wait(self, stream: int, other: int) -> None:
+        try:
+            self.context.order(other, stream)
+        except DeviceError:  # its owner has destroyed it, but may not have waited for it
+            self.context.synchronize_all()
 
 
 def _size(nbytes: int) -> int:
