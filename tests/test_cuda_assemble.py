@@ -5,9 +5,13 @@ import subprocess
 import sys
 from collections import defaultdict
 
+import numpy as np
 import pytest
+from loading import loaded
 
+import jitney as jt
 from jitney.codegen.cuda.intrinsics import INTRINSICS, Intrinsic
+from jitney.codegen.cuda.target import CudaTarget
 from jitney.runtime.cuda import assemble as module
 from jitney.runtime.cuda.assemble import (
     AssembleError,
@@ -18,6 +22,7 @@ from jitney.runtime.cuda.assemble import (
     optimised,
     ptx_for,
 )
+from jitney.runtime.cuda.client import device_program
 from jitney.runtime.cuda.ptxas import (
     PtxasError,
     find_ptxas,
@@ -206,6 +211,27 @@ def test_resources_of_a_kernel(arch):
     resources = report.kernels["scale"]
     assert 0 < resources.registers < 32 and resources.spills == 0 and resources.shared == 0
     assert not report.warnings
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda x: np.exp(x - x.max(1, keepdims=True)) / np.exp(x).sum(), [(64, 3000)]),
+        (lambda x, y: np.tanh(x @ y), [(256, 512), (512, 256)]),
+        (lambda x: np.sort(x, axis=1), [(8, 5000)]),
+        (lambda x: np.cumsum(x.T, axis=0), [(300, 700)]),
+    ],
+    ids=["softmax", "product", "sort", "scan"],
+)
+def test_programs_as_they_are_loaded(function, shapes):
+    """The text that a driver gets; static and dynamic shared memory, and registers, of each launch."""
+    arrays = [np.ones(shape, np.float32) for shape in shapes]
+    graph = jt.jit(function).lower(*arrays).graph
+    program = device_program(graph, CudaTarget(arch=90, ptx=90, sms=132))
+    text, report = loaded(program)
+    assert ".version 9.0" in text and set(program.kernels) <= set(re.findall(r"entry (\w+)", text))
+    if report is not None:
+        assert all(kernel.stack == 0 for kernel in report.kernels.values())
 
 
 @needs_ptxas

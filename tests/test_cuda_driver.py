@@ -124,6 +124,7 @@ def test_a_device_is_described(context):
     assert info.memory == 4 << 20 and info.sms == 4 and info.driver == 13000
 
 
+@emulator_only
 def test_a_gpu_that_is_too_old_is_left_out_with_the_reason(monkeypatch):
     """Whichever number it has: the others are there by the driver's numbers, and "cuda" is the first."""
     beside = [

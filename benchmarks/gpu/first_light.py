@@ -37,7 +37,7 @@ def stage(options: Options, writer: Writer) -> Iterator[tuple[str, Callable[[], 
     from .rows import ROWS
 
     for name in ROWS:
-        if not options.get("rows") or name in options["rows"]:
+        if options.get("rows") is None or name in options["rows"]:
             yield name, lambda name=name: load_and_run(name)  # type: ignore[misc]
 
 

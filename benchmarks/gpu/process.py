@@ -26,6 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOST = 75  # exit status of a process whose context is of no use any more
 POLL_SECONDS = 0.1
+REST = "the rest"
 STARTING = 2  # times an item's time until the first begins: frameworks are imported
 TEXT = 3000  # of an error or a log that is kept
 
@@ -42,14 +43,18 @@ def run(
 ) -> Records:
     """What the items of a stage found, within `seconds`. `save` is called whenever one has ended.
 
-    A record has `seconds`, and `error` if the item failed; what never began is missing.
+    A record has `seconds`, and `error` if the item failed, also if it took longer than an item may. When
+    the stage's own time is over, that is no failure of the item that it meets: its record, or that of
+    `REST` if none was under way, has `timeout`. What never began is missing. Items in `options["done"]`
+    are left out.
     """
     deadline = time.monotonic() + seconds
     records: Records = {}
     with tempfile.TemporaryDirectory(prefix="jitney-gpu-") as folder:
         (Path(folder) / "jitney").symlink_to(ROOT)
         for attempt in range(50):
-            child = _Child(name, {**options, "done": list(records)}, Path(folder), attempt)
+            done = [*options.get("done", ()), *records]
+            child = _Child(name, {**options, "done": done}, Path(folder), attempt)
             finished = child.watch(records, deadline, item_seconds, save)
             if finished or time.monotonic() >= deadline:
                 break
@@ -100,10 +105,10 @@ class _Child:
             allowed = item_seconds if self._read else STARTING * item_seconds
             if now > deadline or now - self._since > allowed:
                 self._kill()
-                why = "the stage's time was over" if now > deadline else "it took too long"
-                self._lose(records, f"{why} ({now - self._since:.0f} s)")
+                self._take(records)
+                over = self._overdue(records, now > deadline, now - self._since)
                 save(records)
-                return self._at is None
+                return over
             time.sleep(POLL_SECONDS)
         if ended == 0:
             if self.keep_log:
@@ -117,6 +122,20 @@ class _Child:
             self._lose(records, f"the process died of it (status {ended})")
         save(records)
         return False
+
+    def _overdue(self, records: Records, all_is_over: bool, seconds: float) -> bool:
+        """Record that time is over, of the stage or of what it does now; whether the stage is done."""
+        if all_is_over:
+            since = f"; it had begun {seconds:.0f} s before" if self._at else ""
+            why = f"the stage's time was over{since}"
+            records[self._at or REST] = {"timeout": why, "log": self._tail()}
+        elif self._at is None:
+            why = f"it took too long to begin an item ({seconds:.0f} s)"
+            records["the process"] = {"error": why, "log": self._tail()}
+        else:
+            self._lose(records, f"it took too long ({seconds:.0f} s)")
+            return False
+        return True
 
     def _take(self, records: Records) -> bool:
         """Read what was written since."""

@@ -14,6 +14,7 @@ from ..report import seconds, table
 
 Run = dict[str, Any]
 PEERS = ("torch", "torch_compile", "jax", "triton")
+ENDS = {"error": "failed", "timeout": "out of time"}  # what records have, and what it is called
 VARIANTS = {"jitney_cublas": "by cuBLASLt", "jitney_tuned": "autotuned"}
 
 
@@ -32,6 +33,7 @@ def markdown(run: Run) -> str:
         ("Tests", _tests(stages)),
         ("Accuracy", _sweeps(stages.get("sweeps", {}))),
         ("What failed", failures(run)),
+        ("Where time was over", overdue(run)),
     ):
         if part:
             parts += [f"## {heading}", part]
@@ -40,11 +42,15 @@ def markdown(run: Run) -> str:
 
 def _summary(run: Run) -> str:
     lines = [
-        [name, str(len(found)), str(sum("error" in r for r in found.values())), f"{took:.0f} s"]
+        [name, str(len(found)), *(_count(found, how) for how in ENDS), f"{took:.0f} s"]
         for name, found in run["stages"].items()
         for took in [run["seconds"].get(name, 0.0)]
     ]
-    return table(["stage", "items", "failed", "took"], lines)
+    return table(["stage", "items", *ENDS.values(), "took"], lines)
+
+
+def _count(found: dict[str, Any], how: str) -> str:
+    return str(sum(how in record for record in found.values()))
 
 
 def _speed(records: dict[str, Any]) -> str:
@@ -135,12 +141,11 @@ def _tests(stages: dict[str, Any]) -> str:
         if not stage.startswith("tests: "):
             continue
         found = {item: record for item, record in found.items() if item != "the log"}
-        failed = sum("error" in r for r in found.values())
-        skipped = sum("skipped" in r for r in found.values())
-        lost = sum(bool(r.get("lost")) for r in found.values())
-        passed = len(found) - failed - skipped
-        lines.append([stage.partition(": ")[2], *map(str, (passed, failed, skipped, lost))])
-    heads = ["file", "passed", "failed", "skipped", "lost the context"]
+        ends = [_count(found, how) for how in (*ENDS, "skipped")]
+        passed = str(len(found) - sum(map(int, ends)))
+        lost = str(sum(bool(r.get("lost")) for r in found.values()))
+        lines.append([stage.partition(": ")[2], passed, *ends, lost])
+    heads = ["file", "passed", *ENDS.values(), "skipped", "lost the context"]
     said = [
         f"- {stage.partition(': ')[2]}: {line.strip('= ')}"
         for stage, found in stages.items()
@@ -175,6 +180,16 @@ def _small(value: float | None) -> str:
 def _at(record: dict[str, Any]) -> str:
     at = record.get("at", "")
     return ", ".join(f"{x:.9g}" for x in (at if isinstance(at, list) else [at]))
+
+
+def overdue(run: Run) -> str:
+    """Where time was over, which says nothing of what would have come."""
+    return "\n".join(
+        f"- `{stage} {item}`: {record['timeout']}"
+        for stage, found in run["stages"].items()
+        for item, record in found.items()
+        if "timeout" in record
+    )
 
 
 def failures(run: Run) -> str:

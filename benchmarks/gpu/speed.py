@@ -29,7 +29,7 @@ def stage(options: Options, writer: Writer) -> Iterator[tuple[str, Callable[[], 
     bench = Bench(options)
     yield "ceilings", bench.ceilings
     for name in ROWS:
-        if not options.get("rows") or name in options["rows"]:
+        if options.get("rows") is None or name in options["rows"]:
             yield name, lambda name=name: bench.row(name)  # type: ignore[misc]
 
 
@@ -39,16 +39,20 @@ class Bench:
         self.seconds = float(options.get("row_seconds", 0.7))
         self.clock = timing.Clock(peers.context())
         self.frameworks: dict[str, Any] = {}
-        self.missing: dict[str, str] = {}
+        self.missing: dict[str, str] = {}  # not installed, or not for this GPU
+        self.broken: dict[str, dict[str, Any]] = {}  # installed, and does not start
         for name in options.get("frameworks", peers.NAMES):
             try:
                 self.frameworks[name] = peers.KINDS[name]()
-            except Exception as error:  # not installed, or not for this GPU
+            except ImportError as error:
                 self.missing[name] = f"{type(error).__name__}: {error}"
+            except Exception as error:
+                self.broken[name] = failure(error)
 
     def ceilings(self) -> dict[str, Any]:
         """What the device can do: its copy, and cuBLAS where PyTorch brings it."""
         found: dict[str, Any] = {
+            **next((f for name, f in self.broken.items() if name in peers.OWN), {}),
             "versions": {name: f.version for name, f in self.frameworks.items()},
             "missing": self.missing,
             "copy_bytes_per_second": self.clock.copy_rate(1 << 16 if self.small else COPY_BYTES),
@@ -83,7 +87,7 @@ class Bench:
         inputs = small if self.small else row.inputs()
         with np.errstate(all="ignore"):
             reference = row.reference(small)
-        cells: dict[str, dict[str, Any]] = {}
+        cells: dict[str, dict[str, Any]] = {name: dict(f) for name, f in self.broken.items()}
         calls: dict[str, Any] = {}
         answers: dict[str, list[Any]] = {}
         for framework, peer in self.frameworks.items():

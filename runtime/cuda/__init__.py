@@ -4,7 +4,7 @@
     ptxas         NVIDIA's assembler where it is installed, and what it says of kernels
     library       libcuda's functions;  driver: devices, and what one does with a device
     memory        buffers that free themselves in stream order;  transfers: arrays in and out
-    protocols     arrays of other libraries: what they say of themselves;  foreign: how long they are kept
+    protocols     what arrays of other libraries say of themselves;  foreign: how long they are kept
     execute       a DeviceProgram on a stream;  launcher: its launches as one native call
     heaps         memory for tapes that the device keeps;  tapes: those that the host keeps
     plan          steps prepared for that;  walk: the host decides;  conditions: the device does
