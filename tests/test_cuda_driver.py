@@ -18,7 +18,7 @@ from loading import PtxDriver
 import jitney as jt
 from jitney.codegen.cuda.program import Entry
 from jitney.runtime import info as info_page
-from jitney.runtime.cuda import driver, library, memory, transfers
+from jitney.runtime.cuda import driver, library, memory, modules, transfers
 from jitney.runtime.cuda.driver import Context, describe, devices
 from jitney.runtime.cuda.emulated_driver import EmulatedLibrary
 from jitney.runtime.cuda.emulator.machine import EmulationError
@@ -665,8 +665,8 @@ def test_errors_have_names():
 def test_the_driver_is_given_ptx_which_is_kept_on_disk(tmp_path, monkeypatch):
     """A second process does without LLVM; what the driver makes of it, the driver keeps itself."""
     made = []
-    real_assemble = driver.assemble
-    monkeypatch.setattr(driver, "assemble", lambda *a: made.append(a) or real_assemble(*a))
+    real_assemble = modules.assemble
+    monkeypatch.setattr(modules, "assemble", lambda *a: made.append(a) or real_assemble(*a))
     with jt.config(cache=True, cache_dir=str(tmp_path)):
         texts = []
         for _ in range(2):

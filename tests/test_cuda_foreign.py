@@ -302,6 +302,16 @@ def test_from_dlpack(client):
     check(jt.from_dlpack(A, device="cuda"), A)
 
 
+def test_asarray(client):
+    t = Tensor(client, A)
+    x = jt.asarray(t)
+    assert type(x) is jt.DeviceArray and x.buffer.address == t.storage.address
+    check(jt.asarray(t, dtype=np.float32), A.astype(np.float32))
+    copied = jt.asarray(t, copy=True)
+    assert copied.buffer.address != t.storage.address
+    check(copied, A)
+
+
 def test_functions_that_run_on_the_cpu_take_them(client):
     for values in (A, A.astype(BF16)):
         got = jt.jit(lambda x: x + x, device="cpu")(Tensor(client, values))

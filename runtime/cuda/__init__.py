@@ -3,6 +3,7 @@
     assemble      LLVM text -> PTX, refused in time if LLVM or a device could not take it
     ptxas         NVIDIA's assembler where it is installed, and what it says of kernels
     library       libcuda's functions;  driver: devices, and what one does with a device
+    modules       kernels loaded on a device
     memory        buffers that free themselves in stream order;  transfers: arrays in and out
     protocols     what arrays of other libraries say of themselves;  foreign: how long they are kept
     execute       a DeviceProgram on a stream;  launcher: its launches as one native call

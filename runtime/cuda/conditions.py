@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...codegen.cuda.program import Carry, Entry
-from .driver import Context, Module
+from .driver import Context
+from .modules import Module
 from .plan import Branches, Loop
 from .walk import FAILURE_WORD, Walk
 

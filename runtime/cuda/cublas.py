@@ -26,6 +26,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...codegen.cuda.program import Gemm, Matrix
@@ -154,7 +155,8 @@ class Blas:
 
     def __del__(self) -> None:
         if getattr(self, "_handle", 0) and not sys.is_finalizing():
-            self._functions["cublasLtDestroy"](self._handle)
+            with suppress(DeviceError), self.context:  # a process that forked has none
+                self._functions["cublasLtDestroy"](self._handle)
 
 
 class _Descriptors:

@@ -28,10 +28,9 @@ from ...codegen.cuda.program import Entry
 from ...ir.forks import renewed
 from ...ir.record import record
 from ..config import config
-from ..disk import disk_cache
-from ..installation import digest, installation
-from .assemble import AssembleError, architecture_for, assemble, nearest_architecture, ptx_for
+from .assemble import AssembleError, nearest_architecture, ptx_for
 from .library import NOT_READY, SUCCESS, DeviceError, Library, find_library
+from .modules import Function, Module, load, ptx_of
 
 Grid = tuple[int, int, int]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,13 +38,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 # CUdevice_attribute
 _SMS, _CAPABILITY_MAJOR, _CAPABILITY_MINOR, _SHARED_OPT_IN, _L2, _POOLS = 16, 75, 76, 97, 38, 115
 _THREADS_PER_SM = 39
-# CUfunction_attribute
-_FUNCTION_ATTRIBUTES = {"max_threads": 0, "shared": 1, "local": 3, "registers": 4}
-_MAX_DYNAMIC_SHARED = 8
-_STATIC_SHARED_LIMIT = 48 << 10
-# CUjit_option
-_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE = 3, 4, 5, 6, 12
-_LOG_BYTES = 16 << 10
 _NON_BLOCKING = 1  # CUstream_flags
 _PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE
 _NO_TIMING = 2  # CUevent_flags
@@ -182,55 +174,6 @@ def _context(info: DeviceInfo) -> Context:
         if key not in _contexts:
             _contexts[key] = Context(info)
         return _contexts[key]
-
-
-class Function:
-    """A kernel on a device: its handle."""
-
-    __slots__ = ("handle", "name", "_context")
-
-    def __init__(self, context: Context, name: str, handle: int) -> None:
-        self._context = context
-        self.name = name
-        self.handle = handle
-
-    def attributes(self) -> dict[str, int]:
-        """What it needs: max_threads of a block, bytes of shared and local memory, registers."""
-        found = {}
-        with self._context as context:
-            for name, number in _FUNCTION_ATTRIBUTES.items():
-                value = ctypes.c_int()
-                context.cuda.cuFuncGetAttribute(ctypes.byref(value), number, self.handle)
-                found[name] = value.value
-        return found
-
-
-class Module:
-    """Loaded kernels. They stay on the device while this lives."""
-
-    def __init__(
-        self, context: Context, handle: int, entries: Mapping[str, Entry], log: str = ""
-    ) -> None:
-        self._context = context
-        self.handle = handle
-        self.log = log  # of the driver's assembler
-        self._functions: dict[str, Function] = {}
-        cuda = context.cuda
-        for name, entry in entries.items():
-            function = ctypes.c_void_p()
-            cuda.cuModuleGetFunction(ctypes.byref(function), handle, name.encode())
-            self._functions[name] = Function(context, name, function.value or 0)
-            own = self._functions[name].attributes()["shared"] if entry.shared_bytes else 0
-            if own + entry.shared_bytes > _STATIC_SHARED_LIMIT:
-                cuda.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, entry.shared_bytes)
-
-    def function(self, name: str) -> Function:
-        return self._functions[name]
-
-    def __del__(self) -> None:
-        context = getattr(self, "_context", None)
-        if context is not None and self.handle:
-            context._release("cuModuleUnload", self.handle)
 
 
 class _Held(threading.local):
@@ -498,38 +441,12 @@ class Context:
     def load_image(
         self, image: bytes, entries: Mapping[str, Entry], verbose: bool = False
     ) -> Module:
-        """The kernels of a PTX text, which the driver assembles as a whole program and keeps in a cache
-        of its own. What its assembler says is `Module.log`, or part of the error."""
-        said, complaint = (ctypes.create_string_buffer(_LOG_BYTES) for _ in range(2))
-        options = (ctypes.c_int * 5)(_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE)
-        values = (ctypes.c_void_p * 5)(
-            ctypes.addressof(said), len(said), ctypes.addressof(complaint), len(complaint), verbose
-        )
-        handle = ctypes.c_void_p()
-
-        def log() -> str:
-            texts = (x.value.decode(errors="replace").strip() for x in (complaint, said))
-            return "\n".join(filter(None, texts))
-
-        try:
-            self.cuda.cuModuleLoadDataEx(ctypes.byref(handle), image + b"\0", 5, options, values)
-        except DeviceError as error:
-            why = f"{error}: {log()}" if log() else str(error)
-            raise DeviceError(why, error.code) from error.__cause__
-        return Module(self, handle.value or 0, entries, log())
+        """The kernels of a PTX text; `verbose`: `Module.log` says what each needs."""
+        return load(self, image, entries, verbose)
 
     def ptx(self, ir: str) -> str:
-        """What the driver is given of a module: PTX, kept on disk for the next process."""
-        arch = architecture_for(ir, self.info.arch)
-        version = ptx_for(arch, self.info.driver)
-        cache = disk_cache()
-        key = digest("ptx", installation(), arch, str(version), ir)
-        found = cache.get(key)
-        if found is not None:
-            return found.decode()
-        text = assemble(ir, arch, version)
-        cache.put(key, text.encode())
-        return text
+        """What the driver is given of a module."""
+        return ptx_of(ir, self.info.arch, self.info.driver)
 
     @_current
     def launch(

@@ -33,9 +33,10 @@ from ...codegen.cuda.program import (
 )
 from ...ir.record import record
 from .cublas import BlasError, PreparedGemm, blas_reason, find_blas
-from .driver import Context, Module
+from .driver import Context
 from .heaps import has_heap
 from .launcher import Described, Packed, Place, Table
+from .modules import Module
 
 _LIBRARY_COMMANDS = 3  # that take as long as a call of a library from Python
 _SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}

@@ -14,7 +14,7 @@ from ...ir.types import F64, I64, is_complex, is_float
 from .. import errors
 from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
-from ..foreign import borrow
+from ..foreign import borrow, is_foreign
 from ..promotion import DType, canonical, check_python_int, result_dtype
 from . import ufuncs
 from .common import array, axis_index, build, holds_tracers, ints, kind, known_array, operand
@@ -130,6 +130,12 @@ def _fresh(x: Tracer) -> Tracer:
 def _asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None
 ) -> Any:
+    if is_foreign(a):
+        from ..devices import own_device, put
+
+        there = put(a, own_device(a))
+        there = there if dtype is None else there.astype(dtype)
+        return there.client.copy(there) if copy else there
     if hasattr(a, "__dlpack__"):  # of a library that may know nothing of NumPy
         found = borrow(a)
         a = a if found is None else found
