@@ -78,7 +78,7 @@ def device_put(tree: Any, device: str | Device | None = None) -> Any:
 
 def known(device: Device) -> Device:
     """The device itself, which of "cuda" is the first GPU, where there is one."""
-    if device is not FIRST_GPU:
+    if device != FIRST_GPU:
         return device
     from ..runtime.cuda.client import cuda_devices
 

@@ -93,7 +93,8 @@ class WarpgroupEmitter(ResultEmitter):
         self.starts = (0, sides[0].nbytes)
         self.stage_bytes = sum(side.nbytes for side in sides)
         self.ring_bytes = tile.stages * self.stage_bytes
-        self.memory = self.shared_block(self.ring_bytes + tile.stages * MBARRIERS + ATOM, ATOM)
+        # No more alignment is promised than linkers keep: with it, rounding would be folded away.
+        self.memory = self.shared_block(self.ring_bytes + tile.stages * MBARRIERS + ATOM, 16)
         self.tensor_maps = len(sides)
         # Two elements of a thread are 4 bytes then: stores would be of parts of sectors.
         self.exchanges = tile.n % 32 == 0 and min(a.dtype.itemsize for a in product.writes) < 4
