@@ -293,7 +293,7 @@ def parse() -> argparse.Namespace:
         description="jitney on this machine's GPU: tests and times.",
     )
     parser.add_argument("--piece", type=int, help="one piece only, added to the others' results")
-    parser.add_argument("--quick", action="store_true", help="a part of it: under two minutes")
+    parser.add_argument("--quick", action="store_true", help="a part of it: under three minutes")
     parser.add_argument(
         "--emulate", action="store_true", help="without a GPU, tiny: does the kit run?"
     )
