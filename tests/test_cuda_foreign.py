@@ -164,6 +164,9 @@ def test_what_their_library_refuses(client):
     check(jt.device_put(Old(client, A > 2)), A > 2)
     with pytest.raises(DeviceError, match="not on cuda:0"):
         client.adopt(Tensor(client, A, place=(CUDA, 1)))
+    column = Tensor(client, A.reshape(6, 1))
+    for strides in ((8, 8), (8, 800)):  # of one element: as it comes
+        check(jt.device_put(Shown(column, strides=strides)), A.reshape(6, 1))
     with pytest.raises(DeviceError, match="C-contiguous"):
         jt.device_put(Shown(Tensor(client, A), strides=(8, 16), shape=(3, 2)))
 

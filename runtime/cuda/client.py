@@ -192,7 +192,7 @@ class Client:
         memory: Memory = Foreign(given.address, 0, given.owner, self.holder)
         found = DeviceArray(self, memory, given.shape, given.dtype)
         memory.nbytes = found.nbytes
-        if found.nbytes and given.strides not in (None, found.strides):
+        if found.nbytes and not given.contiguous:
             raise DeviceError(
                 f"the array of strides {given.strides} is not C-contiguous: make it so first, with "
                 "its own library's contiguous() or ascontiguousarray()"

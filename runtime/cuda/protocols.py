@@ -34,6 +34,16 @@ class Described(NamedTuple):
     owner: Any
     wait_for: int | None = None
 
+    @property
+    def contiguous(self) -> bool:
+        """Whether it is in C order; steps along dims of one element say nothing."""
+        step = self.dtype.itemsize
+        for n, stride in zip(reversed(self.shape), reversed(self.strides or ()), strict=False):
+            if n > 1 and stride != step:
+                return False
+            step *= n
+        return True
+
 
 def dlpack_device(array: Any) -> tuple[int, int] | None:
     """(kind, number) of the device that an array of another library is on, if it tells."""
