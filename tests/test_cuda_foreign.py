@@ -315,6 +315,16 @@ def test_asarray(client):
     check(copied, A)
 
 
+def test_operators_and_functions_of_our_arrays_take_them(client):
+    x = jt.device_put(A)
+    check(x + Tensor(client, A), A + A)
+    check(x @ Tensor(client, A.T.copy()), A @ A.T)
+    check(np.maximum(x, Tensor(client, A * 2)), A * 2)
+    check(np.concatenate([x, Tensor(client, A)]), np.concatenate([A, A]))
+    with pytest.raises(TypeError):
+        x + object()
+
+
 def test_functions_that_run_on_the_cpu_take_them(client):
     for values in (A, A.astype(BF16)):
         got = jt.jit(lambda x: x + x, device="cpu")(Tensor(client, values))

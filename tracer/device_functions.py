@@ -19,9 +19,10 @@ from . import errors, functions, operators, pytree  # noqa: F401  (functions fir
 from .accept import check_array
 from .core import WEAK_DTYPES, Tracer
 from .device_entry import device_finisher, place
-from .devices import client, device_of, known, put, unpickled
+from .devices import client, device_of, known, own_device, put, unpickled
 from .errors import complain
 from .exact import exact_key
+from .foreign import is_foreign
 from .functions.lowerings import LOWERINGS
 from .functions.table import BY_NUMPY, ArrayFunction, unsupported
 from .trace import current_trace
@@ -58,6 +59,7 @@ def run(
         arrays = place(program.client, args)
         return finish(program.run(arrays), arrays)
     leaves, tree = pytree.flatten((tuple(args), dict(kwargs)))
+    leaves = _adopted(leaves)
     device = device_of(leaves)
     assert device is not None
     specs = [_spec(leaf, numbers) for leaf in leaves]
@@ -83,6 +85,11 @@ def run(
         _quick[quick] = found
     arrays = place(program.client, given)
     return finish(program.run(arrays), arrays)
+
+
+def _adopted(leaves: Sequence[Any]) -> list[Any]:
+    """With arrays of other libraries on a GPU as DeviceArrays."""
+    return [put(leaf, own_device(leaf)) if is_foreign(leaf) else leaf for leaf in leaves]
 
 
 def _quick_key(name: str, args: Sequence[Any], numbers: bool) -> Hashable:
@@ -163,8 +170,10 @@ def run_entry(entry: ArrayFunction, args: Sequence[Any], kwargs: Mapping[str, An
 
 def _forward(name: str, numbers: bool = False) -> Callable[..., Any]:
     def call(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
-        if any(operators.foreign(x) for x in args) and numbers:
-            return NotImplemented
+        if numbers and any(operators.foreign(x) for x in args):
+            args = tuple(_adopted(args))
+            if any(operators.foreign(x) for x in args):
+                return NotImplemented
         if any(isinstance(x, Tracer) for x in args):  # the other operand is being traced
             return getattr(operators.as_tracer(self), name)(*args, **kwargs)
         return run(name, getattr(Tracer, name), (self, *args), kwargs, numbers)
