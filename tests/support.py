@@ -119,7 +119,7 @@ def check_raises(
             f(*_copy(args))
         kinds = tuple(
             k
-            for k in (OverflowError, IndexError, TypeError, ValueError)
+            for k in (OverflowError, IndexError, TypeError, ValueError, ZeroDivisionError)
             if isinstance(theirs.value, k)
         )
         assert kinds, f"NumPy raised {theirs.value!r}"

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..ir.build import Builder
 from ..ir.graph import Value
-from ..ir.types import BOOL, C128, F64, I64, TOKEN, TensorType, is_supported
+from ..ir.types import BOOL, C128, F64, I64, TOKEN, TensorType, is_inexact, is_supported
 from ..runtime.cuda.array import DeviceArray
 from . import errors
 from .accept import plain_array, refuse
@@ -327,6 +327,8 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
     elif isinstance(x, DeviceArray):
         value = trace.capture_on_device(x)
     elif isinstance(x, (bool, int, float, complex)):
+        if dtype is not None and type(x) is int and is_inexact(dtype):
+            x = float(x)  # ints may be of any size
         return _at(trace, lambda b: b.const(x, _scalar_dtype(x) if dtype is None else dtype))
     elif isinstance(x, np.generic) and is_supported(x.dtype):
         return _at(trace, lambda b: b.const(x, dtype))
@@ -350,7 +352,10 @@ def _scalar_dtype(x: Any) -> np.dtype[Any]:
     if isinstance(x, bool):
         return BOOL
     if isinstance(x, int):
-        return np.asarray(x).dtype
+        found = np.asarray(x).dtype
+        if found.kind == "O":
+            raise OverflowError("Python int too large to convert to C long")
+        return found
     return C128 if isinstance(x, complex) else F64
 
 

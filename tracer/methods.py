@@ -30,7 +30,7 @@ def _forward(name: str, function: str) -> None:
 
 
 for _name in (
-    "all any argmax argmin argsort choose cumprod cumsum diagonal dot max mean "
+    "all any argmax argmin argsort cumprod cumsum diagonal dot max mean "
     "min nonzero prod repeat round searchsorted squeeze std sum swapaxes take trace var"
 ).split():
     _forward(_name, _name)
@@ -38,7 +38,7 @@ _forward("argpartition", "argpartition")
 
 
 def _shape(args: tuple[Any, ...]) -> Any:
-    """Shapes and axes come as one tuple or as several ints."""
+    """Shapes, axes and choices come as one sequence or one by one."""
     return args[0] if len(args) == 1 else args
 
 
@@ -268,8 +268,13 @@ def partition(self: Tracer, kth: Any, axis: int = -1, **options: Any) -> None:
 
 
 @method("put")
-def put(self: Tracer, indices: Any, values: Any, mode: str = "raise") -> None:
+def put(self: Tracer, indices: Any, values: Any, mode: str | None = "raise") -> None:
     FUNCTIONS["put"].trace((self, indices, values, mode), {})
+
+
+@method("choose")
+def choose(self: Tracer, *choices: Any, out: Any = None, mode: str = "raise") -> Tracer:
+    return FUNCTIONS["choose"].trace((self, _shape(choices)), {"out": out, "mode": mode})
 
 
 @method("compress")

@@ -117,7 +117,7 @@ def _simple_power(x: Any, y: Any) -> Any:
         simple = {2: np.square, 1: np.positive, -1: np.reciprocal, 0.5: np.sqrt}.get(y)
         if simple is not None:
             return ufuncs.apply(simple, x)
-    elif x.dtype.kind in "iu" and type(y) is int and y == 2:
+    elif type(y) is int and y == 2 and (x.dtype != BOOL or not x.scalar):  # of booleans as int8
         return ufuncs.apply(np.square, x)
     return None
 

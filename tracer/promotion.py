@@ -140,8 +140,8 @@ def ufunc_dtypes(
         query: Sequence[Any] = (None, kinds[0], None)
         found = _resolve(ufunc, query, dtype, casting, reduction=True)
         return tuple(canonical(d) for d in found)
-    query = (*_decided(kinds), *([None] * ufunc.nout))
-    found = _resolve(ufunc, query, dtype, casting)
+    kinds_ = (I64, I64) if kinds == (int, int) and _compares(ufunc) else _decided(kinds)
+    found = _resolve(ufunc, (*kinds_, *([None] * ufunc.nout)), dtype, casting)
     if all(is_supported(d) for d in found):
         return tuple(canonical(d) for d in found)
     bad = next(d for d in found if not is_supported(d))
@@ -150,6 +150,11 @@ def ufunc_dtypes(
         f"np.{ufunc.__name__} of {given}: {unsupported_message(bad)}",
         "convert the operands with .astype(np.float64) first.",
     )
+
+
+def _compares(ufunc: np.ufunc) -> bool:
+    """Whether NumPy's loop of two Python ints would be one of objects: ints of any size."""
+    return ufunc.resolve_dtypes((int, int, *([None] * ufunc.nout)))[0] == np.dtype(object)
 
 
 def _resolve(

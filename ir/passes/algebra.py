@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Op
+from ..types import I64
 from .patterns import pattern
 from .rewrite import UNIFORM, Replacement, Rewriter, Rule, on, producer, uniform
 
@@ -67,6 +68,17 @@ def _multiply_by_reciprocal(b: Rewriter, op: Op) -> Replacement:
 def _convert(b: Rewriter, op: Op) -> Replacement:
     (x,) = op.operands
     return x if x.dtype == op.attrs["dtype"] else None
+
+
+def _few_to_uint32(b: Rewriter, op: Op) -> Replacement:
+    """float -> uint32, as NumPy converts what its loop over groups of four leaves: by way of int64.
+
+    That matters out of range only, where the groups get what their vector instructions give.
+    """
+    (x,), (result,) = op.operands, op.results
+    if result.dtype != np.uint32 or x.dtype.kind != "f" or math.prod(x.shape) >= 4:
+        return None
+    return b.convert(b.convert(x, dtype=I64), dtype=result.dtype)
 
 
 def _convert_convert(b: Rewriter, op: Op) -> Replacement:
@@ -253,6 +265,8 @@ DIVISIONS = (
 CONVERSIONS = (
     # A conversion to the dtype that x has. Exact.
     on("convert", _convert),
+    # A few floats as uint32. Exact: what is in range is in range of int64.
+    on("convert", _few_to_uint32),
     # A detour over a wider dtype, or dropping bits in two steps. Exact.
     on("convert", _convert_convert, of="convert"),
     # narrow(widen(x)) = x, but for what tells one NaN from another

@@ -17,13 +17,15 @@ from .common import (
     axis_tuple,
     broadcast_shape,
     build,
+    index_array,
     ints,
     known_array,
     require_static,
+    shape_of,
 )
 from .elementwise import no_static_shape
 from .elementwise import where as choose
-from .movement import concatenate, moveaxis
+from .movement import broadcast_to, concatenate, moveaxis
 from .table import BY_NUMPY, FUNCTIONS, function, refuse_option
 
 
@@ -74,10 +76,12 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     if axis is None:
         return roll(x.ravel(), shift, 0).reshape(x.shape)
     known = known_array(shift)
+    if len(shape_of(shift)) > 1 or np.ndim(axis) > 1:
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     if known is None:
-        return _rolled(x, array(shift), axis)
+        return _rolled(x, array(shift).astype(np.int64), axis)
     shifts, axes = np.broadcast_arrays(known, axis)
-    for amount, ax in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
+    for amount, ax in zip(map(int, shifts.ravel()), axes.ravel().tolist(), strict=True):
         ax = axis_index(ax, x.ndim, x)
         n = x.shape[ax]
         cut = n - amount % n if n else 0
@@ -124,8 +128,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any =
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     if total_repeat_length is not None:
-        return _repeated(x, array(repeats), axis, operator.index(total_repeat_length))
-    counts = known_array(repeats)
+        return _repeated(x, index_array(repeats), axis, operator.index(total_repeat_length))
+    counts = known_array(index_array(repeats))
     if counts is None:
         no_static_shape("np.repeat of traced repeats", "jt.repeat(x, r, total_repeat_length=n)")
     n = x.shape[axis]
@@ -159,7 +163,7 @@ def _repeated(x: Tracer, repeats: Tracer, axis: int, length: int) -> Tracer:
     n = x.shape[axis]
     if n == 0:
         raise ValueError("repeat: an axis without entries cannot be repeated")
-    ends = cumsum(views.broadcast_to(repeats.reshape(-1), (n,)).astype(np.int64))
+    ends = cumsum(views.broadcast_to(repeats.reshape(-1), (n,)))
     places = searchsorted(ends, arange(length, dtype=np.int64), "right")
     return take(x, places, axis, mode="clip")
 
@@ -293,20 +297,45 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
-    if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:
-        return _inserted(x, _traced_place(obj, n + 1), array(values).astype(x.dtype), axis)
-    where = obj if isinstance(obj, slice) else require_static(obj, "obj")
     new = array(values).astype(x.dtype)
-    if not isinstance(where, slice) and where.ndim == 0:
-        new = moveaxis(new.reshape((1,) * (x.ndim - new.ndim) + new.shape), 0, axis)
+    if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:
+        # There are n + 1 places: -1 is not the last of them, but in front of the last element.
+        place = _traced_place(choose(obj < 0, obj - 1, obj), n + 1)
+        return _inserted(x, place, _rows_of(x, new, axis, True), axis)
+    where = _insertion_places(obj, n)
+    if where.size == 1:
+        new = _rows_of(x, new, axis, where.ndim == 0)
         rows = new.shape[axis]
     else:
-        rows = len(np.insert(np.arange(n), where, -1)) - n
+        rows = where.size
+        new = broadcast_to(new, (*x.shape[:axis], rows, *x.shape[axis + 1 :]))
     # NumPy says where the new rows n, n + 1, ... go.
-    shape = (*x.shape[:axis], rows, *x.shape[axis + 1 :])
-    spread = views.broadcast_to(new, shape)
     order = np.insert(np.arange(n), where, n + np.arange(rows))
-    return _by_positions(concatenate([x, spread], axis), order, axis)
+    return _by_positions(concatenate([x, new], axis), order, axis)
+
+
+def _insertion_places(obj: Any, n: int) -> np.ndarray[Any, Any]:
+    """The places that np.insert is told: an int, several, a mask, or a slice of n."""
+    if isinstance(obj, slice):
+        return np.arange(*obj.indices(n))
+    found = require_static(obj, "obj")
+    if found.dtype == BOOL:
+        if found.ndim != 1:
+            raise ValueError("boolean array argument obj to insert must be one dimensional")
+        return np.flatnonzero(found)
+    if found.ndim > 1:
+        raise ValueError("index array argument obj to insert must be one dimensional or scalar")
+    if not found.size and not isinstance(obj, np.ndarray):
+        return found.astype(np.int64)  # an empty list is one of floats
+    return found
+
+
+def _rows_of(x: Tracer, new: Tracer, axis: int, leading: bool) -> Tracer:
+    """What is inserted at one place, with x's other axes. `leading`: a single index takes the first
+    axis of the values for that of the rows, a list of one index does not."""
+    new = new.reshape((1,) * (x.ndim - new.ndim) + new.shape)
+    new = moveaxis(new, 0, axis) if leading else new
+    return broadcast_to(new, (*x.shape[:axis], new.shape[axis], *x.shape[axis + 1 :]))
 
 
 def _inserted(x: Tracer, place: Tracer, new: Tracer, axis: int) -> Tracer:
@@ -314,12 +343,10 @@ def _inserted(x: Tracer, place: Tracer, new: Tracer, axis: int) -> Tracer:
     from .creation import arange
     from .selection import take
 
-    new = moveaxis(new.reshape((1,) * (x.ndim - new.ndim) + new.shape), 0, axis)
     n, rows = x.shape[axis], new.shape[axis]
-    spread = views.broadcast_to(new, (*x.shape[:axis], rows, *x.shape[axis + 1 :]))
     at = arange(n + rows)
     behind = choose(at < place + rows, n + at - place, at - rows)
-    return take(concatenate([x, spread], axis), choose(at < place, at, behind), axis, mode="clip")
+    return take(concatenate([x, new], axis), choose(at < place, at, behind), axis, mode="clip")
 
 
 def _by_positions(x: Tracer, positions: np.ndarray[Any, Any], axis: int) -> Tracer:

@@ -10,10 +10,11 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
-from ...ir.types import BOOL, is_complex, is_supported
+from ...ir.types import BOOL, I64, is_complex, is_supported
 from .. import errors
 from ..accept import check_dtype
 from ..core import Tracer, as_value, concrete, weak_kind, wrap
+from ..effects import check
 from ..errors import complain
 from ..promotion import DType, Kind, can_cast, canonical, kind_of, result_dtype
 from ..source import user_line
@@ -48,14 +49,15 @@ def array(x: Any, dtype: Any = None) -> Tracer:
     as_it_is = isinstance(x, Tracer) and (dtype is None or x.dtype == dtype)
     if as_it_is and x._storage.trace is require_trace():
         return x
+    dtype = None if dtype is None else canonical(dtype)
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if isinstance(x, range):
         x = np.asarray(x)
-    return wrap(as_value(x, None if dtype is None else canonical(dtype)))
+    return wrap(as_value(x, dtype))
 
 
-def _from_sequence(items: Sequence[Any], dtype: Any) -> Tracer:
+def _from_sequence(items: Sequence[Any], dtype: DType | None) -> Tracer:
     if not holds_tracers(items):
         return wrap(as_value(np.asarray(items, dtype=dtype)))
     parts = [array(item) for item in items]
@@ -116,6 +118,8 @@ def check_real(name: str, *operands: Any) -> None:
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
+    if isinstance(x, (list, tuple)) and holds_tracers(x):
+        return array(x).shape
     return x.shape if hasattr(x, "shape") else np.shape(x)
 
 
@@ -152,6 +156,29 @@ def require_static(x: Any, what: str) -> np.ndarray[Any, Any]:
     return found
 
 
+def check_values(holds: Any, message: str, error: type[Exception] = ValueError) -> None:
+    """What NumPy raises where its arguments' values are wrong: now if they are known, else when the
+    compiled function runs."""
+    known = known_array(holds)
+    if known is None:
+        check(array(holds), message, error=error.__name__)
+    elif not known:
+        raise error(message)
+
+
+def index_array(x: Any, casting: str = "safe") -> Tracer:
+    """Indices or counts as int64. Python's numbers, and those in lists, are converted one by one; the
+    dtype of an array has to allow it."""
+    found = array(x)
+    given = isinstance(x, np.ndarray) or (isinstance(x, Tracer) and not x.scalar)
+    if given and not can_cast(found.dtype, I64, casting):
+        raise TypeError(
+            f"Cannot cast array data from {found.dtype!r} to {I64!r} according to the rule "
+            f"{casting!r}"
+        )
+    return found.astype(I64)
+
+
 def ints(x: Any) -> tuple[int, ...]:
     """A shape, repetition counts, ...: an int or a sequence of ints, as a tuple of Python ints."""
     if isinstance(x, Tracer) and x.ndim == 1:
@@ -175,19 +202,23 @@ def axis_index(axis: Any, ndim: int, x: Any = None) -> int:
 
 
 def axis_tuple(axis: Any, ndim: int, x: Any = None, strict: bool = False) -> tuple[int, ...]:
-    """`axis` of a reduction (None: all) as sorted non-negative axes; ValueError on duplicates.
+    """`axis` of a reduction (None: all) as non-negative axes in the order given; ValueError on
+    duplicates.
 
-    The reductions of ufuncs take 0 and -1 for axes of a 0-d array; `strict` functions do not.
+    The reductions of ufuncs take 0 and -1 for axes of a 0-d array, and no lists; `strict` functions
+    do it the other way.
     """
     if axis is None:
         return tuple(range(ndim))
     if ndim == 0 and axis in (0, -1) and not strict:
         return ()
+    if not strict and isinstance(axis, (bool, list)):
+        raise TypeError(f"{type(axis).__name__!r} object cannot be interpreted as an axis")
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     found = [axis_index(a, ndim, x) for a in axes]
     if len(set(found)) != len(found):
         raise ValueError(f"duplicate value in 'axis': {axis}")
-    return tuple(sorted(found))
+    return tuple(found)
 
 
 def broadcast_shape(operands: Sequence[Any], what: str = "operands") -> tuple[int, ...]:

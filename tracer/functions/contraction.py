@@ -220,18 +220,28 @@ def matrix_power(a: Any, n: int) -> Tracer:
 
 @function("convolve")
 def convolve(a: Any, v: Any, mode: str = "full") -> Tracer:
-    x, y = array(a).reshape(-1), array(v).reshape(-1)
-    if not x.size or not y.size:
-        raise ValueError("a cannot be empty" if not x.size else "v cannot be empty")
+    x, y = (_signal(s.reshape(1) if s.ndim == 0 else s) for s in (array(a), array(v)))
     return _sliding(x, y, mode) if len(x) >= len(y) else _sliding(y, x, mode)
 
 
 @function("correlate")
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tracer:
-    x, y = array(a).reshape(-1), ufuncs.apply(np.conjugate, array(v)).reshape(-1)
+    x, y = _signal(a), _signal(v)
+    y = ufuncs.apply(np.conjugate, y) if is_complex(y.dtype) else y
     if len(x) >= len(y):
         return _sliding(x, y[::-1], mode)
     return _sliding(y, x[::-1], mode)[::-1]
+
+
+def _signal(a: Any) -> Tracer:
+    x = array(a)
+    if x.ndim != 1:
+        raise ValueError(
+            f"object {'too deep' if x.ndim else 'of too small depth'} for desired array"
+        )
+    if not x.size:
+        raise ValueError("array argument cannot be empty")
+    return x
 
 
 def _sliding(x: Tracer, kernel: Tracer, mode: str) -> Tracer:

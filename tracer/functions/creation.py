@@ -5,20 +5,33 @@ are traced; NumPy's own `np.zeros(n)` cannot be seen by jitney and makes a NumPy
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, I64, is_complex, is_float
+from ...ir.types import F64, I64, is_float, is_inexact
 from .. import errors
 from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
 from ..foreign import borrow, is_foreign
 from ..promotion import DType, canonical, check_python_int, result_dtype
 from . import ufuncs
-from .common import array, axis_index, build, holds_tracers, ints, kind, known_array, operand
-from .movement import moveaxis
+from .common import (
+    array,
+    axis_index,
+    broadcast_shape,
+    build,
+    check_values,
+    holds_tracers,
+    ints,
+    kind,
+    known_array,
+    operand,
+    shape_of,
+)
+from .movement import expand_dims, moveaxis
 from .table import function, refuse_option
 
 
@@ -163,7 +176,16 @@ def asarray(
     return x
 
 
-function("asanyarray", "asarray_chkfinite", creates=True)(asarray)
+function("asanyarray", creates=True)(asarray)
+
+
+@function("asarray_chkfinite", creates=True)
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Tracer:
+    x = asarray(a, dtype, order)
+    if is_inexact(x.dtype):
+        finite = ufuncs.apply(np.isfinite, x).all()
+        check_values(finite, "array must not contain infs or NaNs")
+    return x
 
 
 @function("ascontiguousarray", "asfortranarray", creates=True)
@@ -297,6 +319,11 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Tracer:
+    if shape_of(base):  # broadcasts with the ends, and then has an axis for the numbers between
+        rank = len(broadcast_shape([operand(x) for x in (start, stop, base)]))
+        ends = [array(x) for x in (start, stop, base)]
+        start, stop, base = (x.reshape((1,) * (rank - x.ndim) + x.shape) for x in ends)
+        base = expand_dims(base, axis)
     y = ufuncs.apply(np.power, base, linspace(start, stop, num, endpoint, axis=axis))
     return y if dtype is None else y.astype(dtype)
 
@@ -308,15 +335,22 @@ def geomspace(
     if not holds_tracers((start, stop)):
         made = np.geomspace(start, stop, num, endpoint, dtype, axis)
         return wrap(build().const(made), scalar=False)
-    ends = [ufuncs.apply(np.multiply, x, 1.0) for x in (start, stop)]
-    ends = [e.astype(result_dtype(F64, e.dtype)) for e in ends]
+    ends = [array(x) for x in (start, stop)]
+    found = result_dtype(F64, *(e.dtype for e in ends))
+    ends = [e.astype(found) for e in ends]
+    zero = (ends[0] == 0).any() | (ends[1] == 0).any()
+    check_values(~zero, "Geometric sequence cannot include zero")
     sign = ufuncs.apply(np.sign, ends[0])
-    if any(is_complex(e.dtype) for e in ends):  # along the spiral that starts in start's direction
-        low, high = (ufuncs.apply(np.log10, e / sign) for e in ends)
-    else:
-        low, high = (ufuncs.apply(np.log10, abs(e)) for e in ends)
-    y = sign * logspace(low, high, num, endpoint, axis=axis)
-    return y.astype(result_dtype(F64, *(e.dtype for e in ends)) if dtype is None else dtype)
+    # Along the spiral that starts in start's direction; the ends are as given.
+    first, last = (e / sign for e in ends)
+    y = logspace(ufuncs.apply(np.log10, first), ufuncs.apply(np.log10, last), num, endpoint)
+    if len(y):
+        y[0] = first
+    if len(y) > 1 and endpoint:
+        y[-1] = last
+    y = sign * y
+    y = moveaxis(y, 0, axis_index(axis, y.ndim)) if axis else y
+    return y if dtype is None else y.astype(dtype)
 
 
 @function("eye", creates=True)
@@ -351,9 +385,20 @@ def _compare_grid(rows: Any, columns: Any, k: Any, dtype: Any, op: str) -> Trace
     b = build()
     shape = (n, m)
     row, column = (b.iota(shape=shape, dtype=I64, axis=i) for i in (0, 1))
-    mask = b.op(op, column, b.add(row, b.full_like(row, ints(k)[0])))
+    offset = as_value(_offset(k))
+    mask = b.op(op, column, b.add(row, b.broadcast_to(offset, shape)))
     dtype = _dtype(dtype)
     return wrap(mask if dtype == mask.dtype else b.convert(mask, dtype=dtype), scalar=False)
+
+
+def _offset(k: Any) -> Tracer:
+    """Which diagonal: an integer, which may be traced."""
+    if not isinstance(k, Tracer):
+        k = operator.index(k)
+    found = array(k)
+    if found.ndim or found.dtype.kind not in "iu":
+        raise TypeError("k must be an integer")
+    return found.astype(I64)
 
 
 @function("indices", creates=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -25,8 +27,10 @@ from .common import (
     common_dtype,
     finish,
     given,
+    index_array,
     kind,
     operand,
+    shape_of,
     static_array,
 )
 from .table import function, refuse_complex, refuse_option
@@ -299,10 +303,12 @@ def iscomplexobj(x: Any) -> bool:
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     x, y = operand(a), operand(b)
     known = kind(y)
-    if known is int or (isinstance(known, np.dtype) and not is_inexact(known)):
-        y = array(y).astype(F64)
-    difference = abs(array(ufuncs.apply(np.subtract, x, y)))
-    bound = ufuncs.apply(np.add, atol, ufuncs.apply(np.multiply, rtol, abs(array(y))))
+    if isinstance(known, np.dtype):
+        y = array(y).astype(float_dtype(known))
+    elif known is int:
+        y = float(y) if type(y) is int else wrap(as_value(y, F64), weak="f")
+    difference = abs(ufuncs.apply(np.subtract, x, y))
+    bound = operand(atol) + operand(rtol) * abs(y)
     finite = ufuncs.apply(np.isfinite, y)
     close = (difference <= bound) & finite | ufuncs.apply(np.equal, x, y)
     if equal_nan:
@@ -314,7 +320,12 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     from .reductions import all_
 
-    return all_(isclose(a, b, rtol, atol, equal_nan))
+    return _truth(all_(isclose(a, b, rtol, atol, equal_nan)))
+
+
+def _truth(x: Tracer) -> Tracer:
+    """As a bool of Python."""
+    return wrap(as_value(x), weak="b")
 
 
 @function("array_equal")
@@ -323,11 +334,11 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
     x, y = array(a1), array(a2)
     if x.shape != y.shape:
-        return wrap(build().const(False))
+        return _truth(array(False))
     same = x == y
     if equal_nan:
         same = same | ufuncs.apply(np.isnan, x) & ufuncs.apply(np.isnan, y)
-    return all_(same)
+    return _truth(all_(same))
 
 
 @function("array_equiv")
@@ -338,8 +349,8 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     try:
         np.broadcast_shapes(x.shape, y.shape)
     except ValueError:
-        return wrap(build().const(False))
-    return all_(x == y)
+        return _truth(array(False))
+    return _truth(all_(x == y))
 
 
 @function("select")
@@ -366,7 +377,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @function("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    index = array(a)
+    from .selection import check_mode
+
+    index, mode = index_array(array(a)), check_mode(mode)
     if not isinstance(choices, (list, tuple)):
         choices = list(array(choices))
     choices = [operand(c) for c in choices]
@@ -406,18 +419,42 @@ def _choose_checked(index: Tracer, parts: Sequence[Tracer]) -> Tracer:
 
 @function("piecewise")
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """Each function is given all of x, and its values are taken where the condition holds."""
     a = array(x)
-    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    conditions = [_mask_of(a, c) for c in array([condlist] if _sole(condlist, a) else condlist)]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(
             f"with {len(conditions)} condition(s), either {len(conditions)} or "
             f"{len(conditions) + 1} functions are expected"
         )
-    values = [f(a, *args, **kw) if callable(f) else f for f in funclist]
-    result: Any = array(values.pop() if len(values) > len(conditions) else 0).astype(a.dtype)
-    for condition, value in zip(conditions, values, strict=True):
-        result = where(condition, array(value).astype(a.dtype), result)
+    if len(funclist) > len(conditions):
+        conditions.append(~functools.reduce(operator.or_, conditions))
+    result: Any = wrap(build().full(a.shape, 0, a.dtype), scalar=False)
+    for condition, f in zip(conditions, funclist, strict=True):
+        value = array(f(a, *args, **kw) if callable(f) else f)
+        result = where(condition, value.astype(a.dtype), result)
     return result
+
+
+def _sole(condlist: Any, x: Tracer) -> bool:
+    """Whether it is one condition, and no list of them, to NumPy."""
+    if not shape_of(condlist):
+        return True
+    first = condlist[0]
+    scalar = (
+        first.scalar if isinstance(first, Tracer) else not isinstance(first, (list, np.ndarray))
+    )
+    return scalar and x.ndim != 0
+
+
+def _mask_of(x: Tracer, condition: Tracer) -> Tracer:
+    """A condition as a mask of x's shape: one of its first dims stands for all that follow."""
+    mask = condition.astype(bool)
+    if mask.shape != x.shape[: mask.ndim]:
+        raise IndexError(
+            f"boolean index of shape {mask.shape} does not match an array of shape {x.shape}"
+        )
+    return views.broadcast_to(mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), x.shape)
 
 
 @function("i0")

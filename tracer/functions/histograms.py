@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL, F64, I64
+from ...ir.types import BOOL, F64, I64, is_float, is_inexact
 from ..core import Tracer
-from ..promotion import float_dtype
-from .common import array, check_real
+from ..promotion import can_cast
+from . import ufuncs
+from .common import (
+    array,
+    check_real,
+    check_values,
+    common_dtype,
+    holds_tracers,
+    operand,
+    require_static,
+    shape_of,
+)
 from .creation import linspace
 from .elementwise import clip, where
-from .movement import stack
 from .reductions import max_, min_, sum_
 from .scans import diff
 from .selection import totals
@@ -20,56 +30,98 @@ from .sorting import searchsorted
 from .table import function
 
 
-def _edges(x: Tracer, bins: Any, span: Any, dtype: Any = None) -> Tracer:
-    """The edges that `bins` stands for: themselves, or so many equal parts of what `x` spans."""
-    if isinstance(bins, str):
-        raise TypeError(
-            f"bins={bins!r}: the number of bins would depend on the values; give a number, or edges"
-        )
-    if not isinstance(bins, (int, np.integer)):
-        edges = array(bins)
-        if edges.ndim != 1:
-            raise ValueError("`bins` must be 1d, when an array")
-        return edges
-    if bins < 1:
-        raise ValueError("`bins` must be positive, when an integer")
-    if span is not None:
-        low, high = (float(end) for end in span)
-        if low > high:
-            raise ValueError("max must be larger than min in range parameter.")
-        flat = low == high
-        return linspace(low - 0.5 * flat, high + 0.5 * flat, int(bins) + 1, dtype=dtype)
-    if x.size == 0:
-        return linspace(0.0, 1.0, int(bins) + 1, dtype=dtype)
-    low, high = min_(x), max_(x)
-    flat = low == high
-    low, high = where(flat, low - 0.5, low * 1.0), where(flat, high + 0.5, high * 1.0)
-    return linspace(low, high, int(bins) + 1, dtype=dtype)
+class _Bins:
+    """Bins along one axis: their edges, and between which ends elements are counted at all.
 
-
-def _even(bins: Any) -> bool:
-    """Whether the edges that `bins` stands for are equally far apart."""
-    return isinstance(bins, (int, np.integer))
-
-
-def _places(x: Tracer, edges: Tracer, even: bool) -> tuple[Tracer, Tracer]:
-    """The number of each element's bin, and whether it is in one; the last edge belongs to its bin.
-
-    `even`: the edges are equally far apart, so that the bin is nearly known; they decide.
+    `bins` is a number of equal parts (`count`) of what `x` spans, or of `span`; or the edges (`count` is
+    None). `name` is what errors call it.
     """
-    count = edges.size - 1
-    inside = (x >= edges[0]) & (x <= edges[-1])
-    if even and count:
-        at = x.astype(edges.dtype)
-        guess = ((at - edges[0]) / (edges[-1] - edges[0])) * count
-        place = clip(where(inside, guess, 0).astype(I64), 0, count - 1)
-        place = place - where((at < edges[place]) & (place > 0), 1, 0)
-        place = clip(place, 0, count - 1)
-        place = place + where((at >= edges[place + 1]) & (place < count - 1), 1, 0)
-    else:
-        place = searchsorted(edges, x, "right") - 1
-        place = where(x == edges[-1], count - 1, place)
-    return clip(place, 0, max(count - 1, 0)), inside
+
+    def __init__(self, x: Tracer, bins: Any, span: Any, name: str) -> None:
+        if isinstance(bins, str):
+            raise TypeError(
+                f"bins={bins!r}: the number of bins would depend on the values; give a number, or "
+                "edges"
+            )
+        self.count: int | None = None
+        if not shape_of(bins):
+            self.count = operator.index(require_static(bins, "bins")[()])
+            if self.count < 1:
+                raise ValueError(f"`{name}` must be positive, when an integer")
+            self.ends = _outer_ends(x, span)
+            return
+        self.edges = array(bins)
+        if self.edges.ndim != 1:
+            raise ValueError(f"`{name}` must be 1d, when an array")
+        rising = ~(self.edges[:-1] > self.edges[1:]).any()
+        check_values(rising, f"`{name}` must increase monotonically, when an array")
+        self.ends = (self.edges[0], self.edges[-1]) if self.edges.size else (0, 0)
+
+    def cut(self, dtype: Any) -> _Bins:
+        """With edges of `dtype` (None: as linspace makes them), where a number of bins was given."""
+        if self.count is not None:
+            self.edges = linspace(*self.ends, self.count + 1, dtype=dtype)
+        return self
+
+    def places(self, x: Tracer) -> tuple[Tracer, Tracer]:
+        """The number of each element's bin, and whether it is in one; the last edge belongs to its
+        bin. Where all bins are equally wide the number is nearly known; the edges decide."""
+        edges, count = self.edges, self.edges.size - 1
+        inside = (x >= self.ends[0]) & (x <= self.ends[1])
+        if self.count is not None:
+            at = x.astype(edges.dtype)
+            guess = ((at - edges[0]) / (edges[-1] - edges[0])) * count
+            place = clip(where(inside, guess, 0).astype(I64), 0, count - 1)
+            place = place - where((at < edges[place]) & (place > 0), 1, 0)
+            place = clip(place, 0, count - 1)
+            place = place + where((at >= edges[place + 1]) & (place < count - 1), 1, 0)
+        else:
+            place = searchsorted(edges, x, "right") - 1
+            place = where(x == self.ends[1], count - 1, place)
+        return clip(place, 0, max(count - 1, 0)), inside
+
+
+def _outer_ends(x: Tracer, span: Any) -> tuple[Any, Any]:
+    """The first and the last edge of equal bins; a number has half a bin on either side."""
+    if span is None and x.size == 0:
+        return 0, 1
+    low, high = (min_(x), max_(x)) if span is None else span
+    if span is not None:
+        sorted_ = ~ufuncs.apply(np.greater, low, high)
+        check_values(sorted_, "max must be larger than min in range parameter.")
+    if span is not None or is_float(x.dtype):
+        finite = ufuncs.apply(np.isfinite, low) & ufuncs.apply(np.isfinite, high)
+        what = "autodetected" if span is None else "supplied"
+        check_values(finite, f"{what} range is not finite")
+    if not holds_tracers((low, high)):
+        return (low - 0.5, high + 0.5) if low == high else (low, high)
+    flat = ufuncs.apply(np.equal, low, high)
+    return where(flat, low - 0.5, low * 1.0), where(flat, high + 0.5, high * 1.0)
+
+
+def _bins(x: Tracer, bins: Any, span: Any) -> _Bins:
+    """Those of np.histogram, whose edges have the dtype of the data and the ends."""
+    found = _Bins(x, bins, span, "bins")
+    if found.count is None:
+        return found
+    dtype = common_dtype(*map(operand, found.ends), x)
+    found.cut(dtype if is_inexact(dtype) else F64)
+    apart = (found.edges[:-1] < found.edges[1:]).all()
+    check_values(
+        apart,
+        f"Too many bins for data range. Cannot create {found.count} finite-sized bins.",
+    )
+    return found
+
+
+def _is_number(bins: Any) -> bool:
+    """Whether bins are a number, and no list: its items may be numbers and lists of edges."""
+    return not isinstance(bins, (list, tuple)) and not shape_of(bins)
+
+
+def _counted(a: Any) -> Tracer:
+    x = array(a).ravel()
+    return x.astype(np.uint8) if x.dtype == BOOL else x
 
 
 def _totals(place: Tracer, inside: Tracer, weights: Any, count: int) -> Tracer:
@@ -82,8 +134,7 @@ def _totals(place: Tracer, inside: Tracer, weights: Any, count: int) -> Tracer:
 @function("histogram_bin_edges")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tracer:
     check_real("histogram_bin_edges", a)
-    x = array(a).ravel()
-    return _edges(x, bins, range, float_dtype(x.dtype))
+    return _bins(_counted(a), bins, range).edges
 
 
 @function("histogram")
@@ -92,12 +143,14 @@ def histogram(
 ) -> Any:
     """Counts by `searchsorted` in the edges, so that equal values fall as in the edges' array."""
     check_real("histogram", a)
-    x = array(a).ravel()
-    edges = _edges(x, bins, range, float_dtype(x.dtype))
-    counts = _totals(*_places(x, edges, _even(bins)), weights, edges.size - 1)
+    if weights is not None and shape_of(weights) != shape_of(a):
+        raise ValueError("weights should have the same shape as a.")
+    x = _counted(a)
+    found = _bins(x, bins, range)
+    counts = _totals(*found.places(x), weights, found.edges.size - 1)
     if density:
-        counts = counts / diff(edges) / sum_(counts)
-    return counts, edges
+        counts = counts / diff(found.edges) / sum_(counts)
+    return counts, found.edges
 
 
 @function("histogramdd")
@@ -111,26 +164,31 @@ def histogramdd(
         points = points.reshape(-1, 1) if points.ndim == 1 else points
         columns = [points[:, d] for d in np.arange(points.shape[1])]
     dims = len(columns)
-    each = bins if isinstance(bins, (list, tuple)) else [bins] * dims
+    each = [bins] * dims if _is_number(bins) else list(bins)
     if len(each) != dims:
         raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
-    spans = [None] * dims if range is None else range
+    spans = [None] * dims if range is None else list(range)
     if len(spans) != dims:
         raise ValueError("range argument must have one entry per dimension")
-    edges = [_edges(x, b, s) for x, b, s in zip(columns, each, spans, strict=True)]
+    w = None if weights is None else array(weights)
+    if w is not None and not can_cast(w.dtype, F64, "safe"):
+        raise TypeError(f"Cannot cast weights from {w.dtype!r} to float64 according to 'safe'")
+    given = zip(columns, each, spans, strict=True)
+    axes = [_Bins(x, b, s, f"bins[{d}]").cut(None) for d, (x, b, s) in enumerate(given)]
+    edges = [found.edges for found in axes]
     shape = tuple(e.size - 1 for e in edges)
     place: Any = array(np.zeros(1, np.int64))
     inside: Any = array(np.ones(1, bool))
-    for x, e, n, given in zip(columns, edges, shape, each, strict=True):
-        own, good = _places(x, e, _even(given))
+    for x, found, n in zip(columns, axes, shape, strict=True):
+        own, good = found.places(x)
         place, inside = place * n + own.astype(I64), inside & good
-    w = None if weights is None else array(weights).astype(F64)
+    w = None if w is None else w.astype(F64)
     counts = _totals(place, inside, w, int(np.prod(shape))).astype(F64).reshape(shape)
     if density:
         for d, e in enumerate(edges):
             counts = counts / diff(e).reshape([-1 if i == d else 1 for i in np.arange(dims)])
         counts = counts / _count(place, inside, w)
-    return counts, tuple(edges)
+    return counts, edges
 
 
 def _count(place: Tracer, inside: Tracer, weights: Any) -> Tracer:
@@ -144,12 +202,7 @@ def histogram2d(
     a, b = array(x), array(y)
     if len(a) != len(b):
         raise ValueError("x and y must have the same length.")
-    if isinstance(bins, (list, tuple)) and len(bins) not in (1, 2):
+    if not _is_number(bins) and len(bins) not in (1, 2):
         bins = [array(bins)] * 2
-    elif not isinstance(bins, (int, np.integer, list, tuple)):
-        edges = array(bins)
-        bins = [edges, edges]
-    elif isinstance(bins, (list, tuple)) and len(bins) == 1:
-        bins = [bins[0]] * 2
-    counts, (first, second) = histogramdd(stack([a, b], 1), bins, range, density, weights)
+    counts, (first, second) = histogramdd([a, b], bins, range, density, weights)
     return counts, first, second

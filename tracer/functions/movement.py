@@ -211,10 +211,13 @@ def concatenate(
     dtype: Any = None,
     casting: str = "same_kind",
 ) -> Tracer:
-    parts = [array(x) for x in arrays]
+    given = [(x, array(x)) for x in arrays]
+    parts = [p for _, p in given]
     if not parts:
         raise ValueError("need at least one array to concatenate")
-    if axis is None:
+    kinds: list[Any] = [p.dtype for p in parts]
+    if axis is None:  # only then Python's numbers are weak
+        kinds = [p.dtype if isinstance(x, (list, tuple)) else kind(x) for x, p in given]
         parts, axis = [p.ravel() for p in parts], 0
     ndim = parts[0].ndim
     if ndim == 0:
@@ -235,7 +238,7 @@ def concatenate(
                 "make the other axes equal, or use jt.stack to join along a new axis.",
                 operands={"array 0": parts[0], f"array {i}": p},
             )
-    joined = result_dtype(*(kind(p) if p.weak is None else p.dtype for p in parts))
+    joined = result_dtype(*kinds)
     dtype = joined if dtype is None else canonical(dtype)
     if not all(can_cast(p.dtype, dtype, casting) for p in parts):
         raise TypeError(f"Cannot cast array data to {dtype!r} according to the rule {casting!r}")

@@ -11,7 +11,7 @@ from ...ir.types import F64, is_complex, is_inexact, real_dtype
 from ..core import Tracer, as_value, wrap
 from ..promotion import result_dtype
 from . import ufuncs
-from .common import array, axis_index, axis_tuple, build, static_array
+from .common import array, axis_index, axis_tuple, build, check_values
 from .linalg import singular_norm
 from .reductions import absolute_square, kept_shape, max_, min_, sum_
 from .table import function
@@ -133,6 +133,7 @@ def cov(
         result = dot(x, ufuncs.apply(np.conjugate, x).T) / max(x.shape[1] - ddof, 0)
     else:
         total = weights.sum()
+        check_values(total != 0, "Weights sum to zero, can't be normalized", ZeroDivisionError)
         x = x - (x * weights).sum(axis=1, keepdims=True) / total
         left = total - ddof
         if aweights is not None:
@@ -155,9 +156,7 @@ def _observation_weights(fweights: Any, aweights: Any, count: int) -> Tracer | N
             raise RuntimeError(f"cannot handle multidimensional {name}")
         if w.shape != (count,):
             raise RuntimeError(f"incompatible numbers of samples and {name}")
-        known = static_array(given)
-        if known is not None and (known < 0).any():
-            raise ValueError(f"{name} cannot be negative")
+        check_values(~(w < 0).any(), f"{name} cannot be negative")
         w = w.astype(F64)
         found = w if found is None else found * w
     return found

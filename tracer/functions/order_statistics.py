@@ -13,13 +13,22 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import BOOL, F32, F64, I64, is_float, is_small
+from .. import views
 from ..core import Tracer, as_value, wrap
-from ..promotion import float_dtype, result_dtype
+from ..promotion import DType, float_dtype, result_dtype
 from . import ufuncs
-from .common import array, axis_tuple, build, check_real, finish, require_static
+from .common import (
+    array,
+    axis_tuple,
+    build,
+    check_real,
+    check_values,
+    finish,
+    known_array,
+)
 from .elementwise import where
 from .movement import moveaxis, stack
-from .reductions import any_, kept_shape, sum_
+from .reductions import any_, kept_shape, sum_, weights_along
 from .selection import take_along_axis
 from .sorting import sort
 from .table import FUNCTIONS, function
@@ -88,6 +97,7 @@ class _Rows:
         rest = [i for i in range(x.ndim) if i not in axes]
         self.size = math.prod(x.shape[i] for i in axes)
         self.lead = tuple(x.shape[i] for i in rest)
+        self.shape = self.lead if self.kept is None else self.kept
         flat = moveaxis(x, axes, range(len(rest), x.ndim)).reshape((*self.lead, self.size))
         self.source = flat
         self.sorted = sort(flat, -1) if self.size else flat
@@ -108,31 +118,68 @@ class _Rows:
         """The elements at a place: a number, or one for each row."""
         if not isinstance(place, Tracer):
             return self.sorted[..., int(place)]
-        index = place.astype(I64)[..., None]
+        index = views.broadcast_to(place.astype(I64), self.lead)[..., None]
         return take_along_axis(self.sorted, index, -1)[..., 0]
 
 
-def _interpolated(rows: _Rows, n: Any, q: Any, method: str, own: Any) -> Tracer:
+class _Fractions:
+    """What is asked for: `values` between 0 and 1, known ones as an ndarray.
+
+    `weak`: a Python number, beside which the data keep their dtype.
+    """
+
+    def __init__(self, q: Any, percent: bool) -> None:
+        traced = isinstance(q, Tracer)
+        self.weak = q.weak is not None if traced else type(q) in (int, float)
+        known = known_array(q)
+        values: Any = wrap(as_value(array(q)), scalar=False) if known is None else known
+        if values.ndim > 2:
+            raise ValueError("q must be a scalar or 1d")
+        if percent:
+            values = values / 100
+        self.values = values if isinstance(values, Tracer) else np.asarray(values)
+        span = "Percentiles must be in the range [0, 100]"
+        span = span if percent else "Quantiles must be in the range [0, 1]"
+        check_values(((self.values >= 0) & (self.values <= 1)).all(), span)
+
+    def each(self) -> list[Any]:
+        flat = self.values.ravel()
+        return [flat[i] for i in range(flat.size)]
+
+    def share_kind(self, method: str) -> Any:
+        """How the share of the upper neighbour promotes, that is as places do; None where an element
+        is the result."""
+        place = np.asarray(METHODS[method](2, self.values.dtype.type(1))).dtype
+        if _whole(method) or (place.kind in "iu" and method == "linear"):
+            return None
+        return float if self.weak else place
+
+
+def _interpolated(rows: _Rows, n: Any, q: Any, method: str, share_kind: Any) -> Tracer:
     """The quantile q of the first n elements of each row; the place is a number of q's dtype."""
-    n = n.astype(q.dtype) if isinstance(n, Tracer) else n
-    place = METHODS[method](n, q)
-    if _whole(method):  # an element, and never a float between
-        traced = isinstance(place, Tracer)
-        return rows.at(_clipped(place, 0, n - 1) if traced else min(max(place, 0), n - 1))
+    traced = isinstance(n, Tracer) or isinstance(q, Tracer)
+    if isinstance(n, Tracer) and is_float(q.dtype):
+        n = n.astype(q.dtype)
+    place, last = METHODS[method](n, q), n - 1
+    if share_kind is None:  # an element, and never a float between
+        return rows.at(_clipped(place, 0, last) if traced else min(max(place, 0), last))
     low = np.floor(place)
     share = _fixed(method, place - low)
-    last = n - 1
-    if isinstance(place, Tracer):
+    if traced:
         low, high = (_clipped(p, 0, last) for p in (low, low + 1))
-        share = where(place < 0, 0.0, where(place >= last, 0.0, share)).astype(q.dtype)
+        share = where(place < 0, 0.0, where(place >= last, 0.0, share)).astype(place.dtype)
     else:
-        if place < 0 or place >= last:
-            share = 0.0
+        share = 0.0 if place < 0 or place >= last else place.dtype.type(share)
         low, high = (min(max(p, 0), last) for p in (low, low + 1))
-        share = q.dtype.type(share)
+        share = float(share) if share_kind is float else share_kind.type(share)
+    own = rows.sorted.dtype
+    if share_kind is float or is_float(share_kind):
+        own = float_dtype(own)
     a, b = rows.at(low).astype(own), rows.at(high).astype(own)
+    if traced and share_kind is float:
+        share = share.astype(own)
     gap = b - a
-    if isinstance(share, Tracer):
+    if traced:
         return where(share < 0.5, a + gap * share, b - gap * (1 - share))
     return a + gap * share if share < 0.5 else b - gap * (1 - share)
 
@@ -141,44 +188,48 @@ def _whole(method: str) -> bool:
     return method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
 
 
-def _quantile(x: Tracer, q: Any, axis: Any, keepdims: Any, method: str, skip_nan: bool) -> Tracer:
+def _quantile(
+    x: Tracer, q: _Fractions, axis: Any, keepdims: Any, method: str, skip_nan: bool
+) -> Tracer:
     check_real("quantile", x)
-    rows = _Rows(x, axis, keepdims)
-    own = float_dtype(x.dtype)
-    dtype = x.dtype if _whole(method) else result_dtype(own, q.dtype)
+    rows, share = _Rows(x, axis, keepdims), q.share_kind(method)
+    dtype = x.dtype if share is None else result_dtype(x.dtype, share)
     if rows.size == 0:
         raise IndexError("cannot take a quantile of no elements")
-    if x.dtype == BOOL and not _whole(method):
+    if x.dtype == BOOL and share is not None:
         raise TypeError(f"quantiles of booleans are not defined with method={method!r}")
+    count: Any = rows.size
+    bad = rows.has_nan() if rows.float and not skip_nan else None
     if skip_nan and rows.float:
         count = sum_(~ufuncs.apply(np.isnan, rows.sorted), axis=-1)
-        found = _interpolated(rows, count, q, method, own)
         bad = count == 0
-    else:
-        found = _interpolated(rows, rows.size, q, method, own)
-        bad = rows.has_nan() if rows.float else None
-    result = found.astype(dtype)
-    return rows.shaped(result if bad is None else where(bad, dtype.type(math.nan), result))
+
+    def one(fraction: Any) -> Tracer:
+        found = _interpolated(rows, count, fraction, method, share).astype(dtype)
+        return rows.shaped(found if bad is None else where(bad, dtype.type(math.nan), found))
+
+    return _stacked(q, [one(fraction) for fraction in q.each()], rows.shape, dtype)
+
+
+def _stacked(q: _Fractions, found: list[Tracer], shape: Any, dtype: DType) -> Tracer:
+    """The results of each fraction, with q's dims in front."""
+    if not q.values.ndim:
+        return found[0]
+    if not found:
+        return wrap(build().full((*q.values.shape, *shape), 0, dtype), scalar=False)
+    return stack(found).reshape(q.values.shape + found[0].shape)
 
 
 def _weighted(
-    x: Tracer, weights: Any, fractions: Any, axis: Any, keepdims: Any, skip_nan: bool
+    x: Tracer, weights: Any, q: _Fractions, axis: Any, keepdims: Any, skip_nan: bool
 ) -> Tracer:
     """The first of the sorted elements up to which there is the fraction q of all weight."""
-    from .reductions import any_
     from .scans import cumsum
     from .sorting import argsort
 
     check_real("quantile", x)
-    axes, w = axis_tuple(axis, x.ndim, x), array(weights).astype(F64)
-    if w.shape != x.shape:
-        if axis is None:
-            raise TypeError("Axis must be specified when shapes of a and weights differ.")
-        if w.shape != tuple(x.shape[i] for i in axes):
-            raise ValueError(
-                "Shape of weights must be consistent with shape of a along specified axis."
-            )
-        w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+    axes = axis_tuple(axis, x.ndim, x, strict=True)
+    w = weights_along(x, weights, None if axis is None else axes).astype(F64)
     kept = kept_shape(x.shape, axes) if keepdims else None
     rest = [i for i in range(x.ndim) if i not in axes]
     lead, size = tuple(x.shape[i] for i in rest), math.prod(x.shape[i] for i in axes)
@@ -193,20 +244,23 @@ def _weighted(
         w = where(nan, 0.0, w)
     order = argsort(flat, -1)
     ordered, w = take_along_axis(flat, order, -1), take_along_axis(w, order, -1)
+    check_values((w >= 0).all(), "Weights must be non-negative.")
     share = cumsum(w, -1)
-    share = (share / share[..., -1:]).astype(fractions.dtype)
+    whole = ufuncs.apply(np.isfinite, share[..., -1:]) & (share[..., -1:] != 0)
+    check_values(whole.all(), "Weights included NaN, inf or were all zero.")
+    share = share / share[..., -1:]
+    share = share.astype(q.values.dtype) if is_float(q.values.dtype) else share
     share = where(share == 0, -1, share)  # what weighs nothing at the beginning is not the first
     results = []
-    for q in fractions.ravel():
-        place = sum_((share < q).astype(I64), axis=-1)
+    for fraction in q.each():
+        place = sum_((share < fraction).astype(I64), axis=-1)
         place = ufuncs.apply(np.minimum, place, size - 1)
         found = take_along_axis(ordered, place[..., None], -1)[..., 0]
         if nan is not None:
             bad = nan.all(axis=-1) if skip_nan else any_(nan, axis=-1)
             found = where(bad, x.dtype.type(math.nan), found)
-        results.append(found if kept is None else found.reshape(kept))
-    stacked = stack(results)
-    return wrap(as_value(stacked.reshape(fractions.shape + stacked.shape[1:])))
+        results.append(wrap(as_value(found if kept is None else found.reshape(kept)), scalar=False))
+    return _stacked(q, results, lead if kept is None else kept, x.dtype)
 
 
 def _between_two(a: Tracer, b: Tracer) -> Tracer:
@@ -248,14 +302,6 @@ def _enter_median(name: str, skip_nan: bool) -> None:
     function(name)(traced)
 
 
-def _fractions(q: Any, x: Tracer) -> Any:
-    """q as NumPy takes it: a Python number has the data's float dtype, an array its own."""
-    known = require_static(q, "q")
-    if isinstance(q, (int, float)) and is_float(x.dtype):
-        return known.astype(x.dtype)
-    return known if is_float(known.dtype) else known.astype(np.float64)
-
-
 def _enter_quantile(name: str, skip_nan: bool, percent: bool) -> None:
     def traced(
         a: Any,
@@ -273,25 +319,13 @@ def _enter_quantile(name: str, skip_nan: bool, percent: bool) -> None:
         if method not in METHODS:
             raise ValueError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
         x = array(a)
-        fractions = _fractions(q, x)
-        if percent:
-            fractions = fractions / (x.dtype.type(100) if is_float(x.dtype) else 100)
-        if fractions.size and not (fractions.min() >= 0 and fractions.max() <= 1):
-            what = "Percentiles must be in the range [0, 100]"
-            raise ValueError(what if percent else "Quantiles must be in the range [0, 1]")
+        fractions = _Fractions(q, percent)
         keep = keepdims is not np._NoValue and keepdims
         if skip_nan and x.size == 0:
             return FUNCTIONS["nanmean"].traced(x, axis=axis, out=out, keepdims=keep)
         if weights is not None:
-            found = _weighted(x, weights, fractions, axis, keep, skip_nan)
-            return finish(found, out)
-        if fractions.ndim == 0:
-            return finish(_quantile(x, fractions[()], axis, keep, method, skip_nan), out)
-        results = [_quantile(x, f, axis, keep, method, skip_nan) for f in fractions.ravel()]
-        if not results:
-            raise ValueError(f"{name}: q has no elements")
-        stacked = stack(results)
-        return finish(stacked.reshape(fractions.shape + stacked.shape[1:]), out)
+            return finish(_weighted(x, weights, fractions, axis, keep, skip_nan), out)
+        return finish(_quantile(x, fractions, axis, keep, method, skip_nan), out)
 
     function(name)(traced)
 

@@ -35,6 +35,7 @@ from .common import (
     axis_tuple,
     broadcast_shape,
     build,
+    check_values,
     finish,
     given,
     operand,
@@ -43,11 +44,11 @@ from .table import function
 
 
 def reduce(op: str, x: Tracer, axes: tuple[int, ...], keepdims: bool = False) -> Tracer:
-    """One reduction op over `axes` (sorted); an empty `axes` is the identity."""
+    """One reduction op over `axes`; an empty `axes` is the identity."""
     b = build()
     value = as_value(x)
     if axes:
-        value = b.op(op, value, axes=axes)
+        value = b.op(op, value, axes=tuple(sorted(axes)))
     if keepdims:
         value = b.reshape(value, shape=kept_shape(x.shape, axes))
     return wrap(value)
@@ -92,7 +93,11 @@ def _accumulation(op: str, combine: str, identity: int) -> Callable[..., Any]:
             x = masked(x.astype(dtype), where, identity)
             result = reduce(op, x, axes, _keep(keepdims))
         if given(initial) and initial is not None:
-            result = ufuncs.apply(getattr(np, combine), result, array(initial).astype(dtype))
+            start = array(initial).astype(dtype)
+            if x.size:
+                result = ufuncs.apply(getattr(np, combine), result, start)
+            else:  # 0 + -0.0 is 0.0
+                result = wrap(build().broadcast_to(as_value(start), result.shape))
         return finish(result, out)
 
     traced.__name__ = op
@@ -223,7 +228,9 @@ def _count(x: Tracer, axes: tuple[int, ...], where: Any, keepdims: bool) -> Any:
 
 def _quotient(total: Tracer, count: Any) -> Tracer:
     """`total / count` in total's dtype; 0 / 0 is NaN."""
-    return ufuncs.apply(np.divide, total, array(count).astype(total.dtype))
+    if is_inexact(total.dtype):
+        count = array(count).astype(total.dtype)
+    return ufuncs.apply(np.divide, total, count)
 
 
 def _mean_axes(axis: Any, x: Tracer, where: Any) -> tuple[int, ...]:
@@ -273,25 +280,27 @@ def var(
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
     x = array(a)
+    sums = real_dtype(float_dtype(x.dtype)) if dtype is None else canonical(dtype)
     dtype = float_dtype(x.dtype) if dtype is None else canonical(dtype)
     if is_small(dtype):
-        wide = var(x.astype(F32), axis, F32, None, ddof, keepdims, where=where, mean=mean)
+        x = x if is_complex(x.dtype) else x.astype(F32)
+        wide = var(x, axis, F32, None, ddof, keepdims, where=where, mean=mean)
         return finish(wide.astype(dtype), out)
     axes = _mean_axes(axis, x, where)
     if given(mean):
         centre: Any = mean
     else:
         total = sum_(x, axis=axes, dtype=dtype, keepdims=True, where=where)
-        centre = _quotient(total, _count(x, axes, where, True))
+        centre = _quotient(total, _count(x, axes, where, True)).astype(dtype)
     deviation = ufuncs.apply(np.subtract, x, centre)
     squares = absolute_square(deviation)
-    total = sum_(squares, axis=axes, dtype=real_dtype(dtype), keepdims=keepdims, where=where)
+    total = sum_(squares, axis=axes, dtype=sums, keepdims=keepdims, where=where)
     count = _count(x, axes, where, _keep(keepdims))
     if isinstance(count, Tracer) or isinstance(ddof, Tracer):
         left = ufuncs.apply(np.maximum, ufuncs.apply(np.subtract, count, ddof), 0)
     else:
         left = max(count - ddof, 0)
-    return finish(_quotient(total, left), out)
+    return finish(_quotient(total, left).astype(sums), out)
 
 
 def absolute_square(x: Tracer) -> Tracer:
@@ -317,8 +326,24 @@ def std(
     found = float_dtype(array(a).dtype) if dtype is None else canonical(dtype)
     wide = F32 if is_small(found) else dtype
     options = {"where": where, "mean": mean, "correction": correction}
-    root = ufuncs.apply(np.sqrt, var(a, axis, wide, None, ddof, keepdims, **options))
+    spread = var(a, axis, wide, None, ddof, keepdims, **options)
+    root = ufuncs.apply(np.sqrt, spread).astype(spread.dtype)
     return finish(root.astype(found) if is_small(found) else root, out)
+
+
+def weights_along(x: Tracer, weights: Any, axes: tuple[int, ...] | None) -> Tracer:
+    """Weights of x's shape, or one dim for each of the axes in their order, as what broadcasts to x."""
+    w = array(weights)
+    if w.shape == x.shape:
+        return w
+    if axes is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    if w.shape != tuple(x.shape[i] for i in axes):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
+    turned = w.transpose(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    return turned.reshape(tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
 
 
 @function("average")
@@ -332,17 +357,12 @@ def average(
         count = result.dtype.type(_count(x, axes, True, False))
         scale: Any = wrap(build().full(result.shape, count, result.dtype))
     else:
-        w = array(weights)
-        if w.shape != x.shape:
-            if axis is None:
-                raise TypeError("Axis must be specified when shapes of a and weights differ.")
-            if w.shape != tuple(x.shape[i] for i in axes):
-                raise ValueError(
-                    "Shape of weights must be consistent with shape of a along specified axis."
-                )
-            w = w.reshape(tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+        w = weights_along(x, weights, None if axis is None else axes)
         dtype = result_dtype(x.dtype, w.dtype, *(() if is_inexact(x.dtype) else (F64,)))
         scale = sum_(w.astype(dtype) + np.zeros(x.shape, dtype), axis=axes, keepdims=keepdims)
+        check_values(
+            ~(scale == 0).any(), "Weights sum to zero, can't be normalized", ZeroDivisionError
+        )
         products = ufuncs.apply(np.multiply, x, w, dtype=dtype)
         result = _quotient(sum_(products, axis=axes, dtype=dtype, keepdims=keepdims), scale)
     return (result, scale) if returned else result
@@ -432,8 +452,10 @@ def _nan_extremum(name: str, plain: Callable[..., Any], fill: Callable[[DType], 
 
 def _nan_position(name: str, plain: Callable[..., Any], fill: Callable[[DType], Any]) -> None:
     def traced(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        x = array(a)
-        return plain(_without_nan(x, fill(x.dtype))[0], axis, out, keepdims=keepdims)
+        x, nan = _without_nan(array(a), fill(array(a).dtype))
+        if nan is not None and nan.size:
+            check_values(~all_(nan, axis=axis).any(), "All-NaN slice encountered")
+        return plain(x, axis, out, keepdims=keepdims)
 
     function(name)(traced)
 
@@ -446,11 +468,13 @@ _nan_position("nanargmax", argmax, lowest)
 _nan_position("nanargmin", argmin, highest)
 
 
-def _numbers(a: Any, where: Any) -> tuple[Tracer, Any]:
+def _numbers(a: Any, where: Any, dtype: Any) -> tuple[Tracer, Any]:
     """`a`, and `where` without the places of NaN."""
     x = array(a)
     if not is_inexact(x.dtype):
         return x, where
+    if dtype is not None and not is_inexact(canonical(dtype)):
+        raise TypeError("If a is inexact, then dtype must be inexact")
     numbers = ~ufuncs.apply(np.isnan, x)
     chosen = given(where) and where is not True
     return x, ufuncs.apply(np.logical_and, numbers, operand(where)) if chosen else numbers
@@ -466,7 +490,7 @@ def nanmean(
     *,
     where: Any = True,
 ) -> Any:
-    x, numbers = _numbers(a, where)
+    x, numbers = _numbers(a, where, dtype)
     return mean(x, axis, dtype, out, keepdims, where=numbers)
 
 
@@ -483,9 +507,14 @@ def _nan_spread(name: str, plain: Callable[..., Any]) -> None:
         mean: Any = NO_VALUE,
         correction: Any = NO_VALUE,
     ) -> Any:
-        x, numbers = _numbers(a, where)
+        x, numbers = _numbers(a, where, dtype)
         options = {"where": numbers, "mean": mean, "correction": correction}
-        return plain(x, axis, dtype, out, ddof, keepdims, **options)
+        found = plain(x, axis, dtype, None, ddof, keepdims, **options)
+        if is_inexact(x.dtype):
+            freedom = ddof if not given(correction) else correction
+            count = _count(x, axis_tuple(axis, x.ndim, x), numbers, _keep(keepdims))
+            found = wrap(as_value(masked(found, count > freedom, math.nan)))
+        return finish(found, out)
 
     function(name)(traced)
 

@@ -19,6 +19,7 @@ from .common import (
     build,
     finish,
     given,
+    shape_of,
 )
 from .elementwise import where
 from .movement import concatenate, moveaxis
@@ -152,13 +153,14 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tracer:
 @function("gradient")
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x = array(f)
-    axes = axis_tuple(axis, x.ndim, x)
+    axes = axis_tuple(axis, x.ndim, x, strict=True)
     if edge_order not in (1, 2):
         raise ValueError("'edge_order' greater than 2 not supported")
-    if len(varargs) not in (0, 1, len(axes)):
-        raise TypeError("invalid number of arguments")
     spacings = list(varargs) or [1.0]
-    spacings = spacings * len(axes) if len(spacings) == 1 else spacings
+    if len(spacings) == 1 and not shape_of(spacings[0]):
+        spacings *= len(axes)
+    if len(spacings) != len(axes):
+        raise TypeError("invalid number of arguments")
     x = x if is_inexact(x.dtype) else x.astype(F64)
     results = [_slope(x, h, i, edge_order) for h, i in zip(spacings, axes, strict=True)]
     return results[0] if len(axes) == 1 else tuple(results)
@@ -209,16 +211,17 @@ def _slope(x: Tracer, spacing: Any, axis: int, edge_order: int) -> Tracer:
 
 @function("trapezoid")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """`axis` counts in y, in x and in their product each by itself, as NumPy has it."""
     values = array(y)
-    axis = axis_index(axis, values.ndim, values)
+    along = axis_index(axis, values.ndim, values)
     if x is None:
         step = dx
     else:
         points = array(x)
         step = diff(points, axis=axis if points.ndim > 1 else -1)
         if points.ndim == 1:
-            step = step.reshape((-1,) + (1,) * (values.ndim - 1 - axis))
-    pairs = values[_lead(axis, slice(1, None))] + values[_lead(axis, slice(None, -1))]
+            step = step.reshape((-1,) + (1,) * (values.ndim - 1 - along))
+    pairs = values[_lead(along, slice(1, None))] + values[_lead(along, slice(None, -1))]
     return sum_(step * pairs / 2.0, axis=axis)
 
 

@@ -8,13 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import I64
+from ...ir.types import I64, is_inexact
 from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
 from ..promotion import can_cast
 from . import ufuncs
-from .common import array, axis_index, build, check_real, finish, ints, static_array
+from .common import (
+    array,
+    axis_index,
+    build,
+    check_real,
+    finish,
+    index_array,
+    ints,
+    static_array,
+)
 from .elementwise import clip, no_static_shape, where
 from .table import function
 
@@ -31,14 +40,14 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     x = array(a)
     if axis is None:
         x, axis = x.ravel(), 0
+    x = x.reshape(1) if x.ndim == 0 else x
     axis = axis_index(axis, x.ndim, x)
-    check_mode(mode)
-    if mode != "raise":
-        indices = _bounded(array(indices).astype(np.int64), x.shape[axis], mode)
-    if isinstance(indices, (list, tuple)):
-        indices = np.asarray(indices) if static_array(indices) is not None else array(indices)
-    if isinstance(indices, np.ndarray) and not indices.size:
-        indices = indices.astype(np.int64)
+    if check_mode(mode) != "raise":
+        indices = _bounded(index_array(indices, "same_kind"), x.shape[axis], mode)
+    elif type(indices) is not int:
+        known = static_array(indices)
+        places = index_array(indices, "same_kind")
+        indices = places if known is None else known.astype(I64)
     result = x[(slice(None),) * axis + (indices,)]
     return finish(result if result._view is None else result.copy(), out)
 
@@ -86,11 +95,10 @@ def destination(x: Any) -> Tracer:
 @function("put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x = destination(a)
-    check_mode(mode)
-    places, values = array(ind).astype(np.int64).ravel(), array(v).ravel()
+    places, values = index_array(ind).ravel(), array(v).ravel()
     if not places.size or not values.size:
         return
-    if mode != "raise":
+    if check_mode(mode) != "raise":
         places = _bounded(places, x.size, mode)
     values = _repeated(values, places.size)
     flat = x.reshape(-1)
@@ -101,9 +109,11 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         x[np.unravel_index(numbers[places], x.shape)] = values
 
 
-def check_mode(mode: str) -> None:
-    if mode not in ("raise", "clip", "wrap"):
+def check_mode(mode: str | None) -> str:
+    """What is done with indices out of range; None is "raise"."""
+    if mode not in ("raise", "clip", "wrap", None):
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    return mode or "raise"
 
 
 def _repeated(values: Tracer, size: int) -> Tracer:
@@ -164,7 +174,9 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     from .common import store
 
-    store(destination(dst), array(src), casting, where)
+    x = destination(dst)
+    big = type(src) is int and is_inexact(x.dtype)  # as a float, an int may be of any size
+    store(x, array(src, x.dtype if big else None), casting, where)
 
 
 @function("fill_diagonal")

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.graph import Value
 from ...ir.ops.sorting import search
 from ...ir.types import C64, C128, F64, is_complex
+from .. import views
 from ..core import Tracer, as_value, wrap
 from . import ufuncs
 from .common import (
@@ -17,6 +19,7 @@ from .common import (
     axis_index,
     build,
     check_real,
+    check_values,
     common_dtype,
     known_array,
 )
@@ -205,15 +208,24 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Trac
 
 @function("digitize")
 def digitize(x: Any, bins: Any, right: bool = False) -> Tracer:
-    check_real("digitize", x)
-    edges = array(bins)
+    """By `searchsorted`; whether bins rise or fall is seen when the compiled function runs, as is
+    that they do one of both."""
+    check_real("digitize", x, bins)
+    edges, side = array(bins), "left" if right else "right"
+    if edges.ndim != 1:
+        raise ValueError("object of too small depth for desired array")
+    if edges.size < 2:
+        return searchsorted(edges, x, side)
     known = known_array(bins)
-    if known is not None:
-        if known.size and np.all(np.diff(known) <= 0) and len(known) > 1:
-            return len(edges) - searchsorted(edges[::-1], x, "left" if right else "right")
-        if not np.all(np.diff(known) >= 0):
-            raise ValueError("bins must be monotonically increasing or decreasing")
-    return searchsorted(edges, x, "left" if right else "right")
+    pairs = (edges[:-1], edges[1:]) if known is None else (known[:-1], known[1:])
+    rises, falls = (pairs[0] < pairs[1]).any(), (pairs[0] > pairs[1]).any()
+    check_values(~(rises & falls), "bins must be monotonically increasing or decreasing")
+    if known is None:
+        places = searchsorted(where(falls, edges[::-1], edges), x, side)
+        return where(falls, edges.size - places, places)
+    return (
+        edges.size - searchsorted(edges[::-1], x, side) if falls else searchsorted(edges, x, side)
+    )
 
 
 FEW = 64  # elements that are compared with each one, not searched among
@@ -261,6 +273,19 @@ def interp(
     points, xs = (array(t).astype(F64) for t in (x, xp))
     ys = array(fp)
     ys = ys.astype(C128 if is_complex(ys.dtype) else F64)
+    if xs.ndim != 1 or ys.shape != xs.shape:
+        raise ValueError("fp and xp are not of the same length.")
+    if len(xs) == 0:
+        raise ValueError("array of sample points is empty")
+    if is_complex(ys.dtype):
+
+        def part(name: str) -> Value:
+            own, low, high = (
+                None if v is None else getattr(array(v), name) for v in (ys, left, right)
+            )
+            return as_value(interp(points, xs, own, low, high, period))
+
+        return wrap(build().complex(part("real"), part("imag")))
     if period is not None:
         if period == 0:
             raise ValueError("period must be a non-zero value")
@@ -271,12 +296,8 @@ def interp(
         xs = concatenate([xs[-1:] - period, xs, xs[0:1] + period])
         ys = concatenate([ys[-1:], ys, ys[0:1]])
         left = right = None
-    if xs.ndim != 1 or ys.shape != xs.shape:
-        raise ValueError("fp and xp are not of the same length.")
-    if len(xs) == 0:
-        raise ValueError("array of sample points is empty")
     if len(xs) == 1:
-        inside = points * 0 + ys[0]
+        inside = views.broadcast_to(ys[0], points.shape)
     else:
         index = ufuncs.apply(np.maximum, searchsorted(xs, points, "right") - 1, 0)
         index = ufuncs.apply(np.minimum, index, len(xs) - 2)
@@ -289,5 +310,6 @@ def interp(
         inside = where(points == xs[-1], ys[-1], where(points == x0, y0, inside))
     result = where(points < xs[0], ys[0] if left is None else left, inside)
     result = where(points > xs[-1], ys[-1] if right is None else right, result)
-    result = where(ufuncs.apply(np.isnan, points), points, result)
+    if len(xs) > 1:
+        result = where(ufuncs.apply(np.isnan, points), points, result)
     return wrap(as_value(result))

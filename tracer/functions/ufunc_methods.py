@@ -150,7 +150,7 @@ def _reduce(
     where: Any = True,
 ) -> Any:
     name, x, out = ufunc.__name__, array(a), _sole(out)
-    axes = axis_tuple(axis, x.ndim, x)
+    axes = tuple(sorted(axis_tuple(axis, x.ndim, x)))
     result_dtype, element_dtype = _loop_dtypes(ufunc, x, dtype)
     if len(axes) > 1 and not _reorderable(ufunc):
         raise ValueError(

@@ -155,6 +155,7 @@ def compress(
     mask = _truth(condition)
     if mask.ndim != 1:
         raise ValueError("condition must be a 1-d array")
+    x = x.reshape(1) if x.ndim == 0 else x
     axis = axis_index(axis, x.ndim, x)
     known, n = known_array(condition), x.shape[axis]
     if known is not None and known[n:].any():

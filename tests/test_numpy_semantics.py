@@ -1,0 +1,253 @@
+"""Small programs whose answer is NumPy's to the last detail: values, dtypes, kinds of results, errors.
+
+A program is the text of a function of a, b, c, d: statements, and what it returns. Where NumPy raises,
+compiled code raises what the same `except` catches, while it is traced or when it runs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support import check, check_raises
+
+import jitney as jt
+
+A = np.array
+NAN = np.nan
+
+Program = tuple[Any, ...]
+
+AXES: list[Program] = [  # in any order, and with companions that have fewer
+    ("np.gradient(a, axis=(1, 0))", A([[0.0, 1], [4, 9]])),
+    ("np.gradient(a, 1.0, 2.0, axis=(1, -2))", A([[0.0, 1], [4, 9]])),
+    ("np.gradient(a, [0, 1.0, 3], 2.0, axis=(-1, 0))", A([[0.0, 1, 5], [4, 9, 3]])),
+    ("np.gradient(a, b)", A([[0.0, 1], [4, 9]]), A([0.0, 1])),
+    ("np.gradient(a, axis=(0, 0))", A([[0.0, 1], [4, 9]])),
+    (
+        "np.average(a, axis=(1, 0), weights=b)",
+        np.arange(12.0).reshape(2, 2, 3),
+        A([[0, 1], [2, 4]]),
+    ),
+    (
+        "np.average(a, axis=(2, 0), weights=b)",
+        np.arange(12.0).reshape(2, 2, 3),
+        np.arange(6).reshape(3, 2),
+    ),
+    ("np.average(a, axis=(2, 0), weights=b)", np.arange(12.0).reshape(2, 2, 3), np.ones((2, 3))),
+    *(
+        (
+            f"np.{name}(a, {q}, axis=(2, 0), weights=b, method='inverted_cdf')",
+            np.sin(np.arange(12.0)).reshape(2, 2, 3),
+            np.arange(6.0).reshape(3, 2),
+        )
+        for name, q in (("quantile", 0.3), ("percentile", 80))
+    ),
+    (
+        "np.linalg.norm(a, 1, axis=(1, 0)), np.linalg.norm(a, np.inf, axis=(1, 0))",
+        A([[1.0, 2], [3, 5]]),
+    ),
+    (
+        "np.sum(a, axis=(2, 0)), np.mean(a, axis=(-1, 0)), np.ptp(a, (1, -3))",
+        np.arange(12.0).reshape(2, 2, 3),
+    ),
+    ("np.sum(a, axis=(0, -2))", np.ones((2, 3))),
+    ("np.sum(a, axis=[0])", np.ones((2, 3))),
+    (
+        "np.trapezoid(a, b, axis=-2)",
+        np.arange(24.0).reshape(2, 3, 4) ** 2,
+        A([[0, 1, 2, 4.0]] * 3).cumsum(0),
+    ),
+    ("np.trapezoid(a, b, axis=0)", np.arange(6.0).reshape(2, 3) ** 2, A([[0.0, 1, 2], [1, 3, 5]])),
+    ("np.trapezoid(a, b, axis=1)", np.arange(24.0).reshape(2, 3, 4), np.ones((3, 4))),
+    ("np.geomspace(a, b, 4, axis=1)", A([1.0, -2]), A([16.0, -8])),
+    ("np.geomspace(a, b, 4, axis=-1)", A([1.0, 2]), A([[16.0, 8]] * 3)),
+    ("np.geomspace(a, b, 3, False, axis=-2)", A([1.0, 2]), A([[16.0, 8]] * 3)),
+    ("np.geomspace(a, b, 1), np.geomspace(a, b, 0)", 1j, 4.0),
+    ("np.geomspace(a, b, 4)", A([0.0, 2]), A([16.0, 8])),
+    ("np.logspace(a, 2.0, 4, base=b)", 1.0, A([2.0, 3])),
+    ("np.logspace(a, 2.0, 4, base=b, axis=-1)", A([1.0, 2]), A([2.0, 3])),
+    *(
+        (f"np.{f}axis={axis})", x)
+        for f in ("take(a, [0], ", "compress([True], a, ", "nanmax(a, ")
+        for axis in (0, -1, "None")
+        for x in (A(5.0), np.arange(6.0).reshape(2, 3))
+    ),
+    ("np.nanmax(a, axis=(1, 0))", A([[1.0, NAN], [NAN, NAN]])),
+    (
+        "np.roll(a, (1, 2, 3), axis=(0, 1, 0)), np.roll(a, 1.9), np.roll(a, -1.9, 1)",
+        np.arange(6).reshape(2, 3),
+    ),
+    (
+        "np.roll(a, b), np.roll(a, b, 0), np.roll(a, [b, 1], (-1, 0))",
+        np.arange(6).reshape(2, 3),
+        1.9,
+    ),
+    ("np.roll(a, [[1]], 0)", np.arange(3)),
+]
+
+INSERTED: list[Program] = [
+    *(("np.insert(a, b, 99)", np.arange(10), place) for place in (0, -1, -3, -10, -11, 10, 11)),
+    *((f"np.insert(a, {place}, 99)", np.arange(10))
+      for place in (-3, -11, [-3], [-1, 2, 2], slice(1, 7, 3))),
+    ("np.insert(a, b, c, axis=1)", A([[1.0, 2], [3, 4]]), -1, A([9.0, 8])),
+    ("np.insert(a, [1], [1, 2, 3], axis=1)", A([[1, 1], [2, 2], [3, 3]])),
+    ("np.insert(a, 1, [1, 2, 3], axis=1)", A([[1, 1], [2, 2], [3, 3]])),
+    ("np.insert(a, [1], [[1], [2], [3]], axis=1)", A([[1, 1], [2, 2], [3, 3]])),
+    ("np.insert(a, np.array([1]), [1.0, 2.0], axis=1)", A([[1.0, 2], [3, 4]])),
+    ("np.insert(a, np.array([True, False]), 9)", A([1.0, 2])),
+    ("np.insert(a, [], []), np.insert(a, [], 5)", A([0.0, 1])),
+    ("np.insert(a, [[1]], 5)", A([0.0, 1])),
+]  # fmt: skip
+
+EDGES: list[Program] = [
+    *((f"np.digitize(a, {bins}{right})", A([0, 9.5, 3.5, 8, 3, NAN]), A(values))
+      for values in ([8, 4.5, 3, 1], [1, 3, 4.5, 8], [3.0, 3, 3], [8, 8, 3, 3], [1, 8, 3], [3.0], [])
+      for bins in ("b", f"np.array({values})") for right in ("", ", right=True")),
+    ("np.digitize(a, b)", A([1, 2]), A([1j, 2])),
+    ("np.interp(a, [3.0], [4.0])", A([NAN, 2, 5])),
+    ("np.interp(a, [3.0, 4.0], [4.0, 5.0])", A([NAN, 2, 5])),
+    ("np.interp(a, b, c)", 0.5, A([0, 1]), A([0, complex(-np.inf, 0)])),
+    ("np.interp(a, b, c, left=2, right=1j)", A([-1, 0.5, 3]), A([0, 1]), A([0, 2 + 1j])),
+    ("np.interp(a, b, c, period=360)", 0, A([0]), A([1, 2])),
+    ("np.interp(a, b, c, period=3.0)", A([-1.0, 7]), A([5.0, 0, 1]), A([1j, 2, 3])),
+    ("np.histogram(a, b)[0]", A([0.1, 0.5, 0.7]), A([0.0, 0.5, 0.7])),
+    ("np.histogram(a, b)", A([1.0]), A([3, 2, 1])),
+    ("np.histogram(a, np.array(3))[0]", A([1.0, 2])),
+    ("np.histogram(a, 3, (0, b)), np.histogram_bin_edges(a, 3, (0, b))", A([0.1, 0.5]), 0.7),
+    ("np.histogram_bin_edges(a, 3, range=b)", A([0.1, 0.5]), A([0.5, 0.5])),
+    ("np.histogram(a, 3, (0, b))", A([0.1, 0.5]), -0.7),
+    ("np.histogram(a, 3, (0, b))", A([0.1, 0.5]), NAN),
+    ("np.histogram(a, range=[np.nan, 0.75])", A([1.0])),
+    ("np.histogram(a, 2)", A([1.0, NAN, 5])),
+    ("np.histogram(a, 1, range=np.array([1.0000001, 2], np.float32))", A([1.0], np.float16)),
+    ("np.histogram(a, 1, range=b)", A([1.0], np.float16), A([1.0000001, 2], np.float32)),
+    ("np.histogram(a, 2, weights=b)", A([1.0, 2]), A([1.0])),
+    ("np.histogram2d(a, b, np.array([6, 5]))", A([0.1, 0.5]), A([0.2, 0.3])),
+    ("np.histogram2d(a, b, np.array([[1, 2, 3], [1, 2, 3]]))", A([1, 2]), A([1, 2])),
+    ("np.histogram2d(a, b, c)", A([1, 2]), A([1, 2]), A([1.0, 1.5, 3])),
+    ("np.histogram2d(a, a, np.array([4]))", A([1.0, 2])),
+    ("np.histogramdd(a, np.array([2, 3]))", A([[1.0, 2], [3, 4]])),
+    ("np.histogramdd(a, [[1, 2, -3], 1])", A([[1.0, 2]])),
+    ("isinstance(np.histogramdd(a, 2)[1], list)", A([[1.0, 2]])),
+    ("np.histogram2d(a, a, weights=b)", A([1.0, 2]), A([1j, 2])),
+]  # fmt: skip
+
+INDICES: list[Program] = [
+    *((f"np.{call}", np.arange(3), A([1], np.uint64), A([0, 1.7]), A([True, False]))
+      for mode in ("raise", "clip", "wrap", None)
+      for index in ("b", "c", "d", "[1.0]", "[]", "True")
+      for call in (f"take(a, {index}, mode={mode!r})", f"choose({index}, [a, a], mode={mode!r})",
+                   f"put(a, {index}, 9, mode={mode!r}); a")),
+    *((f"np.repeat(a, {counts})", np.arange(3), A([1], np.uint64), A([0, 1.0, 2]))
+      for counts in ("b", "c", "[1.0, 2.0, 0.0]", "True", "2.0")),
+    ("a.choose(b, c)", A([0, 1]), A([5, 6]), A([7, 8])),
+    ("a.choose(b, c, d)", A([0, 1, 2]), A([5, 6, 4]), A([7, 8, 3]), A([1, 1, 1])),
+    ("a.choose([b, c], mode='wrap')", A([0, 1, 2]), A([5, 6, 4]), A([7, 8, 3])),
+    ("np.choose(a, (b, c))", A([True, False]), A([1, 2]), A([3, 4])),
+]  # fmt: skip
+
+STATISTICS: list[Program] = [
+    *((f"np.{name}(a, dtype={dtype})", x)
+      for name in ("mean", "var", "std", "nanmean", "nanvar", "nanstd")
+      for dtype in ("int", "bool", "np.uint8", "np.complex64")
+      for x in (A([1.0, 2, 5]), A([[1, 2, 5]]), A([1, 2 + 3j, 5]), A([True, False, True]))),
+    *((f"np.{name}(a, axis=0, ddof={ddof})", x)
+      for name in ("nanvar", "nanstd") for ddof in (1, 2, 2.5, 3)
+      for x in (A([1.0, NAN, 2]), A([[1.0, NAN, 2]] * 3), A([1, 2]))),
+    ("np.nanargmin(a)", A([NAN, NAN])),
+    ("np.nanargmax(a, axis=1)", A([[1.0, 2], [NAN, NAN]])),
+    ("np.nanargmax(a, axis=0)", A([[1.0, 2], [NAN, NAN]])),
+    ("np.average(a, weights=b)", A([1.0, 2]), A([1.0, -1])),
+    ("np.average(a, axis=1, weights=b)", A([[1.0, 2]]), A([1.0, -1])),
+    ("np.signbit(np.sum(a, initial=b))", np.zeros(0), np.float64(-0.0)),
+    ("np.sum(a, axis=0, initial=2), np.prod(a, axis=0, initial=2)", np.zeros((0, 3))),
+    ("np.percentile(a, np.float64(50)), np.percentile(a, 50)", A([1, 2, 3], np.float32)),
+    ("np.percentile(a, [])", np.arange(3)),
+    ("np.quantile(a, np.zeros((1, 1, 1)))", np.arange(3)),
+    ("np.quantile(a, 0.999)", np.arange(50001, dtype=np.float16)),
+    ("np.quantile(a, b)", A([1.0, 2]), 1.5),
+    ("np.quantile(a, 0.5, weights=b, method='inverted_cdf')", A([1.0, 2]), A([1.0, -1])),
+    ("np.quantile(a, 0.5, weights=b, method='inverted_cdf')", A([1.0, 2]), A([0.0, 0])),
+    ("np.percentile(a, 50, weights=[1.0, 1, 1], method='inverted_cdf')", A([1.0, 2, 3])),
+]  # fmt: skip
+
+KINDS: list[Program] = [  # dtypes, and what are numbers of Python
+    ("np.array_equal(a, a), np.allclose(a, a), np.array_equiv(a, a)", A([1.0])),
+    ("np.array_equal(a, a[:0]), np.array_equiv(a, b)", A([1.0]), np.ones((0, 2))),
+    ("~np.allclose(a, a)", A([1.0])),
+    ("np.concatenate([a, 1.0], axis=None), np.append(a, 2), np.append(a, [2])", A([1], np.float32)),
+    ("np.concatenate([a, 1.0], axis=None)", np.float32(1)),
+    ("np.concatenate([a, [b]], axis=None), np.concatenate([a, b], axis=None)", A([1], np.int8), 2),
+    ("np.isclose(a, 2, atol=0, rtol=0.4999999999999999)", np.float32(1)),
+    (
+        "np.isclose(a, b), np.isclose(a, 1.0, rtol=c)",
+        A([1, 2], np.int8),
+        A([-128, 2], np.int8),
+        A([1, 0.5]),
+    ),
+    ("np.less(a, 3), np.equal(a, a), np.greater_equal(3, a)", 5),
+    ("[np.not_equal(a, i) for i in range(3)]", 1),
+    ("a ** 2, np.power(a, 2), a ** 3", A([True, False])),
+    ("a ** 2, a ** 1", np.True_),
+    ("np.sinc(a)", A([0, 1], np.float16)),
+    (
+        "np.correlate(a, b, 'full'), np.correlate(b, a), np.convolve(a, b)",
+        A([True, False]),
+        A([True, True, False]),
+    ),
+    ("np.correlate(a, b)", np.zeros(0), A([1.0, 2])),
+    ("np.correlate(a, b)", np.ones((2, 2)), A([1.0, 2])),
+    ("jt.array([a, a + 1], dtype=np.float32), jt.asarray([0, a], 'f4'), jt.array([[a]], float)", 1),
+    ("a + 2**70, np.maximum(a, 2**70), a < 2**70", A([1.0, 2], np.float32)),
+    ("a + 2**70", A([1, 2])),
+    ("np.copyto(a, 10**64, casting='unsafe'); a", np.ones(1, np.float32)),
+    ("jt.eye(3, 4, a), jt.tri(3, 4, a), jt.eye(2, k=-a)", 1),
+    ("np.piecewise(a, b, [1, 2]), np.piecewise(a, b, [1])", A([1.0, 2]), True),
+    ("np.piecewise(a, a > 0, [1, 2])", A(1.0)),
+    ("np.piecewise(a, [a > 0, a > 1], [lambda v: v, 1, 5])", A([-1, 1.0, 2])),
+    (
+        "np.piecewise(a, [[True, False]], [1, 2]), np.piecewise(a, [True, False], [1, 2])",
+        A([1.0, 2]),
+    ),
+    ("np.piecewise(a, [b], [1])", A([1.0, 2]), True),
+]
+
+TABLES = {
+    "axes": AXES,
+    "inserted": INSERTED,
+    "edges": EDGES,
+    "indices": INDICES,
+    "statistics": STATISTICS,
+    "kinds": KINDS,
+}
+
+
+def function(text: str, count: int, name: str = "np") -> Callable[..., Any]:
+    """The function of a program; `name` is the module that stands for jt's functions in NumPy."""
+    *lines, last = text.split("; ")
+    body = "".join(f"    {line}\n" for line in [*lines, f"return {last}"])
+    space = {"np": np, "jt": jt}
+    exec(f"def f({', '.join('abcd'[:count])}):\n{body}", space)
+    made: Callable[..., Any] = space["f"]
+    return made
+
+
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(p, id=f"{name}: {p[0]}") for name, table in TABLES.items() for p in table],
+)
+def test_programs(program: Program) -> None:
+    text, *args = program
+    f = function(text, len(args))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            f(*(x.copy() if isinstance(x, np.ndarray) else x for x in args))
+        except Exception:
+            check_raises(f, *args)
+        else:
+            check(f, *args)
