@@ -246,7 +246,10 @@ def integer_power(a: Z, n: int) -> Z:
         if k:
             square = multiply(square, square)
     assert result is not None
-    return divide(one, result) if n < 0 else result
+    if n > 0:
+        return result
+    found, zero, undefined = divide(one, result), is_zero(a), _constant(a.re, math.nan)
+    return Z(where(zero, undefined, found.re), where(zero, undefined, found.im))
 
 
 # Hyperbolic and circular functions

@@ -91,8 +91,10 @@ AXES: list[Program] = [  # in any order, and with companions that have fewer
 
 INSERTED: list[Program] = [
     *(("np.insert(a, b, 99)", np.arange(10), place) for place in (0, -1, -3, -10, -11, 10, 11)),
-    *((f"np.insert(a, {place}, 99)", np.arange(10))
-      for place in (-3, -11, [-3], [-1, 2, 2], slice(1, 7, 3))),
+    *(
+        (f"np.insert(a, {place}, 99)", np.arange(10))
+        for place in (-3, -11, [-3], [-1, 2, 2], slice(1, 7, 3))
+    ),
     ("np.insert(a, b, c, axis=1)", A([[1.0, 2], [3, 4]]), -1, A([9.0, 8])),
     ("np.insert(a, [1], [1, 2, 3], axis=1)", A([[1, 1], [2, 2], [3, 3]])),
     ("np.insert(a, 1, [1, 2, 3], axis=1)", A([[1, 1], [2, 2], [3, 3]])),
@@ -101,12 +103,23 @@ INSERTED: list[Program] = [
     ("np.insert(a, np.array([True, False]), 9)", A([1.0, 2])),
     ("np.insert(a, [], []), np.insert(a, [], 5)", A([0.0, 1])),
     ("np.insert(a, [[1]], 5)", A([0.0, 1])),
-]  # fmt: skip
+]
 
 EDGES: list[Program] = [
-    *((f"np.digitize(a, {bins}{right})", A([0, 9.5, 3.5, 8, 3, NAN]), A(values))
-      for values in ([8, 4.5, 3, 1], [1, 3, 4.5, 8], [3.0, 3, 3], [8, 8, 3, 3], [1, 8, 3], [3.0], [])
-      for bins in ("b", f"np.array({values})") for right in ("", ", right=True")),
+    *(
+        (f"np.digitize(a, {bins}{right})", A([0, 9.5, 3.5, 8, 3, NAN]), A(values))
+        for values in (
+            [8, 4.5, 3, 1],
+            [1, 3, 4.5, 8],
+            [3.0, 3, 3],
+            [8, 8, 3, 3],
+            [1, 8, 3],
+            [3.0],
+            [],
+        )
+        for bins in ("b", f"np.array({values})")
+        for right in ("", ", right=True")
+    ),
     ("np.digitize(a, b)", A([1, 2]), A([1j, 2])),
     ("np.interp(a, [3.0], [4.0])", A([NAN, 2, 5])),
     ("np.interp(a, [3.0, 4.0], [4.0, 5.0])", A([NAN, 2, 5])),
@@ -134,30 +147,42 @@ EDGES: list[Program] = [
     ("np.histogramdd(a, [[1, 2, -3], 1])", A([[1.0, 2]])),
     ("isinstance(np.histogramdd(a, 2)[1], list)", A([[1.0, 2]])),
     ("np.histogram2d(a, a, weights=b)", A([1.0, 2]), A([1j, 2])),
-]  # fmt: skip
+]
 
 INDICES: list[Program] = [
-    *((f"np.{call}", np.arange(3), A([1], np.uint64), A([0, 1.7]), A([True, False]))
-      for mode in ("raise", "clip", "wrap", None)
-      for index in ("b", "c", "d", "[1.0]", "[]", "True")
-      for call in (f"take(a, {index}, mode={mode!r})", f"choose({index}, [a, a], mode={mode!r})",
-                   f"put(a, {index}, 9, mode={mode!r}); a")),
-    *((f"np.repeat(a, {counts})", np.arange(3), A([1], np.uint64), A([0, 1.0, 2]))
-      for counts in ("b", "c", "[1.0, 2.0, 0.0]", "True", "2.0")),
+    *(
+        (f"np.{call}", np.arange(3), A([1], np.uint64), A([0, 1.7]), A([True, False]))
+        for mode in ("raise", "clip", "wrap", None)
+        for index in ("b", "c", "d", "[1.0]", "[]", "True")
+        for call in (
+            f"take(a, {index}, mode={mode!r})",
+            f"choose({index}, [a, a], mode={mode!r})",
+            f"put(a, {index}, 9, mode={mode!r}); a",
+        )
+    ),
+    *(
+        (f"np.repeat(a, {counts})", np.arange(3), A([1], np.uint64), A([0, 1.0, 2]))
+        for counts in ("b", "c", "[1.0, 2.0, 0.0]", "True", "2.0")
+    ),
     ("a.choose(b, c)", A([0, 1]), A([5, 6]), A([7, 8])),
     ("a.choose(b, c, d)", A([0, 1, 2]), A([5, 6, 4]), A([7, 8, 3]), A([1, 1, 1])),
     ("a.choose([b, c], mode='wrap')", A([0, 1, 2]), A([5, 6, 4]), A([7, 8, 3])),
     ("np.choose(a, (b, c))", A([True, False]), A([1, 2]), A([3, 4])),
-]  # fmt: skip
+]
 
 STATISTICS: list[Program] = [
-    *((f"np.{name}(a, dtype={dtype})", x)
-      for name in ("mean", "var", "std", "nanmean", "nanvar", "nanstd")
-      for dtype in ("int", "bool", "np.uint8", "np.complex64")
-      for x in (A([1.0, 2, 5]), A([[1, 2, 5]]), A([1, 2 + 3j, 5]), A([True, False, True]))),
-    *((f"np.{name}(a, axis=0, ddof={ddof})", x)
-      for name in ("nanvar", "nanstd") for ddof in (1, 2, 2.5, 3)
-      for x in (A([1.0, NAN, 2]), A([[1.0, NAN, 2]] * 3), A([1, 2]))),
+    *(
+        (f"np.{name}(a, dtype={dtype})", x)
+        for name in ("mean", "var", "std", "nanmean", "nanvar", "nanstd")
+        for dtype in ("int", "bool", "np.uint8", "np.complex64")
+        for x in (A([1.0, 2, 5]), A([[1, 2, 5]]), A([1, 2 + 3j, 5]), A([True, False, True]))
+    ),
+    *(
+        (f"np.{name}(a, axis=0, ddof={ddof})", x)
+        for name in ("nanvar", "nanstd")
+        for ddof in (1, 2, 2.5, 3)
+        for x in (A([1.0, NAN, 2]), A([[1.0, NAN, 2]] * 3), A([1, 2]))
+    ),
     ("np.nanargmin(a)", A([NAN, NAN])),
     ("np.nanargmax(a, axis=1)", A([[1.0, 2], [NAN, NAN]])),
     ("np.nanargmax(a, axis=0)", A([[1.0, 2], [NAN, NAN]])),
@@ -173,7 +198,7 @@ STATISTICS: list[Program] = [
     ("np.quantile(a, 0.5, weights=b, method='inverted_cdf')", A([1.0, 2]), A([1.0, -1])),
     ("np.quantile(a, 0.5, weights=b, method='inverted_cdf')", A([1.0, 2]), A([0.0, 0])),
     ("np.percentile(a, 50, weights=[1.0, 1, 1], method='inverted_cdf')", A([1.0, 2, 3])),
-]  # fmt: skip
+]
 
 KINDS: list[Program] = [  # dtypes, and what are numbers of Python
     ("np.array_equal(a, a), np.allclose(a, a), np.array_equiv(a, a)", A([1.0])),
@@ -216,6 +241,102 @@ KINDS: list[Program] = [  # dtypes, and what are numbers of Python
     ("np.piecewise(a, [b], [1])", A([1.0, 2]), True),
 ]
 
+UFUNCS: list[Program] = [
+    ("np.add(a, 4, signature=(np.float64, np.float64, None))", np.int64(3)),
+    ("np.add(a, 4, sig=('f8', None, None)), np.add(a, 2, sig='dd->d')", A([1], np.float32)),
+    ("np.add(a, b, sig=('e', 'd', None))", np.float16(1), np.uint64(2)),
+    ("np.add(a, 0.5, sig='i', casting='unsafe')", A([0.0, 1])),
+    ("np.pow(a, -1), a ** -2, np.reciprocal(a), 1 / a, a ** 2", A([0j, 2j])),
+    ("np.add.accumulate(a, axis=None), np.add.reduceat(a, [0, 1], axis=None)", np.arange(3)),
+    ("np.add.accumulate(a, axis=None)", np.ones((2, 2))),
+    ("np.equal.reduce(a, dtype=bool), np.less.reduce(a, dtype=bool)", A([0, 2, 1])),
+    ("np.equal.accumulate(a, dtype=bool), np.equal.reduceat(a, [0, 1], dtype=bool)", A([0, 1, 1])),
+    ("np.vecdot(a, a, axes=[0, 0], keepdims=True), np.vecdot(a, a, axis=0)", np.ones((3, 2))),
+    ("np.vecdot(a, a, axes=[0, 0, -1])", np.ones((3, 2))),
+    *(
+        ("a @= b; a", np.ones(m, p), np.ones(n))
+        for m, n, p in (
+            ((3,), (3,), float),
+            ((3, 3), (3,), float),
+            ((3, 3), (3, 1), float),
+            ((3,), (3, 3), float),
+            ((2, 3, 3), (3, 3), float),
+            ((3, 3), (2, 3, 3), float),
+            ((3,), (3, 2), float),
+        )
+    ),
+]
+
+REFUSED: list[Program] = [  # by NumPy, which says why
+    *(
+        (f"np.{name}(a, kind={kind})", A([2, 1, 1]))
+        for name in ("sort", "argsort")
+        for kind in ("'nonsense'", "''", "1", "'Quick'", "'stable', stable=True")
+    ),
+    *(
+        (f"np.{name}(a, 0, kind={kind})", A([2, 1, 1]))
+        for name in ("partition", "argpartition")
+        for kind in ("'quicksort'", "None")
+    ),
+    *(
+        (f"np.partition(a, {kth})[1]", A([2, 1, 3]))
+        for kth in ("1.0", "[[1]]", "True", "3", "-4", "[]", "[0, 5]")
+    ),
+    *(("np.partition(a, b)[1]", A([2, 1, 3]), kth) for kth in (1, 3, 1.0, A([1, 5]))),
+    *(
+        (f"np.searchsorted(a, b, sorter={sorter})", A([5, 2, 7]), 4)
+        for sorter in (
+            "[0, 1, 2, 3]",
+            "[-1, 0, 1]",
+            "[0.0, 1, 2]",
+            "[]",
+            "[[0, 1, 2]]",
+            "[True] * 3",
+            "[1, 0, 2]",
+        )
+    ),
+    ("np.searchsorted(a, b, sorter=c)", A([5, 2, 7]), 4, A([-1, 0, 1])),
+    *(
+        (text, A([x]))
+        for x in (1.5, 1, True, 9)
+        for text in (
+            "np.unravel_index(a, (2, 3))",
+            "np.unravel_index(a, ())",
+            "np.ravel_multi_index((a, a), (5, 3))",
+            "np.ravel_multi_index((a, a), (3, 0), mode='wrap')",
+            "np.ravel_multi_index((a, a), (9, 9), mode=None)",
+        )
+    ),
+    ("np.unravel_index(a, ())", A(0)),
+    *(
+        (f"np.isin(a, [1, 2], kind='{kind}')", x)
+        for kind in ("quicksort", "table", "sort")
+        for x in (np.arange(3.0), np.arange(3))
+    ),
+    ("np.pad(a, 1, 'empty', constant_values=0).size", np.arange(3)),
+    ("np.pad(a, 0, 'minimum', stat_length=0)", np.ones(2)),
+    ("np.unpackbits(a, count=-20)", A([1, 2], np.uint8)),
+    ("np.reshape(a, (True, -1))", np.ones(2)),
+    ("jt.asarray_chkfinite(a, float)", A([np.inf])),
+    ("np.cov(a, fweights=b)", A([[0, 1, 2], [2, 1, 0]]), A([-1, -1, -1])),
+    *(
+        (f"a[{index}] = {value}; a", np.ones(3), 1, A([5.0]))
+        for index in ("0", "b", "np.array(0)", "[0]", "0:1", "...")
+        for value in ("c", "[5.0]", "5", "c[0]")
+    ),
+    ("a[()] = b; a", A(1.0), A([5.0])),
+    ("a[...] = b; a", A(1.0), A([5.0])),
+    ("a[0, b] = c; a", np.ones((2, 2)), -1, A([[5.0]])),
+    ("np.polymul([], a)", A([1.0])),
+    *(
+        (f"np.convolve(a, a, {mode}), np.correlate(a, a, {mode})", A([1.0, 2]))
+        for mode in (0, 1, 2, 3, "'f'")
+    ),
+    ("[1, 2] * a", 2.5),
+    ("[1, 2] * a", A([2, 3])),
+    ("[1, 2] * a.size, a.shape[0] * (0,)", A([2, 3])),
+]
+
 TABLES = {
     "axes": AXES,
     "inserted": INSERTED,
@@ -223,6 +344,8 @@ TABLES = {
     "indices": INDICES,
     "statistics": STATISTICS,
     "kinds": KINDS,
+    "ufuncs": UFUNCS,
+    "refused": REFUSED,
 }
 
 
@@ -234,6 +357,30 @@ def function(text: str, count: int, name: str = "np") -> Callable[..., Any]:
     exec(f"def f({', '.join('abcd'[:count])}):\n{body}", space)
     made: Callable[..., Any] = space["f"]
     return made
+
+
+def test_what_is_repeated_as_often_as_a_traced_number_says() -> None:
+    for count in (3, np.int64(3), True):
+        with pytest.raises(TypeError, match="static"):
+            jt.jit(lambda n: [0] * n)(count)
+        assert jt.jit(lambda n: [0] * n, static_argnums=0)(count) == [0] * count
+
+
+def test_a_power_with_a_modulus() -> None:
+    with pytest.raises(TypeError, match="modulus"):
+        jt.jit(lambda n: pow(n, 3, 5))(2)
+    with pytest.raises(ValueError, match="first coefficient"):
+        jt.jit(np.roots)(A([0.0, 1, 2]))
+
+
+def test_few_floats_as_uint32() -> None:
+    """Out of range they keep the low bits of an int64, as what NumPy's groups of four leave does."""
+    with np.errstate(invalid="ignore"):
+        for values in ([6565996657.0, -3e9, 5e9], [1e19, NAN], -5.0, [3e9, 2.5, -1.5]):
+            for dtype in (np.float64, np.float32):
+                x = A(values, dtype)
+                got = jt.jit(lambda x: x.astype(np.uint32))(x)
+                np.testing.assert_array_equal(got, x.astype(np.uint32))
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,8 @@ def _write(x: Tracer, index: Any, value: Any) -> None:
         x._storage.value = new
         x._storage.version += 1
     elif not _is_own_view(x, index, value):
+        if _is_element(x, index) and shape_of(value):
+            raise ValueError("setting an array element with a sequence.")
         update(x, index, value, "set")
 
 
@@ -137,6 +139,19 @@ def _is_masked_scalar(x: Tracer, index: Any) -> bool:
     own = x._storage.trace is require_trace() and x._storage.parameter is None
     mask = isinstance(index, Tracer) and index.type == TensorType((), BOOL)
     return mask and x.scalar and x.weak is None and x._view is None and own
+
+
+def _is_element(x: Tracer, index: Any) -> bool:
+    """Whether an index is one integer for each axis: what is assigned to an element is a number."""
+    items = index if isinstance(index, tuple) else (index,)
+    if len(items) != x.ndim:
+        return False
+    return all(
+        isinstance(i, (int, np.integer))
+        if not isinstance(i, (Tracer, np.ndarray))
+        else i.ndim == 0 and i.dtype.kind in "iu"
+        for i in items
+    ) and not any(isinstance(i, bool) for i in items)
 
 
 _READ = ArrayFunction("x[index]", _read, operator.getitem, None)

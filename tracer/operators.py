@@ -6,6 +6,7 @@ scalars it is Python's operator, and the result is a Python scalar again (weak).
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from functools import cache, partial
@@ -20,7 +21,7 @@ from .core import Tracer, as_value, method, weak_kind, wrap
 from .errors import complain
 from .foreign import is_borrowable
 from .functions import ufunc_methods, ufuncs
-from .functions.common import broadcast_shape, build, static_array
+from .functions.common import broadcast_shape, build, shape_of, static_array, store
 from .functions.foreign_ufuncs import apply_foreign, is_compiled
 from .functions.lowerings import LOWERINGS
 from .functions.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
@@ -89,6 +90,9 @@ def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
     """`x op y`; one of them is a tracer."""
     if foreign(x) or foreign(y):
         return NotImplemented
+    for items, count in ((x, y), (y, x)):
+        if ufunc is np.multiply and isinstance(items, (list, tuple)) and _is_scalar(count):
+            return items * _times(count)
     if weak_kind(x) is not None and weak_kind(y) is not None:
         return _python(ufunc, x, y)
     if ufunc is np.power:
@@ -96,6 +100,17 @@ def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
         if fast is not None:
             return fast
     return _located(ufunc, x, y)
+
+
+def _is_scalar(x: Any) -> bool:
+    return isinstance(x, Tracer) and x.scalar and not x.ndim
+
+
+def _times(count: Tracer) -> int:
+    """How often a list is repeated by a scalar, as Python's ints and NumPy's do it."""
+    if count.dtype.kind not in "biu":
+        raise TypeError(f"can't multiply sequence by non-int of type '{count.dtype.name}'")
+    return operator.index(count)
 
 
 def _located(ufunc: np.ufunc, *operands: Any) -> Any:
@@ -239,8 +254,39 @@ def _rmatmul(x: Tracer, y: Any) -> Any:
 
 @method("__imatmul__")
 def _imatmul(x: Tracer, y: Any) -> Tracer:
-    FUNCTIONS["matmul"].trace((x, y), {"out": x})
+    _IMATMUL.trace((x, y), {})
     return x
+
+
+def _multiplied(x: Tracer, y: Any) -> None:
+    """`x @= y`: nothing is broadcast to x's shape, and y is a matrix or several."""
+    if x.ndim < 1 or len(shape_of(y)) < 2:
+        raise ValueError(
+            "inplace matrix multiplication requires the first operand to have at least one and the "
+            "second at least two dimensions."
+        )
+    result = FUNCTIONS["matmul"].traced(x, y)
+    if result.shape != x.shape:
+        raise ValueError(
+            f"matmul: a result of shape {result.shape} cannot be stored in an operand of shape "
+            f"{x.shape}"
+        )
+    store(x, result)
+
+
+_IMATMUL = ArrayFunction("@=", _multiplied, np.matmul, None)
+
+
+@method("__pow__")
+def _pow(x: Tracer, y: Any, modulus: Any = None) -> Any:
+    if modulus is not None:
+        complain(
+            errors.UnsupportedFunctionError,
+            "pow() with a modulus is not compiled",
+            "write x**y % m where x**y fits into 64 bits, or multiply and reduce in a loop.",
+            operands={"x": x, "y": y, "modulus": modulus},
+        )
+    return binary(np.power, x, y)
 
 
 @method("__divmod__")

@@ -40,6 +40,8 @@ from ..ir.types import finfo as dtype_limits
 DType = np.dtype[Any]
 Kind = DType | type  # a dtype, or the Python type `int`, `float` or `complex` for a weak operand
 
+Signature = DType | tuple[DType | None, ...] | None
+
 _WEAK_KINDS: dict[str, Kind] = {"b": BOOL, "i": int, "f": float, "c": complex}
 _WEAK_DTYPES: dict[str, DType] = {"b": BOOL, "i": I64, "f": F64, "c": C128}
 
@@ -124,13 +126,14 @@ def check_python_int(value: int, dtype: DType) -> None:
 def ufunc_dtypes(
     ufunc: np.ufunc,
     kinds: tuple[Kind, ...],
-    dtype: DType | None = None,
+    dtype: Signature = None,
     casting: str = "same_kind",
     reduction: bool = False,
 ) -> tuple[DType, ...]:
     """The dtypes of the loop that NumPy would run: inputs first, then outputs.
 
-    `dtype` is the ufunc's own `dtype=` argument. Raises TypeError with NumPy's message where NumPy has
+    `dtype` is the ufunc's own `dtype=` argument, or its `signature=` as a tuple. Reductions cast their
+    elements as they like, as NumPy's do. Raises TypeError with NumPy's message where NumPy has
     no loop, and with ours where the loop is over a dtype that a graph cannot hold.
 
     >>> ufunc_dtypes(np.add, (np.dtype(np.int8), int))
@@ -138,7 +141,7 @@ def ufunc_dtypes(
     """
     if reduction:
         query: Sequence[Any] = (None, kinds[0], None)
-        found = _resolve(ufunc, query, dtype, casting, reduction=True)
+        found = _resolve(ufunc, query, dtype, "unsafe", reduction=True)
         return tuple(canonical(d) for d in found)
     kinds_ = (I64, I64) if kinds == (int, int) and _compares(ufunc) else _decided(kinds)
     found = _resolve(ufunc, (*kinds_, *([None] * ufunc.nout)), dtype, casting)
@@ -160,12 +163,14 @@ def _compares(ufunc: np.ufunc) -> bool:
 def _resolve(
     ufunc: np.ufunc,
     query: Sequence[Any],
-    dtype: DType | None,
+    dtype: Signature,
     casting: Any,
     reduction: bool = False,
 ) -> tuple[Any, ...]:
     if dtype is None:
         return ufunc.resolve_dtypes(tuple(query), casting=casting, reduction=reduction)
+    if isinstance(dtype, tuple):
+        return ufunc.resolve_dtypes(tuple(query), signature=dtype, casting=casting)
     # NumPy's dtype= fixes the outputs' dtype; the inputs follow from the loop that gives it.
     # (In a reduction the first operand is the output, too.)
     signature: tuple[Any, ...] = (dtype, *([None] * (ufunc.nargs - 1)))

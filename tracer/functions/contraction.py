@@ -244,9 +244,10 @@ def _signal(a: Any) -> Tracer:
     return x
 
 
-def _sliding(x: Tracer, kernel: Tracer, mode: str) -> Tracer:
+def _sliding(x: Tracer, kernel: Tracer, mode: Any) -> Tracer:
     """Convolution of x with a shorter kernel: windows of the padded x times the kernel."""
     n, k = len(x), len(kernel)
+    mode = {0: "valid", 1: "same", 2: "full"}.get(mode, mode)  # NumPy's numbers
     dtype = common_dtype(x, kernel)
     x, kernel = x.astype(dtype), kernel.astype(dtype)
     low, count = {"full": (k - 1, n + k - 1), "same": ((k - 1) // 2 + (k - 1) % 2, n)}.get(

@@ -131,6 +131,8 @@ def array_(
     x = array(object, dtype)
     if dtype is not None:
         x = x.astype(dtype, copy=False)
+    if copy is False and (x is not object or x.scalar):
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
     if ndmin > x.ndim:
         x = x.reshape((1,) * (ndmin - x.ndim) + x.shape)
     return _fresh(x) if copy else x

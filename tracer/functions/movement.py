@@ -49,6 +49,8 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 def resolve_shape(x: Tracer, shape: Any) -> tuple[int, ...]:
     """The new shape with -1 filled in, or a ShapeError."""
     new = ints(shape)
+    if any(isinstance(n, (bool, np.bool)) for n in (shape if isinstance(shape, tuple) else ())):
+        raise TypeError("an integer is required")
     if new.count(-1) > 1:
         raise ValueError("can only specify one unknown dimension")
     known = math.prod(n for n in new if n != -1)

@@ -24,7 +24,8 @@ def pad(array_: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
     if callable(mode):
         return _pad_by(mode, x, widths, kwargs)
     if mode in ("constant", "empty"):
-        fills = _fills(kwargs.pop("constant_values", 0), x.ndim)
+        values = kwargs.pop("constant_values", 0) if mode == "constant" else 0
+        fills = _fills(values, x.ndim)
         _no_more(mode, kwargs)
         return _pad_constant(x, widths, fills)
     if mode == "linear_ramp":
@@ -35,6 +36,8 @@ def pad(array_: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> T
         lengths = _lengths(kwargs.pop("stat_length", None), x.ndim)
         _no_more(mode, kwargs)
         statistic = _STATISTICS[mode]
+        if statistic in ("max", "min") and any(0 in pair for pair in lengths):
+            raise ValueError("stat_length of 0 yields no value for padding")
         return _each_axis(
             x, widths, lambda x, axis, pair: _statistics(x, axis, pair, statistic, lengths[axis])
         )
@@ -112,8 +115,6 @@ def _statistics(x: Tracer, axis: int, widths: Sides, name: str, lengths: tuple[A
         if not width:
             continue
         length = n if length is None else min(length, n)
-        if length == 0 and name in ("max", "min"):
-            raise ValueError("stat_length of 0 yields no value for padding")
         part = x[(*lead, slice(n - length, n) if side else slice(0, length))]
         found = FUNCTIONS[name].traced(part, axis=axis, keepdims=True)
         if x.dtype.kind in "iu":

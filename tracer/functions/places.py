@@ -11,10 +11,8 @@ import numpy as np
 
 from ...ir.types import I64
 from ..core import Tracer
-from .common import array, axis_index, ints
-from .creation import arange
+from .common import array, axis_index, check_values, ints
 from .elementwise import where
-from .selection import take
 from .table import function
 
 
@@ -44,16 +42,24 @@ for _name in ("tril_indices_from", "triu_indices_from", "diag_indices_from"):
     _enter_of_shape(_name)
 
 
-def _in_range(index: Tracer, n: int, mode: str) -> Tracer:
+def _whole(index: Any) -> Tracer:
+    found = array(index)
+    if found.dtype.kind not in "biu":
+        raise TypeError("only int indices permitted")
+    return found.astype(I64)
+
+
+def _in_range(index: Tracer, n: int, mode: str | None) -> Tracer:
     """An index of an axis of n elements: checked, clipped, or taken modulo n."""
     match mode:
         case "clip":
             return where(index < 0, 0, where(index >= n, n - 1, index))
         case "wrap":
             return index % n
-        case "raise":
-            # The checked element of 0 .. n - 1 is the index itself; a negative one is no shorthand here.
-            return take(arange(n, dtype=I64), where(index < 0, n, index))
+        case "raise" | None:
+            inside = ((index >= 0) & (index < n)).all()
+            check_values(inside, f"an index is out of bounds for an axis of size {n}")
+            return index
     raise ValueError(f"mode={mode!r} is not one of 'raise', 'wrap' and 'clip'")
 
 
@@ -66,13 +72,15 @@ def _order(order: str) -> bool:
 
 @function("ravel_multi_index")
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Tracer:
-    """np.ravel_multi_index; what is out of range is an IndexError when the compiled function runs."""
+    """np.ravel_multi_index; what is out of range is a ValueError when the compiled function runs."""
     shape = ints(dims)
-    parts = [array(i).astype(I64) for i in multi_index]
+    parts = [_whole(i) for i in multi_index]
     if len(parts) != len(shape):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(shape)}")
     modes = mode if isinstance(mode, tuple) else (mode,) * len(shape)
     dims_in_order = list(zip(parts, shape, modes, strict=True))
+    if 0 in shape and any(p.size for p in parts):
+        raise ValueError("cannot unravel if shape has zero entries (is empty).")
     flat: Any = 0
     for index, n, how in dims_in_order if _order(order) else reversed(dims_in_order):
         flat = flat * n + _in_range(index, n, how)
@@ -81,9 +89,12 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 @function("unravel_index")
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tracer, ...]:
-    """np.unravel_index; what is out of range is an IndexError when the compiled function runs."""
+    """np.unravel_index; what is out of range is a ValueError when the compiled function runs."""
     dims: Sequence[int] = ints(shape)
-    rest = _in_range(array(indices).astype(I64), math.prod(dims), "raise")
+    rest = _whole(indices)
+    if not dims and rest.ndim:
+        raise ValueError("multiple indices are not supported for 0d arrays")
+    rest = _in_range(rest, math.prod(dims), "raise")
     found = []
     for n in reversed(dims) if _order(order) else dims:
         found.append(rest % max(n, 1))
@@ -134,6 +145,8 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
     n = packed.shape[-1] * 8
     bits = bits.reshape((*packed.shape[:-1], n))
     wanted = n if count is None else operator.index(count)
+    if wanted < -n:
+        raise ValueError("-count larger than number of elements")
     wanted = n + wanted if wanted < 0 else wanted
     bits = pad(bits[..., :wanted], [(0, 0)] * (bits.ndim - 1) + [(0, max(wanted - n, 0))])
     return moveaxis(bits, -1, axis)

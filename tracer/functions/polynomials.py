@@ -10,7 +10,7 @@ import numpy as np
 from ...ir.types import F64, is_complex, is_inexact, is_small
 from ..core import Tracer, wrap
 from ..promotion import float_dtype, result_dtype
-from .common import array, build
+from .common import array, build, check_values
 from .contraction import convolve
 from .creation import vander
 from .movement import concatenate
@@ -44,7 +44,8 @@ def polysub(a1: Any, a2: Any) -> Tracer:
 
 @function("polymul")
 def polymul(a1: Any, a2: Any) -> Tracer:
-    return convolve(_coefficients(a1), _coefficients(a2))
+    x, y = (_coefficients(a) for a in (a1, a2))
+    return convolve(*(p if p.size else np.zeros(1) for p in (x, y)))
 
 
 @function("polydiv")
@@ -118,7 +119,7 @@ def poly(seq_of_zeros: Any) -> Tracer:
 @function("roots")
 def roots(p: Any) -> Tracer:
     """Complex always, and all `len(p) - 1` of them: NumPy strips zeros at both ends by value. A leading
-    zero gives NaN, a trailing one a root 0."""
+    zero is a ValueError, a trailing one gives a root 0."""
     from .linalg import eigvals
 
     x = _coefficients(p)
@@ -127,6 +128,7 @@ def roots(p: Any) -> Tracer:
     n = len(x) - 1
     if n < 1:
         return array(np.zeros(0, np.complex128))
+    check_values(x[0] != 0, "the first coefficient is 0: the number of roots depends on values")
     x = x if is_inexact(x.dtype) else x.astype(F64)
     first = (-x[1:] / x[0]).reshape(1, n)
     companion = concatenate([first, np.eye(n - 1, n, dtype=x.dtype)], 0)

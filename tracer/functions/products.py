@@ -306,9 +306,14 @@ def _places(
     if axes is None:
         found: list[Axes] = [tuple(range(-n, 0)) for n in counts]
     else:
-        if not isinstance(axes, list) or len(axes) not in (3, 3 - (not counts[2])):
+        if not isinstance(axes, list) or len(axes) not in (3, 3 - (not cores[2])):
             raise ValueError(f"{name}: axes should be a list with an entry for each operand")
-        found = [ints(place) for place in axes] + [()] * (3 - len(axes))
+        rest: list[Axes] = [tuple(range(-counts[2], 0))] * (3 - len(axes))
+        found = [ints(place) for place in axes] + rest
+        if not cores[2] and len(found[2]) != counts[2]:
+            raise np.exceptions.AxisError(
+                f"{name}: operand 2 has {counts[2]} core dimensions, but axes has {found[2]} for it"
+            )
     if axes is None:
         found[:2] = [p[max(len(p) - x.ndim, 0) :] for p, x in zip(found, operands, strict=False)]
     return [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ...ir.graph import Value
 from ...ir.ops.sorting import search
-from ...ir.types import C64, C128, F64, is_complex
+from ...ir.types import BOOL, C64, C128, F64, is_complex
 from .. import views
 from ..core import Tracer, as_value, wrap
 from . import ufuncs
@@ -40,6 +39,9 @@ def _sort(op: str, a: Any, axis: Any) -> Tracer:
 def _argsort(a: Any, axis: Any) -> Tracer:
     x = array(a)
     return _sort("argsort", x.reshape(1) if x.ndim == 0 else x, axis)  # NumPy: 0-d as 1-d
+
+
+_NOTHING = np.zeros(1)  # to sort
 
 
 def _no_order(order: Any) -> None:
@@ -92,6 +94,7 @@ def sort(
 ) -> Any:
     """np.sort; `descending` turns the result over, so that NaN comes first."""
     _no_order(order)
+    np.sort(_NOTHING, kind=kind, stable=stable)  # says what is wrong with them
     found = _sort("sort", a, axis)
     return _flipped(found, -1 if axis is None else axis) if descending else found
 
@@ -108,6 +111,7 @@ def argsort(
 ) -> Any:
     """np.argsort, always stable, whatever `kind` is; with `descending` too."""
     _no_order(order)
+    np.argsort(_NOTHING, kind=kind, stable=stable)
     x = array(a)
     if not descending or x.ndim == 0:
         return _argsort(x, axis)
@@ -133,11 +137,15 @@ def _partition(op: str, a: Any, kth: Any, axis: Any) -> Tracer:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
-    known = known_array(kth)
-    places = set() if known is None else {operator.index(k) for k in known.ravel()}
-    for k in places:
-        if not -n <= k < n and n:
-            raise ValueError(f"kth(={k}) out of bounds ({n})")
+    wanted, known = array(kth), known_array(kth)
+    if wanted.dtype == BOOL or wanted.ndim > 1:
+        raise ValueError("a partition index is an integer, or a list of integers")
+    if wanted.dtype.kind not in "iu":
+        raise TypeError("Partition index must be integer")
+    if n:
+        inside = (wanted >= -n) & (wanted < n)
+        check_values(inside.all(), f"kth out of bounds ({n})")
+    places = set() if known is None else {int(k) for k in known.ravel()}
     if len(places) != 1 or n < LONG or x.dtype.itemsize == 1 or x.dtype.kind not in "iuf":
         return _argsort(x, axis) if op == "argpartition" else _sort("sort", x, axis)
     (k,) = places
@@ -150,6 +158,7 @@ def partition(
 ) -> Tracer:
     """One of the orders that NumPy allows; the short side of `kth` is sorted."""
     _no_order(order)
+    np.partition(_NOTHING, 0, kind=kind)
     return _partition("partition", a, kth, axis)
 
 
@@ -158,6 +167,7 @@ def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> Tracer:
     _no_order(order)
+    np.partition(_NOTHING, 0, kind=kind)
     return _partition("argpartition", a, kth, axis)
 
 
@@ -198,12 +208,25 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Trac
     if x.ndim != 1:
         raise ValueError("object of too small depth for desired array")
     if sorter is not None:
-        from .selection import take
-
-        x = take(x, sorter)
+        x = _in_order(x, sorter)
     dtype = common_dtype(x, values)
     table, keys = as_value(x, dtype), as_value(values, dtype)
     return wrap(search(build(), table, keys, right=side == "right"))
+
+
+def _in_order(x: Tracer, sorter: Any) -> Tracer:
+    """x in the order of the indices that sort it."""
+    from .selection import take
+
+    places, n = array(sorter), x.size
+    if places.ndim != 1:
+        raise TypeError("could not parse sorter argument")
+    if places.dtype.kind not in "iu":
+        raise TypeError("sorter must only contain integers")
+    if places.size != n:
+        raise ValueError("sorter.size must equal a.size")
+    check_values(((places >= 0) & (places < n)).all(), "Sorter index out of range.")
+    return take(x, places, mode="clip")
 
 
 @function("digitize")
@@ -244,6 +267,13 @@ def isin(
     otherwise the tests are sorted, and searched."""
     x, tests = array(element), array(test_elements).ravel()
     dtype = common_dtype(x, tests)
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"Invalid kind: {kind!r}. Please use None, 'sort' or 'table'.")
+    if kind == "table" and any(a.dtype.kind not in "biu" for a in (x, tests)):
+        raise ValueError(
+            "The 'table' method is only supported for boolean or integer arrays. Please select "
+            "'sort' or None for kind."
+        )
     if tests.size <= FEW or is_complex(dtype):
         found = any_(x[..., None] == tests, axis=-1)
     elif dtype.kind in "iu" and dtype.itemsize <= 2:

@@ -21,7 +21,6 @@ from ..promotion import DType, NoLoop, ufunc_dtypes
 from .common import (
     NO_VALUE,
     array,
-    axis_index,
     axis_tuple,
     broadcast_shape,
     build,
@@ -105,6 +104,14 @@ def _check_equal(ufunc: np.ufunc, how: str, result: DType, element: DType) -> No
             f"the resolved dtypes are not compatible with {ufunc.__name__}.{how}: {result} and "
             f"{element}"
         )
+
+
+def _one_axis(axis: Any, x: Tracer, how: str) -> int:
+    """The axis of a method that has one; None and tuples are for arrays where they stand for one."""
+    axes = axis_tuple(axis, x.ndim, x, strict=True)
+    if len(axes) != 1:
+        raise ValueError(f"{how} does not allow multiple axes")
+    return axes[0]
 
 
 def _step(ufunc: np.ufunc, dtype: DType) -> Callable[[Any, Any], Any]:
@@ -270,7 +277,7 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None, out: 
     name, x = ufunc.__name__, array(a)
     if x.ndim == 0:
         raise TypeError("cannot accumulate on a scalar")
-    axis = axis_index(axis, x.ndim, x)
+    axis = _one_axis(axis, x, "accumulate")
     result_dtype, element_dtype = _loop_dtypes(ufunc, x, dtype)
     _check_equal(ufunc, "accumulate", result_dtype, element_dtype)
     orders = is_complex(result_dtype) and name in ("maximum", "minimum")
@@ -341,7 +348,7 @@ def _reduceat(
 ) -> Any:
     """Segment j goes from indices[j] to indices[j + 1], and has one element where that is not more."""
     name, x = ufunc.__name__, array(a)
-    axis = axis_index(axis, x.ndim, x)
+    axis = _one_axis(axis, x, "reduceat")
     result_dtype, element_dtype = _loop_dtypes(ufunc, x, dtype)
     _check_equal(ufunc, "reduceat", result_dtype, element_dtype)
     n = x.shape[axis]

@@ -53,7 +53,7 @@ def loop_dtypes(
 ) -> tuple[Any, ...]:
     """The loop's dtypes, or a TypeError that shows the operands."""
     kinds = tuple(kind(x) for x in operands)
-    wanted = None if dtype is None else np.dtype(dtype)
+    wanted = dtype if dtype is None or isinstance(dtype, tuple) else np.dtype(dtype)
     try:
         return ufunc_dtypes(ufunc, kinds, wanted, casting)
     except TypeError as error:
@@ -100,7 +100,7 @@ def call(
     if signature is not None:
         if dtype is not None or not isinstance(signature, (str, tuple)):
             raise TypeError("cannot specify both 'signature' and 'dtype'")
-        dtype = _signature_dtype(ufunc, signature)
+        dtype = _signature(ufunc, signature)
     if len(inputs) > ufunc.nin:
         inputs, out = inputs[: ufunc.nin], inputs[ufunc.nin :]
     if len(inputs) != ufunc.nin:
@@ -108,7 +108,7 @@ def call(
             f"{ufunc.__name__}() takes from {ufunc.nin} to {ufunc.nargs} positional arguments but "
             f"{len(inputs)} were given"
         )
-    if dtype is not None and ufunc.nout == 1:
+    if signature is None and dtype is not None and ufunc.nout == 1:
         dtype = np.dtype(dtype)
     result = apply(ufunc, *inputs, dtype=dtype, casting=casting)
     if ufunc.nout > 1:
@@ -135,10 +135,18 @@ def _chosen(result: Tracer, where: Any) -> Tracer:
     return wrap(b.select(mask, new, b.full_like(new, 0)))
 
 
-def _signature_dtype(ufunc: np.ufunc, signature: Any) -> Any:
-    if isinstance(signature, tuple):
-        return signature[-1] if len(signature) > 1 else signature[0]
-    return np.dtype(signature.rpartition("->")[2])
+def _signature(ufunc: np.ufunc, signature: str | tuple[Any, ...]) -> tuple[Any, ...]:
+    """A dtype, or None, for each operand: of `(np.float64, None, None)` or "dd->d"."""
+    if isinstance(signature, str) and "->" in signature:
+        signature = tuple(signature.replace("->", ""))
+    if len(signature) == 1 and ufunc.nargs > 1:
+        raise TypeError("Use `dtype` or fill the tuple with more than one 'None'.")
+    if len(signature) != ufunc.nargs:
+        raise ValueError(
+            f"a type-tuple must be specified of length 1 or {ufunc.nargs} for ufunc "
+            f"{ufunc.__name__!r}"
+        )
+    return tuple(None if part is None else np.dtype(part) for part in signature)
 
 
 for _name in sorted(set(LOWERINGS) - {"erf"}):
