@@ -289,3 +289,21 @@ def test_library_code_is_left_alone() -> None:
         return math.floor(2.5) + np.clip(x, 0, 1) + largest
 
     both(f, (5.0,), (0.5,), native=False)
+
+
+def test_ranges_of_traced_numbers_are_for_loops() -> None:
+    def start(n):
+        return range(n).start
+
+    def length(n):
+        return len(range(n))
+
+    def member(n):
+        return 3 in range(n)
+
+    def item(n):
+        return range(n)[1]
+
+    for f in (start, length, member, item):
+        with pytest.raises(TypeError, match="only a `for` statement"):
+            jt.jit(f, autograph=True)(3)

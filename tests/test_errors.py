@@ -572,3 +572,27 @@ def test_equal_functions_of_two_files_have_lines_of_their_own():
         exec(compile("def f(x):\n    return x @ np.ones(4)\n", file, "exec"), scope)
         with pytest.raises(ValueError, match=rf"{file}:2"):
             jt.jit(scope["f"])(np.ones(3))
+
+
+def test_modules_and_endless_lists_are_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="a value of type module"):
+        jt.jit(lambda m, x: m.sin(x))(np, 2.0)
+
+    def grow(x):
+        x.append(x)
+        return len(x)
+
+    def ring(x):
+        y = [x]
+        y.append(y)
+        return y
+
+    for f, x in ((grow, [1.0]), (ring, 1.0)):
+        with pytest.raises(TypeError, match="contains itself"):
+            jt.jit(f)(x)
+
+
+def test_diagonals_that_numpy_itself_compares() -> None:
+    for f in (lambda k: np.eye(3, k=k), lambda k: np.tri(3, k=k)):
+        with pytest.raises(TypeError, match=r"write jt\.(eye|tri)"):
+            jt.jit(f)(1)

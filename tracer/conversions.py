@@ -58,6 +58,14 @@ def truth(self: Tracer) -> bool:
             "values are known only when the compiled function runs.",
             operands={"condition": self},
         )
+    asker = _asker()
+    if asker in _INSTEAD:
+        complain(
+            errors.TracerBoolError,
+            f"np.{asker} asked whether a traced value holds, and it {_why(self)}",
+            _INSTEAD[asker],
+            operands={"condition": self},
+        )
     complain(
         errors.TracerBoolError,
         f"a traced value has no truth value yet: it {_why(self)}, but `if`, `while`, `and`, `or`, "
@@ -183,6 +191,8 @@ _INSTEAD = {
     "vectorize": "call the function on the arrays themselves, or use jt.vectorize.",
     "mgrid": "bounds decide the result's shape: make them static.",
     "ogrid": "bounds decide the result's shape: make them static.",
+    "eye": "write jt.eye(n, k=k), which takes a traced k.",
+    "tri": "write jt.tri(n, k=k), which takes a traced k.",
 }
 _CLASSES = {"RClass": "r_", "CClass": "c_", "MGridClass": "mgrid", "OGridClass": "ogrid"}
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 import optree
 
+from . import errors
+from .errors import complain
 from .exact import Exact, exact_key
 
 NAMESPACE = "jitney"
@@ -36,7 +38,10 @@ C = TypeVar("C", bound=type)
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     """Leaves from left to right (dicts by sorted key) and the structure, which is hashable."""
-    leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
+    try:
+        leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
+    except RecursionError as error:
+        _refuse_endless(error)
     if any(_is_new_dataclass(leaf) for leaf in leaves):
         for leaf in leaves:
             if _is_new_dataclass(leaf):
@@ -54,8 +59,20 @@ def as_written(tree: Any) -> tuple[list[Any], Hashable]:
     """
     leaves: list[Any] = []
     structure: list[Any] = []
-    _walk(tree, leaves, structure)
+    try:
+        _walk(tree, leaves, structure)
+    except RecursionError as error:
+        _refuse_endless(error)
     return leaves, tuple(structure)
+
+
+def _refuse_endless(cause: RecursionError) -> NoReturn:
+    complain(
+        errors.ArgumentError,
+        "an argument or a result is nested too deeply, or contains itself",
+        "give and return containers that end.",
+        cause=cause,
+    )
 
 
 def _walk(tree: Any, leaves: list[Any], structure: list[Any]) -> None:

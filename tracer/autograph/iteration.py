@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from ...ir.record import record
 from ...ir.types import C128, F64, I64, is_integer
@@ -28,12 +28,19 @@ class Items:
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self.length, int):
             return map(self.item, range(self.length))
+        self._only_loops()
+
+    def _only_loops(self, *_: Any) -> NoReturn:
         complain(
             errors.TracerIndexError,
             f"{self.text}: its length is known only when the compiled function runs, and only a "
             "`for` statement can run over it",
-            "write a `for` statement, and assign the results into an array.",
+            "write a `for` statement, and assign the results into an array; or compute with the "
+            "numbers that the range is made of.",
         )
+
+    __len__ = __getitem__ = __contains__ = __reversed__ = _only_loops
+    start = stop = step = count = index = property(_only_loops)
 
 
 def items_of(x: Any) -> Items | None:
