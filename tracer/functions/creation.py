@@ -20,7 +20,6 @@ from ..promotion import DType, canonical, check_python_int, result_dtype
 from . import ufuncs
 from .common import (
     array,
-    axis_index,
     broadcast_shape,
     build,
     check_values,
@@ -306,7 +305,7 @@ def linspace(
         y[-1] = high.astype(found)
     if whole:
         y = ufuncs.apply(np.floor, y)
-    y = moveaxis(y, 0, axis_index(axis, y.ndim)) if axis else y
+    y = y if axis == 0 else moveaxis(y, 0, axis)
     y = y.astype(found if dtype is None else canonical(dtype))
     return (y, step) if retstep else y
 
@@ -351,7 +350,7 @@ def geomspace(
     if len(y) > 1 and endpoint:
         y[-1] = last
     y = sign * y
-    y = moveaxis(y, 0, axis_index(axis, y.ndim)) if axis else y
+    y = y if axis == 0 else moveaxis(y, 0, axis)
     return y if dtype is None else y.astype(dtype)
 
 

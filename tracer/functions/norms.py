@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from ...ir.types import F64, is_complex, is_inexact, real_dtype
 from ..core import Tracer, as_value, wrap
+from ..errors import JitneyError
 from ..promotion import result_dtype
 from . import ufuncs
 from .common import array, axis_index, axis_tuple, build, check_values
@@ -31,13 +33,24 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
             return result.reshape((1,) * a.ndim) if keepdims else result
         axes: tuple[int, ...] = tuple(range(a.ndim))
     else:
-        given = axis if isinstance(axis, (tuple, list)) else (axis,)
-        axes = tuple(axis_index(i, a.ndim, a) for i in given)
+        axes = tuple(axis_index(i, a.ndim, a) for i in _tuple(axis))
     if len(axes) == 1:
         return _vector(a, 2 if ord is None else ord, axes, keepdims)
     if len(axes) == 2:
         return _matrix(a, "fro" if ord is None else ord, axes, keepdims)
     raise ValueError("Improper number of dimensions to norm.")
+
+
+def _tuple(axis: Any) -> tuple[Any, ...]:
+    """Axes as NumPy's norms take them: whatever is a number is one."""
+    if isinstance(axis, tuple):
+        return axis
+    try:
+        return (operator.index(axis) if isinstance(axis, Tracer) else int(axis),)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, JitneyError):
+            raise
+        raise TypeError("'axis' must be None, an integer or a tuple of integers") from error
 
 
 def _euclidean(x: Tracer, axes: tuple[int, ...], keepdims: bool) -> Tracer:
@@ -85,7 +98,7 @@ def _matrix(x: Tracer, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Trace
 @function("linalg.vector_norm")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tracer:
     a = _float(x)
-    axes = axis_tuple(axis, a.ndim, a, strict=True)
+    axes = axis_tuple(None if axis is None else _tuple(axis), a.ndim, a, strict=True)
     return _vector(a, ord, axes, keepdims)
 
 

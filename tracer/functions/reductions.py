@@ -235,6 +235,8 @@ def _quotient(total: Tracer, count: Any) -> Tracer:
 
 def _mean_axes(axis: Any, x: Tracer, where: Any) -> tuple[int, ...]:
     """Axes of a statistic. Unlike a sum, it refuses axis=0 of a 0-d array, if it counts by shape."""
+    if isinstance(axis, list):
+        raise TypeError("'list' object cannot be interpreted as an integer")
     return axis_tuple(axis, x.ndim, x, strict=where is True or not given(where))
 
 

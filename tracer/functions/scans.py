@@ -74,7 +74,10 @@ def _cumulative(name: str, scan: Callable[..., Any], start: int) -> None:
                     "For arrays which have more than one dimension ``axis`` argument is required."
                 )
             axis = 0
-        axis = axis_index(axis, a.ndim, a)
+        axes = axis_tuple(axis, a.ndim, a)
+        if len(axes) != 1:
+            raise ValueError("accumulate does not allow multiple axes")
+        (axis,) = axes
         result = scan(a, axis, dtype)
         if include_initial:
             shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])

@@ -108,7 +108,7 @@ def _check_equal(ufunc: np.ufunc, how: str, result: DType, element: DType) -> No
 
 def _one_axis(axis: Any, x: Tracer, how: str) -> int:
     """The axis of a method that has one; None and tuples are for arrays where they stand for one."""
-    axes = axis_tuple(axis, x.ndim, x, strict=True)
+    axes = axis_tuple(axis, x.ndim, x)
     if len(axes) != 1:
         raise ValueError(f"{how} does not allow multiple axes")
     return axes[0]
