@@ -338,12 +338,13 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
     *others, last = plan.outer.vars
     found: dict[Var, list[Expr]] = {}
     sizes = [s.array.dtype.itemsize for s in kernel.stages]
+    written = {s.array for s in kernel.stages}
     for stage in kernel.stages:
         for expr in loads(stage.value):
             access: Access = expr.attr
             sizes.append(access.array.dtype.itemsize)
             flat = linear(access.index, access.array.strides).substitute(plan.outer.env)
-            if access.array in kernel.local or not flat.is_affine_in(last):
+            if access.array in written or not flat.is_affine_in(last):
                 continue
             along = [
                 v
@@ -357,7 +358,6 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
     if not found or last.extent < side or side < 4:
         return
     cross = max(found, key=lambda v: len(found[v]))
-    written = {s.array for s in kernel.stages}
     again = cross.extent % side or last.extent % side  # squares at the ends overlap
     if again and any(a.array in written - kernel.local for s in kernel.stages for a in s.reads):
         return

@@ -67,9 +67,9 @@ class LaneEmitter(ThreadEmitter):
         for k in range(self.lanes):
             self.number, self.registers = k, self.points[k]
             self.at[self.along] = self._position(k)
-            self._forget()
+            self.forget()
             yield k
-        self._forget()
+        self.forget()
 
     def at_lanes(self, lane: Var, count: int, value: Expr) -> list[str]:
         """The value at 0, 1, ..., count - 1 of a loop, whatever neighbours are meant otherwise."""
@@ -78,10 +78,10 @@ class LaneEmitter(ThreadEmitter):
         self.points = [{} for _ in range(count)]
         self.registers = self.points[0]
         self.at[lane] = "0"
-        self._forget()
+        self.forget()
         texts = [self.operand(value).text for _ in self._each()]
         self.lanes, self.along, self.first, self.points, self.registers = before
-        self._forget()
+        self.forget()
         return texts
 
     def _position(self, k: int) -> str:
@@ -89,9 +89,8 @@ class LaneEmitter(ThreadEmitter):
             return str(k)
         return self.value_of(f"add {self.index_type} {self.first}, {k}") if k else self.first
 
-    def _forget(self) -> None:
-        """Expressions have other values at the next point. Instructions that are equal stay known."""
-        self._memo, self._memo_log = {}, []
+    def register_files(self) -> list[dict[Array, Operand]]:
+        return [self.registers, *self.points]
 
     # Memory: what lanes have side by side goes together.
 

@@ -175,7 +175,7 @@ class OperandTile:
             for index in inner if early else ():
                 self._text_of_fixed(index)
             return part._replace(guarded=True)
-        e._forget()
+        e.forget()
         return part._replace(inside=self._both(part.inside, e.operand(s.guard).text))
 
     def _text_of_fixed(self, index: Index) -> None:
@@ -213,7 +213,7 @@ class OperandTile:
         if part.guarded:
             assert s.guard is not None
             e.env.update(part.at)
-            e._forget()
+            e.forget()
             here = self._both(here, e.operand(s.guard).text)
         source = part.source
         if part.moving.terms:

@@ -5,8 +5,7 @@ thread q: points lanes * q .. lanes * q + lanes - 1 of the last outer loop, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from ..index import Var
 from ..kernel import Nest
@@ -65,15 +64,15 @@ class PointEmitter(LaneEmitter):
         outside, chosen = dict(self.env), self.layout.beside
         for offset in offsets(chosen):
             self.env.update(at_neighbour(self.layout.outer.env, groups, chosen, offset))
-            self._forget()
+            self.forget()
             self._lane_or_lanes(unit, last)
         self.env = outside
-        self._forget()
+        self.forget()
 
     def _one_by_one(self, chosen: Beside, starts: list[str], unit: Var, last: Var) -> None:
         """The points of a thread that has fewer than others."""
         if not chosen:
-            self._forget()
+            self.forget()
             self._lane_or_lanes(unit, last)
             return
         (var, times), *others = chosen
@@ -102,7 +101,7 @@ class PointEmitter(LaneEmitter):
 
             def one(position: str, values: Values) -> Values:
                 self.at[last] = position
-                self._forget()
+                self.forget()
                 self._row()
                 return values
 
@@ -115,17 +114,9 @@ class PointEmitter(LaneEmitter):
         self.at[self.along] = first
         self._row()
         self.lanes, self.points = 1, [self.registers]
-        self._forget()
+        self.forget()
 
     # Nests, for all lanes at once.
-
-    @contextmanager
-    def inner_registers(self) -> Iterator[None]:
-        before = [dict(point) for point in self.points]
-        yield
-        for point, values in zip(self.points, before, strict=True):
-            point.clear()
-            point.update(values)
 
     def _row(self) -> None:
         for nest, loops in zip(self.kernel.nests, self.plan.inner, strict=True):
@@ -158,11 +149,7 @@ class PointEmitter(LaneEmitter):
                 self._flush()
             return results
 
-        if loops.vars:
-            with self.inner_registers():
-                ends = self._walk(loops.vars, nest, starts, body)
-        else:
-            ends = body(starts)
+        ends = self._walk(loops.vars, nest, starts, body) if loops.vars else body(starts)
         position = 0
         for _ in self._each():
             for stage, fold in zip(nest.stages, folds, strict=True):

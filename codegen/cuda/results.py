@@ -177,7 +177,7 @@ class ResultEmitter(LaneEmitter):
         self.points = [{c: Operand(text, True)} for text in sums]
         self.registers = self.points[0]
         self.at[self.column] = column
-        self._forget()
+        self.forget()
         for _ in self._each():
             if self.product.stored:
                 flat = of_var(self.row) * self.step.n + of_var(self.column)
@@ -185,4 +185,4 @@ class ResultEmitter(LaneEmitter):
             for stage in self.kernel.stages:
                 self._store_stage(stage)
         self._flush()
-        self._forget()
+        self.forget()

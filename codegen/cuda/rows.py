@@ -12,8 +12,6 @@ from one to the other goes through memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ..index import Var
 from ..kernel import Array, Nest, Stage
@@ -191,7 +189,7 @@ class RowEmitter(TeamEmitter):
             for array in [a for a in point if a not in self.held]:
                 del point[array]
         self.lanes = 1
-        self._forget()
+        self.forget()
         return values
 
     def _chosen(self, condition: str, new: Carried, old: Carried) -> Carried:
@@ -223,7 +221,3 @@ class RowEmitter(TeamEmitter):
             rest = self.value_of(f"sub {ty} {left}, 1")
             self.at[var] = self.least(self.at[var], rest)
         return self.value_of(f"and i1 {valid}, {here}") if valid else here
-
-    @contextmanager
-    def inner_registers(self) -> Iterator[None]:
-        yield

@@ -44,9 +44,9 @@ class TeamEmitter(WarpEmitter):
             yield from super()._each()
             return
         self.number, self.registers = 0, self.points[0]
-        self._forget()
+        self.forget()
         yield 0
-        self._forget()
+        self.forget()
 
     def meet(self) -> None:
         """Wait for the team; what its threads wrote before is seen by all of them afterwards."""

@@ -44,7 +44,7 @@ class TransposeEmitter(LaneEmitter):
                 value = self.operand(expr)
                 place = self.in_shared(expr.dtype, memory, self._in_square(row, self.column))
                 self.store(expr.dtype, value.text, place, 1)
-            self._forget()
+            self.forget()
         self.barrier()
         self.squares = squares
         self.holds_back = True
@@ -60,7 +60,7 @@ class TransposeEmitter(LaneEmitter):
             else:
                 self._flush()
             self.registers.clear()
-            self._forget()
+            self.forget()
 
     def _stand(self, first: Var, x: str, second: Var, y: str) -> str:
         """Stand at a point of the square, or at the last there is; whether it was there, if in doubt."""

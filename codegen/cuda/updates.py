@@ -75,12 +75,12 @@ class UpdateEmitter(PointEmitter):
             return values
 
         def update(q: str, values: Values) -> Values:
-            self._forget()
+            self.forget()
             self._unit(q, others, last)
             return values
 
         def hand_over(at: str, values: Values) -> Values:
-            self._forget()
+            self.forget()
             total = self._total(stage, at, size)
             changed = self._differs(total, empty)
             with self.only_if(changed):

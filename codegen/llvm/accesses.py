@@ -8,7 +8,8 @@ scatter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from ...ir.types import BOOL
 from ..functions import Function
@@ -30,6 +31,22 @@ class AccessEmitter(CheckEmitter):
     origins: dict[Array, int]  # the elements that the pointers point at
     functions: FunctionTable
     called: frozenset[Function]  # those that are not written out
+
+    def register_files(self) -> list[dict[Array, Operand]]:
+        """Where values of arrays are remembered: one for each point that is worked on."""
+        return [self.registers]
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What a block puts into registers is there only where the block has been passed."""
+        before = [(file, dict(file)) for file in self.register_files()]
+        try:
+            with super().scope():
+                yield
+        finally:
+            for file, values in before:
+                file.clear()
+                file.update(values)
 
     def emit_leaf(self, expr: Expr) -> Operand:
         if expr.op == "load":

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from ..folds import COMBINE
 from ..index import Var, of_var
@@ -25,10 +24,8 @@ class NestEmitter(AccessEmitter):
 
     def _row(self) -> None:
         """Everything that happens at one outer point (or one vector of them)."""
-        before = dict(self.registers)
         for nest, loops in zip(self.kernel.nests, self.plan.inner, strict=True):
             self._nest(nest, loops)
-        self.registers = before
 
     # Nests.
 
@@ -58,11 +55,7 @@ class NestEmitter(AccessEmitter):
                     self.keep_running(stage, new)
             return results
 
-        if not loops.vars:
-            ends = body(starts)
-        else:
-            with self.inner_registers():
-                ends = self._walk(loops.vars, nest, starts, body)
+        ends = self._walk(loops.vars, nest, starts, body) if loops.vars else body(starts)
         position = 0
         for stage, fold in zip(nest.stages, reductions, strict=True):
             if fold is None or stage.action == "scan":
@@ -87,13 +80,6 @@ class NestEmitter(AccessEmitter):
             return None
         lanewise = self.plan.mode == "outer"
         return reduction(self, stage, vector, lanewise, stage.dims[nest.outer :])
-
-    @contextmanager
-    def inner_registers(self) -> Iterator[None]:
-        """Values made in a loop's body are not in registers after it."""
-        before = dict(self.registers)
-        yield
-        self.registers = before
 
     def _walk(
         self,

@@ -45,7 +45,6 @@ class RowGroupEmitter:
         for k in range(e.plan.rows):
             e.stand_at(outer, e.value_of(f"add i64 {first}, {k}") if k else first)
             self.places.append({v: e.at[v] for v in outer})
-        before = dict(e.registers)
         (nest, loops), *rest = zip(e.kernel.nests, e.plan.inner, strict=True)
         e.env.update(loops.env)
         folds = [f for s in nest.stages if (f := e._reduction(s, nest, e.width > 1)) is not None]
@@ -57,7 +56,7 @@ class RowGroupEmitter:
             for k, place in enumerate(self.places):
                 e.at.update(place)
                 at = k * count
-                with e.scope(), e.inner_registers():
+                with e.scope():
                     for fold in folds:
                         now = fold.combine(values[at : at + fold.count])
                         if fold.stage.action == "scan":
@@ -77,5 +76,4 @@ class RowGroupEmitter:
                     at += fold.count
                 for later, inner in rest:
                     e._nest(later, inner)
-            e.registers = dict(before)
         return []

@@ -101,13 +101,19 @@ class ScalarEmitter(TextEmitter):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        mark = len(self._memo_log)
+        log, mark = self._memo_log, len(self._memo_log)
         try:
             with super().scope():
                 yield
         finally:
+            if self._memo_log is not log:  # all was forgotten inside, and what came since is inside
+                self.forget()
             while len(self._memo_log) > mark:
                 del self._memo[self._memo_log.pop()]
+
+    def forget(self) -> None:
+        """Expressions have other values from here on. Instructions that are equal stay known."""
+        self._memo, self._memo_log = {}, []
 
     # The walk.
 

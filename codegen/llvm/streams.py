@@ -83,8 +83,7 @@ class TileEmitter:
         """Do `body` for each vector of columns of the tile."""
 
         def at_columns(_: Values) -> Values:
-            with self.e.inner_registers():
-                body()
+            body()
             return []
 
         self.e._vector(self.last, self.lo, self.hi, at_columns)
