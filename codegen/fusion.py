@@ -28,6 +28,7 @@ from .steps import touched
 WINDOW = 12  # kernels looked back at
 MAX_STAGES = 48
 MAX_COST = 1500
+MAX_ARRAYS = 128  # of one kernel: for many more, LLVM takes time that grows faster than they do
 MAX_UNRELATED = 3  # beside the first: they share the loops only, and more of them are the same code
 ROW_BYTES = 1 << 17  # a row's values should stay in the nearer caches
 STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
@@ -49,6 +50,7 @@ class Group:
     made: dict[Array, Stage] = field(default_factory=dict)
     reads: set[Array] = field(default_factory=set)  # of more than one element
     cost: int = 0
+    touched: set[Array] = field(default_factory=set)
     count: int = 0
     unrelated: int = 0  # stages that have nothing to do with those before them
 
@@ -113,7 +115,12 @@ def _add(group: Group, stage: Stage) -> None:
     group.made[stage.array] = stage
     group.reads.update([a.array for a in stage.reads if a.array.size > 1])
     group.cost += stage.cost
+    group.touched.update(_arrays(stage))
     group.count += 1
+
+
+def _arrays(stage: Stage) -> list[Array]:
+    return [stage.array, *(a.array for a in stage.reads)]
 
 
 def _join(group: Group, stage: Stage) -> bool:
@@ -121,6 +128,8 @@ def _join(group: Group, stage: Stage) -> bool:
     if group.closed or stage.ordered or stage.action not in ("store", "reduce"):
         return False
     if group.count >= MAX_STAGES or group.cost + stage.cost > MAX_COST:
+        return False
+    if len(group.touched.union(_arrays(stage))) > MAX_ARRAYS:
         return False
     if stage.array in group.made and stage.whole:
         return False
