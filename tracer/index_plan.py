@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Value
-from ..ir.record import record
+from ..ir.record import record, replace
 from ..ir.types import BOOL, I64, is_integer
 from . import errors, views
 from .core import Tracer, as_value, wrap
@@ -64,6 +64,7 @@ class Plan:
     mask: Tracer | None = None
     valid: Value | None = None  # with mode "fill": which indices are in range
     known: tuple[Array, ...] | None = None  # the indices, if they are constants and in range
+    copied: bool = False  # without index arrays all the same: NumPy copies the base
     scalar: bool = False  # integers for all axes: the result is a NumPy scalar
     view: bool = False  # only 0-d indices: NumPy gives a view
     here: bool = True  # the array is of the current trace
@@ -99,14 +100,15 @@ def mode_of(mode: Any) -> str:
 def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> Plan:
     """Resolve an index of `x`, or raise IndexError or TypeError as NumPy would, with the line."""
     items, gap = _expand(x, [_classify(i, x) for i in _as_tuple(index)])
-    if any(isinstance(i, _Window) for i in items):
-        x, items = _windows(x, items, mode)
     if mode not in (DEFAULT, "check"):
         items = _outside_as_arrays(x, items)
+    copied = any(isinstance(i, _Integers) and _is_array(i.given) for i in items)
+    if any(isinstance(i, _Window) for i in items) or _is_window(x, items, mode):
+        x, items = _windows(x, items, mode)
     advanced = [i for i in items if isinstance(i, (_Integers, _Mask, _Truth))]
     dots = any(i is Ellipsis for i in _as_tuple(index))
     if not advanced:
-        return _basic(x, items, dots)
+        return replace(_basic(x, items, dots), copied=copied)
     masks = [i for i in advanced if isinstance(i, _Mask)]
     if masks:
         return _masked_plan(x, items, masks)
@@ -249,6 +251,21 @@ def _window(item: slice) -> _Window | None:
     return _Window(start, max(0, -(-length // step)), step)
 
 
+def _is_window(x: Tracer, items: Sequence[Any], mode: str) -> bool:
+    """Whether an index is traced ints beside parts of axes: the place of a window of known size. So
+    an update writes that window, and what it costs does not depend on the size of `x`."""
+    parts = any(i is None or (isinstance(i, slice) and i != slice(None)) for i in items)
+    return parts and any(isinstance(i, _Integers) for i in items) and _are_places(x, items, mode)
+
+
+def _are_places(x: Tracer, items: Sequence[Any], mode: str) -> bool:
+    """Whether ints in an index only say where its axes are cut: beside arrays they are arrays, too."""
+    arrays = any(
+        isinstance(i, (_Mask, _Truth)) or (isinstance(i, _Integers) and i.ndim) for i in items
+    )
+    return not arrays and mode != "fill" and 0 not in x.shape
+
+
 def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[Any]]:
     """A view of `x` with the windows in place, and the items that are left to do."""
     starts: list[Value] = []
@@ -257,12 +274,25 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
     axis = 0
     b = build()
     zero = b.const(0, I64)
+    places = _are_places(x, items, mode)
     for item in items:
         if item is None or isinstance(item, _Truth):
             rest.append(item)
             continue
         n = x.shape[axis]
-        if isinstance(item, _Window):
+        if isinstance(item, slice):
+            first, last, by = item.indices(n)
+            reach = max(len(range(first, last, by)) - 1, 0) * by
+            starts.append(b.const(min(first, first + reach), I64))
+            sizes.append(abs(reach) + 1 if range(first, last, by) else 0)
+            rest.append(slice(None, None, by))
+            axis += 1
+        elif places and isinstance(item, (int, _Integers)):
+            starts.append(_place(x, axis, item, mode))
+            sizes.append(1)
+            rest.append(0)
+            axis += 1
+        elif isinstance(item, _Window):
             size = (item.length - 1) * item.step + 1 if item.length else 0
             if size > n:
                 complain(
@@ -289,6 +319,18 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
             rest.append(item)
             axis += axes
     return views.window(x, starts, tuple(sizes)), rest
+
+
+def _place(x: Tracer, axis: int, item: int | _Integers, mode: str) -> Value:
+    """The position on an axis that an int means: which element of 0, 1, ... it names."""
+    n, b = x.shape[axis], build()
+    if isinstance(item, int):
+        return b.const(_in_range(item, n, axis, x), I64)
+    if mode in (DEFAULT, "check"):
+        _check_known(item, n, axis, x)
+    chosen = _index_values([item], [n], mode)
+    options = {"mode": "check", "names": (axis,)} if chosen.mode == "check" else {"mode": "clip"}
+    return b.gather(b.iota(shape=(n,), dtype=I64, axis=0), *chosen.indices, axes=(0,), **options)
 
 
 def _expand(x: Tracer, classified: Sequence[Any]) -> tuple[list[Any], int]:
@@ -382,15 +424,13 @@ def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
 
 def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) -> Plan:
     arrays = any(isinstance(i, _Truth) or (isinstance(i, _Integers) and i.ndim) for i in items)
-    # Beside an array index, ints are indices of the same kind; alone they just remove an axis.
     basic: list[Any] = []
     found: list[_Integers] = []
     axes, names, spots, axis, source = [], [], [], 0, 0
     for spot, item in enumerate(items):
-        if isinstance(item, int):
+        if isinstance(item, int):  # beside other indices, one of the same kind
             item = _in_range(item, x.shape[source], source, x)
-            if arrays:
-                item = _Integers(item, np.asarray(item), True, 0)
+            item = _Integers(item, np.asarray(item), True, 0)
         if isinstance(item, _Truth):
             only = np.zeros(int(item.value), np.int64)
             found.append(_Integers(only, only, True, 1))
@@ -411,7 +451,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
             axis += 1
         else:
             basic.append(item)
-            axis += not isinstance(item, int)
+            axis += 1
         source += item is not None
     base = x if _whole(basic) else _view(x, basic)
     together = spots == list(range(spots[0], spots[0] + len(spots)))

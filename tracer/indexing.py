@@ -43,6 +43,8 @@ def _read(x: Tracer, index: Any) -> Any:
         mask = wrap(as_value(plan.mask), scalar=False)
         return Masked(wrap(as_value(plan.base), scalar=False), mask, plan.place)
     if not plan.indices:
+        if plan.copied:
+            return wrap(as_value(plan.base), scalar=False)
         return wrap(as_value(plan.base)) if plan.scalar else plan.base
     if plan.view and plan.here:
         return _dynamic_view(plan)
@@ -227,7 +229,7 @@ def _destination(x: Tracer, index: Any, mode: str) -> Plan:
     if x.scalar or not x.writeable:
         x.assign(as_value(x))  # says why not
     here, items = current_trace(), index if isinstance(index, tuple) else (index,)
-    outer = x._storage.trace is not here and any(isinstance(i, slice) for i in items)
+    outer = x._storage.trace is not here and any(i is None or isinstance(i, slice) for i in items)
     if outer and (here is None or not here.adopt(x._storage)):
         x.assign(as_value(x))  # so here
     return resolve(x, index, mode)
