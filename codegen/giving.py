@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..ir.graph import Graph, Value
+from .in_place import keeps_memory
 from .kernel import Array
 from .module import Given
 
@@ -29,8 +30,6 @@ def place(graph: Graph, inputs: Sequence[Array | None], given: Sequence[Given]) 
     places = Places([None] * len(graph.outputs), {}, [])
     if not given:
         return places
-    from .lower_loops import keeps_memory
-
     returned, uses = set(graph.outputs), Counter(graph.outputs)
     for gift in given:
         param, array = graph.params[gift.input], inputs[gift.input]

@@ -23,6 +23,7 @@ from typing import Any
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64, TOKEN, TensorType
 from .context import Context
+from .in_place import reads_first
 from .index import Index, Var, contiguous_strides, linear, of_var
 from .kernel import Array, Stage
 from .pointwise import EXPENSIVE, FEW, INLINE, Pointwise, checked, index_value, op_cost, reshaped
@@ -89,6 +90,7 @@ class Lowering:
                 where.setdefault(value, target)
         self.outputs = set(graph.outputs)
         self.over = dict(over)
+        self.overwritten: set[Value] = set()  # values that were in memory, and are no longer
         self.taken: set[Array] = set()  # parameters that an output was computed over
         self.inlined: dict[Value, int] = {}  # ops inlined into a value that has no array
         self.cost: dict[Value, int] = {}
@@ -96,7 +98,7 @@ class Lowering:
         self.partial_sums: dict[tuple[Value, tuple[int, ...]], Any] = {}  # see `lower_chunks`
 
     def run(self) -> None:
-        for op in self.graph.ops:
+        for op in reads_first(self.graph, self.users):
             if op.name == "constant":
                 value = op.attrs["value"]
                 if value.size != 1 or op.result in self.outputs:
@@ -164,7 +166,7 @@ class Lowering:
                 continue
             seen.add(user)
             for result in user.results:
-                if result in self.arrays:
+                if result in self.arrays or result in self.overwritten:
                     continue
                 if result in self.outputs or result not in self.inlined:
                     return False
@@ -220,14 +222,20 @@ class Lowering:
         array = self.arrays.get(value)
         if array is None:
             array = self._place_over(value) or self.array_for(value, strided=True)
-            self._store(value, array)
+            self.store(value, array)
             self.arrays[value] = array
         return array
+
+    def overwrite(self, value: Value) -> None:
+        """From here on the array of `value` holds another value."""
+        del self.arrays[value]
+        self.overwritten.add(value)
 
     def point(self) -> Pointwise:
         return Pointwise(self.arrays, self.context.site)
 
-    def _store(self, value: Value, array: Array) -> None:
+    def store(self, value: Value, array: Array) -> None:
+        """Compute `value` into an array."""
         dims = variables(value.shape)
         p = self.point()
         expr = p.at(value, indices(dims))

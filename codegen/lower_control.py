@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.graph import Op, Value
+from ..ir.graph import Graph, Op, Value
+from .in_place import joined
 from .kernel import Array
 from .lower import Lowering, lower, lowering, memory_type
-from .steps import Branch, Callback, Check, TapeNew, TapePop, TapePush
+from .steps import Branch, Callback, Check, Copy, Program, TapeNew, TapePop, TapePush
 
 
 @lowering("cond")
@@ -17,10 +18,34 @@ def _cond(low: Lowering, op: Op) -> None:
     index, *operands = op.operands
     flag = low.materialise(index)
     arrays = [operand_array(low, v) for v in operands]
-    results = [result_array(low, v) for v in op.results]
-    branches = [lower(region, arrays, results, low.context)[0] for region in op.regions]
+    stay = joined(low, op)
+    results = [here or result_array(low, v) for here, v in zip(stay, op.results, strict=True)]
+    branches = [_branch(low, region, arrays, results, stay) for region in op.regions]
     low.items.append(Branch(flag, branches, op.loc))
+    for value in op.operands:
+        if low.arrays.get(value) in stay and value in low.arrays:
+            low.overwrite(value)
     bind(low, op, results)
+
+
+def _branch(
+    low: Lowering,
+    region: Graph,
+    arrays: Sequence[Array | None],
+    results: Sequence[Array | None],
+    stay: Sequence[Array | None],
+) -> Program:
+    """A branch that leaves its outputs in `results`; those in `stay` had an operand's value before."""
+    targets = [
+        Array(here.shape, here.dtype, name="apart") if here is not None else result
+        for here, result in zip(stay, results, strict=True)
+    ]
+    gifts = [here for here in stay if here is not None]
+    program, ends = lower(region, arrays, targets, low.context, stay, gifts)
+    for here, end in zip(stay, ends, strict=True):
+        if here is not None and end is not None and end is not here:
+            program.steps.append(Copy(end, here))
+    return program
 
 
 @lowering("assert")

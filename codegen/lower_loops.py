@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL
+from .in_place import Carried, carried, keeps_memory
 from .kernel import Array, Kernel
 from .lower import Lowering, lower, lowering, memory_type
 from .lower_control import bind, contiguous, operand_array, result_array
 from .lower_scalars import scalar_loop
-from .lower_updates import UPDATES
 from .steps import Carry, Loop, Moving, Program, Scan, touched
 from .survey import survey
 
@@ -30,16 +30,15 @@ def _while(low: Lowering, op: Op) -> None:
     count = op.attrs["consts"]
     test_region, body_region = op.regions
     consts = [operand_array(low, v) for v in op.operands[:count]]
-    init = [contiguous(low, operand_array(low, v)) for v in op.operands[count:]]
+    homes = _homes(low, op, count, len(op.operands))
     now, fresh = _slots(op.operands[count:], "now"), _slots(op.operands[count:], "next")
     flag = Array((), BOOL, name="flag")
     test, _ = lower(test_region, [*consts, *now], [flag], low.context)
     stay = _staying(body_region, count, now)
     body, ends = lower(body_region, [*consts, *now], fresh, low.context, stay, now)
     low.items += _invariants(body, [*now, *fresh, flag])
-    results = [result_array(low, v) for v in op.results]
-    low.items.append(Loop(_carries(low, init, now, fresh, ends, results), test, flag, body, op.loc))
-    bind(low, op, results)
+    low.items.append(Loop(_carries(low, homes, now, fresh, ends), test, flag, body, op.loc))
+    bind(low, op, [home and home.array for home in homes])
 
 
 @lowering("scan")
@@ -50,18 +49,18 @@ def _scan(low: Lowering, op: Op) -> None:
     (region,) = op.regions
     consts = [operand_array(low, v) for v in op.operands[:count]]
     given = op.operands[count : count + carries]
-    init = [contiguous(low, operand_array(low, v)) for v in given]
-    now, fresh = _slots(given, "now"), _slots(given, "next")
     xs = [_moving(operand_array(low, v)) for v in op.operands[count + carries :]]
-    results = [result_array(low, v) for v in op.results]
-    ys = [_moving(a) for a in results[carries:]]
+    homes = _homes(low, op, count, count + carries)
+    now, fresh = _slots(given, "now"), _slots(given, "next")
+    wholes = [result_array(low, v) for v in op.results[carries:]]
+    ys = [_moving(a) for a in wholes]
     slices = [m.slice if m else None for m in xs]
     targets = [*fresh, *(m.slice if m else None for m in ys)]
     stay = [*_staying(region, count, now), *(None for _ in ys)]
     body, ends = lower(region, [*consts, *now, *slices], targets, low.context, stay, now)
     low.items += _invariants(body, [*now, *slices, *targets])
     step = Scan(
-        _carries(low, init, now, fresh, ends[:carries], results[:carries]),
+        _carries(low, homes, now, fresh, ends[:carries]),
         [m for m in xs if m],
         [m for m in ys if m],
         op.attrs["length"],
@@ -72,7 +71,25 @@ def _scan(low: Lowering, op: Op) -> None:
     if not (step.xs or step.ys):
         step.tiles = low.context.tiles(step.carries, body, step.length)
     low.items.append(step)
-    bind(low, op, results)
+    bind(low, op, [*(home and home.array for home in homes), *wholes])
+
+
+def _homes(low: Lowering, op: Op, start: int, stop: int) -> list[Carried | None]:
+    """Where the loop keeps its carries, which are the operands start..stop: in the memory of the first
+    value, if nothing else reads that any more. All other operands are in memory."""
+    homes: list[Carried | None] = []
+    for base, result in zip(op.operands[start:stop], op.results, strict=False):
+        if memory_type(base) is None:
+            homes.append(None)
+            continue
+        home = carried(low, op, base, result)
+        source = contiguous(low, home.source)
+        assert source is not None
+        homes.append(home._replace(source=source))
+    for base, home in zip(op.operands[start:stop], homes, strict=True):
+        if home is not None and low.arrays.get(base) is home.array:
+            low.overwrite(base)
+    return homes
 
 
 def _invariants(body: Program, varying: MaybeArrays) -> list[Kernel]:
@@ -116,19 +133,19 @@ def _moving(whole: Array | None) -> Moving | None:
 
 def _carries(
     low: Lowering,
-    init: MaybeArrays,
+    homes: Sequence[Carried | None],
     now: MaybeArrays,
     fresh: MaybeArrays,
     ends: MaybeArrays,
-    results: MaybeArrays,
 ) -> list[Carry]:
     carries = []
-    for start, c, f, end, result in zip(init, now, fresh, ends, results, strict=True):
-        if start is None or c is None or f is None or result is None:
+    for home, c, f, end in zip(homes, now, fresh, ends, strict=True):
+        if home is None or c is None or f is None:
             continue  # a token
         swap = end is not c
         spare = Array(c.shape, c.dtype, name="spare") if swap else None
-        carries.append(Carry(start, c, f, result, spare, f in low.context.filled))
+        both = f in low.context.filled
+        carries.append(Carry(home.source, c, f, home.array, spare, both))
     return carries
 
 
@@ -138,13 +155,3 @@ def _staying(body: Graph, consts: int, now: MaybeArrays) -> MaybeArrays:
         c if keeps_memory(value, param) else None
         for c, value, param in zip(now, body.outputs, body.params[consts:], strict=False)
     ]
-
-
-def keeps_memory(value: Value, param: Value) -> bool:
-    """Whether `value` is `param` with updates."""
-    while value is not param:
-        op = value.op
-        if op is None or op.name not in (*UPDATES, "tape_push", "tape_pop"):
-            return False
-        value = op.operands[0]
-    return True

@@ -20,6 +20,7 @@ import numpy as np
 from ..ir.graph import Op, Value
 from ..ir.record import replace
 from .elements import at, chosen, pick, variables
+from .in_place import carried
 from .index import Index, Var, of_var
 from .kernel import Array
 from .lower import Lowering, memory_type
@@ -41,12 +42,13 @@ LANES = 8  # elements that a kernel does for the cost of one
 def scalar_loop(low: Lowering, op: Op) -> bool:
     """Lower the loop `op` to scalar code if that suits it; False: nothing was done."""
     context = low.context
-    targets, sites = dict(low.target_of), len(context.errors)
+    targets, others = dict(low.target_of), dict(low.other_target_of)
+    sites, copies = len(context.errors), len(context.copies)
     try:
         _emit(ScalarBuilder(low, op), op, _work(op))
     except Unfit:
-        low.target_of = targets
-        del context.errors[sites:]
+        low.target_of, low.other_target_of = targets, others
+        del context.errors[sites:], context.copies[copies:]
         return False
     return True
 
@@ -105,13 +107,16 @@ def _emit(c: ScalarBuilder, op: Op, work: int) -> None:
         array = low.array_for(value)
         c.write(array, (), here)
         low.arrays[value] = array
-    for value, array in c.copies:
-        source = contiguous(low, low.materialise(value))
-        assert source is not None
-        low.items.append(Copy(source, array))
-    copied = [array for _, array in c.copies]
-    fresh = c.writes.keys() - set(copied)  # what is read of these has been written here
-    reads = dict.fromkeys([*(a.array for a in c.p.reads if a.array not in fresh), *copied])
+    for home in c.homes:
+        source = contiguous(low, home.source)
+        if source is not None and source is not home.array:
+            low.items.append(Copy(source, home.array))
+    homes = [home.array for home in c.homes]
+    for value in op.operands:
+        if value in low.arrays and low.arrays[value] in homes:
+            low.overwrite(value)
+    fresh = c.writes.keys() - set(homes)  # what is read of these has been written here
+    reads = dict.fromkeys([*(a.array for a in c.p.reads if a.array not in fresh), *homes])
     names = [inner.name for region in op.regions for inner in region.ops]
     code = ScalarCode(c.block, list(reads), list(c.writes), names, work, loc=op.loc)
     low.items.append(code)
@@ -127,7 +132,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
     first, stop = _carries(op)
     carries = stop - first
     if top:
-        init = [_home(c, v, op.results[k]) for k, v in enumerate(op.operands[first:stop])]
+        init = [_home(c, op, v, op.results[k]) for k, v in enumerate(op.operands[first:stop])]
     else:
         init = [c.get(v) for v in op.operands[first:stop]]
     consts = [c.get(v) for v in op.operands[:first]]
@@ -184,14 +189,13 @@ def _same_place(a: Held, b: Held) -> bool:
     return type(a) is type(b)
 
 
-def _home(c: ScalarBuilder, value: Value, result: Value) -> Held:
+def _home(c: ScalarBuilder, op: Op, value: Value, result: Value) -> Held:
     """A carry of the outermost loop: large ones get the memory of the result."""
-    held = c.get(value)
-    if not isinstance(held, Stored):
-        return held
-    array = c.low.array_for(result)
-    c.copies.append((value, array))
-    return c.renew(Stored(array, owned=True))
+    if memory_type(value) is None or value.tensor.size <= SMALL:
+        return c.get(value)
+    home = carried(c.low, op, value, result, op.operands[_carries(op)[1] :])
+    c.homes.append(home)
+    return c.renew(Stored(home.array, owned=True))
 
 
 def _slice(c: ScalarBuilder, x: Value, whole: Stored | None, trip: Index) -> Held:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from ..ir.graph import Op, Value
 from .folds import COMBINE
+from .in_place import report_copy, updatable
 from .index import Var, of_var
 from .kernel import Array, Stage, identity
 from .lower import Lowering, indices, lowering, variables
 from .math import EXPANSIONS
-from .module import CopySite
 from .one_hot import one_hot_axis
 from .pointwise import IndexTuple, gathered, window_starts
 from .scalar import const
@@ -21,7 +21,6 @@ SHARED_UPDATES = 1 << 16  # from which updates are shared among threads
 PART = 1 << 19  # updates that a part should have, where there are enough for two parts
 MOST_TABLES = 16
 FOLDS = {"add": "sum", "multiply": "prod", "min": "min", "max": "max"}
-UPDATES = ("update_slice", "dynamic_update_slice", "scatter")
 
 
 @lowering("concat")
@@ -46,13 +45,15 @@ def _update_slice(low: Lowering, op: Op) -> None:
     base, update = op.operands
     start, step = op.attrs["start"], op.attrs["step"]
     before = low.arrays.get(base)
-    array = updatable(low, op, base)
+    array = updatable(low, op)
     in_place = array is before
-    if not in_place and before is not None and _has_the_rest(low, op, before, array):
+    if in_place:
+        low.overwrite(base)
+    elif before is not None and _has_the_rest(low, op, before, array):
         low.context.filled.add(array)
         low.borrowed.add(before)  # it will be asked for what the next trip leaves alone
-    elif not in_place:
-        _report_copy(low, op, base, update.tensor.nbytes)
+    else:
+        report_copy(low, op, base, update.tensor.nbytes)
         if all(s == 1 for s in step):
             for lo, extents in complement(base.shape, start, update.shape):
                 _copy_box(low, op, base, array, lo, extents)
@@ -66,28 +67,6 @@ def _update_slice(low: Lowering, op: Op) -> None:
     stage.ordered = in_place or any(s != 1 for s in step)
     low.emit(p, stage)
     low.arrays[op.result] = array
-
-
-def _report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> None:
-    """Note that an update copies what it does not overwrite, and why. What was never in memory is
-    computed where it is wanted: that is no copy."""
-    here = low.arrays.get(base)
-    if here is None:
-        return
-    if here.kind == "const":
-        why = "it is a constant"
-    elif here in low.borrowed and here in low.stay:
-        why = "the next trip of the loop needs it too"
-    elif here in low.borrowed:
-        name = f"`{base.name}`" if base.name else "it"
-        why = f"{name} belongs to somebody else, who may read it later (an argument can be donated)"
-    elif base in low.outputs:
-        why = "its value before the update is a result too"
-    else:
-        lines = {user.loc.line for user in low.users[base] if user is not op and user.loc}
-        where = f", at line {max(lines)}" if lines else ""
-        why = f"its value before the update is needed afterwards{where}"
-    low.context.copies.append(CopySite(base.tensor.nbytes - overwritten, why, op.loc))
 
 
 def _has_the_rest(low: Lowering, op: Op, before: Array, array: Array) -> bool:
@@ -240,80 +219,10 @@ def prepare_update(low: Lowering, op: Op) -> Array:
     """The array that an update writes, which has the elements of its base."""
     base = op.operands[0]
     before = low.arrays.get(base)
-    array = updatable(low, op, base)
-    if array is not before:
-        _report_copy(low, op, base)
+    array = updatable(low, op)
+    if array is before:
+        low.overwrite(base)
+    else:
+        report_copy(low, op, base)
         _copy_box(low, op, base, array, (0,) * len(base.shape), base.shape)
     return array
-
-
-def updatable(low: Lowering, op: Op, base: Value) -> Array:
-    """The array that an update of `base` writes: base's own if nothing reads it any more.
-
-    A new one is the graph output's where this update begins a chain of updates that ends there.
-    """
-    here = low.arrays.get(base)
-    own = here is not None and here not in low.borrowed and here.kind != "const"
-    free = own and op.result not in low.target_of
-    if free:
-        _read_parts(low, base, op)
-        free = low.dead_after(base, op)
-    if here is not None and free and _detached(low, op, base):
-        del low.arrays[base]
-        return here
-    last = op.result
-    while last not in low.target_of:
-        if last in low.other_target_of:
-            return low.other_target_of.pop(last)
-        users = low.users[last]
-        if last in low.outputs or len(users) != 1:
-            return low.array_for(op.result)
-        if users[0].name not in UPDATES or users[0].operands[0] is not last:
-            return low.array_for(op.result)
-        last = users[0].result
-    return low.target_of.pop(last)
-
-
-def _read_parts(low: Lowering, base: Value, op: Op) -> None:
-    """Give values that are small parts of `base`, inlined so far, memory of their own.
-
-    That costs less than the copy of base that would keep them readable after the update: as in
-    `u = x[i]; x[i] = 0`, of which reverse mode is full.
-    """
-    pending = [user for user in low.users[base] if user is not op]
-    while pending:
-        for result in pending.pop().results:
-            if result not in low.inlined or result in low.arrays:
-                continue
-            if 2 * result.tensor.size <= base.tensor.size:
-                low.materialise(result)
-            else:
-                pending += [user for user in low.users[result] if user is not op]
-
-
-def _detached(low: Lowering, op: Op, base: Value) -> bool:
-    """Make op's other operands independent of base's memory, if that costs less than copying base.
-
-    `x[i] = x[i - 1] + x[i - 2]` computes the new element first, then writes it.
-    """
-    attached = [v for v in op.operands[1:] if _reads(low, v, base)]
-    if base in attached:
-        return False
-    if attached and 2 * op.operands[1].tensor.size > base.tensor.size:
-        return False
-    for v in attached:
-        low.materialise(v)
-    return True
-
-
-def _reads(low: Lowering, value: Value, base: Value) -> bool:
-    """Whether computing `value` where it is used reads base's memory."""
-    pending, seen = [value], {value}
-    while pending:
-        v = pending.pop()
-        if v is base:
-            return True
-        if v.op is not None and v not in low.arrays:
-            pending += [w for w in v.op.operands if w not in seen]
-            seen.update(v.op.operands)
-    return False

@@ -17,6 +17,7 @@ from ..ir.graph import Graph, Op, Value
 from ..ir.record import record, replace
 from ..ir.types import TensorType
 from .elements import Elements, at, pick
+from .in_place import Carried, reads_first
 from .kernel import Array
 from .lower import Lowering, memory_type
 from .pointwise import IndexTuple, Pointwise
@@ -99,7 +100,7 @@ class ScalarBuilder:
         self.block = Block()
         self.reads: dict[Array, None] = {}
         self.writes: dict[Array, None] = {}
-        self.copies: list[tuple[Value, Array]] = []
+        self.homes: list[Carried] = []  # of the large carries of the outermost loop
         self._numbers = count(1)
 
     # Where values are.
@@ -168,7 +169,7 @@ class ScalarBuilder:
         outer, self.p = self.p, self.p.within(self.low)
         for param, held in zip(graph.params, arguments, strict=True):
             self.bind(param, held)
-        for op in graph.ops:
+        for op in reads_first(graph, graph.users()):
             self._op(op)
         outputs = [self.get(v) for v in graph.outputs]
         self.p = outer

@@ -401,7 +401,8 @@ class ProgramBuilder:
         trading = []
         for carry in carries:
             assert carry.init.contiguous, "a loop's initial value is contiguous"
-            before += self._copy(carry.result, carry.init)
+            if carry.init is not carry.result:
+                before += self._copy(carry.result, carry.init)
             if carry.spare is None:
                 self.aliases[carry.now] = self.aliases.get(carry.result, carry.result)
                 continue

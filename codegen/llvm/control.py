@@ -255,7 +255,7 @@ def _start(e: EntryEmitter, carries: Sequence[Carry]) -> list[str]:
     for carry in carries:
         home = e.pointer(carry.result)
         homes.append(home)
-        if carry.result.nbytes:
+        if carry.result.nbytes and carry.init is not carry.result:
             assert carry.init.contiguous, "a loop's initial value is contiguous"
             e.copy(home, e.pointer(carry.init), carry.result.nbytes)
         e.line(f"store ptr {home}, ptr {_slot(e, carry.now)}, align 8")
