@@ -29,6 +29,7 @@ from typing import Any
 
 from .attention_pattern import Attention, find
 from .build import Builder
+from .cotangents import total
 from .graph import Graph, Op, Value
 from .opdef import DerivativeError, GraphError
 from .types import TapeType, TensorType, Type, is_inexact
@@ -125,7 +126,7 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         if not any(v in useful for v in op.results):
             continue
         b.loc = op.loc
-        cotangents = [_total(b, contributions.pop(v, ())) for v in op.results]
+        cotangents = [total(b, contributions.pop(v, ())) for v in op.results]
         attention = find(op) if op.name == "dot" else None
         if attention is not None and _pull_attention(
             b, attention, cotangents[0], env, contributions
@@ -142,8 +143,8 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         found = contributions.get(param, ())
         first_use = found[-1].op if found else None
         b.loc = first_use.loc if first_use is not None else None
-        total = _total(b, found)
-        new.outputs.append(b.zeros(param.type) if total is None else total)
+        summed = total(b, found)
+        new.outputs.append(b.zeros(param.type) if summed is None else summed)
     return new
 
 
@@ -239,16 +240,6 @@ def _useful(graph: Graph, ends: Iterable[Value], varied: set[Value]) -> set[Valu
         if any(v in useful for v in op.results):
             useful.update(v for v in op.operands if v in varied)
     return useful
-
-
-def _total(b: Builder, contributions: Sequence[Value]) -> Value | None:
-    """The sum of all contributions to one cotangent, None if there are none."""
-    if not contributions:
-        return None
-    total = contributions[0]
-    for part in contributions[1:]:
-        total = b.add(total, part)
-    return total
 
 
 def _apply(op: Op, rule: str, what: str, *arguments: Any) -> Any:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..autodiff import is_differentiable, reach
-from ..build import Builder
 from ..graph import Graph, Value
 from ..record import record
 from ..types import TensorType
-from .masks import is_zero
 
 
 @record
@@ -73,25 +71,3 @@ def invariant_carries(body: Graph, consts: int, carries: int) -> list[int]:
 
 def tensors(values: Sequence[Value], positions: Collection[int]) -> list[int]:
     return [i for i in positions if isinstance(values[i].type, TensorType)]
-
-
-def accumulate(b: Builder, total: Value, part: Value) -> Value:
-    """`total + part`, where a `part` that is zeros but for some places touches only these.
-
-    So the gradient of an array of which each trip reads one row costs a row per trip. A total that
-    starts from 0.0 is never -0.0, so adding zeros to it changes nothing.
-    """
-    op = part.op
-    if op is None:
-        return b.op("add", total, part)
-    if is_zero(part):
-        return total
-    if op.name == "add":
-        return accumulate(b, accumulate(b, total, op.operands[0]), op.operands[1])
-    if op.name == "dynamic_update_slice" and is_zero(op.operands[0]):
-        _, u, *starts = op.operands
-        old = b.op("dynamic_slice", total, *starts, sizes=u.shape)
-        return b.op("dynamic_update_slice", total, b.op("add", old, u), *starts)
-    if op.name == "scatter" and op.attrs["combine"] == "add" and is_zero(op.operands[0]):
-        return b.op("scatter", total, *op.operands[1:], **op.attrs)
-    return b.op("add", total, part)

@@ -7,12 +7,13 @@ from typing import Any
 
 from ..autodiff import vjp_graph
 from ..build import Builder
+from ..cotangents import accumulate
 from ..graph import Graph, Op, Value
 from ..opdef import OPS
 from ..record import record
 from ..residuals import Split, split
 from ..types import I64
-from .loops import Flow, accumulate, flow, invariant_carries, tensors
+from .loops import Flow, flow, invariant_carries, tensors
 
 
 @record

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..build import Builder
+from ..cotangents import is_zero
 from ..graph import Op, Value
 from ..types import I32
 from .term import Term
@@ -58,13 +59,6 @@ def support(b: Builder, t: Value) -> Value | None:
             known[v] = _combine(b, v)
         pending.pop()
     return known[t]
-
-
-def is_zero(v: Value) -> bool:
-    """Whether `v` is visibly a constant of zeros."""
-    while v.op is not None and v.op.name in ("broadcast", "reshape"):
-        v = v.op.operands[0]
-    return v.op is not None and v.op.name == "constant" and not v.op.attrs["value"].any()
 
 
 def _unmasked(t: Value) -> Value:

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..autodiff import is_differentiable, jvp_graph, vjp_graph
 from ..build import Builder
+from ..cotangents import accumulate
 from ..graph import Graph, Op, Value
 from ..interpreter import evaluate
 from ..opdef import GraphError, OpDef, register
@@ -31,7 +32,7 @@ from ..types import TAPE, TensorType, Type, is_linear
 from .batch_structured import batch_scan
 from .composed import instantiated
 from .families import Arg, DType, Example
-from .loops import Flow, accumulate, flow, invariant_carries, tensors, varied_carries
+from .loops import Flow, flow, invariant_carries, tensors, varied_carries
 from .structured import check_params, listed, region
 
 
