@@ -145,6 +145,16 @@ def rows_as_views(a: Any, w: Any) -> Any:
 
 
 @program(0)
+def elements_of_views(a: Any, w: Any) -> Any:
+    turned, flat, inside = a.T[::-1], a.reshape(-1), a[1:-1, ::2]
+    for i in range(3, inside.shape[0]):
+        turned[i, 2] = turned[2, i] + w[i]
+        flat[3 * i] -= flat[i]
+        inside[i, 0] *= 2
+    return a
+
+
+@program(0)
 def two_arrays(a: Any, w: Any) -> Any:
     count = np.zeros(a.shape[1])
     for i in range(a.shape[0]):

@@ -259,11 +259,13 @@ def _is_window(x: Tracer, items: Sequence[Any], mode: str) -> bool:
 
 
 def _are_places(x: Tracer, items: Sequence[Any], mode: str) -> bool:
-    """Whether ints in an index only say where its axes are cut: beside arrays they are arrays, too."""
-    arrays = any(
-        isinstance(i, (_Mask, _Truth)) or (isinstance(i, _Integers) and i.ndim) for i in items
-    )
-    return not arrays and mode != "fill" and 0 not in x.shape
+    """Whether ints in an index only say where its axes are cut: beside arrays they are arrays, too.
+    (A window of an axis of size 1 has no place, which could be checked.)"""
+    if any(isinstance(i, (_Mask, _Truth)) or (isinstance(i, _Integers) and i.ndim) for i in items):
+        return False
+    axes = zip((i for i in items if _width(i)), x.shape, strict=True)
+    small = any(n == 1 and isinstance(i, _Integers) for i, n in axes)
+    return not small and mode != "fill" and 0 not in x.shape
 
 
 def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[Any]]:

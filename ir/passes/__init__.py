@@ -6,8 +6,8 @@ nothing. It never edits. Its docstring shows before and after, which is also its
 pairs of real ones (`split_complex`), floats of 16 and 8 bits integers (`pack_floats`).
 
 What does not live here: derivatives (`ir.autodiff`), and anything that knows kernels or machines.
-The rules of `simplify` stand in `algebra`, `movement`, `reductions`, `fold`, `control`
-and `loops`.
+The rules of `simplify` stand in `algebra`, `movement`, `parts`, `reductions`, `fold`,
+`control` and `loops`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from .algebra import ALGEBRA, INEXACT
 from .control import CONTROL
 from .fold import FOLDING
 from .movement import MOVEMENT
+from .parts import PARTS
 from .reductions import REDUCTIONS
 from .rewrite import RuleTable, rewrite
 
@@ -43,9 +44,9 @@ def simplify_fast(graph: Graph) -> Graph:
 
 @functools.cache
 def exact_rules() -> RuleTable:
-    return RuleTable([*ALGEBRA, *MOVEMENT, *REDUCTIONS, *FOLDING, *CONTROL])
+    return RuleTable([*ALGEBRA, *MOVEMENT, *PARTS, *REDUCTIONS, *FOLDING, *CONTROL])
 
 
 @functools.cache
 def _all() -> RuleTable:
-    return RuleTable([*ALGEBRA, *INEXACT, *MOVEMENT, *REDUCTIONS, *FOLDING, *CONTROL])
+    return RuleTable([*ALGEBRA, *INEXACT, *MOVEMENT, *PARTS, *REDUCTIONS, *FOLDING, *CONTROL])
