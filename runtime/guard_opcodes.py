@@ -251,6 +251,56 @@ def _global(f: Interpreter) -> None:
     f.go(4)
 
 
+@opcode(Op.ABSENT)
+def _absent(f: Interpreter) -> None:
+    f.check(f.same(f.call("ptr", "PyDict_GetItem", f.pointer(1), f.pointer(2)), NULL))
+    f.go(3)
+
+
+@opcode(Op.UNCHANGED)
+def _unchanged(f: Interpreter) -> None:
+    same, changed = f.block("same"), f.block("changed")
+    f.branch(f.same(f.load("i64", f.pointer(1)), f.word(2)), same, changed)
+    f.at(same)
+    f.go(0, f.word(3))
+    f.at(changed)
+    f.go(4)
+
+
+@opcode(Op.SEEN)
+def _seen(f: Interpreter) -> None:
+    start = f.offset(f.pc, f.mul(f.word(2), -8))
+    f.store(f.load("i64", f.pointer(1)), f.offset(start, 16))
+    f.go(3)
+
+
+@opcode(Op.CLASS)
+def _class(f: Interpreter) -> None:
+    version = f.convert("zext", f.load("i32", f.pointer(1)), "i64")
+    f.check(f.same(version, f.word(2)))
+    f.go(3)
+
+
+@opcode(Op.FUNCTION)
+def _function(f: Interpreter) -> None:
+    """Attributes are a dict that is there from the first of them on."""
+    function = f.get(1)
+    f.check_type(function, "PyFunction_Type")
+    for k, part in enumerate(("Code", "Defaults", "KwDefaults"), 2):
+        f.check(f.same(f.call("ptr", f"PyFunction_Get{part}", function), f.pointer(k)))
+    attributes = f.load("ptr", f.call("ptr", "_PyObject_GetDictPtr", function))
+    known, empty, unlike = f.block("known"), f.block("empty"), f.block("unlike")
+    f.branch(f.same(attributes, f.pointer(5)), known, unlike)
+    f.at(unlike)
+    f.check(f.both(f.same(f.pointer(5), NULL), f.unlike(attributes, NULL)))
+    f.jump(empty)
+    f.at(empty)
+    f.check(f.same(f.call("i64", "PyDict_Size", attributes), 0))
+    f.jump(known)
+    f.at(known)
+    f.go(6)
+
+
 @opcode(Op.CELL)
 def _cell(f: Interpreter) -> None:
     value = f.call("ptr", "PyCell_Get", f.pointer(2))

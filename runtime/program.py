@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..codegen.module import STATUS_WORDS
 from ..ir.types import DTYPE_NAMES, TensorType, dtype_name, is_extended
 from .handlers import CAPSULE_NAME, functions_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, current_handler
+from .versions import class_version, dict_version
 
 ANY_STRIDE = -(1 << 63)  # this axis has at most one element, its stride says nothing
 HEADER = ("frame words", "first owned word", "owned words", "scratch word", "hits")
@@ -91,6 +93,11 @@ class Op:
     FORWARD = 45  # owned, owned, dict: call what the dict has for the first argument's id
     # Guards that came later
     FOREIGN = 46  # src, block, value, type: a NumPy scalar of a dtype that is not NumPy's own
+    ABSENT = 47  # dict, key: nothing is there
+    UNCHANGED = 48  # address, version, n: if the version is there, go on n words from here
+    SEEN = 49  # address, n: the version that is there is the second operand of what is n words back
+    CLASS = 50  # address, version: of a class
+    FUNCTION = 51  # src, code, defaults or 0, defaults by name or 0, attributes or 0
 
 
 _PYTHON_NUMBERS = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL, complex: Op.COMPLEX}
@@ -251,6 +258,38 @@ class Program:
 
     def global_(self, dst: Owned, module: dict[str, Any], name: str) -> None:
         self.emit(Op.GLOBAL, dst, self.ref(module), self.ref(name))
+
+    @contextmanager
+    def unless_changed(self, module: dict[str, Any]) -> Iterator[None]:
+        """Guards of what a dict holds, which run when something was assigned to it since they did.
+
+        They must run no code of Python's, and leave no words that others read."""
+        address = dict_version(module)
+        if address is None:
+            yield
+            return
+        self.emit(Op.UNCHANGED, address, 0, 0)
+        first = len(self._code)
+        yield
+        self.emit(Op.SEEN, address, len(self._code) - first + 4)
+        self._code[first - 1] = len(self._code) - first + 4
+
+    def unchanged_class(self, cls: type) -> bool:
+        """Nothing was assigned to a class or its bases; False if there is no way to know."""
+        found = class_version(cls)
+        if found is not None:
+            self.emit(Op.CLASS, *found)
+        return found is not None
+
+    def function(self, src: Word, function: Any) -> None:
+        """A Python function with this code, these very defaults and attributes."""
+        parts = function.__code__, function.__defaults__, function.__kwdefaults__
+        held = function.__dict__ or None
+        refs = [0 if part is None else self.ref(part) for part in (*parts, held)]
+        self.emit(Op.FUNCTION, src, *refs)
+
+    def absent(self, module: dict[str, Any], name: str) -> None:
+        self.emit(Op.ABSENT, self.ref(module), self.ref(name))
 
     def cell(self, dst: Owned, cell: Any) -> None:
         self.emit(Op.CELL, dst, self.ref(cell))

@@ -49,6 +49,16 @@ class Bucket:
             )
 
 
+def warn_of_many(name: str, count: int, reason: str) -> None:
+    """A function that is compiled again and again costs more than it gains."""
+    warnings.warn(
+        f"{name} has been compiled {count} times, most recently because of this: {reason}. "
+        f"{name}.cache_info() lists all. Pass what changes as an array or a number.",
+        errors.RecompileWarning,
+        stacklevel=6,
+    )
+
+
 def reason(call: Call, bucket: Bucket, others: Iterable[Bucket]) -> str:
     """Why `call` finds no entry in its bucket. `others` are all buckets of the function."""
     if bucket.entries:

@@ -25,7 +25,7 @@ from .devices import CHOSEN, device_of, is_foreign, known, own_device, put
 from .errors import complain
 from .exact import Exact
 from .foreign import borrow
-from .guards import is_random_state
+from .frozen import is_random_state
 from .outside import array_spec
 from .shapes import ShapeDtype
 from .tracing import Same, Spec, Static

@@ -43,7 +43,7 @@ import numpy as np
 from ..runtime.installation import digest
 from .bytecode import Access, accesses
 from .fingerprint_parts import WALKS, cell, mapping, sequence, set_of_plain
-from .guards import attributes_of
+from .frozen import attributes_of
 from .known import (
     IMPURE,
     LOOKING,

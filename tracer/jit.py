@@ -19,7 +19,7 @@ from ..runtime.cuda.array import DeviceArray
 from ..runtime.devices import Device, parse_device
 from . import errors, pytree
 from .binding import BoundJitFunction, is_owner
-from .buckets import Bucket, reason
+from .buckets import Bucket, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info
 from .devices import CHOSEN
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
@@ -28,8 +28,8 @@ from .foreign import borrowed
 from .lowered import Lowered, explain
 from .options import check_function, check_options
 from .outside import Outside
+from .paths import Path
 from .programs import ATTEMPTS, install_programs, learn
-from .reads import Path
 from .specialise import lower, make_entry, ptx, trace_call
 from .trace import CURRENT
 from .tracebacks import shorten, shortened
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..runtime.callable import NativeProgram
 
 _SCALARS = frozenset({bool, int, float, complex})
+_WARN_AFTER = 50  # compilations of one function
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
 
 
@@ -265,12 +266,14 @@ class JitFunction:
 
     # A call of a new kind
 
-    def _outside(self, substitute: bool = True) -> Outside:
-        return Outside(self._raw, self._owner_path(), substitute, self._adapt)
+    def _outside(self, substitute: bool = True, wary: bool = False) -> Outside:
+        return Outside(self._raw, self._owner_path(), substitute, self._adapt, wary)
 
     def _compile(self, call: Call, bucket: Bucket) -> Entry:
         entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
         self._misses += 1
+        if self._misses == _WARN_AFTER:
+            warn_of_many(self.__name__, self._misses, entry.reason)
         if len(self._buckets) > self.most_signatures:
             self._buckets.pop(next(iter(list(self._buckets))), None)
             self._fast.clear()  # it refills from the buckets

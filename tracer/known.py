@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from types import FunctionType, ModuleType
 
-from .reads import is_user_module
+from .paths import is_user_module
 
 _PACKAGE = __name__.partition(".")[0]
 

@@ -26,9 +26,10 @@ from ..runtime.program import Owned, Program, overlaps, required_strides
 from . import pytree
 from .dispatch import StaticLeaf, order_matters
 from .entry import Entry
-from .guards import Guard, Identity
+from .frozen import Identity, data_of, freeze, is_user_function
+from .guards import Guard
 from .outside import Hidden, compile_check
-from .reads import Path
+from .paths import Path, is_user_module
 from .tracing import Result, Same, Spec, Static
 
 _BY_VALUE = (bool, int, float, str, bytes, complex, range, type(None), type(Ellipsis))
@@ -83,7 +84,13 @@ class _Writer:
         """Guards first, and the hidden arrays: reading them may run code."""
         outside, program = self.entry.outside, self.program
         self.block = program.block(self.executable.block_words)
-        in_python = [guard for guard in outside.guards if not self._try(self._guard, guard)]
+        steady, others = _by_module(outside.guards)
+        in_python = []
+        for guards in steady:
+            with program.unless_changed(guards[0].path.root):
+                in_python += [guard for guard in guards if not self._try(self._guard, guard)]
+            self._paths.clear()  # they are not read each time
+        in_python += [guard for guard in others if not self._try(self._guard, guard)]
         place = len(self.explicit)
         left: list[tuple[Hidden, int]] = []
         for hidden in outside.hidden:
@@ -114,15 +121,20 @@ class _Writer:
         return True
 
     def _guard(self, guard: Guard) -> None:
-        value = guard.value
-        word = self._read(guard.path)
-        if guard.by_identity or isinstance(guard.frozen, Identity):
-            self.program.identity(word, value)
+        value, path = guard.value, guard.path
+        if guard.how == "absent":
+            if path.kind != "global" or path.attrs:
+                raise NotNative
+            self.program.absent(path.root, path.name)
+        elif guard.how == "code":
+            self.program.code(self._read(path), guard.frozen)
+        elif guard.by_identity:
+            self.program.identity(self._read(path), value)
         else:
-            self._frozen(word, value)
+            self._frozen(self._read(path), value)
 
     def _frozen(self, word: int, value: Any) -> None:
-        """A value as `guards.freeze` compares it."""
+        """A value as `frozen.freeze` compares it."""
         if type(value) in (tuple, list):
             words = self.program.items(word, type(value), len(value))
             for item, place in zip(value, words, strict=True):
@@ -132,10 +144,20 @@ class _Writer:
             for item, place in zip(value.values(), words, strict=True):
                 self._frozen(place, item)
         elif type(value) is FunctionType:
-            if value.__defaults__ or value.__kwdefaults__:
-                raise NotNative
             self.program.identity(word, value)
-            self.program.code(word, value.__code__)
+            if is_user_function(value):
+                self.program.function(word, value)
+                for part in (value.__defaults__, value.__kwdefaults__, value.__dict__):
+                    if part:
+                        self._frozen(self.program.constant_result(part), part)
+        elif isinstance(value, type) and is_user_module(value.__module__):
+            self.program.identity(word, value)
+            if not self.program.unchanged_class(value):
+                raise NotNative
+            for _, member in data_of(value):
+                self._frozen(self.program.constant_result(member), member)
+        elif isinstance(value, (enum.Enum, ModuleType)) and not isinstance(freeze(value), Identity):
+            raise NotNative
         else:
             self._constant(word, value)
 
@@ -159,13 +181,7 @@ class _Writer:
         base: tuple[Any, ...] = (path.kind, id(path.root), path.name)
         word = self._paths.get(base)
         if word is None:
-            word = self._paths[base] = self.program.own()
-            if path.kind == "global":
-                self.program.global_(word, path.root, path.name)
-            elif path.kind == "cell":
-                self.program.cell(word, path.root)
-            else:
-                self.program.ask(word, path.root)
+            word = self._paths[base] = self._root(path)
         key = base
         for name in path.attrs:
             key = (*key, name)
@@ -173,6 +189,18 @@ class _Writer:
             if found is None:
                 found = self._paths[key] = self._attribute(word, name)
             word = found
+        return word
+
+    def _root(self, path: Path) -> Owned:
+        if path.kind == "value":
+            return self.program.constant_result(path.root)
+        word = self.program.own()
+        if path.kind == "global":
+            self.program.global_(word, path.root, path.name)
+        elif path.kind == "cell":
+            self.program.cell(word, path.root)
+        else:
+            self.program.ask(word, path.root)
         return word
 
     # Arguments
@@ -377,6 +405,20 @@ class _Writer:
         children, static = _plain_fields(cls)
         items = [self._build(getattr(value, name), leaf) for name in children]
         return self.program.call(_maker(value, children, static), items)
+
+
+def _by_module(guards: Sequence[Guard]) -> tuple[list[list[Guard]], list[Guard]]:
+    """Guards of immutable values in the namespace of a module, by module; and the others."""
+    modules: dict[int, list[Guard]] = {}
+    others = []
+    for guard in guards:
+        alone = guard.path.kind == "global" and not guard.path.attrs
+        plain = guard.how in ("is", "absent") or guard.by_identity or type(guard.value) in _BY_VALUE
+        if alone and plain:
+            modules.setdefault(id(guard.path.root), []).append(guard)
+        else:
+            others.append(guard)
+    return list(modules.values()), others
 
 
 class _Number(int):

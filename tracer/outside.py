@@ -23,16 +23,11 @@ from ..runtime.cuda.array import DeviceArray
 from . import errors, pytree, streams
 from .core import Tracer
 from .errors import complain
-from .guards import (
-    Guard,
-    Source,
-    attributes_of,
-    freeze,
-    is_random_state,
-    random_state,
-    write_guards,
-)
-from .reads import Path, Reads, find_reads, is_user_module, state_of
+from .frozen import attributes_of, freeze, is_random_state, is_user_function, random_state
+from .guards import Guard, Source, write_guards
+from .paths import Path, state_of
+from .reads import Key, Reads, find_reads
+from .running import Ran
 from .tracing import Spec, Static
 
 _CONTAINERS = (list, tuple, dict)
@@ -60,7 +55,8 @@ class Outside:
     """Everything that `function` takes from outside, as it is now.
 
     `owner` is a path to `self`. Without `substitute`, arrays are guarded by content as other values.
-    `adapt` makes of the function, or of its copy, the one that is called (autograph's).
+    `adapt` makes of the function, or of its copy, the one that is called (autograph's). With `wary`,
+    code that may run or not counts as if it did when it is decided where stand-ins can be.
     """
 
     def __init__(
@@ -69,6 +65,7 @@ class Outside:
         owner: Path | None,
         substitute: bool = True,
         adapt: Callable[[Any], Any] = lambda function: function,
+        wary: bool = False,
     ) -> None:
         self.function = function
         self.adapt = adapt
@@ -77,7 +74,11 @@ class Outside:
         self.reads: Reads = find_reads(function, owner)
         self.hidden: list[Hidden] = []
         self.guards: list[Guard] = []
+        self.dropped: frozenset[Hashable] = frozenset()
+        self._doubtful: dict[int, Key] = {}  # of guards, by their ids
         self._random: list[tuple[Path, Any, str]] = []
+        if wary:
+            self.reads.fixed.update(self.reads.doubtfully_fixed)
         free = substitute and not any(
             path.key in self.reads.written
             for _, paths in self.reads.functions.values()
@@ -86,14 +87,52 @@ class Outside:
         for key, (path, value) in self.reads.values.items():
             unbound = key in self.reads.fixed or key in self.reads.written
             hidden = None
-            if free and key[-1] != "is":
+            how = key[-1] if isinstance(key[-1], str) else ""
+            if free and not how:
                 hidden = (None if unbound else _hidden(path, value)) or _states(path, value)
             if hidden is not None:
                 self.hidden.append(hidden)
             else:
-                self.guards.append(Guard.of(path, value, key[-1] == "is"))
-            if is_random_state(value):
+                guard = Guard.of(path, value, how)
+                self.guards.append(guard)
+                if key in self.reads.doubtful:
+                    self._doubtful[id(guard)] = key
+            if not how and is_random_state(value):
                 self._random.append((path, value, random_state(value)))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it matters which code runs."""
+        return bool(self._doubtful or self.reads.doubtfully_fixed)
+
+    def settle(self, ran: Ran) -> bool:
+        """Drop what only code reads that has not run. False if code has run that sees arrays themselves
+        where stand-ins were put: then a wary outside is wanted."""
+        fixed = self.reads.doubtfully_fixed
+        if any(h.placed and ran.any(fixed.get(h.path.key, set())) for h in self.hidden):
+            return False
+        doubtful = self._doubtful
+        idle = {i for i, key in doubtful.items() if not ran.any(self.reads.doubtful[key])}
+        kept = {self._name(i) for i in doubtful.keys() - idle}
+        self._drop(frozenset(self._name(i) for i in idle) - kept)
+        return True
+
+    def settle_as(self, dropped: frozenset[Hashable]) -> None:
+        """As it was settled in another process."""
+        self._drop(dropped)
+
+    def _drop(self, names: frozenset[Hashable]) -> None:
+        self.dropped = names
+        self.guards = [
+            g for g in self.guards if id(g) not in self._doubtful or self._name(id(g)) not in names
+        ]
+
+    def _name(self, guard: int) -> Hashable:
+        """A doubtful guard's name, the same in each process."""
+        key = self._doubtful[guard]
+        codes = sorted((c.co_qualname, c.co_firstlineno) for c in self.reads.doubtful[key])
+        how = key[-1] if isinstance(key[-1], str) else ""
+        return (str(self.reads.values[key][0]), how, tuple(codes))
 
     @property
     def specs(self) -> list[Spec | Static]:
@@ -382,7 +421,7 @@ class _Copies:
             cells = None
             if closure is not None:
                 cells = tuple(self._cells.get(id(cell), cell) for cell in closure)
-            user = is_user_module(function.__module__)
+            user = is_user_function(function)
             found = FunctionType(
                 function.__code__,
                 self._namespace(function.__globals__) if user else function.__globals__,

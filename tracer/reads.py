@@ -2,16 +2,19 @@
 
 A *path* is a name and attributes of it: `lr`, `config.model.width`, `self.w`. `find_reads` walks the
 bytecode of a function, of the functions nested in it, and of the user's functions, methods and classes
-that those reach by paths, and lists the values at the ends of the paths.
+that those reach, and lists the values at the ends of the paths.
 
-What is seen: globals, closure cells, attributes of modules, classes and objects (instance
-dictionaries and slots, properties and methods, whose code is entered), and containers as a whole.
-Code of NumPy, jitney, the standard library and other installed packages is not entered.
+What is seen: globals, the builtins that they could shadow, closure cells, defaults, attributes of
+modules, classes, functions and objects, the code of functions, methods and properties, and, where a
+value goes somewhere as a whole, all that it is made of (`frozen`). Functions inside of such values
+and the methods of such objects may run or not: what they read counts if they did while the function
+was traced (`doubtful`). Code of NumPy, jitney, the standard library and other installed packages is
+not entered.
 
-What is not seen: values behind computed names (`getattr(obj, name)`, `globals()[name]`), attributes
-that `__getattr__` makes up, files, the environment, clocks and random numbers, and what functions
-read that come out of containers or calls. Such values are those of the time of tracing. Writing
-outside state (`history.append(n)`, `count += 1`) happens while tracing only.
+What is not seen: values behind names made up at run time in namespaces (`globals()[name]`,
+`sys.modules`), what `__getattr__` takes from elsewhere, files, the environment and clocks. Such values
+are those of the time of tracing. Writing outside state (`history.append(n)`, `count += 1`) happens
+while tracing only.
 """
 
 from __future__ import annotations
@@ -20,80 +23,47 @@ import builtins
 import dis
 import functools
 import inspect
-import sys
+import types
 from collections.abc import Iterator
-from types import (
-    CodeType,
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-    SimpleNamespace,
-)
+from contextlib import contextmanager
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..ir.record import field, record
+from .frozen import is_user_function, own_dictionary, walk
+from .loads import attributes, is_own_counter, loads
+from .paths import ABSENT, Path, is_user_module, state_of
 
-_ABSENT: Any = object()
 _WRITERS: dict[type, tuple[str, ...]] = {
     list: ("append", "extend", "insert"),
     set: ("add", "update"),
 }
 _LIMIT = 2000  # functions entered: beyond that the rest is not tracked
+_BUILTINS = vars(builtins)
+_METHODS = (FunctionType, classmethod, staticmethod)
 
-
-@record
-class Path:
-    """A place to read from: a root and attribute names.
-
-    `kind` is "global" (`root` is the module's dict), "cell" (the cell) or "object" (a callable that
-    gives the object, or None when it is gone).
-    """
-
-    kind: str
-    root: Any
-    name: str
-    attrs: tuple[str, ...] = ()
-
-    def read(self) -> Any:
-        """The current value. Raises what reading it in Python would raise."""
-        if self.kind == "global":
-            value = self.root[self.name]
-        elif self.kind == "cell":
-            value = self.root.cell_contents
-        else:
-            value = self.root()
-        for attr in self.attrs:
-            value = getattr(value, attr)
-        return value
-
-    def get(self, attr: str) -> Path:
-        return Path(self.kind, self.root, self.name, (*self.attrs, attr))
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        return (self.kind, id(self.root), self.name, self.attrs)
-
-    def __str__(self) -> str:
-        return ".".join((self.name, *self.attrs))
+Key = tuple[Any, ...]
 
 
 @record(frozen=False)
 class Reads:
     """What `find_reads` found.
 
-    `values` are the ends of paths (a key that ends with "is" asks for the identity alone).
-    `functions` are those that a copy can stand in for, each with the paths that lead to it. `fixed`
-    are the paths that other code reads too, `written` those that the code assigns to, `stored` the
-    names of globals that it assigns to, by the id of the module's dict.
+    `values` are the ends of paths. A key that ends with "is" asks for the identity alone, with "code"
+    for what a function does when it is called, with "absent" for there being nothing. `functions` are
+    those that a copy can stand in for, each with the paths that lead to it. `fixed` are the paths that
+    other code reads too, `written` those that the code assigns to, `stored` the names of globals that
+    it assigns to, by the id of the module's dict. `doubtful` are the keys, and `doubtfully_fixed` the
+    paths, that only code reads of which nobody knows yet whether it will run: the code of each.
     """
 
-    values: dict[tuple[Any, ...], tuple[Path, Any]] = field(default_factory=dict)
+    values: dict[Key, tuple[Path, Any]] = field(default_factory=dict)
     functions: dict[int, tuple[FunctionType, list[Path]]] = field(default_factory=dict)
-    fixed: set[tuple[Any, ...]] = field(default_factory=set)
-    written: set[tuple[Any, ...]] = field(default_factory=set)
+    fixed: set[Key] = field(default_factory=set)
+    written: set[Key] = field(default_factory=set)
     stored: dict[int, set[str]] = field(default_factory=dict)
+    doubtful: dict[Key, set[CodeType]] = field(default_factory=dict)
+    doubtfully_fixed: dict[Key, set[CodeType]] = field(default_factory=dict)
 
 
 def find_reads(function: Any, owner: Any = None) -> Reads:
@@ -106,25 +76,33 @@ def find_reads(function: Any, owner: Any = None) -> Reads:
     return finder.reads
 
 
-def is_user_module(name: Any) -> bool:
-    """Whether code of the module is the user's: no stdlib, NumPy, jitney or installed package."""
-    if not isinstance(name, str):
-        return True
-    top = name.partition(".")[0]
-    if top == "__main__":
-        return True
-    if top in sys.stdlib_module_names or top in ("numpy", __name__.partition(".")[0]):
-        return False
-    file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return "site-packages" not in file and "dist-packages" not in file
-
-
 class _Finder:
     """A walk over functions, and what they call, that collects what their code reads."""
 
     def __init__(self) -> None:
         self.reads = Reads()
-        self._seen: set[tuple[Any, ...]] = set()
+        self._seen: set[Key] = set()
+        self._held: dict[int, Path] = {}
+        self._reached: set[tuple[int, bool]] = set()
+        self._doubt = False
+        self._code: CodeType | None = None  # that is being walked
+
+    def held(self, value: Any, name: str | None = None) -> Path:
+        """A path that starts at an object itself."""
+        found = self._held.get(id(value))
+        if found is None:
+            name = name or getattr(value, "__name__", type(value).__name__)
+            found = self._held[id(value)] = Path("value", value, str(name))
+        return found
+
+    @contextmanager
+    def doubting(self) -> Iterator[None]:
+        """What is entered meanwhile may run or not."""
+        before, self._doubt = self._doubt, True
+        yield
+        self._doubt = before
+
+    # Functions
 
     def function(
         self,
@@ -141,41 +119,49 @@ class _Finder:
             if path is not None and path.key not in (p.key for p in paths):
                 paths.append(path)
         key = (id(function), owner.key if owner else None, free, owner_free)
-        if key in self._seen or len(self._seen) > _LIMIT:
+        entered = (*key, self._doubt)
+        if entered in self._seen or (*key, False) in self._seen or len(self._seen) > _LIMIT:
             return
-        self._seen.add(key)
+        self._seen.add(entered)
+        before, self._code = self._code, function.__code__
+        self._enter(function, owner, free, owner_free)
+        self._code = before
+
+    def _enter(
+        self, function: FunctionType, owner: Path | None, free: bool, owner_free: bool
+    ) -> None:
         code = function.__code__
         cells = {
             name: (Path("cell", cell, name), free)
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
         }
-        if not is_user_module(function.__module__):
+        if not is_user_function(function):
             self.wrapper(function, [path for path, _ in cells.values()], free)
             return
+        if self._doubt and code.co_filename == "<string>":
+            return  # made by a dataclass or a named tuple: reads what is its own
+        held = self.held(function)
+        self.record(held, function, True, "code")
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):
+                self.end(held.get(name), getattr(function, name), free)
         names = dict(cells)
         if owner is not None and code.co_argcount:
             names[code.co_varnames[0]] = (owner, owner_free)
-        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            if isinstance(value, (FunctionType, MethodType)):
-                self.callable(value, None, False)
-        held = Path("object", lambda: function, function.__name__)
-        for name in ("__defaults__", "__kwdefaults__"):
-            if _holds_states(getattr(function, name)):
-                self.end(held.get(name), getattr(function, name), False)
         self.code(code, function.__globals__, names, free)
 
     def wrapper(self, function: FunctionType, cells: list[Path], free: bool) -> None:
         """A library's function around the user's (jt.grad(f), a decorator): enter what it wraps."""
         wrapped = getattr(function, "__wrapped__", None)
         for path in cells:
-            value = _read(path)
+            value = path.find()
             if isinstance(value, FunctionType):
                 self.function(value, None, free, path)
             elif isinstance(value, MethodType):
                 self.callable(value, None, False)
-            if value is wrapped:
-                wrapped = None
-        if wrapped is not None:
+            elif not _is_ours(function.__globals__.get("__name__")) and value is not ABSENT:
+                self.end(path, value, False)
+        if wrapped is not None and not (free and id(wrapped) in self.reads.functions):
             self.callable(wrapped, None, False)
 
     def code(
@@ -196,20 +182,18 @@ class _Finder:
                 self.reads.written.add(local[op.argval][0].key)
             elif op.opname == "STORE_FAST":
                 local.pop(op.argval, None)
-        for position, name, is_global in _loads(instructions):
-            if _is_own_counter(instructions, position, name):
+        for position, name, is_global in loads(instructions):
+            if is_own_counter(instructions, position, name):
                 continue
             if is_global and name == "super":
                 self.inherited(code, local)
             if is_global:
-                if name not in module:
-                    continue
-                path, path_free = Path("global", module, name), free
+                path, path_free = self.named(module, name), free
             elif name in local:
                 path, path_free = local[name]
             else:
                 continue
-            attrs, called, stored = _attributes(instructions, position)
+            attrs, called, stored = attributes(instructions, position)
             if not stored:
                 self.follow(path, attrs, called, path_free)
         inner = {
@@ -222,57 +206,83 @@ class _Finder:
                 visible = {n: p for n, p in inner.items() if n in constant.co_freevars}
                 self.code(constant, module, visible, free)
 
+    def named(self, module: dict[str, Any], name: str) -> Path:
+        """Where a global name leads: into the module, or to a builtin that the module may shadow."""
+        path = Path("global", module, name)
+        if name in module or name not in _BUILTINS or path.key in self.reads.written:
+            return path
+        self.record(path, ABSENT, True, "absent")
+        return Path("global", _BUILTINS, name)
+
     def inherited(self, code: CodeType, local: dict[str, tuple[Path, bool]]) -> None:
         """`super().name`: enter every base's method of a name that the code mentions."""
         if not code.co_argcount or code.co_varnames[0] not in local:
             return
         owner, free = local[code.co_varnames[0]]
-        value = _read(owner)
+        value = owner.find()
         for cls in type(value).__mro__[1:-1]:
             for name in code.co_names:
                 attribute = vars(cls).get(name)
                 if isinstance(attribute, FunctionType):
+                    self.record(self.held(cls).get(name), attribute, True, "code")
                     self.function(attribute, owner, False, owner_free=free)
+
+    # Paths
 
     def follow(self, path: Path, attrs: list[str], called: bool, free: bool) -> None:
         """Walk down the attributes as far as they lead to plain values."""
-        value = _read(path)
+        value, at_end = path.find(), False
         for position, attr in enumerate(attrs):
-            if state_of(value) is not None:
+            if value is ABSENT or state_of(value) is not None:
                 break
-            last = position == len(attrs) - 1
-            if value is _ABSENT:
-                return
             if isinstance(value, ModuleType):
-                if not is_user_module(value.__name__):
+                self.record(path, value, True, "is")
+                if _is_ours(value.__name__) or _makes_up(value, attr):
                     return
-                path, value = Path("global", vars(value), attr), vars(value).get(attr, _ABSENT)
+                path, value = Path("global", vars(value), attr), vars(value).get(attr, ABSENT)
                 free = False  # the copy of a function sees the module itself
                 continue
             found = _attribute(value, attr)
-            if isinstance(found, property):
-                if isinstance(found.fget, FunctionType):
-                    self.function(found.fget, path, False, owner_free=free)
+            if found is not None and found is not ABSENT:
+                self.member(found, path, attr, value, free)
                 return
-            if isinstance(found, (FunctionType, classmethod, staticmethod)):
-                self.method(found, path, value, free)
-                return
-            if found is _ABSENT:
+            if found is ABSENT:
+                last = position == len(attrs) - 1
                 if attr in _WRITERS.get(type(value), ()) and last and called:
                     return
                 break
             if path.kind == "global" and not path.attrs and isinstance(value, type):
                 free = False
-            path, value = path.get(attr), _read(path.get(attr))
+            path, value = path.get(attr), path.get(attr).find()
         else:
-            if value is not _ABSENT and called and self.call(path, value, free):
+            at_end = True
+            if value is not ABSENT and called and self.call(path, value, free):
                 return
-        if value is not _ABSENT:
-            self.end(path, value, free)
+        if value is not ABSENT:
+            self.end(path, value, free, called and at_end)
+        elif path.key not in self.reads.written:
+            self.record(path, ABSENT, True, "absent")
 
-    def method(self, found: Any, path: Path, value: Any, free: bool) -> None:
+    def member(self, found: Any, path: Path, attr: str, value: Any, free: bool) -> None:
+        """A property, or a method: what it is now, and what its code reads."""
+        place = path.get(attr)
+        of_class = place if isinstance(value, type) else path.get("__class__").get(attr)
+        owner = None if isinstance(value, type) else path
+        if isinstance(found, property):
+            self.record(of_class, found, True, "is")
+            if isinstance(found.fget, FunctionType):
+                self.function(found.fget, path, False, owner_free=free)
+            return
+        if not isinstance(found, _METHODS):  # a jitted method, what lru_cache makes of one
+            self.record(of_class, found, True)
+            self.function(found.__wrapped__, owner, False, owner_free=free)
+            return
         function = found if isinstance(found, FunctionType) else found.__func__
-        owner = path if isinstance(found, FunctionType) and not isinstance(value, type) else None
+        if isinstance(found, classmethod):
+            owner = path if isinstance(value, type) else path.get("__class__")
+        elif isinstance(found, staticmethod):
+            owner = None
+        self.record(place if owner is None else place.get("__func__"), function, True, "is")
         if isinstance(function, FunctionType):
             self.function(function, owner, False, owner_free=free)
         else:
@@ -280,26 +290,27 @@ class _Finder:
 
     def call(self, path: Path, value: Any, free: bool) -> bool:
         """An object of a user's class is called: only what its `__call__` reads counts."""
-        call = inspect.getattr_static(type(value), "__call__", None)
-        call = getattr(call, "__wrapped__", call)  # a jitted method
+        call = _found_in(type(value), "__call__")
+        jitted = getattr(call, "__wrapped__", call)  # a jitted method
         if isinstance(value, (type, FunctionType, MethodType)) or not isinstance(
-            call, FunctionType
+            jitted, FunctionType
         ):
             return False
         if not is_user_module(type(value).__module__):
             return False
-        self.record(path, value, free, identity=True)
-        self.function(call, path, False, owner_free=free)
+        self.record(path, value, free, "is")
+        self.record(path.get("__class__").get("__call__"), call, True, "is")
+        self.function(jitted, path, False, owner_free=free)
         return True
 
-    def end(self, path: Path, value: Any, free: bool) -> None:
+    def end(self, path: Path, value: Any, free: bool, called: bool = False) -> None:
         """A value as a whole is read."""
-        if isinstance(value, ModuleType):
-            return
         state = state_of(value)
         if state is not None:
             path, value = path.get(state), getattr(value, state)
-        self.record(path, value, free)
+        entered = (FunctionType, MethodType, functools.partial)  # what it holds is read by paths
+        known = isinstance(value, entered) and (called or not isinstance(value, FunctionType))
+        self.record(path, value, free, "is" if known else "")
         if isinstance(value, FunctionType):
             self.function(value, None, free and not path.attrs, path)
         else:
@@ -312,140 +323,111 @@ class _Finder:
         if isinstance(value, FunctionType):
             self.function(value, owner, False, owner_free=False)
         elif isinstance(value, MethodType):
-            target = value.__self__
-            held = Path("object", lambda: target, "self")
             if isinstance(value.__func__, FunctionType):
+                held = self.held(value.__self__, "self")
                 self.function(value.__func__, held, False, owner_free=False)
         elif isinstance(value, functools.partial):
-            held = Path("object", lambda: value, "partial")
+            held = self.held(value, "partial")
             self.end(held.get("args"), value.args, False)
             self.end(held.get("keywords"), value.keywords, False)
             self.callable(value.func, None, False)
-        elif isinstance(value, type):
-            if is_user_module(value.__module__):
-                for attribute in vars(value).values():
-                    if isinstance(attribute, FunctionType):
-                        self.function(attribute, None, False)
         elif isinstance(inspect.getattr_static(value, "__wrapped__", None), FunctionType):
             wrapped = value.__wrapped__
             jitted = type(value).__name__ == "JitFunction"
             free = free and jitted and path is not None and not path.attrs
             self.function(wrapped, None, free, path if free else None)
-        elif isinstance(value, (list, tuple, dict)):
-            for item in value.values() if isinstance(value, dict) else value:
-                if isinstance(item, (FunctionType, MethodType)):
-                    self.callable(item, None, False)
-                elif is_user_module(type(item).__module__):
-                    self.callable(type(item), None, False)
-        elif is_user_module(type(value).__module__):
-            call = inspect.getattr_static(type(value), "__call__", None)
-            if isinstance(call, FunctionType):
-                held = path or Path("object", lambda: value, type(value).__name__)
-                self.function(call, held, False, owner_free=False)
+        else:
+            if is_user_module(type(value).__module__) and not isinstance(value, type):
+                call = _found_in(type(value), "__call__")
+                if isinstance(call, FunctionType):
+                    held = path or self.held(value)
+                    self.record(held.get("__class__").get("__call__"), call, True, "is")
+                    self.function(call, held, False, owner_free=False)
+            if path is not None:
+                self.reach(value)
+            elif isinstance(value, type):
+                self.end(self.held(value), value, False)
 
-    def record(self, path: Path, value: Any, free: bool, identity: bool = False) -> None:
-        key = path.key
-        if identity:
-            key = (*key, "is")
-        self.reads.values.setdefault(key, (path, value))
-        if not free:
-            self.reads.fixed.add(path.key)
+    def reach(self, value: Any) -> None:
+        """Whatever code a value as a whole leads to: it may run."""
+        if (id(value), self._doubt) in self._reached:
+            return
+        self._reached.add((id(value), self._doubt))
+        with self.doubting():
+            for part, _ in walk(value, arrays=False):
+                if isinstance(part, FunctionType):
+                    self.function(part, None, False)
+                elif isinstance(part, type):
+                    for function in _functions_of(part):
+                        self.function(function, None, False)
+
+    def record(self, path: Path, value: Any, free: bool, how: str = "") -> None:
+        key = (*path.key, how) if how else path.key
+        reads, doubtful = self.reads, self.reads.doubtful
+        known = key in reads.values and key not in doubtful
+        reads.values.setdefault(key, (path, value))
+        if not self._doubt:
+            doubtful.pop(key, None)
+        elif not known and self._code is not None:
+            doubtful.setdefault(key, set()).add(self._code)
+        if free:
+            return
+        if self._doubt and self._code is not None:
+            reads.doubtfully_fixed.setdefault(path.key, set()).add(self._code)
+        else:
+            reads.fixed.add(path.key)
 
 
-def _holds_states(defaults: Any) -> bool:
-    values = defaults.values() if isinstance(defaults, dict) else defaults or ()
-    return any(state_of(value) is not None for value in values)
+def _found_in(cls: type, name: str) -> Any:
+    """What an operation on objects of a class takes: an attribute of the class or of a base."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
-def state_of(value: Any) -> str | None:
-    """The attribute with the array that is all that matters of an object of ours, if it has one."""
-    found: str | None = vars(type(value)).get("_jitney_state")
-    return found
+def _is_ours(module: Any) -> bool:
+    return str(module).partition(".")[0] == __name__.partition(".")[0]
 
 
-def _read(path: Path) -> Any:
-    try:
-        return path.read()
-    except (KeyError, ValueError, AttributeError):
-        return _ABSENT
+def _makes_up(module: ModuleType, attr: str) -> bool:
+    """Whether a module's `__getattr__` is asked for an attribute."""
+    return attr not in vars(module) and "__getattr__" in vars(module)
+
+
+def _functions_of(cls: type) -> Iterator[FunctionType]:
+    """The functions that the methods and properties of a user's class are."""
+    for base in cls.__mro__:
+        if not is_user_module(base.__module__):
+            continue
+        for member in vars(base).values():
+            held = [getattr(member, n, None) for n in ("fget", "fset", "fdel", "func")]
+            if isinstance(member, _METHODS) or hasattr(type(member), "__get__"):
+                held += member, inspect.unwrap(member) if callable(member) else None
+                held.append(getattr(member, "__func__", None))
+            yield from (h for h in held if isinstance(h, FunctionType))
 
 
 def _attribute(value: Any, attr: str) -> Any:
-    """What `value.attr` is, without running code of the user: _ABSENT if it takes code to know."""
-    if type(value).__module__ == builtins.__name__ and not isinstance(value, type):
-        return _ABSENT
-    if type(value) is SimpleNamespace:
-        return None if attr in vars(value) else _ABSENT
-    if not is_user_module(type(value).__module__) and not isinstance(value, type):
-        return _ABSENT
-    if isinstance(value, type) and not is_user_module(value.__module__):
-        return _ABSENT
-    found = inspect.getattr_static(value, attr, _ABSENT)
-    if isinstance(found, (MemberDescriptorType, GetSetDescriptorType)):
-        return None  # a slot: plain data
-    known = (property, FunctionType, classmethod, staticmethod)
-    if found is _ABSENT or isinstance(found, known):
+    """What `value.attr` is: a method or property whose code can be entered; None if it is data that
+    is there for the reading; ABSENT if it takes other code to know."""
+    if isinstance(value, FunctionType):
+        return None
+    cls = type(value)
+    user = is_user_module(value.__module__ if isinstance(value, type) else cls.__module__)
+    if isinstance(value, type):
+        if not user:
+            return ABSENT
+    elif cls.__module__ == builtins.__name__ or isinstance(cls.__getattribute__, FunctionType):
+        return ABSENT
+    found = inspect.getattr_static(value, attr, ABSENT)
+    if found is ABSENT or isinstance(found, types.MemberDescriptorType):
+        return None if found is not ABSENT else ABSENT
+    if found is own_dictionary(value).get(attr, ABSENT) and not isinstance(value, type):
+        return None
+    if not user:
+        return ABSENT
+    if isinstance(found, types.GetSetDescriptorType):
+        return None
+    if isinstance(found, (property, *_METHODS)):
         return found
-    in_instance = attr in getattr(value, "__dict__", {})
-    if not in_instance and hasattr(type(found), "__get__"):
-        return found.__wrapped__ if hasattr(found, "__wrapped__") else _ABSENT
-    return None
-
-
-def _loads(instructions: list[dis.Instruction]) -> Iterator[tuple[int, str, bool]]:
-    """(position, name, is it global) of each load of a name; of a pair of loads both."""
-    for i, op in enumerate(instructions):
-        if op.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield i, op.argval, True
-        elif op.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
-            yield i, op.argval, False
-        elif op.opname == "STORE_FAST_LOAD_FAST":
-            yield i, op.argval[1], False
-        elif op.opname.startswith("LOAD_FAST"):
-            if isinstance(op.argval, tuple):
-                yield -1, op.argval[0], False
-                yield i, op.argval[1], False
-            else:
-                yield i, op.argval, False
-
-
-def _attributes(ops: list[dis.Instruction], position: int) -> tuple[list[str], bool, bool]:
-    """The attributes read from the name loaded at `position`; is it called; is it only stored to."""
-    if position < 0:
-        return [], False, False
-    op = ops[position]
-    called = op.opname == "LOAD_GLOBAL" and bool((op.arg or 0) & 1)
-    if position and ops[position - 1].opname == "PUSH_NULL":
-        called = True
-    attrs: list[str] = []
-    i = position + 1
-    while i < len(ops):
-        op = ops[i]
-        if op.opname == "LOAD_METHOD":
-            attrs.append(op.argval)
-            return attrs, True, False
-        if op.opname == "LOAD_ATTR":
-            attrs.append(op.argval)
-            if sys.version_info >= (3, 12) and (op.arg or 0) & 1:
-                return attrs, True, False
-        elif op.opname in ("STORE_ATTR", "DELETE_ATTR") and not attrs:
-            return attrs, False, True
-        elif op.opname == "PUSH_NULL":
-            return attrs, True, False
-        elif op.opname != "COPY":
-            break
-        i += 1
-    return attrs, called, False
-
-
-def _is_own_counter(ops: list[dis.Instruction], position: int, name: str) -> bool:
-    """`count += 1`: the value goes nowhere but back into the name."""
-    following = ops[position + 1 : position + 4]
-    return (
-        position >= 0
-        and len(following) == 3
-        and following[0].opname.startswith(("LOAD_CONST", "LOAD_SMALL_INT"))
-        and following[1].opname == "BINARY_OP"
-        and following[2].opname in ("STORE_GLOBAL", "STORE_DEREF")
-        and following[2].argval == name
-    )
+    if not hasattr(type(found), "__get__"):
+        return None
+    return found if isinstance(getattr(found, "__wrapped__", None), FunctionType) else ABSENT

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from .dispatch import Call, StaticLeaf
 from .fingerprint import Fingerprint
 from .known import Unkeyable
 from .outside import Outside
-from .reads import Path
+from .paths import Path
 from .trace import Capture
 from .tracing import Result, Spec, Static, Traced
 
@@ -44,8 +44,8 @@ _CAPTURE_LIMIT = 16 << 20  # bytes of arrays that a record may hold
 class Recalled:
     """A trace that an earlier process made: what `Traced` is, less the graph.
 
-    `captures` are the arrays that the function made for itself. `code` names the executable, and
-    `files` says how its source files are called today.
+    `captures` are the arrays that the function made for itself, `dropped` the guards of what code reads
+    that did not run. `code` names the executable, and `files` says how its source files are called now.
     """
 
     out_tree: pytree.TreeDef
@@ -54,10 +54,11 @@ class Recalled:
     overwritten: list[int]
     captures: list[np.ndarray[Any, Any]]
     code: str
+    dropped: frozenset[Hashable] = frozenset()
     files: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def of(traced: Traced, code: str) -> Recalled | None:
+    def of(traced: Traced, code: str, dropped: frozenset[Hashable]) -> Recalled | None:
         """What to keep of a trace; None if it holds objects of this process."""
         captures = [capture.outer for capture in traced.captures if capture.private]
         if not code or len(captures) != len(traced.captures):
@@ -66,12 +67,28 @@ class Recalled:
             return None
         arrays = [array for array in captures if isinstance(array, np.ndarray)]
         return Recalled(
-            traced.out_tree, traced.results, traced.mutated, traced.overwritten, arrays, code
+            traced.out_tree,
+            traced.results,
+            traced.mutated,
+            traced.overwritten,
+            arrays,
+            code,
+            dropped,
         )
 
-    def traced(self, name: str) -> Traced:
-        """The trace again. Its graph is empty: it was not made here."""
-        captures = [Capture(array, Value(type_of(array), None, 0)) for array in self.captures]
+    def traced(self, name: str, executable: Executable) -> Traced:
+        """The trace again. Its graph is empty: it was not made here.
+
+        Arrays that were pickled have come back in C order, with dtypes that are equal only: they get
+        the layout for which the code was made, so that no call has to do it."""
+        from ..runtime.executable import prepare
+
+        module, count = executable.module, len(self.captures)
+        first = len(module.inputs) - count
+        layouts = zip(module.inputs[first:], module.input_strides[first:], strict=True)
+        pairs = zip(self.captures, layouts, strict=True)
+        arrays = [prepare(array, type, strides) for array, (type, strides) in pairs]
+        captures = [Capture(array, Value(type_of(array), None, 0)) for array in arrays]
         return Traced(
             Graph(name),
             self.out_tree,
@@ -131,13 +148,16 @@ class Memory:
         from ..runtime.compile import recall
 
         executable = recall(recalled.code, recalled.files)
-        return None if executable is None else (recalled, outside, executable)
+        if executable is None:
+            return None
+        outside.settle_as(recalled.dropped)
+        return recalled, outside, executable
 
     def remember(self, traced: Traced, outside: Outside, code: str) -> None:
         """Store a trace that was made, unless something in it does not last."""
         if self._key is None or not disk_cache().writable:
             return
-        recalled = Recalled.of(traced, code)
+        recalled = Recalled.of(traced, code, outside.dropped)
         if recalled is None:
             return
         now = self._take(outside)

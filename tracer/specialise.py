@@ -20,6 +20,7 @@ from .lowered import Lowered, refuse_copies
 from .outside import Outside, refuse_random
 from .purity import compare, random_states, watched_entropy
 from .remember import Memory
+from .running import watched_code
 from .trace import BOUNDSCHECK
 from .tracing import Spec, Static, Traced, trace_function
 
@@ -43,16 +44,30 @@ def trace_call(
     (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
     outside = outside or function._outside()
     try:
-        return _trace_with(function, call, outside, views), outside
+        return _trace_settled(function, call, outside, views)
     except errors.JitneyError:
         if not outside.hidden:
             raise
-        outside = function._outside(substitute=False)
         try:
-            return _trace_with(function, call, outside, views), outside
+            return _trace_settled(function, call, function._outside(substitute=False), views)
         except errors.JitneyError:
             pass
         raise
+
+
+def _trace_settled(
+    function: JitFunction, call: Call, outside: Outside, views: bool
+) -> tuple[Traced, Outside]:
+    """Trace, and drop the guards of what only code reads that has not run."""
+    with watched_code(outside.doubtful) as ran:
+        traced = _trace_with(function, call, outside, views)
+    if outside.settle(ran):
+        return traced, outside
+    outside = function._outside(wary=True)
+    with watched_code(outside.doubtful) as ran:
+        traced = _trace_with(function, call, outside, views)
+    outside.settle(ran)
+    return traced, outside
 
 
 def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool) -> Traced:
@@ -119,7 +134,8 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     if found is not None:
         recalled, outside, runnable = found
         seconds = {"recall": time.perf_counter() - start}
-        traced, donated = recalled.traced(function.__name__), frozenset(_donated(function, call))
+        traced = recalled.traced(function.__name__, runnable)
+        donated = frozenset(_donated(function, call))
         return Entry(call, traced, outside, runnable, reason, seconds, donated)
     traced, outside = trace_call(function, call, outside)
     if function._options["check"]:

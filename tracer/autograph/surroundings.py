@@ -27,7 +27,7 @@ import numpy as np
 
 from ...ir.record import record
 from ..core import Tracer
-from ..reads import is_user_module
+from ..paths import is_user_module
 from .nodes import HELPERS
 from .variables import Undefined, put, refill
 

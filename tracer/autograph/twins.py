@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..reads import is_user_module
+from ..paths import is_user_module
 from ..trace import current_trace
 from ..vectorize import of_numpys
 from .lazy import Lazy, is_lazy

@@ -1,0 +1,445 @@
+"""Snapshots of Python values, which tell later whether anything in them has changed.
+
+`freeze` takes a value apart as far as it goes, without running code of the user: containers of all
+kinds by content, order included; objects by class and by all attributes; classes by what their
+namespaces hold; functions by identity, code, defaults and attributes; iterators by where they are.
+Numbers count by type and value (1, 1.0 and True differ, and so do 0.0 and -0.0). What has no inside
+that Python shows (locks, open files, objects of ours) counts by identity.
+
+A snapshot is flat, a list of tokens in the order of the walk, so values may be nested as deeply as
+they like, and may contain themselves.
+"""
+
+from __future__ import annotations
+
+import _random
+import array
+import datetime
+import decimal
+import enum
+import functools
+import itertools
+import struct
+import types
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from .paths import is_user_module
+
+Content = tuple[Any, Iterable[Any]]
+"""What a value is by itself (to be compared with ==), and the values that it holds."""
+
+_PLAIN = frozenset({type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented)})
+IMMUTABLE = (*_PLAIN, float, complex, np.dtype, np.generic, np.ufunc, type, ModuleType)
+_NAMESPACE_NOISE = frozenset(
+    "__dict__ __weakref__ __doc__ __annotations__ __dataclass_fields__ __dataclass_params__ "
+    "__abstractmethods__ _abc_impl __annotate_func__ __annotations_cache__".split()
+)
+_OPAQUE = ("logging", __name__.partition(".")[0])  # packages whose objects have state of their own
+
+
+class Identity:
+    """Equal to the same object only. Keeps it alive, so that its address is not used again."""
+
+    __slots__ = ("value",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self.value is other.value
+
+
+class _Identities:
+    """Equal to the same objects in the same order only."""
+
+    __slots__ = ("ids", "values")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self.values = tuple(values)
+        self.ids = tuple(map(id, self.values))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identities) and self.ids == other.ids
+
+
+def freeze(value: Any) -> Any:
+    """A snapshot of `value` that compares equal to a later one if nothing in it has changed; an
+    `Identity` if there is nothing that it could look into."""
+    cls = type(value)
+    if cls in _PLAIN:
+        return (cls, value)
+    if _is_opaque(value):
+        return Identity(value)
+    tokens: list[Any] = []
+    for item, content in walk(value):
+        tokens.append(type(item))
+        tokens.append(content)
+    return tokens
+
+
+def walk(value: Any, arrays: bool = True) -> Iterator[tuple[Any, Any]]:
+    """All that a value is made of, each with what it is by itself; what was met before, and could
+    lead round in a circle, with its number. Without `arrays` these are left out."""
+    numbers: dict[int, int] = {}
+    alive: list[Any] = []
+    left = [value]
+    while left:
+        item = left.pop()
+        cls = type(item)
+        if cls in _PLAIN:
+            yield item, item
+            continue
+        if not arrays and cls is np.ndarray and not item.dtype.hasobject:
+            continue
+        number = numbers.get(id(item))
+        if number is not None:
+            yield None, number
+            continue
+        if not isinstance(item, (float, complex, np.generic)):
+            numbers[id(item)] = len(alive)
+            alive.append(item)
+        own, parts = content_of(item, cls)
+        yield item, own
+        left += reversed(list(parts))
+
+
+def content_of(value: Any, cls: type) -> Content:
+    """What a value is by itself, and what it holds. Runs no code of the user."""
+    take = _CONTENT.get(cls)
+    if take is not None:
+        return take(value)
+    for base in cls.__mro__:
+        take = _CONTENT.get(base)
+        if take is not None:
+            break
+    if isinstance(value, ModuleType):
+        return _module(value)
+    if take is None and _is_opaque(value):
+        return Identity(value), ()
+    own, parts = (None, ()) if take is None else take(value)
+    if isinstance(value, type):
+        return own, parts
+    if is_random_state(value):
+        return random_state(value), ()
+    attributes = attributes_of(value)
+    if attributes is None and take is None:
+        return _reduced(value)
+    more = list((attributes or {}).items())
+    user = (cls,) if is_user_module(cls.__module__) else ()
+    names = tuple(name for name, _ in more)
+    return (own, names), (*parts, *(held for _, held in more), *user)
+
+
+def _is_opaque(value: Any) -> bool:
+    """Whether only the identity of a value can be compared."""
+    cls = type(value)
+    if cls is FunctionType:
+        return not is_user_function(value)
+    if cls is types.BuiltinFunctionType:
+        return value.__self__ is None or isinstance(value.__self__, ModuleType)
+    if isinstance(value, type):
+        return not is_user_module(value.__module__)
+    if isinstance(value, ModuleType):
+        return not is_user_module(value.__name__)
+    if isinstance(value, (np.ufunc, types.CodeType, types.WrapperDescriptorType)):
+        return True
+    if cls in _CONTENT:
+        return False
+    top = cls.__module__.partition(".")[0] if isinstance(cls.__module__, str) else ""
+    if top in _OPAQUE:
+        return True
+    if is_random_state(value) or any(base in _CONTENT for base in cls.__mro__):
+        return False
+    return attributes_of(value) is None and not _is_reducible(cls)
+
+
+def is_user_function(function: FunctionType) -> bool:
+    """Whether the code of a function is the user's: a wrapper has the name of what it wraps, but
+    globals of its own."""
+    return is_user_module(function.__globals__.get("__name__"))
+
+
+# Numbers and text
+
+
+def _float(value: float) -> Content:
+    return struct.pack("d", value), ()
+
+
+def _complex(value: complex) -> Content:
+    return struct.pack("dd", value.real, value.imag), ()
+
+
+def _scalar(value: np.generic[Any]) -> Content:
+    return (value.dtype, value.tobytes()), ()
+
+
+def _whole(convert: Callable[[Any], Any]) -> Callable[[Any], Content]:
+    return lambda value: (convert(value), ())
+
+
+# Containers
+
+
+def _sequence(value: Any) -> Content:
+    items = list(value) if type(value) in (list, tuple) else list(_iterate(value))
+    return len(items), items
+
+
+def _iterate(value: Any) -> Iterator[Any]:
+    """The items, also where a subclass has an `__iter__` of its own."""
+    for base in (list, tuple, set, frozenset, deque):
+        if isinstance(value, base):
+            return base.__iter__(value)
+    return iter(value)
+
+
+def _deque(value: deque[Any]) -> Content:
+    items = list(deque.__iter__(value))
+    return (value.maxlen, len(items)), items
+
+
+def _dict(value: dict[Any, Any]) -> Content:
+    return dict.__len__(value), list(itertools.chain.from_iterable(dict.items(value)))
+
+
+def _ordered(value: OrderedDict[Any, Any]) -> Content:
+    return dict.__len__(value), list(itertools.chain.from_iterable(OrderedDict.items(value)))
+
+
+def _proxy(value: Any) -> Content:
+    return len(value), list(itertools.chain.from_iterable(value.items()))
+
+
+def _slice(value: Any) -> Content:
+    return None, (value.start, value.stop, value.step)
+
+
+def _view(value: memoryview) -> Content:
+    try:
+        return (value.format, value.shape, value.strides, value.readonly, value.tobytes()), ()
+    except ValueError:
+        return "released", ()
+
+
+def _array(value: np.ndarray[Any, Any]) -> Content:
+    layout = value.dtype, value.shape, value.strides
+    if value.dtype.hasobject:
+        return (Identity(value), *layout), [np.asarray(value).tolist()]
+    return (Identity(value), *layout, value.tobytes()), ()
+
+
+# Code
+
+
+def _function(value: FunctionType) -> Content:
+    if not is_user_function(value):
+        return Identity(value), ()
+    own = {name: held for name, held in value.__dict__.items() if name != "__wrapped__"}
+    parts = value.__defaults__, value.__kwdefaults__, own
+    return _Identities((value, value.__code__)), [part for part in parts if part]
+
+
+def _method(value: Any) -> Content:
+    return None, (value.__self__, value.__func__)
+
+
+def _builtin(value: Any) -> Content:
+    """A function of C, or a method of an object of a builtin type."""
+    owner = value.__self__
+    if owner is None or isinstance(owner, ModuleType):
+        return Identity(value), ()
+    return value.__name__, (owner,)
+
+
+def _wrapper(value: Any) -> Content:
+    return None, (value.__wrapped__,)
+
+
+def _property(value: property) -> Content:
+    return None, (value.fget, value.fset, value.fdel)
+
+
+def _partial(value: functools.partial[Any]) -> Content:
+    return None, (value.func, value.args, value.keywords)
+
+
+def _cache(value: Any) -> Content:
+    """What is in the cache cannot be seen, but when something came in."""
+    info = value.cache_info()
+    return (info.misses, info.currsize), (value.__wrapped__,)
+
+
+def _class(cls: type) -> Content:
+    """What the namespaces of a user's class and of its bases hold: by identity, and by content what
+    can change inside."""
+    own: list[Any] = [cls]
+    names: list[str] = []
+    for base in cls.__mro__:
+        if is_user_module(base.__module__):
+            held = {k: v for k, v in vars(base).items() if k not in _NAMESPACE_NOISE}
+            own += base, *held.values()
+            names += held
+            own += (v.__code__ for v in held.values() if type(v) is FunctionType)
+    return (_Identities(own), names), [member for _, member in data_of(cls)]
+
+
+def data_of(cls: type) -> Iterator[tuple[str, Any]]:
+    """The attributes of a user's class that can change inside, its bases' included."""
+    for base in cls.__mro__:
+        if is_user_module(base.__module__):
+            listed = isinstance(base, enum.EnumMeta)  # keeps lists of its members, to find them by
+            for name, member in vars(base).items():
+                internal = name in _NAMESPACE_NOISE or (listed and name[0] == name[-1] == "_")
+                if not internal and changes_inside(member):
+                    yield name, member
+
+
+def changes_inside(member: Any) -> bool:
+    """Whether the attribute of a class is data that can change while it stays the same object."""
+    if isinstance(member, (*IMMUTABLE, FunctionType, staticmethod, classmethod, property)):
+        return False
+    return is_user_module(type(member).__module__) or not hasattr(type(member), "__get__")
+
+
+def _module(value: ModuleType) -> Content:
+    """A user's module as a whole, but for its functions, classes and modules, which do not change by
+    themselves."""
+    if not is_user_module(value.__name__):
+        return Identity(value), ()
+    held = {k: v for k, v in vars(value).items() if not k.startswith("__")}
+    fixed = (FunctionType, type, ModuleType, types.BuiltinFunctionType)
+    parts = [v for v in held.values() if not isinstance(v, fixed)]
+    return (_Identities((value, *held.values())), tuple(held)), parts
+
+
+# Others
+
+
+def _generator(value: Any) -> Content:
+    frame = value.gi_frame
+    if frame is None:
+        return "finished", ()
+    return (Identity(value), frame.f_lasti), list(frame.f_locals.values())
+
+
+def _reference(value: Any) -> Content:
+    return None, (value(),)
+
+
+def _is_reducible(cls: type) -> bool:
+    """Whether an object says what it is made of: iterators of Python's own, dates, times."""
+    return cls.__module__ in ("builtins", "itertools", "collections", "datetime", "zoneinfo")
+
+
+def _reduced(value: Any) -> Content:
+    if type(value) is itertools.count:
+        return repr(value), ()
+    try:
+        parts = value.__reduce_ex__(2)
+    except Exception:
+        return Identity(value), ()
+    return None, [parts] if isinstance(parts, tuple) else [Identity(value)]
+
+
+_CONTENT: dict[type, Callable[[Any], Content]] = {
+    bool: _whole(bool),
+    int: _whole(int.__pos__),
+    str: _whole(lambda value: str.__getitem__(value, slice(None))),
+    bytes: _whole(lambda value: bytes.__getitem__(value, slice(None))),
+    float: _float,
+    complex: _complex,
+    np.generic: _scalar,
+    np.dtype: _whole(lambda value: value),
+    np.ndarray: _array,
+    decimal.Decimal: _whole(decimal.Decimal.as_tuple),
+    datetime.timedelta: _whole(lambda value: (value.days, value.seconds, value.microseconds)),
+    list: _sequence,
+    tuple: _sequence,
+    set: _sequence,
+    frozenset: _sequence,
+    deque: _deque,
+    dict: _dict,
+    OrderedDict: _ordered,
+    types.MappingProxyType: _proxy,
+    range: _slice,
+    slice: _slice,
+    bytearray: _whole(bytes),
+    array.array: _whole(lambda value: (value.typecode, value.tobytes())),
+    memoryview: _view,
+    FunctionType: _function,
+    MethodType: _method,
+    types.BuiltinFunctionType: _builtin,
+    types.MethodWrapperType: _builtin,
+    staticmethod: _wrapper,
+    classmethod: _wrapper,
+    property: _property,
+    functools.partial: _partial,
+    functools._lru_cache_wrapper: _cache,
+    types.GeneratorType: _generator,
+    weakref.ref: _reference,
+    Identity: _whole(lambda value: value),
+    type: _class,
+}
+
+
+def attributes_of(value: Any) -> dict[str, Any] | None:
+    """Instance attributes, from the dictionary and from slots; None if it has neither."""
+    held = own_dictionary(value)
+    found = dict(held)
+    slots = [(cls, s) for cls in type(value).__mro__ for s in _slots(cls)]
+    for cls, name in slots:
+        member = vars(cls).get(name)
+        if isinstance(member, types.MemberDescriptorType):
+            try:
+                found[name] = member.__get__(value)
+            except AttributeError:
+                continue
+    return found if slots or held is not _NOTHING else None
+
+
+_NOTHING: dict[str, Any] = {}
+
+
+def own_dictionary(value: Any) -> dict[str, Any]:
+    """The dictionary of an object, also where the class makes `__dict__` something else."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return _NOTHING
+    return held if isinstance(held, dict) else _NOTHING
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    slots = cls.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(
+        f"_{cls.__name__.lstrip('_')}{n}" if n.startswith("__") and not n.endswith("__") else n
+        for n in names
+        if n not in ("__weakref__", "__dict__")
+    )
+
+
+def is_random_state(value: Any) -> bool:
+    """Whether `value` is one of NumPy's or Python's random generators."""
+    if isinstance(value, _random.Random):
+        return True
+    return str(type(value).__module__).startswith("numpy.random") and (
+        hasattr(value, "bit_generator") or hasattr(value, "get_state")
+    )
+
+
+def random_state(value: Any) -> str:
+    if isinstance(value, _random.Random):
+        return repr(_random.Random.getstate(value))
+    if hasattr(value, "bit_generator"):
+        return repr(value.bit_generator.state)
+    return repr(value.get_state(legacy=False))

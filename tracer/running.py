@@ -1,0 +1,66 @@
+"""Which code runs while a function is traced: of what could run, only that counts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+Place = tuple[str, int, str]
+
+
+def place_of(code: CodeType) -> Place:
+    """Where a function is written. What autograph makes of its code has the same place."""
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
+class Ran:
+    """The code that ran in this thread while it was watched. `everything`: nobody could watch."""
+
+    def __init__(self) -> None:
+        self.everything = False
+        self._codes: set[CodeType] = set()
+
+    def any(self, codes: set[CodeType]) -> bool:
+        if self.everything:
+            return True
+        places = {place_of(code) for code in self._codes}
+        return any(place_of(code) in places for code in codes)
+
+    def note(self, code: CodeType) -> None:
+        self._codes.add(code)
+
+
+@contextmanager
+def watched_code(wanted: bool) -> Iterator[Ran]:
+    """Notes which code runs. A profiler that is at work goes on; one that is no Python function cannot
+    be asked to share, and then everything counts as having run."""
+    ran = Ran()
+    before: Any = sys.getprofile()
+    if not wanted or not isinstance(before, (FunctionType, type(None))):
+        ran.everything = True
+        yield ran
+        return
+    profile = _profile(ran, before)
+    sys.setprofile(profile)
+    try:
+        yield ran
+    finally:
+        if sys.getprofile() is profile:
+            sys.setprofile(before)
+        else:
+            ran.everything = True  # the function has set one of its own
+
+
+def _profile(ran: Ran, before: Callable[..., Any] | None) -> Callable[..., Any]:
+    note = ran.note
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            note(frame.f_code)
+        if before is not None:
+            before(frame, event, argument)
+
+    return profile
