@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -311,7 +312,8 @@ def draw(seed: int) -> Program:
 def _reader(r: random.Random, text: str, paths: list[str]) -> str:
     """The text with one of the paths in it read in a more roundabout way."""
     path = r.choice(paths)
-    return text.replace(path, r.choice(READERS).replace("{}", path), 1)
+    reader = r.choice(READERS).replace("{}", path)
+    return re.sub(rf"(?<!\w){re.escape(path)}(?!\w)", lambda _: reader, text, count=1)
 
 
 def _filled(text: str, path: str) -> str:

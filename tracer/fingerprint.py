@@ -20,9 +20,9 @@ of the walk, so that lines can be told with the names of today.
 
 from __future__ import annotations
 
+import builtins
 import enum
 import inspect
-from collections import deque
 from collections.abc import Iterable
 from types import (
     BuiltinFunctionType,
@@ -42,8 +42,8 @@ import numpy as np
 
 from ..runtime.installation import digest
 from .bytecode import Access, accesses
-from .fingerprint_parts import WALKS, cell, mapping, sequence, set_of_plain
-from .frozen import attributes_of
+from .fingerprint_parts import WALKS, cell
+from .frozen import ATOMS, attributes_of
 from .known import (
     IMPURE,
     LOOKING,
@@ -54,8 +54,10 @@ from .known import (
     origin,
     whose_code,
 )
+from .paths import is_ours
 
 _PLAIN = (bool, int, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented))
+_CONSTANTS = (*_PLAIN, float, complex)
 _REFLECTION = frozenset(
     "__globals__ __builtins__ __subclasses__ __annotations__ __module__ f_globals f_locals "
     "f_back gi_frame tb_frame".split()
@@ -77,6 +79,12 @@ _CLASS_NOISE = frozenset(
     "__dataclass_params__ __abstractmethods__ _abc_impl __firstlineno__ __static_attributes__ "
     "__parameters__ __orig_bases__ __match_args__ __annotate_func__ __annotations_cache__".split()
 )
+_ENUM_OWN = frozenset(
+    "_generate_next_value_ _member_names_ _member_map_ _value2member_map_ _member_type_ "
+    "_value_repr_ _use_args_ _new_member_ __new__ __new_member__ _hashable_values_ "
+    "_unhashable_values_ _unhashable_values_map_ _boundary_ _flag_mask_ _singles_mask_ _all_bits_ "
+    "_inverted_ __format__ __str__ __repr__ __reduce_ex__".split()
+)
 _FIELD = type(inspect.FullArgSpec.args)  # of a named tuple
 _NAMEDTUPLE_OWN = frozenset(
     "__new__ _make _replace __replace__ __repr__ _asdict __getnewargs__".split()
@@ -88,7 +96,9 @@ _LIMIT = 20_000  # objects: whoever reaches more is traced
 class Fingerprint:
     """A walk over values. `value` and `put` may be called many times."""
 
-    def __init__(self, hidden: Iterable[Any] = ()) -> None:
+    def __init__(self, hidden: Iterable[Any] = (), trusted: Iterable[int] = ()) -> None:
+        self.empty_caches: set[int] = set()  # of functions, by id
+        self.trusted = frozenset(trusted)  # caches that were empty before this one filled them
         self.files: dict[str, int] = {}
         self._parts: list[str | bytes] = []
         self._seen: dict[int, int] = {}
@@ -96,6 +106,7 @@ class Fingerprint:
         self._hidden = {id(array) for array in hidden}
         self._names: set[str] = set()  # that the user's code has for attributes and globals
         self._modules: dict[ModuleType, set[str]] = {}  # the user's, with the names walked so far
+        self._known_names: dict[ModuleType, set[str]] = {}
         self._escaped: list[ModuleType] = []  # modules that code passes on as values
 
     def digest(self, *more: str) -> str:
@@ -137,6 +148,8 @@ class Fingerprint:
         walk = WALKS.get(cls)
         if walk is not None:
             walk(self, value)
+        elif cls in ATOMS:
+            self.put(cls.__name__, repr(ATOMS[cls](value)))
         elif cls is FunctionType:
             self._function(value)
         elif cls is np.ndarray:
@@ -213,8 +226,8 @@ class Fingerprint:
                     self._module(found, code.co_names)
                 else:
                     self.value(found)
-            elif not is_pure_builtin(name) and name not in LOOKING:
-                raise Unkeyable(f"the builtin {name}")
+            else:
+                self._builtin_name(name)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self.code(constant, module)
@@ -238,17 +251,53 @@ class Fingerprint:
         if whose == "known":
             if impure := impure_names(module, names):
                 raise Unkeyable(f"{name}.{impure[0]}")
-            for attribute in names:
-                found = content.get(attribute)
-                if isinstance(found, FunctionType) and whose_code(found) != "known":
-                    self.put(attribute)  # somebody has replaced it
-                    self.value(found)
+            self._names_of_known(module, names)
             return
         if "__getattr__" in content:
             raise Unkeyable(f"the module {name} makes up its names")
         if module not in self._modules:
             self._modules[module] = set()
         self.put(str(list(self._modules).index(module)))
+
+    def _names_of_known(self, module: ModuleType, names: tuple[str, ...]) -> None:
+        """What is in a module that is known, in case that somebody has put or replaced it."""
+        if not self._again(module):
+            self._known_names[module] = set()
+        seen, ours = self._known_names[module], is_ours(module.__name__)
+        for attribute in names:
+            if attribute in seen:
+                continue
+            seen.add(attribute)
+            found = vars(module).get(attribute)
+            if found is None and not ours:
+                found = getattr(
+                    module, attribute, None
+                )  # a part that is loaded when it is asked for
+            if found is None or (ours and type(found) not in _CONSTANTS):
+                continue
+            self.put("name", attribute)
+            if isinstance(found, ModuleType):
+                if origin(found.__name__) == "known":
+                    self.put(found.__name__)
+                    self._names_of_known(found, names)
+            elif isinstance(found, FunctionType) and whose_code(found) == "known":
+                self.put(str(found.__module__), found.__qualname__)
+            elif origin(type(found).__module__) != "known" or type(found).__module__ == "builtins":
+                self.value(found)
+            else:
+                self.put(str(getattr(found, "__module__", "")), getattr(found, "__name__", ""))
+
+    def _builtin_name(self, name: str) -> None:
+        """A name of the builtins: what stands there, if somebody has put it there."""
+        found = getattr(builtins, name, None)
+        own = getattr(found, "__module__", "builtins") == "builtins"
+        own = own and getattr(found, "__name__", name) == name
+        pure = is_pure_builtin(name) or name in LOOKING
+        if own and pure and not isinstance(found, FunctionType):
+            return
+        if not isinstance(found, FunctionType) or whose_code(found) != "user":
+            raise Unkeyable(f"the builtin {name}")
+        self.value(found)
 
     def _attributes_of_modules(self) -> None:
         """What code can reach in the user's modules. All names that any code has count for each
@@ -311,17 +360,27 @@ class Fingerprint:
         for name, member in vars(cls).items():
             if name in _CLASS_NOISE or (name in _NAMEDTUPLE_OWN and hasattr(cls, "_fields")):
                 continue
-            self.put(name)
-            if isinstance(cls, enum.EnumMeta) and name.startswith("_"):
+            if isinstance(cls, enum.EnumMeta) and name in _ENUM_OWN:
                 continue
+            self.put(name)
             if isinstance(member, (MemberDescriptorType, GetSetDescriptorType)):
                 self.put("slot")
             elif type(member) is _FIELD:
                 self.put("field")
             elif isinstance(member, enum.Enum) and type(member) is cls:
-                self.value(member._value_)
+                self._member(member)
             else:
                 self.value(member)
+
+        if isinstance(cls, enum.EnumMeta):
+            for member in cls._member_map_.values():
+                self._member(member)
+
+    def _member(self, member: enum.Enum) -> None:
+        for name, attribute in vars(member).items():
+            if name not in ("__objclass__", "_sort_order_"):
+                self.put(name)
+                self.value(attribute)
 
     def _instance(self, value: Any, cls: type) -> None:
         whose = origin(cls.__module__)
@@ -331,21 +390,35 @@ class Fingerprint:
         own = getattr(value, "_fingerprint", None)  # objects of ours that hold more than they mean
         if whose == "known" and callable(own):
             attributes = own()
-        if isinstance(value, np.ndarray) or (attributes is None and whose == "known"):
+        if attributes is None and whose == "known":
             raise Unkeyable(f"an object of type {cls.__qualname__}")
         self.put("object")
         self.value(cls)
-        if isinstance(value, dict):
-            mapping(self, value)
-        elif isinstance(value, (list, tuple, deque)):
-            sequence(self, value)
-        elif isinstance(value, (set, frozenset)):
-            set_of_plain(self, value)
-        elif isinstance(value, (int, float, str, bytes, complex)):
-            self.put(repr(value))
+        if not callable(own):
+            self._content(value, cls)
         for name, attribute in (attributes or {}).items():
             self.put(name)
             self.value(attribute)
+
+    def _content(self, value: Any, cls: type) -> None:
+        """What an object of a class derived from a builtin one has in that."""
+        for base in cls.__mro__:
+            if base in WALKS:
+                WALKS[base](self, value)
+                return
+            if base in ATOMS:
+                self.put(repr(ATOMS[base](value)))
+                return
+            if _has_inside(base):
+                raise Unkeyable(f"an object of type {cls.__qualname__}")
+
+
+def _has_inside(cls: type) -> bool:
+    """Whether objects of a class keep something where Python does not see it."""
+    base = cls.__base__
+    if base is None or cls.__basicsize__ == base.__basicsize__:
+        return False
+    return not {"__dict__", "__weakref__", "__slots__"} & vars(cls).keys()
 
 
 def _module_at(value: Any) -> ModuleType | None:

@@ -26,8 +26,9 @@ def _deque(key: Fingerprint, value: Any) -> None:
 
 
 def mapping(key: Fingerprint, value: Any) -> None:
-    key.put(type(value).__name__, str(len(value)))
-    for name, item in value.items():
+    base = OrderedDict if isinstance(value, OrderedDict) else dict
+    key.put(type(value).__name__, str(base.__len__(value)))
+    for name, item in base.items(value):
         key.value(name)
         key.value(item)
 
@@ -70,9 +71,18 @@ def _partial(key: Fingerprint, value: Any) -> None:
 
 
 def _wrapper(key: Fingerprint, value: Any) -> None:
-    """A classmethod, a staticmethod, what lru_cache gives."""
+    """A classmethod, a staticmethod."""
     key.put(type(value).__name__)
     key.value(value.__wrapped__)
+
+
+def _cache(key: Fingerprint, value: Any) -> None:
+    """What lru_cache gives. Results in it are of the time when they were asked for."""
+    if not value.cache_info().currsize:
+        key.empty_caches.add(id(value))
+    elif id(value) not in key.trusted:
+        raise Unkeyable("results in an lru_cache")
+    _wrapper(key, value)
 
 
 def _property(key: Fingerprint, value: Any) -> None:
@@ -107,7 +117,7 @@ WALKS: dict[type, Callable[[Fingerprint, Any], None]] = {
     CellType: cell,
     MethodType: _method,
     functools.partial: _partial,
-    functools._lru_cache_wrapper: _wrapper,
+    functools._lru_cache_wrapper: _cache,
     functools.cached_property: _cached_property,
     classmethod: _wrapper,
     staticmethod: _wrapper,

@@ -167,15 +167,7 @@ def is_user_function(function: FunctionType) -> bool:
     return is_user_module(function.__globals__.get("__name__"))
 
 
-# Numbers and text
-
-
-def _float(value: float) -> Content:
-    return struct.pack("d", value), ()
-
-
-def _complex(value: complex) -> Content:
-    return struct.pack("dd", value.real, value.imag), ()
+# Numbers, and containers
 
 
 def _scalar(value: np.generic[Any]) -> Content:
@@ -184,9 +176,6 @@ def _scalar(value: np.generic[Any]) -> Content:
 
 def _whole(convert: Callable[[Any], Any]) -> Callable[[Any], Content]:
     return lambda value: (convert(value), ())
-
-
-# Containers
 
 
 def _sequence(value: Any) -> Content:
@@ -223,11 +212,11 @@ def _slice(value: Any) -> Content:
     return None, (value.start, value.stop, value.step)
 
 
-def _view(value: memoryview) -> Content:
+def _view(value: memoryview) -> Any:
     try:
-        return (value.format, value.shape, value.strides, value.readonly, value.tobytes()), ()
+        return value.format, value.shape, value.strides, value.readonly, value.tobytes()
     except ValueError:
-        return "released", ()
+        return "released"
 
 
 def _array(value: np.ndarray[Any, Any]) -> Content:
@@ -293,13 +282,15 @@ def _class(cls: type) -> Content:
 
 
 def data_of(cls: type) -> Iterator[tuple[str, Any]]:
-    """The attributes of a user's class that can change inside, its bases' included."""
+    """The attributes of a user's class that can change inside, its bases' included. Functions can, too:
+    they have defaults and attributes."""
     for base in cls.__mro__:
         if is_user_module(base.__module__):
             listed = isinstance(base, enum.EnumMeta)  # keeps lists of its members, to find them by
             for name, member in vars(base).items():
                 internal = name in _NAMESPACE_NOISE or (listed and name[0] == name[-1] == "_")
-                if not internal and changes_inside(member):
+                method = type(member) is FunctionType and name[:2] != "__"
+                if method or (not internal and changes_inside(member)):
                     yield name, member
 
 
@@ -350,18 +341,26 @@ def _reduced(value: Any) -> Content:
     return None, [parts] if isinstance(parts, tuple) else [Identity(value)]
 
 
+ATOMS: dict[type, Callable[[Any], Any]] = {
+    bool: bool,
+    int: int.__pos__,
+    str: lambda value: str.__getitem__(value, slice(None)),
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    float: lambda value: struct.pack("d", value),
+    complex: lambda value: struct.pack("dd", value.real, value.imag),
+    decimal.Decimal: decimal.Decimal.as_tuple,
+    datetime.timedelta: lambda value: (value.days, value.seconds, value.microseconds),
+    bytearray: bytes,
+    array.array: lambda value: (value.typecode, value.tobytes()),
+    memoryview: _view,
+}
+"""What values hold, of classes that hold nothing that could be taken apart further."""
+
 _CONTENT: dict[type, Callable[[Any], Content]] = {
-    bool: _whole(bool),
-    int: _whole(int.__pos__),
-    str: _whole(lambda value: str.__getitem__(value, slice(None))),
-    bytes: _whole(lambda value: bytes.__getitem__(value, slice(None))),
-    float: _float,
-    complex: _complex,
+    **{cls: _whole(take) for cls, take in ATOMS.items()},
     np.generic: _scalar,
     np.dtype: _whole(lambda value: value),
     np.ndarray: _array,
-    decimal.Decimal: _whole(decimal.Decimal.as_tuple),
-    datetime.timedelta: _whole(lambda value: (value.days, value.seconds, value.microseconds)),
     list: _sequence,
     tuple: _sequence,
     set: _sequence,
@@ -372,9 +371,6 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
     types.MappingProxyType: _proxy,
     range: _slice,
     slice: _slice,
-    bytearray: _whole(bytes),
-    array.array: _whole(lambda value: (value.typecode, value.tobytes())),
-    memoryview: _view,
     FunctionType: _function,
     MethodType: _method,
     types.BuiltinFunctionType: _builtin,
@@ -386,7 +382,6 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
     functools._lru_cache_wrapper: _cache,
     types.GeneratorType: _generator,
     weakref.ref: _reference,
-    Identity: _whole(lambda value: value),
     type: _class,
 }
 

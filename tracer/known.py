@@ -12,9 +12,7 @@ import sys
 from collections.abc import Iterable
 from types import FunctionType, ModuleType
 
-from .paths import is_user_module
-
-_PACKAGE = __name__.partition(".")[0]
+from .paths import is_ours, is_user_module
 
 BUILTINS = frozenset(
     "abs all any bool bytes bytearray callable chr classmethod complex dict divmod enumerate "
@@ -57,7 +55,7 @@ def origin(module: object) -> str:
     if not isinstance(module, str):
         return "user"
     top = module.partition(".")[0]
-    if top in ("numpy", _PACKAGE):
+    if top == "numpy" or is_ours(top):
         impure = any(_is_impure(module, part) for part in module.split(".")[1:])
         return "unknown" if impure else "known"
     if module in PURE_MODULES or module.lstrip("_") in PURE_MODULES:
@@ -86,5 +84,5 @@ def impure_names(module: ModuleType, names: Iterable[str]) -> list[str]:
 
 def _is_impure(module: str, name: str) -> bool:
     """Our own random numbers are functions of their keys."""
-    ours = name == "random" and module.partition(".")[0] == _PACKAGE
+    ours = name == "random" and is_ours(module)
     return name in IMPURE and not ours

@@ -69,6 +69,11 @@ def is_user_module(name: Any) -> bool:
     return "site-packages" not in file and "dist-packages" not in file
 
 
+def is_ours(module: Any) -> bool:
+    """Whether a module is a part of jitney."""
+    return str(module).partition(".")[0] == __name__.partition(".")[0]
+
+
 def state_of(value: Any) -> str | None:
     """The attribute with the array that is all that matters of an object of ours, if it has one."""
     found: str | None = vars(type(value)).get("_jitney_state")

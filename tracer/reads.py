@@ -32,7 +32,7 @@ from typing import Any
 from ..ir.record import field, record
 from .frozen import is_user_function, own_dictionary, walk
 from .loads import attributes, is_own_counter, loads
-from .paths import ABSENT, Path, is_user_module, state_of
+from .paths import ABSENT, Path, is_ours, is_user_module, state_of
 
 _WRITERS: dict[type, tuple[str, ...]] = {
     list: ("append", "extend", "insert"),
@@ -159,7 +159,7 @@ class _Finder:
                 self.function(value, None, free, path)
             elif isinstance(value, MethodType):
                 self.callable(value, None, False)
-            elif not _is_ours(function.__globals__.get("__name__")) and value is not ABSENT:
+            elif not is_ours(function.__globals__.get("__name__")) and value is not ABSENT:
                 self.end(path, value, False)
         if wrapped is not None and not (free and id(wrapped) in self.reads.functions):
             self.callable(wrapped, None, False)
@@ -237,14 +237,15 @@ class _Finder:
                 break
             if isinstance(value, ModuleType):
                 self.record(path, value, True, "is")
-                if _is_ours(value.__name__) or _makes_up(value, attr):
+                if is_ours(value.__name__) or _makes_up(value, attr):
                     return
                 path, value = Path("global", vars(value), attr), vars(value).get(attr, ABSENT)
                 free = False  # the copy of a function sees the module itself
                 continue
             found = _attribute(value, attr)
             if found is not None and found is not ABSENT:
-                self.member(found, path, attr, value, free)
+                only_called = called and position == len(attrs) - 1
+                self.member(found, path, attr, value, free, "is" if only_called else "")
                 return
             if found is ABSENT:
                 last = position == len(attrs) - 1
@@ -263,7 +264,7 @@ class _Finder:
         elif path.key not in self.reads.written:
             self.record(path, ABSENT, True, "absent")
 
-    def member(self, found: Any, path: Path, attr: str, value: Any, free: bool) -> None:
+    def member(self, found: Any, path: Path, attr: str, value: Any, free: bool, how: str) -> None:
         """A property, or a method: what it is now, and what its code reads."""
         place = path.get(attr)
         of_class = place if isinstance(value, type) else path.get("__class__").get(attr)
@@ -282,7 +283,7 @@ class _Finder:
             owner = path if isinstance(value, type) else path.get("__class__")
         elif isinstance(found, staticmethod):
             owner = None
-        self.record(place if owner is None else place.get("__func__"), function, True, "is")
+        self.record(place if owner is None else place.get("__func__"), function, True, how)
         if isinstance(function, FunctionType):
             self.function(function, owner, False, owner_free=free)
         else:
@@ -381,10 +382,6 @@ class _Finder:
 def _found_in(cls: type, name: str) -> Any:
     """What an operation on objects of a class takes: an attribute of the class or of a base."""
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
-
-
-def _is_ours(module: Any) -> bool:
-    return str(module).partition(".")[0] == __name__.partition(".")[0]
 
 
 def _makes_up(module: ModuleType, attr: str) -> bool:

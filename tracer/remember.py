@@ -127,6 +127,7 @@ class Memory:
         self._options = options
         self._key: _Key | None = None  # as it was before tracing
         self._content = False  # the key has the content of closed-over arrays in it
+        self._empty: set[int] = set()  # caches of functions that were empty before tracing
         unused = options["backend"] != "native" or options["check"]
         self._used = not unused and disk_cache().enabled
 
@@ -174,7 +175,7 @@ class Memory:
     def _take(self, outside: Outside) -> _Key | None:
         """The key as things are now; None if nothing can stand for the call."""
         hidden = [leaf for leaf in outside.arrays() if isinstance(leaf, np.ndarray)]
-        key = Fingerprint(hidden)
+        key = Fingerprint(hidden, self._empty)
         try:
             key.value(self._function)
             key.value(None if self._owner is None else self._owner.read())
@@ -186,6 +187,7 @@ class Memory:
             name = key.digest("trace", installation())
         except (Unkeyable, RecursionError):
             return None
+        self._empty |= key.empty_caches
         return _Key(name, tuple(key.files))
 
 
