@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -31,4 +31,5 @@ OBJECTS: dict[str, Any] = {
     "PyList_Type": list,
     "PyDict_Type": dict,
     "PyFunction_Type": FunctionType,
+    "PyMethod_Type": MethodType,
 }

@@ -288,17 +288,33 @@ def _function(f: Interpreter) -> None:
     f.check_type(function, "PyFunction_Type")
     for k, part in enumerate(("Code", "Defaults", "KwDefaults"), 2):
         f.check(f.same(f.call("ptr", f"PyFunction_Get{part}", function), f.pointer(k)))
-    attributes = f.load("ptr", f.call("ptr", "_PyObject_GetDictPtr", function))
+    attributes = f.load("ptr", function, f.word(5))
     known, empty, unlike = f.block("known"), f.block("empty"), f.block("unlike")
-    f.branch(f.same(attributes, f.pointer(5)), known, unlike)
+    f.branch(f.same(attributes, f.pointer(6)), known, unlike)
     f.at(unlike)
-    f.check(f.both(f.same(f.pointer(5), NULL), f.unlike(attributes, NULL)))
+    f.check(f.both(f.same(f.pointer(6), NULL), f.unlike(attributes, NULL)))
     f.jump(empty)
     f.at(empty)
     f.check(f.same(f.call("i64", "PyDict_Size", attributes), 0))
     f.jump(known)
     f.at(known)
-    f.go(6)
+    f.go(7)
+
+
+@opcode(Op.CODE_OF)
+def _code_of(f: Interpreter) -> None:
+    f.check(f.same(f.call("ptr", "PyFunction_GetCode", f.pointer(1)), f.pointer(2)))
+    f.go(3)
+
+
+@opcode(Op.METHOD)
+def _method(f: Interpreter) -> None:
+    bound = f.call("ptr", "PyObject_GetAttr", f.get(2), f.pointer(3))
+    f.put(1, bound)
+    f.require(f.unlike(bound, NULL), f.forgive())
+    f.check_type(bound, "PyMethod_Type")
+    f.check(f.same(f.call("ptr", "PyMethod_Function", bound), f.pointer(4)))
+    f.go(5)
 
 
 @opcode(Op.CELL)

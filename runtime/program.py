@@ -97,7 +97,9 @@ class Op:
     UNCHANGED = 48  # address, version, n: if the version is there, go on n words from here
     SEEN = 49  # address, n: the version that is there is the second operand of what is n words back
     CLASS = 50  # address, version: of a class
-    FUNCTION = 51  # src, code, defaults or 0, defaults by name or 0, attributes or 0
+    FUNCTION = 51  # src, code, defaults or 0, defaults by name or 0, where attributes are, these or 0
+    CODE_OF = 52  # function, code: it has this code
+    METHOD = 53  # owned, src, name, function: what is bound there
 
 
 _PYTHON_NUMBERS = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL, complex: Op.COMPLEX}
@@ -113,7 +115,7 @@ _SCALAR_WORDS = 2  # complex128 is the largest
 # Where Python code may run: objects' own code, other threads, the garbage collector's finalizers.
 _RUNS_PYTHON = frozenset(
     {
-        *(Op.ATTRIBUTE, Op.ASK, Op.FORWARD, Op.CALL, Op.COPY),
+        *(Op.ATTRIBUTE, Op.METHOD, Op.ASK, Op.FORWARD, Op.CALL, Op.COPY),
         *(Op.MAKE_TUPLE, Op.MAKE_LIST, Op.MAKE_DICT),
     }
 )
@@ -284,9 +286,17 @@ class Program:
     def function(self, src: Word, function: Any) -> None:
         """A Python function with this code, these very defaults and attributes."""
         parts = function.__code__, function.__defaults__, function.__kwdefaults__
-        held = function.__dict__ or None
-        refs = [0 if part is None else self.ref(part) for part in (*parts, held)]
-        self.emit(Op.FUNCTION, src, *refs)
+        refs = [0 if part is None else self.ref(part) for part in parts]
+        held = self.ref(function.__dict__) if function.__dict__ else 0
+        self.emit(Op.FUNCTION, src, *refs, type(function).__dictoffset__, held)
+
+    def code_of(self, function: Any, code: Any) -> None:
+        """A function that is known still has this code."""
+        self.emit(Op.CODE_OF, self.ref(function), self.ref(code))
+
+    def method(self, src: Word, name: str, function: Any) -> None:
+        """The attribute is a method made of this function."""
+        self.emit(Op.METHOD, self.own(), src, self.ref(name), self.ref(function))
 
     def absent(self, module: dict[str, Any], name: str) -> None:
         self.emit(Op.ABSENT, self.ref(module), self.ref(name))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitney as jt
+from jitney.runtime.compile import clear_memory_cache
 
 
 def donating(function: Any, argnums: Any = 0, **options: Any) -> Any:
@@ -257,6 +258,32 @@ def test_explain_tells_memory_and_copies() -> None:
     text = f.explain(np.ones(1000))
     assert "memory: arena" in text and "results 15.62 KiB, peak" in text
     assert "copies 7.805 KiB at test_donation.py:" in text or "copies 7.8" in text
+
+
+@pytest.mark.parametrize("donated_first", [True, False])
+def test_code_for_donated_arguments_is_not_that_of_other_calls(
+    tmp_path: Any, donated_first: bool
+) -> None:
+    """One graph, compiled with and without donation: in this process, and from disk."""
+
+    def function(x: Any, y: Any) -> Any:
+        return x * 3 + y
+
+    def call(donate: Any) -> None:
+        x, y = np.ones(5), np.ones(5)
+        got = jt.jit(function, donate_argnums=donate)(x, y)
+        np.testing.assert_array_equal(got, np.full(5, 4.0))
+        for k, argument in enumerate((x, y)):
+            assert (got is argument) == (k == donate)
+            assert got is argument or (argument == 1).all(), "a plain argument was overwritten"
+
+    orders = [0, None, 1] if donated_first else [None, 1, 0]
+    with jt.config(cache_dir=tmp_path / "c"):
+        for donate in (*orders, *orders):
+            call(donate)
+        clear_memory_cache()
+        for donate in (orders[1], orders[0], orders[2]):
+            call(donate)
 
 
 def test_donation_is_remembered(tmp_path: Any) -> None:

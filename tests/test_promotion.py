@@ -111,6 +111,26 @@ def test_python_scalar_out_of_range() -> None:
     check(lambda x: (x < 300, x == -1, x > -5, x <= 300, x != 256), x)
 
 
+INTEGERS = [d for d in DTYPES if d.kind in "iu"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_python_integers_at_the_ends_of_the_range(dtype: np.dtype) -> None:
+    """The last that fits is taken by every operation, and the next one is refused as NumPy does."""
+    x, info = np.array([0, 1, 100], dtype), np.iinfo(dtype)
+    for value in (int(info.min), int(info.max)):
+        check(
+            lambda x, v=value: (x + v, v - x, x == v, np.bitwise_xor(v, x), np.where(x > 1, x, v)),
+            x,
+        )
+        check(lambda x, v=value: np.full_like(x, v) + x, x)
+    for value in (int(info.min) - 1, int(info.max) + 1):
+        with pytest.raises(OverflowError):
+            np.add(x, value)
+        with pytest.raises(OverflowError):
+            run(lambda x, v=value: x + v, x)
+
+
 def test_negative_integer_power() -> None:
     assert "negative integer powers" in check_raises(lambda x: x**-1, np.arange(1, 4))
     check(lambda x: (x**2, x**0, x**1, 2**x), np.arange(4))

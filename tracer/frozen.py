@@ -22,7 +22,7 @@ import itertools
 import struct
 import types
 import weakref
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -204,6 +204,11 @@ def _ordered(value: OrderedDict[Any, Any]) -> Content:
     return dict.__len__(value), list(itertools.chain.from_iterable(OrderedDict.items(value)))
 
 
+def _default_dict(value: defaultdict[Any, Any]) -> Content:
+    length, parts = _dict(value)
+    return length, [value.default_factory, *parts]
+
+
 def _proxy(value: Any) -> Content:
     return len(value), list(itertools.chain.from_iterable(value.items()))
 
@@ -368,6 +373,7 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
     deque: _deque,
     dict: _dict,
     OrderedDict: _ordered,
+    defaultdict: _default_dict,
     types.MappingProxyType: _proxy,
     range: _slice,
     slice: _slice,

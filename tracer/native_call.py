@@ -126,6 +126,11 @@ class _Writer:
             if path.kind != "global" or path.attrs:
                 raise NotNative
             self.program.absent(path.root, path.name)
+        elif guard.how == "code" and path.kind == "value" and not path.attrs:
+            self.program.code_of(path.root, guard.frozen)
+        elif path.attrs[-1:] == ("__func__",) and guard.how == "is":
+            owner = path.above.above
+            self.program.method(self._read(owner), path.attrs[-2], value)
         elif guard.how == "code":
             self.program.code(self._read(path), guard.frozen)
         elif guard.by_identity:

@@ -42,6 +42,11 @@ class Path:
         return Path(self.kind, self.root, self.name, (*self.attrs, attr))
 
     @property
+    def above(self) -> Path:
+        """The path to what the last attribute is read from."""
+        return Path(self.kind, self.root, self.name, self.attrs[:-1])
+
+    @property
     def key(self) -> tuple[Any, ...]:
         return (self.kind, id(self.root), self.name, self.attrs)
 

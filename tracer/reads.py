@@ -361,6 +361,10 @@ class _Finder:
                 elif isinstance(part, type):
                     for function in _functions_of(part):
                         self.function(function, None, False)
+                elif isinstance(part, ModuleType) and is_user_module(part.__name__):
+                    for held in list(vars(part).values()):
+                        if isinstance(held, (FunctionType, type)):
+                            self.reach(held)
 
     def record(self, path: Path, value: Any, free: bool, how: str = "") -> None:
         key = (*path.key, how) if how else path.key
