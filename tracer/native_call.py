@@ -114,7 +114,7 @@ class _Writer:
         mark, paths, given = self.program.mark(), dict(self._paths), dict(self.given)
         try:
             write(*args)
-        except NotNative:
+        except (NotNative, RecursionError):
             self.program.rewind(mark)
             self._paths, self.given = paths, given
             return False

@@ -247,8 +247,8 @@ def _hidden(path: Path, value: Any, placed: bool = True) -> Hidden | None:
         for i in range(len(path.attrs))
     ):
         return None
-    leaves, tree = pytree.flatten(value)
-    if not any(_is_traceable(leaf) for leaf in leaves):
+    leaves, tree = _flattened(value)
+    if tree is None or not any(_is_traceable(leaf) for leaf in leaves):
         return None
     names = pytree.leaf_names(value, str(path))
     specs = tuple(
@@ -256,6 +256,14 @@ def _hidden(path: Path, value: Any, placed: bool = True) -> Hidden | None:
         for leaf, name in zip(leaves, names, strict=True)
     )
     return Hidden(path, tree, pytree.as_written(value)[1], specs, placed)
+
+
+def _flattened(value: Any) -> tuple[list[Any], pytree.TreeDef | None]:
+    """The leaves of a container, and how it is built; nothing of one that is nested too deeply."""
+    try:
+        return pytree.flatten(value)
+    except RecursionError:
+        return [], None
 
 
 def _spec(leaf: Any, name: str) -> Spec:
@@ -281,7 +289,7 @@ def _is_state(path: Path) -> bool:
 def _states(path: Path, value: Any) -> Hidden | None:
     """A value in whose place nothing can be put, if its arrays are the states of generators."""
     if type(value) in _CONTAINERS:
-        arrays = [leaf for leaf in pytree.flatten(value)[0] if _is_traceable(leaf)]
+        arrays = [leaf for leaf in _flattened(value)[0] if _is_traceable(leaf)]
         known = all(state_of(leaf) is not None for leaf in arrays)
     else:
         known = isinstance(value, np.ndarray) and _is_state(path)
