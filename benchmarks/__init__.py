@@ -5,6 +5,6 @@
     python -m benchmarks --quick                  small sizes and short rounds: does it all run?
 
 `rows` says what is computed, `frameworks/` how each framework writes it down, `worker` times
-calls in a process of its own, `startup` times first calls and imports in fresh processes, `report`
-prints.
+calls in a process of its own, `startup` times first calls and imports in fresh processes, `overhead`
+calls of transformed functions, `report` prints.
 """
