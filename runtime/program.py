@@ -97,7 +97,9 @@ class Op:
     UNCHANGED = 48  # address, version, n: if the version is there, go on n words from here
     SEEN = 49  # address, n: the version that is there is the second operand of what is n words back
     CLASS = 50  # address, version: of a class
-    FUNCTION = 51  # src, code, defaults or 0, defaults by name or 0, where attributes are, these or 0
+    FUNCTION = (
+        51  # src, code, defaults or 0, defaults by name or 0, where attributes are, these or 0
+    )
     CODE_OF = 52  # function, code: it has this code
     METHOD = 53  # owned, src, name, function: what is bound there
 

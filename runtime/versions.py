@@ -74,7 +74,8 @@ def _classes_count() -> bool:
     class Derived(Base):
         b = 2
 
-    if type.__basicsize__ < _CLASS_VERSION + 4:
+    size: Any = type.__basicsize__
+    if size < _CLASS_VERSION + 4:
         return False
     old = _read_class(Derived)
     Base.a = 3

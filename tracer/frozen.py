@@ -178,17 +178,14 @@ def _whole(convert: Callable[[Any], Any]) -> Callable[[Any], Content]:
     return lambda value: (convert(value), ())
 
 
-def _sequence(value: Any) -> Content:
-    items = list(value) if type(value) in (list, tuple) else list(_iterate(value))
-    return len(items), items
-
-
-def _iterate(value: Any) -> Iterator[Any]:
+def _items(base: Any) -> Callable[[Any], Content]:
     """The items, also where a subclass has an `__iter__` of its own."""
-    for base in (list, tuple, set, frozenset, deque):
-        if isinstance(value, base):
-            return base.__iter__(value)
-    return iter(value)
+
+    def take(value: Any) -> Content:
+        items = list(base.__iter__(value))
+        return len(items), items
+
+    return take
 
 
 def _deque(value: deque[Any]) -> Content:
@@ -366,10 +363,10 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
     np.generic: _scalar,
     np.dtype: _whole(lambda value: value),
     np.ndarray: _array,
-    list: _sequence,
-    tuple: _sequence,
-    set: _sequence,
-    frozenset: _sequence,
+    list: _items(list),
+    tuple: _items(tuple),
+    set: _items(set),
+    frozenset: _items(frozenset),
     deque: _deque,
     dict: _dict,
     OrderedDict: _ordered,
