@@ -49,7 +49,7 @@ def compile_graph(
     """
     low = lowered(graph, lambda: Context(target, verify), input_strides, signature, given)
     context = low.context
-    entry = EntryEmitter(target, low.here, low.there, ENTRY)
+    entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes)
     text = entry.module(low.program)
     steps = steps_within(low.program)
     flops = sum(p.flops for _, p, _ in entry.schedules)
@@ -73,6 +73,7 @@ def compile_graph(
         callbacks=context.callbacks,
         copies=context.copies,
         in_place=low.in_place,
+        arrays=entry.provenance.texts if entry.provenance else [],
         kernels=[_report(k, p, name) for k, p, name in entry.schedules]
         + [_matmul_report(s) for s in products]
         + [_tiled_report(s) for s in tiled]

@@ -8,7 +8,8 @@ The arena is scratch memory of `arena_bytes`, 64-byte aligned (null if `arena_by
 status block is eight i64. The entry returns 0, or k >= 1 to say that error site k (`errors[k - 1]`)
 was met: then it has written to the status block what the message needs, for an index error the index
 and the size of its axis. It returns PYTHON_ERROR if the thread's Python error indicator is set (an
-interrupt), and CALLBACK_ERROR if a callback has failed (the runtime keeps what it raised).
+interrupt), CALLBACK_ERROR if a callback has failed (the runtime keeps what it raised), and
+SANITIZER_ERROR if checked code met a fault, which the status block tells (`runtime.sanitizer`).
 
 Outputs are fresh C-contiguous arrays that overlap no input. Inputs have exactly the types and
 strides that the module declares and are aligned to their item size; they may overlap each
@@ -29,6 +30,7 @@ from ..ir.types import TensorType
 STATUS_WORDS = 8
 PYTHON_ERROR = -1
 CALLBACK_ERROR = -2
+SANITIZER_ERROR = -3
 
 
 @record
@@ -108,6 +110,7 @@ class NativeModule:
     kernels: list[KernelReport] = field(default_factory=list)
     callbacks: list[CallbackSite] = field(default_factory=list)
     copies: list[CopySite] = field(default_factory=list)
+    arrays: list[str] = field(default_factory=list)  # of checked code: what each one is
     # Outputs of the graph that have no array of their own: (output, input that it replaces). They are
     # not among `outputs`.
     in_place: list[tuple[int, int]] = field(default_factory=list)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..ir.record import record
+from ..ir.record import fields, record
 
 
 @record
@@ -17,13 +17,15 @@ class Target:
     """A CPU as LLVM names it, and what the runtime offers to native code there.
 
     `features` is LLVM's feature string (`+avx2,-avx512f,...`); `vector_bits` is the width that
-    kernels should use.
+    kernels should use. `sanitize`: code tells of each array that it makes, for the runtime to check every
+    access.
     """
 
     triple: str
     cpu: str
     features: str
     vector_bits: int
+    sanitize: bool = False
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
     WATCHED_FOR: ClassVar[str] = "jitney_watched_for"  # for work that signals may end; see `pool`
@@ -32,6 +34,7 @@ class Target:
     BLAS: ClassVar[str] = (
         "jitney_blas"  # how many threads the BLAS of these loops has: BLAS:get, BLAS:set
     )
+    SANITIZER: ClassVar[str] = "jitney_san"  # what such functions' names begin with
     CALLBACK: ClassVar[str] = "jitney_callback"  # i32 (i64 number, ptr operands and results)
     PYTHON_SYMBOLS: ClassVar[tuple[str, ...]] = (
         "PyGILState_Ensure",
@@ -64,4 +67,4 @@ class Target:
 
     def key(self) -> str:
         """A text equal for equal targets: part of every cache key."""
-        return "\n".join((self.triple, self.cpu, self.features, str(self.vector_bits)))
+        return "\n".join(map(str, (getattr(self, name) for name in fields(self))))

@@ -27,8 +27,8 @@ from .callable import load_native_calls
 from .config import config
 from .disk import disk_cache
 from .engine import NativeError, engine_for
-from .executable import Executable
-from .host import host_target
+from .executable import Executable, assemble
+from .host import current_target, host_target
 from .installation import digest, installation
 from .records import dump_executable, load_executable, rename_files
 from .support import load_code_generator
@@ -58,7 +58,7 @@ def compile(
 ) -> Executable:
     """The executable of `graph`. `input_strides` are in elements; None: inputs are C-contiguous."""
     options = options or CompileOptions()
-    target = options.target or host_target()
+    target = options.target or current_target()
     strides = None if input_strides is None else tuple(map(tuple, input_strides))
     key = executable_key(graph_key(graph), target, strides, options)
     return _executables.get_or_make(
@@ -111,7 +111,7 @@ def _compile(
         graph, target, strides, options.fastmath, signature, options.given, verify
     )
     generated = time.perf_counter()
-    code = engine_for(target).assemble(module.text)
+    code = assemble(module, target)
     assembled = time.perf_counter()
     record = dump_executable(module, code)
     executable = Executable(module, target, code, key=key if record else "")
@@ -130,7 +130,7 @@ def recall(key: str, files: Mapping[str, str]) -> Executable | None:
     name = digest(key, *sorted(f"{a}\0{b}" for a, b in files.items())) if files else key
     executable = _executables.get(name)
     if executable is None:
-        executable = _load(key, host_target(), files)
+        executable = _load(key, current_target(), files)
         if executable is not None:
             _executables.put(name, executable)
     return executable

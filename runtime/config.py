@@ -29,6 +29,8 @@ class Config:
     memory_cache_size  bytes of compiled functions in memory at most          JITNEY_MEMORY_CACHE_MB
     threads            threads of large kernels, the caller included          JITNEY_NUM_THREADS
     native_calls       functions jitted from now on are called natively       JITNEY_NATIVE_CALLS
+    sanitize           functions compiled from now on check every access of
+                       memory, and raise where one is wrong; very slow       JITNEY_SANITIZE
     cuda               "on": GPUs are used; "emulate": one is emulated on
                        the CPU, for tests; "off": there are none              JITNEY_CUDA
     autotune           kernels for GPUs are chosen by measuring, unless
@@ -87,6 +89,13 @@ class Config:
         chosen = self._set.get("native_calls")
         if chosen is None:
             return os.environ.get("JITNEY_NATIVE_CALLS", "").strip().lower() not in _OFF
+        return bool(chosen)
+
+    @property
+    def sanitize(self) -> bool:
+        chosen = self._set.get("sanitize")
+        if chosen is None:
+            return os.environ.get("JITNEY_SANITIZE", "").strip().lower() in _ON
         return bool(chosen)
 
     @property
@@ -216,6 +225,7 @@ _CHECKS: dict[str, Any] = {
     "cache_size": _size,
     "memory_cache_size": _size,
     "native_calls": _flag,
+    "sanitize": _flag,
     "cuda": _cuda,
     "autotune": _flag,
     "cublas": _cublas,

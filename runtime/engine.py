@@ -123,6 +123,16 @@ class Engine:
         with lock:
             self._parse(text).close()
 
+    def printed(self, text: str) -> str:
+        """A module as LLVM itself prints it: one spelling of everything."""
+        with lock:
+            module = self._parse(text)
+            try:
+                lines = str(module).splitlines()
+            finally:
+                module.close()
+        return "\n".join(line for line in lines if not line.startswith("target "))
+
     def emit_object(self, text: str, quick: bool = False, coroutines: bool = False) -> bytes:
         """The object file of a module. `quick`: in a tenth of the time, and slower code.
 

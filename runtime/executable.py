@@ -19,6 +19,7 @@ import numpy as np
 
 from ..codegen.module import (
     CALLBACK_ERROR,
+    SANITIZER_ERROR,
     STATUS_WORDS,
     ErrorSite,
     KernelReport,
@@ -80,16 +81,20 @@ class Executable:
         self._target = target
         self.key = key
         if code is None:
-            code = engine_for(target).assemble(module.text)
+            code = assemble(module, target)
         start = time.perf_counter()
         imports = runtime_imports(module.imports)
         callbacks = Callbacks(module.callbacks)
         if module.callbacks:
             imports[Target.CALLBACK] = callbacks.address
+        if target.sanitize:
+            from .sanitizer.machine import sanitizer_addresses
+
+            imports |= sanitizer_addresses()
         self._library: Library = load_code(code, [module.entry], imports)
         self.timings["link"] = time.perf_counter() - start
         self.nbytes = self._library.nbytes
-        self._failed = _Failed(module, callbacks)
+        self._failed = _Failed(module, callbacks, target)
         self._release_gil = module.work is None or module.work > _SHORT_WORK
         self._address = self._library.address(module.entry)
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address)
@@ -220,17 +225,32 @@ class Executable:
 class _Failed:
     """Raises what an error status of an entry means."""
 
-    def __init__(self, module: NativeModule, callbacks: Callbacks) -> None:
+    def __init__(self, module: NativeModule, callbacks: Callbacks, target: Target) -> None:
         self._module = module
         self._callbacks = callbacks
+        self._target = target
 
     def __call__(self, code: int, *status: int) -> NoReturn:
         if code == CALLBACK_ERROR:
             raise self._callbacks.take_failure()
+        if code == SANITIZER_ERROR:
+            from .sanitizer.report import violation
+
+            raise violation(self._module, self._target, status)
         if not 1 <= code <= len(self._module.errors):
             entry = self._module.entry
             raise RuntimeError(f"{entry} returned {code}, which is no error site of its: a bug")
         raise error_of(self._module.errors[code - 1], status)
+
+
+def assemble(module: NativeModule, target: Target) -> Code:
+    """Machine code for a module, with checks if `target` says so."""
+    text = module.text
+    if target.sanitize:
+        from .sanitizer.machine import check_module
+
+        text = check_module(module, target).text
+    return engine_for(target).assemble(text)
 
 
 def _handler(nbytes: int) -> Any:

@@ -158,9 +158,12 @@ class Function:
     def load(self, type: str, base: Value, offset: Value | int = 0, unit: str = "i8") -> Value:
         return self.op(type, f"load {type}, ptr {self.offset(base, offset, unit).text}")
 
-    def store(self, value: Value, base: Value, offset: Value | int = 0, unit: str = "i8") -> None:
+    def store(
+        self, value: Value, base: Value, offset: Value | int = 0, unit: str = "i8", align: int = 0
+    ) -> None:
         to = self.offset(base, offset, unit)
-        self._line(f"store {value.type} {value.text}, ptr {to.text}")
+        known = f", align {align}" if align else ""
+        self._line(f"store {value.type} {value.text}, ptr {to.text}{known}")
 
     def _binary(self, name: str, a: Value, b: Value | int) -> Value:
         return self.op(a.type, f"{name} {a.type} {a.text}, {_value(a.type, b).text}")

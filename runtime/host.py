@@ -15,6 +15,8 @@ import sys
 from functools import lru_cache
 
 from ..codegen.target import Target
+from ..ir.record import replace
+from .config import config
 from .disk import disk_cache
 from .image import PAGE, Image, LoadError, load_image
 from .installation import digest, installation
@@ -93,6 +95,11 @@ def host_target() -> Target:
     target = _ask_llvm()
     cache.put(key, pickle.dumps(target))
     return target
+
+
+def current_target() -> Target:
+    """What functions are compiled for now: this CPU, as the settings want it."""
+    return replace(host_target(), sanitize=True) if config.sanitize else host_target()
 
 
 def _ask_llvm() -> Target:

@@ -16,7 +16,7 @@ from jitney.runtime.cuda.emulator.machine import (
     EmulationError,
     Order,
 )
-from jitney.runtime.cuda.emulator.text import parse_access, parse_call, size_and_alignment
+from jitney.runtime.llvm_text import parse_access, parse_call, size_and_alignment
 
 
 def test_every_intrinsic_is_known():

@@ -102,7 +102,7 @@ def _table(e: EntryEmitter, calls: Sequence[Call]) -> None:
         function = functions.setdefault(f"@{call.name}", len(functions))
         words += (function, call.length, call.grain, call.checks, len(call.pointers))
         for array, offset in call.pointers:
-            where = e.argument(array)
+            where = None if e.is_watched(array) else e.argument(array)
             if where is not None:
                 words += (~e.arguments[where[0]], where[1] + offset)
                 continue

@@ -48,6 +48,7 @@ from . import control, tapes, units
 from .calls import Call, Pointers, emit_calls
 from .functions import FunctionTable
 from .kernels import KernelEmitter
+from .provenance import FAILED, Provenance
 from .scalar_code import ScalarCodeEmitter
 
 CONTEXT_WORDS_AT_LEAST = 4
@@ -68,7 +69,12 @@ class EntryEmitter:
     """Emits the entry and all kernels of one program."""
 
     def __init__(
-        self, target: Target, inputs: Sequence[Array], outputs: Sequence[Array], name: str
+        self,
+        target: Target,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        name: str,
+        arena_bytes: int = 0,
     ) -> None:
         self.target = target
         self.name = name
@@ -96,6 +102,7 @@ class EntryEmitter:
         self.calls: list[Call] = []  # what comes next
         self.uses_tapes = False
         self.block = "entry"
+        self.provenance = Provenance(self, arena_bytes) if target.sanitize else None
 
     # The module.
 
@@ -136,6 +143,9 @@ class EntryEmitter:
         """Emit the calls that are due."""
         calls, self.calls = self.calls, []
         emit_calls(self, calls)
+        if calls and self.provenance is not None:
+            failed = self.op(f"call i64 @{FAILED}()")
+            self.fail_if(self.op(f"icmp ne i64 {failed}, 0"), "0")
 
     # Small pieces.
 
@@ -156,6 +166,9 @@ class EntryEmitter:
 
     def pointer(self, array: Array | None) -> str:
         """Where an array is, right now."""
+        if array is not None and self.is_watched(array):
+            assert self.provenance is not None
+            return self.provenance.pointer(array)
         place = self.argument(array)
         if place is not None:
             name, offset = place
@@ -165,6 +178,11 @@ class EntryEmitter:
         if array.kind == "const":
             return self._constant(array)
         return self.op(f"load ptr, ptr {self.slots[array]}, align 8")
+
+    def is_watched(self, array: Array | None) -> bool:
+        """Whether pointers to an array are made by `provenance`."""
+        kinds = ("temp", "input", "output")
+        return self.provenance is not None and array is not None and array.kind in kinds
 
     def argument(self, array: Array | None) -> tuple[str, int] | None:
         """The argument of the entry that an array lies in, and at which byte. None: the status."""

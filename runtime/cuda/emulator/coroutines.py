@@ -13,12 +13,7 @@ from __future__ import annotations
 import re
 
 from ....ir.record import field, record
-from ..assemble import AssembleError
-from . import hopper, races
-from . import layout as at
-from .hopper import assembly_waits, rewrite_assembly
-from .instructions import DECLARATIONS, REWRITINGS, WAITING
-from .text import (
+from ...llvm_text import (
     Access,
     parse_access,
     parse_assembly,
@@ -27,6 +22,11 @@ from .text import (
     split,
     take_type,
 )
+from ..assemble import AssembleError
+from . import hopper, races
+from . import layout as at
+from .hopper import assembly_waits, rewrite_assembly
+from .instructions import DECLARATIONS, REWRITINGS, WAITING
 
 _WINDOW_ALIGNMENT = 1024
 # Memory that is asked for at the launch begins behind a multiple of that: kernels may rely on no larger

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ....codegen.cuda import wgmma
+from ...llvm_text import Assembly, Call
 from ..assemble import AssembleError
 from . import layout as at
 from . import warps
 from .instructions import Kernel, rewrites, take, take_fields
 from .races import MEANT
-from .text import Assembly, Call
 from .warpgroups import form_number
 
 

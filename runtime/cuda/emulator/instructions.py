@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
+from ...llvm_text import Call
 from . import barriers, warps
 from . import layout as at
 from .races import READ, WRITE
-from .text import Call
 
 
 class Kernel(Protocol):

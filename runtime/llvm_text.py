@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import lcm
 
-from ....ir.record import record
+from ..ir.record import record
 
 _OPEN, _CLOSE = "<({[", ">)}]"
 _SCALARS = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
@@ -115,7 +115,7 @@ class Call:
         return self.operands[number][1]
 
 
-_CALL = re.compile(r"^\s*(?:(%\S+) = )?(?:tail |notail |musttail )?call (.*?)@([\w.$]+)\(")
+_CALL = re.compile(r'^\s*(?:(%\S+) = )?(?:tail |notail |musttail )?call (.*?)@("[^"]*"|[\w.$]+)\(')
 
 
 def parse_call(line: str) -> Call | None:
