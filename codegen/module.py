@@ -110,7 +110,9 @@ class NativeModule:
     kernels: list[KernelReport] = field(default_factory=list)
     callbacks: list[CallbackSite] = field(default_factory=list)
     copies: list[CopySite] = field(default_factory=list)
-    arrays: list[str] = field(default_factory=list)  # of checked code: what each one is
+    arrays: list[str] = field(
+        default_factory=list
+    )  # what each one is, if the code is to be checked
     # Outputs of the graph that have no array of their own: (output, input that it replaces). They are
     # not among `outputs`.
     in_place: list[tuple[int, int]] = field(default_factory=list)

@@ -17,8 +17,7 @@ class Target:
     """A CPU as LLVM names it, and what the runtime offers to native code there.
 
     `features` is LLVM's feature string (`+avx2,-avx512f,...`); `vector_bits` is the width that
-    kernels should use. `sanitize`: code tells of each array that it makes, for the runtime to check every
-    access.
+    kernels should use. `sanitize`: code tells the runtime of each array, so that it can check accesses.
     """
 
     triple: str

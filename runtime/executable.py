@@ -87,7 +87,7 @@ class Executable:
         callbacks = Callbacks(module.callbacks)
         if module.callbacks:
             imports[Target.CALLBACK] = callbacks.address
-        if target.sanitize:
+        if module.arrays:
             from .sanitizer.machine import sanitizer_addresses
 
             imports |= sanitizer_addresses()
@@ -244,9 +244,9 @@ class _Failed:
 
 
 def assemble(module: NativeModule, target: Target) -> Code:
-    """Machine code for a module, with checks if `target` says so."""
+    """Machine code for a module, and its checks if it is to be checked."""
     text = module.text
-    if target.sanitize:
+    if module.arrays:
         from .sanitizer.machine import check_module
 
         text = check_module(module, target).text

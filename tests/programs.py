@@ -22,8 +22,8 @@ from jitney.ir.build import Builder
 from jitney.ir.graph import Graph, Value
 from jitney.ir.interpreter import evaluate
 from jitney.ir.types import I64, Type, type_of
-from jitney.runtime.engine import host_target
 from jitney.runtime.executable import Executable
+from jitney.runtime.host import current_target
 
 SHAPES = [
     (), (1,), (7,), (33,), (64,), (1000,), (4097,), (200_003,), (0,), (3, 0), (0, 5), (1, 1),
@@ -69,7 +69,7 @@ def compiled(
     strides = None
     if arrays is not None:
         strides = [tuple(s // a.itemsize for s in a.strides) for a in arrays]
-    target = target or host_target()
+    target = target or current_target()
     return Executable(compile_graph(graph, target, strides), target)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jitney.ir.types import BASIC, BOOL, DTYPE_NAMES, F32, F64
-from jitney.runtime.engine import host_target
+from jitney.runtime.host import current_target
 
 I8, U8, U32, U64 = (DTYPE_NAMES[n] for n in ("i8", "u8", "u32", "u64"))
 INTS = [d for d in BASIC.values() if d.kind in "iu"]
@@ -72,7 +72,7 @@ def same(got, want):
 
 
 def widths(dtype):
-    target = host_target()
+    target = current_target()
     return sorted({1, target.lanes(max(4, dtype.itemsize)), target.lanes(dtype.itemsize)})
 
 

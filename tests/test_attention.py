@@ -19,8 +19,8 @@ from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.passes import optimise
 from jitney.ir.types import F32, F64, TensorType
-from jitney.runtime.engine import host_target
 from jitney.runtime.executable import Executable
+from jitney.runtime.host import current_target
 from jitney.runtime.pool import get_threads, set_threads
 
 rng = np.random.default_rng(0)
@@ -187,8 +187,8 @@ def check(graph: Graph, target: Any) -> None:
 def test_kernels(keys: int, graph: Graph) -> None:
     before, lower_attention.KEYS = lower_attention.KEYS, keys
     try:
-        check(graph, host_target())
-        check(vjp_graph(graph, [0, 1, 2]), host_target())
+        check(graph, current_target())
+        check(vjp_graph(graph, [0, 1, 2]), current_target())
     finally:
         lower_attention.KEYS = before
 
@@ -207,7 +207,7 @@ def test_scores_do_not_stand_in_memory() -> None:
     graph.outputs = [Builder(graph).op("attention", *params, scale=0.2, causal=True)[0]]
     whole = 4 * 512 * 512 * 4
     for g in (graph, vjp_graph(graph, [0, 1, 2])):
-        assert compile_graph(optimise(g), host_target()).arena_bytes < whole / 3
+        assert compile_graph(optimise(g), current_target()).arena_bytes < whole / 3
 
 
 def test_results_do_not_depend_on_threads() -> None:

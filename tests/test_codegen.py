@@ -16,8 +16,8 @@ from jitney.ir.opdef import OPS
 from jitney.ir.ops.sampling import Case, cases
 from jitney.ir.passes import storable
 from jitney.ir.types import DTYPE_NAMES, F32, TensorType, dtype_name, finfo, is_float, is_small
-from jitney.runtime.engine import host_target
 from jitney.runtime.executable import Executable
+from jitney.runtime.host import current_target
 
 # Ops whose native form rounds otherwise than NumPy's: units in the last place that are allowed.
 ROUNDED_ALIKE = {
@@ -46,7 +46,9 @@ LAYOUTS = ["contiguous", "strided", "reversed", "transposed"]
 
 def compiled(graph, strides=None):
     signature = graph.input_types, graph.output_types
-    return Executable(compile_graph(storable(graph), host_target(), strides, signature=signature))
+    return Executable(
+        compile_graph(storable(graph), current_target(), strides, signature=signature)
+    )
 
 
 def close(got, want, exact: bool, label: str) -> None:

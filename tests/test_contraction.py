@@ -17,8 +17,9 @@ from jitney.codegen.target import Target
 from jitney.ir.graph import Graph
 from jitney.ir.record import replace
 from jitney.runtime import pool
-from jitney.runtime.engine import engine_for, host_target
+from jitney.runtime.engine import engine_for
 from jitney.runtime.executable import Executable
+from jitney.runtime.host import current_target
 
 rng = np.random.default_rng(7)
 DTYPES = ["f4", "f8", "i4", "i8", "u1", "i2", "u8"]
@@ -294,7 +295,7 @@ def test_narrower_vectors(dtype, bits):
         close(got, lambda a, b: a @ b + 1, a, b)
 
 
-@pytest.mark.parametrize("target", [host_target(), SSE2, NEON], ids=["host", "sse2", "neon"])
+@pytest.mark.parametrize("target", [current_target(), SSE2, NEON], ids=["host", "sse2", "neon"])
 def test_tiles_fit_the_registers(target):
     registers = 32 if target.vector_bits == 512 or "x86" not in target.triple else 16
     for rows, vectors in tile_shapes(target):
@@ -312,7 +313,7 @@ def test_units_cover_a_product(m, n, k, batch):
 
     a, b, c = (Array(s, np.dtype("f4")) for s in ((batch, m, k), (batch, k, n), (batch, m, n)))
     step = Matmul(a, b, c, batch, m, n, k, (m * k, k, 1), (k * n, n, 1))
-    cut = blocking(step, host_target())
+    cut = blocking(step, current_target())
     assert cut.blocks(step) * cut.block >= m > (cut.blocks(step) - 1) * cut.block
     assert cut.groups(step) * cut.group * cut.panel >= n
     assert 1 <= cut.grain(step) <= cut.units(step)

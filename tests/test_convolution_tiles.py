@@ -21,8 +21,8 @@ from jitney.ir.opdef import GraphError
 from jitney.ir.ops.convolution import Window, tap_places
 from jitney.ir.passes import optimise
 from jitney.ir.types import DTYPE_NAMES, TensorType
-from jitney.runtime.engine import host_target
 from jitney.runtime.executable import Executable
+from jitney.runtime.host import current_target
 from jitney.runtime.pool import get_threads, set_threads
 
 rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def check(graph: Graph, target: Any = None) -> None:
     arrays = sample(graph)
     with np.errstate(all="ignore"):
         wanted = evaluate(graph, arrays)
-    got = Executable(compile_graph(optimise(graph), target or host_target())).run(arrays)
+    got = Executable(compile_graph(optimise(graph), target or current_target())).run(arrays)
     for g, w in zip(got, wanted, strict=True):
         assert g.dtype == w.dtype and g.shape == w.shape
         if w.dtype.kind == "f":
@@ -135,7 +135,7 @@ def test_results_do_not_depend_on_threads(graph: Graph) -> None:
         return
     graph = optimise(vjp_graph(graph, [0, 1]))
     arrays = sample(graph)
-    run = Executable(compile_graph(graph, host_target())).run
+    run = Executable(compile_graph(graph, current_target())).run
     before = get_threads()
     try:
         set_threads(1)

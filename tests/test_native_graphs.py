@@ -34,7 +34,7 @@ from programs import (
 from jitney.ir.passes import optimise
 from jitney.ir.record import replace
 from jitney.ir.types import F64
-from jitney.runtime.engine import host_target
+from jitney.runtime.host import current_target
 
 
 @settings(max_examples=40)
@@ -71,14 +71,14 @@ def test_pattern(pattern, threads):
 
 NARROWER = {
     "avx2": lambda: avx2_target(),
-    "sse2": lambda: replace(host_target(), cpu="x86-64", features="+sse2", vector_bits=128),
+    "sse2": lambda: replace(current_target(), cpu="x86-64", features="+sse2", vector_bits=128),
 }
 
 
 @pytest.mark.parametrize("name", NARROWER)
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.__name__)
 def test_pattern_with_narrower_vectors(pattern, name):
-    if "x86_64" not in host_target().triple or (name == "avx2" and not has_avx2()):
+    if "x86_64" not in current_target().triple or (name == "avx2" and not has_avx2()):
         pytest.skip("this machine cannot run it")
     turn = PATTERNS.index(pattern)
     shapes = [s for s in [(1003,), (37, 65), (65, 9), (3, 0)] if fits(pattern, s)]

@@ -12,14 +12,14 @@ from loops import gradient, run
 from jitney.codegen.compile import compile_graph
 from jitney.ir.graph import Graph
 from jitney.ir.passes import optimise
-from jitney.runtime.engine import host_target
 from jitney.runtime.executable import Executable
+from jitney.runtime.host import current_target
 
 rng = np.random.default_rng(11)
 
 
 def native(graph: Graph) -> Executable:
-    return Executable(compile_graph(optimise(graph), host_target(), None))
+    return Executable(compile_graph(optimise(graph), current_target(), None))
 
 
 def cotangents(graph: Graph, start: int) -> list[np.ndarray]:

@@ -17,8 +17,8 @@ from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.ops.callbacks import PythonFunction
 from jitney.ir.types import BOOL, F32, F64, I64, TAPE, TensorType
-from jitney.runtime.engine import host_target
 from jitney.runtime.executable import Executable
+from jitney.runtime.host import current_target
 
 INT = TensorType((), I64)
 
@@ -32,7 +32,7 @@ def region(types, rule) -> Graph:
 
 
 def native(graph: Graph, *arrays):
-    return Executable(compile_graph(graph, host_target())).run(list(arrays))
+    return Executable(compile_graph(graph, current_target())).run(list(arrays))
 
 
 def check(graph: Graph, *arrays) -> None:
@@ -78,7 +78,7 @@ def test_scan_over_a_strided_array_copies_nothing():
     xs = wide[::2, ::2]
     k, c = np.ones(4), np.zeros(4)
     strides = [(1,), (1,), tuple(s // 8 for s in xs.strides)]
-    got = Executable(compile_graph(graph, host_target(), strides)).run([k, c, xs])
+    got = Executable(compile_graph(graph, current_target(), strides)).run([k, c, xs])
     for g, w in zip(got, evaluate(graph, [k, c, xs]), strict=True):
         np.testing.assert_allclose(g, w)
 
@@ -149,7 +149,7 @@ def test_memory_of_tapes_is_given_back():
         with open("/proc/self/statm") as statm:
             return int(statm.read().split()[1]) * 4  # KiB
 
-    executable = Executable(compile_graph(tape_graph(1000), host_target()))
+    executable = Executable(compile_graph(tape_graph(1000), current_target()))
     arrays = [np.array(2000), np.ones(1000)]
     executable.run(arrays)  # 16 MB of tape
     before = resident()
@@ -203,7 +203,7 @@ def test_callback_gets_copies_and_its_exception_comes_out_as_raised():
     doubled = b.mul(x, b.full_like(x, 2.0))
     y = b.op("pure_callback", doubled, function=PythonFunction(function, (type_,)))
     graph.outputs = [b.op("add", y, doubled)]
-    executable = Executable(compile_graph(graph, host_target()))
+    executable = Executable(compile_graph(graph, current_target()))
     np.testing.assert_array_equal(executable.run([np.ones(3)])[0], [2.0, 3.0, 4.0])
     with pytest.raises(ZeroDivisionError, match="the user's own"):
         executable.run([np.full(3, 9.0)])

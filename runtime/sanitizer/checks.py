@@ -564,6 +564,18 @@ def parallel() -> Function:
     return f
 
 
+def fullness() -> Function:
+    """`fullness(state, record)`: report a byte that nobody wrote."""
+    f = _function("void", "fullness", state="ptr", record="ptr")
+    own, record = f.args
+    total, number = f.load("i64", record, at.BYTES), f.load("i64", record, at.NUMBER)
+    shadow = f.load("ptr", record, at.SHADOW)
+    with f.each(total) as i, f.when(f.same(f.load("i32", shadow, i, "i32"), 0)):
+        _report(f, own, at.UNFILLED, number, 0, i, 1, total)
+    f.ret()
+    return f
+
+
 def leave() -> Function:
     """`leave(mark, code, status)`: the end of an entry that began with `mark`; its result."""
     f = _function("i32", "leave", mark="i64", code="i32", status="ptr")
@@ -574,15 +586,9 @@ def leave() -> Function:
     with f.when(fine, likely=True), f.each(f.sub(top, first)) as i:
         record = _record(f, own, f.add(first, i))
         kept = f.unlike(f.load("ptr", record, at.SHADOW), NULL)
-        with f.when(f.both(_is(f, f.load("i64", record, at.FLAGS), at.FILLED), kept)):
-            total = f.load("i64", record, at.BYTES)
-            with _cells(f, record, _word(0), total) as (writer, _, _):
-                with f.when(f.same(f.load("i32", writer), 0)):
-                    start = f.convert("ptrtoint", f.load("ptr", record, at.SHADOW), "i64")
-                    place = f.sub(f.convert("ptrtoint", writer, "i64"), start)
-                    number = f.load("i64", record, at.NUMBER)
-                    offset = f.divide(place, 4)
-                    _report(f, own, at.UNFILLED, number, 0, offset, 1, total)
+        filled = _is(f, f.load("i64", record, at.FLAGS), at.FILLED)
+        with f.when(f.both(filled, kept)):
+            f.call("void", f"{NAME}_fullness", own, record)
     f.call("void", f"{NAME}_release", first)
     good = f.block("good")
     f.require(f.unlike(f.load("i64", own, at.ERROR), 0), good)
@@ -598,5 +604,5 @@ def leave() -> Function:
 CHECKS: tuple[Callable[[], Function], ...] = (
     *(state, report, failed, kernel, array, part, mark, release, allocate, free, racing, judge),
     *(lambda: touch(1), lambda: touch(4), access, masked, gather, lend, lend_items),
-    *(parallel, leave),
+    *(parallel, fullness, leave),
 )
