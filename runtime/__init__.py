@@ -17,6 +17,8 @@
     callbacks     native code that calls Python
     layout        where NumPy keeps an array's fields
     info          what `python -m jitney info` prints
+    llvm_text     reading LLVM's own printing of a module
+    sanitizer/    code that checks its accesses of memory
     cuda/         NVIDIA GPUs
 
 Nothing here knows how kernels are written (`codegen`) or what a user's function is (`tracer`).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from math import lcm
 
 from ..ir.record import record
@@ -17,15 +18,23 @@ _ATTRIBUTE = re.compile(
 )
 
 
+def _outside(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
+    """(place, letter, brackets open behind it) of the letters from `start` on that are in no quotes."""
+    depth, quoted = 0, False
+    for i in range(start, len(text)):
+        letter = text[i]
+        if letter == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (letter in _OPEN) - (letter in _CLOSE)
+            yield i, letter, depth
+
+
 def split(text: str) -> list[str]:
     """The parts between commas that are in no brackets."""
-    parts, depth, start = [], 0, 0
-    for i, letter in enumerate(text):
-        if letter in _OPEN:
-            depth += 1
-        elif letter in _CLOSE:
-            depth -= 1
-        elif letter == "," and not depth:
+    parts, start = [], 0
+    for i, letter, depth in _outside(text):
+        if letter == "," and not depth:
             parts.append(text[start:i].strip())
             start = i + 1
     rest = text[start:].strip()
@@ -34,14 +43,9 @@ def split(text: str) -> list[str]:
 
 def closing(text: str, start: int) -> int:
     """Where the bracket that opens at `start` closes."""
-    depth = 0
-    for i in range(start, len(text)):
-        if text[i] in _OPEN:
-            depth += 1
-        elif text[i] in _CLOSE:
-            depth -= 1
-            if not depth:
-                return i
+    for i, letter, depth in _outside(text, start):
+        if letter in _CLOSE and not depth:
+            return i
     raise ValueError(f"a bracket is open in {text!r}")
 
 
@@ -229,12 +233,7 @@ def parse_access(line: str) -> Access | None:
 
 def _first(text: str) -> tuple[str, str]:
     """A text up to its first comma outside of brackets, and what follows it."""
-    depth = 0
-    for i, letter in enumerate(text):
-        if letter in _OPEN:
-            depth += 1
-        elif letter in _CLOSE:
-            depth -= 1
-        elif letter == "," and not depth:
+    for i, letter, depth in _outside(text):
+        if letter == "," and not depth:
             return text[:i].strip(), text[i + 1 :].lstrip()
     return text.strip(), ""

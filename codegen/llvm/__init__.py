@@ -1,6 +1,7 @@
 """LLVM IR as text, for CPUs.
 
     entry           the one function that calls the kernels;  calls: many calls as a table
+      provenance    which array a pointer is for, where that is checked
       control       the program's branches and loops;  tapes;  units: row blocks
     kernels         a kernel as a function;  nests: its loops around stages;  loops
       reductions    accumulators;  streams, row_groups, transposes: other orders of the same loops

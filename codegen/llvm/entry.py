@@ -195,6 +195,10 @@ class EntryEmitter:
             return _argument_name(array), array.start * array.dtype.itemsize
         return None
 
+    def _grain(self, grain: int) -> int:
+        """Units that a thread takes at a time: one by one if they are watched."""
+        return 1 if self.provenance is not None else grain
+
     def _constant(self, array: Array) -> str:
         name = self.constants.get(array)
         if name is None:
@@ -281,7 +285,9 @@ class EntryEmitter:
 
         cut = blocking(step, self.target)
         name, pointers = self._matmul(step, cut)
-        self.calls.append(Call(name, pointers, cut.units(step), cut.grain(step), False))
+        self.calls.append(
+            Call(name, pointers, cut.units(step), self._grain(cut.grain(step)), False)
+        )
 
     def _matmul(self, step: Matmul, cut: Blocking) -> tuple[str, Pointers]:
         """The function of a matrix product, and what it takes."""
@@ -331,7 +337,8 @@ class EntryEmitter:
         if own:
             self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         name = self.function(units.function(shares, own, len(words)), "rows")
-        self.calls.append(Call(name, tuple(words), step.units, step.grain, checks, polls))
+        grain = self._grain(step.grain)
+        self.calls.append(Call(name, tuple(words), step.units, grain, checks, polls))
 
     def convolution(self, step: Convolution | LongConvolution) -> None:
         common = (self.target, self.definitions, self.function)
@@ -346,7 +353,7 @@ class EntryEmitter:
         self.declarations |= declarations
         step.name = self.function(text, "conv")
         pointers = ((step.x, 0), (step.w, 0), (step.y, 0))
-        self.calls.append(Call(step.name, pointers, step.units, step.grain, False))
+        self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), False))
 
     def attention(self, step: Attention | AttentionGrad) -> None:
         if isinstance(step, Attention):
@@ -363,7 +370,7 @@ class EntryEmitter:
         self.declarations |= declarations
         step.name = self.function(text, "attention")
         pointers: Pointers = tuple((a, 0) for a in (*step.reads, *step.writes))
-        self.calls.append(Call(step.name, pointers, step.units, step.grain, False))
+        self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), False))
 
     def library_call(self, step: LibraryCall) -> None:
         from .library import library_call
@@ -376,7 +383,7 @@ class EntryEmitter:
         status = [(None, 0)] if step.site else []
         pointers: Pointers = (*((a, 0) for a in arrays), *status)
         checks = bool(step.site)
-        self.calls.append(Call(step.name, pointers, step.units, step.grain, checks))
+        self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), checks))
 
     def factorisation(self, step: Factorisation) -> None:
         from .factor_units import factorisation
@@ -389,7 +396,7 @@ class EntryEmitter:
         arrays = [a for a in (step.work, step.x, step.pivots) if a is not None]
         pointers: Pointers = (*((a, 0) for a in arrays), (None, 0))
         checks = step.site > 0
-        self.calls.append(Call(step.name, pointers, step.units, step.grain, checks))
+        self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), checks))
 
     def function(self, text: str, hint: str) -> str:
         """The name of a function, given from its parameter list on: equal ones are one."""

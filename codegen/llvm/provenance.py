@@ -31,7 +31,10 @@ class Provenance:
             f"declare i64 @{FAILED}()",
         }
         if arena_bytes:
+            e.named.add("%arena")
             e.allocas.append(f"  %arena_array = {_declared('%arena', 0, arena_bytes, 0, 0)}")
+        for array in e.outputs:  # all of them: one that nothing writes is a fault
+            self.pointer(array)
 
     def pointer(self, array: Array) -> str:
         """Where an array is that is no constant and no slot."""

@@ -59,7 +59,7 @@ def tiled_trips(e: EntryEmitter, step: Scan, over: str) -> str:
     for upright, units in ((True, tiles.units), (False, tiles.units - 1)):
         if upright or tiles.reach:
             name = e.function(_function(tiles, calls, len(words), upright), "trips")
-            grain = min(tiles.grain, units)
+            grain = e._grain(min(tiles.grain, units))
             e.line(
                 f"call void @{Target.PARALLEL_FOR}(ptr @{name}, ptr %ctx, i64 {units}, i64 {grain})"
             )

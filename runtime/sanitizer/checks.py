@@ -15,7 +15,7 @@ KEY = f"{NAME}_key"  # where the number is under which a thread's state is known
 
 
 def _function(result: str, name: str, **params: str) -> Function:
-    return Function(result, f"{NAME}_{name}", **params)
+    return Function(result, f"{NAME}_{name}", internal=False, **params)
 
 
 def _word(value: int) -> Value:
@@ -59,9 +59,14 @@ def report() -> Function:
     return f
 
 
-def _report(f: Function, own: Value, kind: int, *words: Value | int) -> None:
-    given = [*words, *[0] * (6 - len(words))]
-    f.call("void", f"{NAME}_report", own, kind, *given)
+def _report(
+    f: Function, own: Value, what: Value | int, access: Value | int, *words: Value | int
+) -> None:
+    """`access` is what was done; then come the words of a report."""
+    if isinstance(access, int):
+        access = _word(access)
+    kind = f.add(f.mul(access, 1 << at.ACCESS_SHIFT), what)
+    f.call("void", f"{NAME}_report", own, kind, *words, *[0] * (6 - len(words)))
 
 
 def failed() -> Function:
@@ -153,10 +158,13 @@ def part() -> Function:
     top = _next_record(f, own, out)
     whole, record = _record(f, own, tag), _record(f, own, top)
     cells = f.load("ptr", whole, at.SHADOW)
-    ahead = f.mul(f.sub(address, f.load("i64", whole, at.START)), 4)
-    nothing = f.same(cells, NULL)
-    cells = f.select(nothing, NULL, f.offset(cells, ahead))
-    fields = {at.START: address, at.BYTES: nbytes, at.FLAGS: _word(0), at.NUMBER: number}
+    offset, room = f.sub(address, f.load("i64", whole, at.START)), f.load("i64", whole, at.BYTES)
+    inside = f.both(f.compare("sge", offset, 0), f.compare("sge", f.sub(room, offset), nbytes))
+    with f.when(f.same(inside, Value("i1", "false"))):
+        _report(f, own, at.OUT_OF_BOUNDS, at.READ, number, 0, offset, nbytes, room)
+    cells = f.select(f.same(cells, NULL), NULL, f.offset(cells, f.mul(offset, 4)))
+    size = f.select(inside, nbytes, _word(0))  # of one that is not, all is out of bounds
+    fields = {at.START: address, at.BYTES: size, at.FLAGS: _word(0), at.NUMBER: number}
     fields |= {at.SHADOW: cells, at.STRIDE: f.load("i64", whole, at.STRIDE), at.OWNED: NULL}
     _fill(f, record, fields)
     f.ret(_tagged(f, address, top))
@@ -278,7 +286,8 @@ def _byte(f: Function, own: Value, record: Value, cells: list[Value], kind: Valu
     total = f.load("i64", record, at.BYTES)
 
     def tell(what: int, detail: Value | int) -> None:
-        _report(f, own, what, f.load("i64", record, at.NUMBER), site, offset, size, total, detail)
+        owner = f.load("i64", record, at.NUMBER)
+        _report(f, own, what, kind, owner, site, offset, size, total, detail)
 
     useful = f.both(_is(f, kind, at.READ), f.same(f.both(kind, at.VAIN), 0))
     fresh = f.same(f.both(f.load("i64", record, at.FLAGS), at.PRESET), 0)
@@ -437,7 +446,7 @@ def access() -> Function:
     f.at(wild)
     f.jump(sink, at.WILD, 0, address, 0)
     what, number, offset, total = f.at(sink)
-    f.call("void", f"{NAME}_report", own, what, number, site, offset, size, total, 0)
+    _report(f, own, what, kind, number, site, offset, size, total)
     f.ret(f.offset(own, at.SINK))
     return f
 
@@ -571,7 +580,7 @@ def fullness() -> Function:
     total, number = f.load("i64", record, at.BYTES), f.load("i64", record, at.NUMBER)
     shadow = f.load("ptr", record, at.SHADOW)
     with f.each(total) as i, f.when(f.same(f.load("i32", shadow, i, "i32"), 0)):
-        _report(f, own, at.UNFILLED, number, 0, i, 1, total)
+        _report(f, own, at.UNFILLED, at.WRITE, number, 0, i, 1, total)
     f.ret()
     return f
 
@@ -590,6 +599,7 @@ def leave() -> Function:
         with f.when(f.both(filled, kept)):
             f.call("void", f"{NAME}_fullness", own, record)
     f.call("void", f"{NAME}_release", first)
+    f.store(_word(0), own, at.KERNEL)
     good = f.block("good")
     f.require(f.unlike(f.load("i64", own, at.ERROR), 0), good)
     for k in range(8):

@@ -44,5 +44,6 @@ READ, WRITE, BOTH = 1, 2, 3
 QUIET = 4  # bounds only: atomics, and words that threads share on purpose
 VAIN = 8  # may read what was not written, and use none of it
 
-# Kinds of faults.
+# Kinds of faults; what the access did stands above them.
 OUT_OF_BOUNDS, UNWRITTEN, OVERLAP, RACE, READ_ONLY, NULL, UNFILLED, WILD = range(1, 9)
+ACCESS_SHIFT = 8

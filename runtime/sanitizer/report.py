@@ -16,10 +16,11 @@ class SanitizerError(RuntimeError):
 
 def violation(module: NativeModule, target: Target, status: Sequence[int]) -> SanitizerError:
     """The error that the status block of a checked entry tells."""
-    kind, number, site, offset, size, nbytes, detail, kernel = status
+    word, number, site, offset, size, nbytes, detail, kernel = status
     sites = check_module(module, target).sites
     function, _, instruction = sites[site].partition(": ")
-    verb = "writes" if instruction.startswith(("store", "call void")) else "reads"
+    access, kind = divmod(word, 1 << at.ACCESS_SHIFT)
+    verb = "writes" if access & at.WRITE else "reads"
     name = _array(module, sites, number)
     where = f"{verb} {size} bytes at byte {offset} of {nbytes}"
     what = {

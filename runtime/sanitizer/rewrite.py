@@ -74,6 +74,7 @@ def _wrapper(module: NativeModule) -> str:
     return f"""
 define i32 @{module.entry}(ptr %args) {{
   %mark = call i64 @{NAME}_mark()
+  call void @{NAME}_kernel(i64 0)
   %code = call i32 @{module.entry}.checked(ptr %args)
   %status_at = getelementptr ptr, ptr %args, i64 {status}
   %status = load ptr, ptr %status_at, align 8
@@ -125,6 +126,7 @@ class _Function:
         self.head: list[str] = []
         self.lines: list[str] = []
         self.constants: dict[str, str] = {}
+        self.lasting = self.name in (module.entry, "body")  # its arrays are released in the end
         self.owns = False  # arrays that are released when it returns
         self._room = 0  # pointers of the widest gather
         self._numbers = 0
@@ -145,7 +147,7 @@ class _Function:
         kernels = [k for k, kernel in enumerate(self.module.kernels) if kernel.name == self.name]
         if kernels:
             self.head.append(f"  call void @{NAME}_kernel(i64 {kernels[0] + 1})")
-        if self.owns:
+        if self.owns and not self.lasting:
             self.head.insert(0, f"  %san.mark = call i64 @{NAME}_mark()")
         return [first, *before, *self.head, *self.lines, "}"]
 
@@ -183,7 +185,7 @@ class _Function:
         if found := _ALLOCA.match(line):
             self._stack(found[1], found[2])
         elif line.startswith("  ret"):
-            if self.owns:
+            if self.owns and not self.lasting:
                 self.line(f"call void @{NAME}_release(i64 %san.mark)")
             self.lines.append(line)
         elif access := parse_access(line):
@@ -331,7 +333,7 @@ class _Function:
 
     def library(self, line: str, call: Call) -> None:
         """A loop of a ufunc is given addresses."""
-        _, path, function, types = call.name.strip('"').split(":")
+        _, path, function, types = call.name.strip('"').replace("->", "").split(":")
         (_, words), (_, sizes), (_, steps), (_, data) = call.operands
         for k, (dims, kind, first) in enumerate(_loop_arrays(path, function, len(types))):
             pairs = [(1 + dim, first + n) for n, dim in enumerate(dims)]
