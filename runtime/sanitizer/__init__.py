@@ -1,7 +1,8 @@
 """Checked memory: code that says so when it reads or writes what it must not.
 
     layout     what the pieces share: records of arrays, the state of a thread, kinds of faults
-    checks     emitted functions: what an access must fulfil, and who owns which part of an array
+    records    emitted functions: the arrays that a thread knows
+    accesses   what an access must fulfil;  work: parts of loops, other libraries, the end of a call
     rewrite    a module's text with a check before every access
     machine    the functions, compiled; the names under which code finds them
     report     the error that a caller sees

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import lru_cache
 
 from ...codegen.module import NativeModule
 from ...codegen.target import Target
 from ..engine import engine_for
-from ..function_ir import module_ir
+from ..function_ir import Function, module_ir
 from ..support import load_support
-from .checks import CHECKS, KEY
+from . import accesses, records, work
+from .records import KEY
 from .rewrite import Checked, checked
+
+_FUNCTIONS: tuple[Callable[[], Function], ...] = (
+    *(records.state, records.report, records.failed, records.kernel, records.array, records.part),
+    *(records.mark, records.release, records.allocate, records.free),
+    *(accesses.racing, accesses.judge, lambda: accesses.touch(1), lambda: accesses.touch(4)),
+    *(accesses.access, accesses.masked, accesses.gather),
+    *(work.lend, work.lend_items, work.parallel, work.fullness, work.leave),
+)
 
 _key = ctypes.c_uint32()  # of what pthread keeps for each thread
 
@@ -23,7 +33,7 @@ def sanitizer_addresses() -> dict[str, int]:
     free = ctypes.cast(process.free, ctypes.c_void_p)
     if process.pthread_key_create(ctypes.byref(_key), free):
         raise RuntimeError("no thread-local memory for the sanitizer")
-    functions = [make() for make in CHECKS]
+    functions = [make() for make in _FUNCTIONS]
     names = [f.name for f in functions]
     imports = {KEY: ctypes.addressof(_key)}
     library = load_support("sanitizer", lambda: module_ir(functions, (KEY,)), names, imports)

@@ -1,0 +1,267 @@
+"""What an access must fulfil, and what the shadow learns of it, as emitted code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..function_ir import NULL, Block, Function, Value
+from . import layout as at
+from .records import NAME, bare, check_function, own_state, record_of, tell, word
+
+
+@contextmanager
+def _cells(f: Function, record: Value, start: Value, n: Value) -> Iterator[list[Value]]:
+    """For each of n bytes from `start` on: the addresses of its cells in the three planes."""
+    shadow, stride = f.load("ptr", record, at.SHADOW), f.load("i64", record, at.STRIDE)
+    first = f.offset(shadow, f.mul(start, 4))
+    planes = [first, f.offset(first, stride), f.offset(first, f.mul(stride, 2))]
+    with f.each(n) as i:
+        yield [f.offset(p, i, "i32") for p in planes]
+
+
+def has(f: Function, kind: Value, bit: int) -> Value:
+    """Whether a flag is set."""
+    return f.unlike(f.both(kind, bit), 0)
+
+
+def _level(f: Function, own: Value, depth: Value) -> tuple[Value, Value]:
+    """(first unit, running unit) of a parallel loop."""
+    level = f.offset(own, f.add(f.mul(depth, 16), at.LEVELS))
+    return f.load("i64", level), f.load("i64", level, 8)
+
+
+def racing() -> Function:
+    """`racing(state, unit)`: whether a unit is another one of a parallel loop that runs now."""
+    f = check_function("i1", "racing", state="ptr", unit="i64")
+    own, unit = f.args
+    with f.each(f.add(f.load("i64", own, at.DEPTH), 1)) as d:
+        first, running = _level(f, own, d)
+        sibling = f.both(f.compare("sge", unit, first), f.compare("slt", unit, running))
+        with f.when(sibling):
+            f.ret(Value("i1", "true"))
+            f.at(f.block("unused"))
+    f.ret(Value("i1", "false"))
+    return f
+
+
+def _byte(f: Function, own: Value, record: Value, cells: list[Value], kind: Value) -> None:
+    """Look at one byte, and say what is wrong: the words of `say` follow."""
+    site, offset, size = f.args[3:6]
+    writer, through, reader = (f.convert("zext", f.load("i32", c), "i64") for c in cells)
+    number = f.both(f.load("i64", record, at.NUMBER), (1 << 32) - 1)
+    nobody = f.same(writer, 0)
+    total = f.load("i64", record, at.BYTES)
+
+    def say(what: int, detail: Value | int) -> None:
+        owner = f.load("i64", record, at.NUMBER)
+        tell(f, own, what, kind, owner, site, offset, size, total, detail)
+
+    useful = f.both(has(f, kind, at.READ), f.same(f.both(kind, at.VAIN), 0))
+    fresh = f.same(f.both(f.load("i64", record, at.FLAGS), at.PRESET), 0)
+    with f.when(f.both(f.both(useful, fresh), nobody)):
+        say(at.UNWRITTEN, 0)
+    strange = f.both(f.compare("ne", through, number), f.unlike(writer, 0))
+    with f.when(f.both(useful, strange)):
+        say(at.OVERLAP, through)
+    with f.when(f.call("i1", f"{NAME}_racing", own, writer)):
+        say(at.RACE, writer)
+    read_before = f.call("i1", f"{NAME}_racing", own, reader)
+    with f.when(f.both(has(f, kind, at.WRITE), read_before)):
+        say(at.RACE, reader)
+
+
+def judge() -> Function:
+    """`judge(state, record, kind, site, offset, size)`: report what is wrong about these bytes."""
+    f = check_function(
+        "void", "judge", state="ptr", record="ptr", kind="i64", site="i64", offset="i64", size="i64"
+    )
+    own, record, kind, _, offset, size = f.args
+    with _cells(f, record, offset, size) as cells:
+        _byte(f, own, record, cells, kind)
+    f.ret()
+    return f
+
+
+def _splat(f: Function, value: Value, lanes: int) -> Value:
+    """A word as so many cells."""
+    cell = f.convert("trunc", value, "i32")
+    if lanes == 1:
+        return cell
+    type = f"<{lanes} x i32>"
+    one = f.op(type, f"insertelement {type} poison, i32 {cell.text}, i64 0")
+    zeros = f"<{lanes} x i32> zeroinitializer"
+    return f.op(type, f"shufflevector {type} {one.text}, {type} poison, {zeros}")
+
+
+def _any(f: Function, flags: list[Value], lanes: int) -> Value:
+    bits = "i1" if lanes == 1 else f"<{lanes} x i1>"
+    total = flags[0]
+    for flag in flags[1:]:
+        total = f.op(bits, f"or {bits} {total.text}, {flag.text}")
+    if lanes == 1:
+        return total
+    return f.unlike(f.op(f"i{lanes}", f"bitcast {bits} {total.text} to i{lanes}"), 0)
+
+
+def touch(lanes: int) -> Function:
+    """`touch(state, record, kind, site, offset, size)`: so many bytes at a time; `judge` has a look
+    at what may be wrong. Then the shadow knows of the access."""
+    f = check_function(
+        "void", f"touch{lanes}", state="ptr", record="ptr", kind="i64", site="i64", offset="i64",
+        size="i64",
+    )  # fmt: skip
+    own, record, kind, site, offset, size = f.args
+    type = "i32" if lanes == 1 else f"<{lanes} x i32>"
+    bits = "i1" if lanes == 1 else f"<{lanes} x i1>"
+    depth = f.load("i64", own, at.DEPTH)
+    first, running = _level(f, own, depth)
+    outermost, _ = _level(f, own, f.select(f.same(depth, 0), depth, word(1)))
+    from_ = _splat(f, outermost, lanes)
+    span = _splat(f, f.sub(running, outermost), lanes)
+    newest = _splat(f, first, lanes)
+    owner = _splat(f, f.load("i64", own, at.OWNER), lanes)
+    number = _splat(f, f.load("i64", record, at.NUMBER), lanes)
+    shadow, stride = f.load("ptr", record, at.SHADOW), f.load("i64", record, at.STRIDE)
+    start = f.offset(shadow, f.mul(offset, 4))
+    useful = f.both(has(f, kind, at.READ), f.same(f.both(kind, at.VAIN), 0))
+    fresh = f.same(f.both(f.load("i64", record, at.FLAGS), at.PRESET), 0)
+    writes, reads = has(f, kind, at.WRITE), has(f, kind, at.READ)
+
+    def all_if(condition: Value, flags: Value) -> Value:
+        return f.op(
+            bits, f"select i1 {condition.text}, {bits} {flags.text}, {bits} zeroinitializer"
+        )
+
+    def compare(how: str, a: Value, b: Value) -> Value:
+        return f.op(bits, f"icmp {how} {type} {a.text}, {b.text}")
+
+    zero = Value(type, "0" if lanes == 1 else "zeroinitializer")
+
+    def sibling(units: Value) -> Value:
+        away = f.op(type, f"sub {type} {units.text}, {from_.text}")
+        return compare("ult", away, span)
+
+    def load(pointer: Value) -> Value:
+        return f.op(type, f"load {type}, ptr {pointer.text}, align 4")
+
+    with f.each(f.divide(size, lanes)) as i:
+        cell = f.offset(start, f.mul(i, 4 * lanes))
+        planes = [cell, f.offset(cell, stride), f.offset(cell, f.mul(stride, 2))]
+        writer, through, reader = (load(p) for p in planes)
+        nobody = compare("eq", writer, zero)
+        strange = compare("ne", through, number)
+        somebody = compare("ne", writer, zero)
+        strange = f.op(bits, f"and {bits} {strange.text}, {somebody.text}")
+        wrong = [
+            all_if(f.both(useful, fresh), nobody),
+            all_if(useful, strange),
+            sibling(writer),
+            all_if(writes, sibling(reader)),
+        ]
+        with f.when(_any(f, wrong, lanes)):
+            place = f.add(offset, f.mul(i, lanes))
+            f.call("void", f"{NAME}_judge", own, record, kind, site, place, lanes)
+        with f.when(writes, likely=True):
+            f.store(owner, planes[0], align=4)
+            f.store(number, planes[1], align=4)
+        with f.when(reads, likely=True):
+            known = compare("uge", reader, newest)
+            keep = f"{type} {reader.text}, {type} {owner.text}"
+            f.store(f.op(type, f"select {bits} {known.text}, {keep}"), planes[2], align=4)
+    f.ret()
+    return f
+
+
+def access() -> Function:
+    """`access(pointer, size, kind, site)`: the address, if all is well with the access."""
+    f = check_function("ptr", "access", pointer="ptr", size="i64", kind="i64", site="i64")
+    pointer, size, kind, site = f.args
+    own = own_state(f)
+    tag, address = bare(f, pointer)
+    plain, wild, outside, good = (f.block(n) for n in ("plain", "wild", "outside", "good"))
+    sink = f.block("sink", kind="i64", number="i64", offset="i64", bytes="i64")
+    f.require(f.unlike(tag, 0), plain)
+    low = f.less(tag, f.load("i64", own, at.TOP))
+    high = f.compare("sge", tag, f.load("i64", own, at.HEAP))
+    f.require(f.either(low, high), wild)
+    record = record_of(f, own, tag)
+    offset = f.sub(address, f.load("i64", record, at.START))
+    total = f.load("i64", record, at.BYTES)
+    f.require(f.compare("sge", offset, 0), outside)
+    f.require(f.compare("sge", f.sub(total, size), offset), outside)
+    fixed = f.block("fixed")
+    f.require(f.unlike(f.load("ptr", record, at.SHADOW), NULL), fixed)
+    f.require(f.same(f.both(kind, at.QUIET), 0), good)
+    narrow, wide = f.block("narrow"), f.block("wide")
+    f.branch(f.same(f.both(size, 3), 0), wide, narrow)
+    for block, lanes in ((narrow, 1), (wide, 4)):
+        f.at(block)
+        f.call("void", f"{NAME}_touch{lanes}", own, record, kind, site, offset, size)
+        f.jump(good)
+    f.at(good)
+    f.ret(f.convert("inttoptr", address, "ptr"))
+    f.at(fixed)
+    forbidden = f.both(has(f, kind, at.WRITE), has(f, f.load("i64", record, at.FLAGS), at.FIXED))
+    f.require(f.same(forbidden, 0), _to_sink(f, sink, at.READ_ONLY, record, offset, total))
+    f.jump(good)
+    f.at(outside)
+    number = f.load("i64", record, at.NUMBER)
+    f.jump(sink, at.OUT_OF_BOUNDS, number, offset, total)
+    f.at(plain)
+    f.require(f.compare("ult", address, 1 << 16), good)
+    f.jump(sink, at.NULL, 0, address, 0)
+    f.at(wild)
+    f.jump(sink, at.WILD, 0, address, 0)
+    what, number, offset, total = f.at(sink)
+    tell(f, own, what, kind, number, site, offset, size, total)
+    f.ret(f.offset(own, at.SINK))
+    return f
+
+
+def _to_sink(
+    f: Function, sink: Block, kind: int, record: Value, offset: Value, total: Value
+) -> Block:
+    """A block that goes to the sink."""
+    here, block = f._here, f.block("refused")
+    f.at(block)
+    f.jump(sink, kind, f.load("i64", record, at.NUMBER), offset, total)
+    f.at(here)
+    return block
+
+
+def _lane(f: Function, bits: Value, lane: Value) -> Value:
+    return f.unlike(f.both(f.op("i64", f"lshr i64 {bits.text}, {lane.text}"), 1), 0)
+
+
+def masked() -> Function:
+    """`masked(pointer, size, lanes, bits, kind, site)`: an access of those elements whose bit is set."""
+    f = check_function(
+        "ptr", "masked", pointer="ptr", size="i64", lanes="i64", bits="i64", kind="i64", site="i64"
+    )
+    pointer, size, lanes, bits, kind, site = f.args
+    own = own_state(f)
+    before = f.load("i64", own, at.ERROR)
+    with f.each(lanes) as i, f.when(_lane(f, bits, i), likely=True):
+        place = f.offset(pointer, f.mul(i, size))
+        f.call("ptr", f"{NAME}_access", place, size, kind, site)
+    wrong = f.both(f.same(before, 0), f.unlike(f.load("i64", own, at.ERROR), 0))
+    _, address = bare(f, pointer)
+    place = f.convert("inttoptr", address, "ptr")
+    f.ret(f.select(wrong, f.offset(own, at.SINK), place))
+    return f
+
+
+def gather() -> Function:
+    """`gather(pointers, size, lanes, bits, kind, site)`: each pointer becomes the address."""
+    f = check_function(
+        "void", "gather", pointers="ptr", size="i64", lanes="i64", bits="i64", kind="i64",
+        site="i64",
+    )  # fmt: skip
+    pointers, size, lanes, bits, kind, site = f.args
+    with f.each(lanes) as i, f.when(_lane(f, bits, i), likely=True):
+        place = f.offset(pointers, i, "ptr")
+        address = f.call("ptr", f"{NAME}_access", f.load("ptr", place), size, kind, site)
+        f.store(address, place)
+    f.ret()
+    return f
