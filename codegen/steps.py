@@ -33,6 +33,11 @@ class Tiled:
         raise TypeError("every kind of step says what it writes")
 
     @property
+    def vain(self) -> list[Array]:
+        """Arrays of which it may read what nobody wrote, and use none of it."""
+        return []
+
+    @property
     def units(self) -> int:
         raise TypeError("every kind of step says how many units it has")
 

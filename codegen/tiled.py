@@ -330,5 +330,9 @@ class Factorisation(Tiled):
     def writes(self) -> list[Array]:
         return [a for a in (self.work, self.x, self.pivots) if a is not None]
 
+    @property
+    def vain(self) -> list[Array]:
+        return [self.work] if self.height > self.n else []
+
     def __str__(self) -> str:
         return f"{self.n} x {self.n}, by halves"

@@ -108,6 +108,8 @@ class EntryEmitter:
 
     def module(self, program: Program) -> str:
         """The text of the whole module."""
+        if self.provenance is not None:
+            self.provenance.expect(program)
         self.program(program)
         if self.uses_tapes:
             head = ["define internal i32 @body(ptr %args, ptr %tapes) nounwind {", "entry:"]

@@ -39,7 +39,7 @@ class _Unit:
             e.line(f"%{name} = load ptr, ptr {place}, align 8")
         e.line("%info = alloca i64, align 8")
         if step.kind == "lu":
-            e.line(f"%swaps = alloca [{step.n} x i64], align 8")
+            e.line(f"%swaps = alloca [{min(step.n, step.r)} x i64], align 8")
         with loop(e, "%lo", "%hi", 1) as u:
             e.line("store i64 0, ptr %info, align 8")
             self._item(u)
@@ -120,9 +120,10 @@ class _Unit:
         def word(base: str, i: str) -> str:
             return e.value_of(f"getelementptr i64, ptr {base}, i64 {i}")
 
-        with loop(e, "0", str(n), 1) as i:
+        with loop(e, "0", str(k), 1) as i:
             value = e.fresh(f"load i64, ptr {word(pivots, i)}, align 8")
             e.line(f"store i64 {value}, ptr {word(swaps, i)}, align 8")
+        with loop(e, "0", str(n), 1) as i:
             e.line(f"store i64 {i}, ptr {word(pivots, i)}, align 8")
         with loop(e, "0", str(k), 1) as i:
             j = e.fresh(f"load i64, ptr {word(swaps, i)}, align 8")

@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..kernel import Array
+from ..steps import Program, Tiled, steps_within
 from ..target import Target
 
 if TYPE_CHECKING:
     from .entry import EntryEmitter
 
-PRESET, FILLED = 1, 2  # has contents to begin with; must be written when the entry returns
+# Flags of an array: it has contents to begin with; must be written when the entry returns; may be read in
+# vain where nobody wrote it.
+PRESET, FILLED, LOOSE = 1, 2, 8
 _ARRAY, _PART, FAILED = (f"{Target.SANITIZER}_{name}" for name in ("array", "part", "failed"))
 
 
@@ -25,9 +28,10 @@ class Provenance:
         self.e = e
         self.texts = ["the arena"]
         self.names: dict[str | Array, str] = {}
+        self.loose: set[Array] = set()
         e.declarations |= {
             f"declare ptr @{_ARRAY}(ptr, i64, i64, i64, i64)",
-            f"declare ptr @{_PART}(ptr, i64, i64)",
+            f"declare ptr @{_PART}(ptr, i64, i64, i64)",
             f"declare i64 @{FAILED}()",
         }
         if arena_bytes:
@@ -35,6 +39,10 @@ class Provenance:
             e.allocas.append(f"  %arena_array = {_declared('%arena', 0, arena_bytes, 0, 0)}")
         for array in e.outputs:  # all of them: one that nothing writes is a fault
             self.pointer(array)
+
+    def expect(self, program: Program) -> None:
+        """Know what the steps of a program may do, before the first of them is emitted."""
+        self.loose.update(a for s in steps_within(program) if isinstance(s, Tiled) for a in s.vain)
 
     def pointer(self, array: Array) -> str:
         """Where an array is that is no constant and no slot."""
@@ -48,9 +56,10 @@ class Provenance:
         number = len(self.texts)
         self.texts.append(f"temporary {number}, {_type(array)}")
         name = f"%array{number}"
+        flags = LOOSE if array in self.loose else 0
         self.e.allocas += [
             f"  {name}_at = getelementptr i8, ptr %arena_array, i64 {array.offset}",
-            f"  {name} = call ptr @{_PART}(ptr {name}_at, i64 {array.nbytes}, i64 {number})",
+            f"  {name} = call ptr @{_PART}(ptr {name}_at, {_words(array.nbytes, number, flags)})",
         ]
         return name
 
@@ -83,8 +92,11 @@ class Provenance:
 
 
 def _declared(pointer: str, low: int, nbytes: int, number: int, flags: int) -> str:
-    words = ", ".join(f"i64 {n}" for n in (low, nbytes, number, flags))
-    return f"call ptr @{_ARRAY}(ptr {pointer}, {words})"
+    return f"call ptr @{_ARRAY}(ptr {pointer}, {_words(low, nbytes, number, flags)})"
+
+
+def _words(*numbers: int) -> str:
+    return ", ".join(f"i64 {n}" for n in numbers)
 
 
 def _span(array: Array) -> tuple[int, int]:

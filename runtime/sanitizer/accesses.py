@@ -57,8 +57,9 @@ def _byte(f: Function, own: Value, record: Value, cells: list[Value], kind: Valu
         owner = f.load("i64", record, at.NUMBER)
         tell(f, own, what, kind, owner, site, offset, size, total, detail)
 
-    useful = f.both(has(f, kind, at.READ), f.same(f.both(kind, at.VAIN), 0))
-    fresh = f.same(f.both(f.load("i64", record, at.FLAGS), at.PRESET), 0)
+    flags = f.load("i64", record, at.FLAGS)
+    useful = f.both(has(f, kind, at.READ), f.same(f.both(flags, at.LOOSE), 0))
+    fresh = f.same(f.both(flags, at.PRESET), 0)
     with f.when(f.both(f.both(useful, fresh), nobody)):
         say(at.UNWRITTEN, 0)
     strange = f.both(f.compare("ne", through, number), f.unlike(writer, 0))
@@ -124,8 +125,9 @@ def touch(lanes: int) -> Function:
     number = _splat(f, f.load("i64", record, at.NUMBER), lanes)
     shadow, stride = f.load("ptr", record, at.SHADOW), f.load("i64", record, at.STRIDE)
     start = f.offset(shadow, f.mul(offset, 4))
-    useful = f.both(has(f, kind, at.READ), f.same(f.both(kind, at.VAIN), 0))
-    fresh = f.same(f.both(f.load("i64", record, at.FLAGS), at.PRESET), 0)
+    flags = f.load("i64", record, at.FLAGS)
+    useful = f.both(has(f, kind, at.READ), f.same(f.both(flags, at.LOOSE), 0))
+    fresh = f.same(f.both(flags, at.PRESET), 0)
     writes, reads = has(f, kind, at.WRITE), has(f, kind, at.READ)
 
     def all_if(condition: Value, flags: Value) -> Value:

@@ -38,11 +38,11 @@ WRITER, ARRAY, READER = 0, 1, 2
 PRESET = 1  # has contents to begin with
 FILLED = 2  # must have been written when the entry returns
 FIXED = 4  # must not be written
+LOOSE = 8  # may be read where nobody wrote it, in vain
 
 # What an access does.
 READ, WRITE, BOTH = 1, 2, 3
 QUIET = 4  # bounds only: atomics, and words that threads share on purpose
-VAIN = 8  # may read what was not written, and use none of it
 
 # Kinds of faults; what the access did stands above them.
 OUT_OF_BOUNDS, UNWRITTEN, OVERLAP, RACE, READ_ONLY, NULL, UNFILLED, WILD = range(1, 9)

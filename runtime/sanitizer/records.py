@@ -151,9 +151,9 @@ def array() -> Function:
 
 
 def part() -> Function:
-    """`part(pointer, bytes, number)`: a pointer to an array in the memory of another, here."""
-    f = check_function("ptr", "part", pointer="ptr", bytes="i64", number="i64")
-    pointer, nbytes, number = f.args
+    """`part(pointer, bytes, number, flags)`: a pointer to an array in the memory of another, here."""
+    f = check_function("ptr", "part", pointer="ptr", bytes="i64", number="i64", flags="i64")
+    pointer, nbytes, number, flags = f.args
     own, out = own_state(f), f.block("out")
     tag, address = bare(f, pointer)
     f.require(f.unlike(tag, 0), out)
@@ -166,7 +166,7 @@ def part() -> Function:
         tell(f, own, at.OUT_OF_BOUNDS, at.READ, number, 0, offset, nbytes, room)
     cells = f.select(f.same(cells, NULL), NULL, f.offset(cells, f.mul(offset, 4)))
     size = f.select(inside, nbytes, word(0))  # of one that is not, all is out of bounds
-    fields = {at.START: address, at.BYTES: size, at.FLAGS: word(0), at.NUMBER: number}
+    fields = {at.START: address, at.BYTES: size, at.FLAGS: flags, at.NUMBER: number}
     fields |= {at.SHADOW: cells, at.STRIDE: f.load("i64", whole, at.STRIDE), at.OWNED: NULL}
     _fill(f, record, fields)
     f.ret(tagged(f, address, top))

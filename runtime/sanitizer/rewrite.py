@@ -92,7 +92,7 @@ _DECLARATIONS = [
         ("void", "kernel", "i64"),
         ("i32", "leave", "i64, i32, ptr"),
         ("ptr", "array", "ptr, i64, i64, i64, i64"),
-        ("ptr", "part", "ptr, i64, i64"),
+        ("ptr", "part", "ptr, i64, i64, i64"),
         ("ptr", "access", "ptr, i64, i64, i64"),
         ("ptr", "masked", "ptr, i64, i64, i64, i64, i64"),
         ("void", "gather", "ptr, i64, i64, i64, i64, i64"),
