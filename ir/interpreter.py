@@ -40,12 +40,14 @@ def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
 def evaluate_op(op: Op, operands: Sequence[Any]) -> tuple[Any, ...]:
     """The results of one op, of exactly the types that were inferred for it.
 
-    Floats of 16 and 8 bits are computed with in float32, and each result is rounded once.
+    Floats of 16 and 8 bits are computed with in float32, and each result is rounded once; so are those
+    of the ops that a composition is made of.
     """
     regions = {"regions": op.regions} if op.regions else {}
     types = [v.type for v in op.operands]
     small = any(isinstance(t, TensorType) and is_small(t.dtype) for t in types)
     widens = small and not op.definition.only_moves(op.attrs)
+    widens = widens and op.definition.family != "composition"
     with np.errstate(all="ignore"):
         if widens:
             operands = [_widened(a) for a in operands]

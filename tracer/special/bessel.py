@@ -94,8 +94,10 @@ def bessel_i1(x: Any) -> Any:
 
 
 def _over(i1: Any, x: Any) -> Any:
-    """I1(x) / x; 1/2 at 0."""
-    return where(x == 0, 0.5, i1 / where(x == 0, 1.0, x))
+    """I1(x) / x, near 0 by its series, which keeps the digits of derivatives."""
+    near = abs(x) < 1.0
+    s = where(near, x, 0.0)
+    return where(near, polynomial(s * s, _SERIES[1][:13]), i1 / where(near, 1.0, x))
 
 
 bessel_i0.defjvps(lambda t, z, x: t * bessel_i1(x))

@@ -69,7 +69,8 @@ def _complex_xlog1py(x: Any, y: Any) -> Any:
 
 
 def _over(x: Any, y: Any) -> Any:
-    return where(x == 0, 0.0, x) / where(x == 0, 1.0, y)
+    """x / y; 0 where both are."""
+    return x / where((x == 0) & (y == 0), 1.0, y)
 
 
 _xlogy.defjvps(lambda t, z, x, y: t * np.log(y), lambda t, z, x, y: t * _over(x, y))

@@ -216,7 +216,7 @@ def cosine_integral(x: Any) -> Any:
     return where((x == -math.inf) | np.isnan(x), math.nan, found)
 
 
-sine_integral.defjvps(lambda t, z, x: t * where(x == 0, 1.0, np.sin(x) / where(x == 0, 1.0, x)))
+sine_integral.defjvps(lambda t, z, x: t * np.sinc(x / math.pi))
 cosine_integral.defjvps(lambda t, z, x: t * (np.cos(x) / x))
 
 
@@ -271,6 +271,25 @@ fresnel_cosine.defjvps(lambda t, z, x: t * _half_square_turns(x)[1])
 
 
 @custom_jvp
+def log1p_over(x: Any) -> Any:
+    """log(1 + x) / x; 1 at 0."""
+    zero = x == 0
+    return where(zero, 1.0, np.log1p(x) / where(zero, 1.0, x))
+
+
+def _slope_of_log1p_over(z: Any, x: Any) -> Any:
+    near = abs(x) < 0.1
+    s = where(near, x, 0.0)
+    series = 0.0 * x
+    for k in range(18, 0, -1):
+        series = series * s + (-1.0) ** k * k / (k + 1)
+    return where(near, series, (1.0 / (1.0 + x) - z) / where(near, 1.0, x))
+
+
+log1p_over.defjvps(lambda t, z, x: t * _slope_of_log1p_over(z, x))
+
+
+@custom_jvp
 def dilogarithm(x: Any) -> Any:
     """Of 1 - x, by the reflections that lead x into 1/2..2 (DLMF 25.12.4 and 25.12.6)."""
     large = x > 2.0
@@ -289,7 +308,10 @@ def dilogarithm(x: Any) -> Any:
 
 
 def _dilogarithm_slope(x: Any) -> Any:
-    return where(x == 1, -1.0, np.log(x) / where(x == 1, 1.0, 1.0 - x))
+    """log(x) / (1 - x)"""
+    low = x < 0.5
+    y = where(low, x, 1.0)
+    return where(low, np.log(y) / (1.0 - where(low, x, 0.0)), -log1p_over(where(low, 1.0, x) - 1.0))
 
 
 dilogarithm.defjvps(lambda t, z, x: t * _dilogarithm_slope(x))

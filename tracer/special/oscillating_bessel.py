@@ -203,9 +203,14 @@ def bessel_k1e(x: Any) -> Any:
     return _third_kind(1, x, True)
 
 
+_J1_OVER = tuple((-0.25) ** k / (2 * math.factorial(k) * math.factorial(k + 1)) for k in range(13))
+
+
 def _j1_over(j1: Any, x: Any) -> Any:
-    """J1(x) / x; 1/2 at 0."""
-    return where(x == 0, 0.5, j1 / where(x == 0, 1.0, x))
+    """J1(x) / x, near 0 by its series, which keeps the digits of derivatives."""
+    near = abs(x) < 1.0
+    s = where(near, x, 0.0)
+    return where(near, polynomial(s * s, _J1_OVER), j1 / where(near, 1.0, x))
 
 
 bessel_j0.defjvps(lambda t, z, x: -t * bessel_j1(x))

@@ -31,9 +31,11 @@ def reciprocal_gamma(x: Any) -> Any:
 
 
 def _reciprocal_slope(z: Any, x: Any) -> Any:
-    pole = (x <= 0) & (x == np.floor(x))
-    at_pole = np.cos(math.pi * np.remainder(x, 2.0)) * gamma_function(where(pole, 1.0 - x, 1.0))
-    return where(pole, at_pole, -z * psi(where(pole, 1.0, x)))
+    """-z psi(x); on the left, where psi has poles, the derivative of sin(pi x) gamma(1 - x) / pi."""
+    left = x < 0.5
+    y = where(left, 1.0 - x, 1.0)
+    turn = np.cos(math.pi * np.remainder(x, 2.0)) - sin_pi(x) / math.pi * psi(y)
+    return where(left, gamma_function(y) * turn, -z * psi(where(left, 1.0, x)))
 
 
 reciprocal_gamma.defjvps(lambda t, z, x: t * _reciprocal_slope(z, x))
@@ -110,12 +112,19 @@ def comb(n: Any, k: Any) -> Any:
     return where(inside, binomial(where(inside, n, 1.0), where(inside, k, 0.0)), 0.0)
 
 
+@custom_jvp
+def _factorial(n: Any) -> Any:
+    found = gamma_function(n + 1.0)
+    return where(_whole(n) & (found < 1e15), np.rint(found), found)
+
+
+_factorial.defjvps(lambda t, z, n: t * (z * psi(n + 1.0)))
+
+
 @special("factorial")
 def factorial(n: Any) -> Any:
     """gamma(n + 1); 0 for n < 0."""
-    found = gamma_function(where(n < 0, 0.0, n) + 1.0)
-    rounded = where(_whole(n) & (found < 1e15), np.rint(found), found)
-    return where(n < 0, 0.0, rounded)
+    return where(n < 0, 0.0, _factorial(where(n < 0, 0.0, n)))
 
 
 @special("zetac")

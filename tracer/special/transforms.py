@@ -12,7 +12,7 @@ from ..custom import custom_jvp
 from ..functions.elementwise import where
 from .complex_error import complex_erfi
 from .error_functions import bell, erf_of, normal_cdf
-from .integrals import dawson
+from .integrals import dawson, log1p_over
 from .operands import special
 
 _NODES, _WEIGHTS = (v.tolist() for v in np.polynomial.legendre.leggauss(32))
@@ -37,11 +37,26 @@ def _exprel_slope(z: Any, x: Any) -> Any:
 _relative_exponential.defjvps(lambda t, z, x: t * _exprel_slope(z, x))
 
 
+@custom_jvp
 def _box_cox(logarithm: Any, power: Any) -> Any:
+    """(exp(power logarithm) - 1) / power"""
     finite = np.isfinite(logarithm)
     y = where(finite, logarithm, 0.0)
     beyond = where(power == 0, logarithm, np.expm1(power * logarithm) / power)
     return where(finite, y * _relative_exponential(power * y), beyond)
+
+
+_box_cox.defjvps(
+    lambda t, z, logarithm, power: t * np.exp(power * logarithm),
+    lambda t, z, logarithm, power: (
+        t
+        * (
+            logarithm
+            * logarithm
+            * _exprel_slope(_relative_exponential(power * logarithm), power * logarithm)
+        )
+    ),
+)
 
 
 def _scale_back(y: Any, power: Any) -> Any:
@@ -50,26 +65,7 @@ def _scale_back(y: Any, power: Any) -> Any:
     finite = np.isfinite(y) & (product > -1)
     z = where(finite, y, 0.0)
     beyond = where(power == 0, y, np.log1p(product) / power)
-    return where(finite, z * _log1p_over(power * z), beyond)
-
-
-@custom_jvp
-def _log1p_over(x: Any) -> Any:
-    """log(1 + x) / x; 1 at 0."""
-    zero = x == 0
-    return where(zero, 1.0, np.log1p(x) / where(zero, 1.0, x))
-
-
-def _log1p_over_slope(z: Any, x: Any) -> Any:
-    near = abs(x) < 0.1
-    s = where(near, x, 0.0)
-    series = 0.0 * x
-    for k in range(18, 0, -1):
-        series = series * s + (-1.0) ** k * k / (k + 1)
-    return where(near, series, (1.0 / (1.0 + x) - z) / where(near, 1.0, x))
-
-
-_log1p_over.defjvps(lambda t, z, x: t * _log1p_over_slope(z, x))
+    return where(finite, z * log1p_over(power * z), beyond)
 
 
 @special("exprel")
@@ -126,7 +122,7 @@ def huber(delta: Any, r: Any) -> Any:
 @special("pseudo_huber", wide=False)
 def pseudo_huber(delta: Any, r: Any) -> Any:
     """delta**2 (sqrt(1 + (r / delta)**2) - 1), for delta >= 0."""
-    outside = (delta == 0) | (r == 0)
+    outside = (delta == 0) | ((r == 0) & np.logical_not(np.isfinite(delta)))
     u = where(outside, 1.0, r) / where(outside, 1.0, delta)
     square = u * u
     found = delta * (delta * where(square < 1e300, square / (1.0 + np.sqrt(1.0 + square)), abs(u)))
