@@ -76,8 +76,8 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     def f_lin(*tangents: Any) -> Any:
         given = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
         env = application.extend(ops, dict(zip(seeds, given, strict=True)))
-        tangents = [env[v] for v in found]
-        return pytree.unflatten(out_tree, present_tangents(results, pushed, tangents))
+        pushed_leaves = [env[v] for v in found]
+        return pytree.unflatten(out_tree, present_tangents(results, pushed, pushed_leaves))
 
     return out, f_lin
 

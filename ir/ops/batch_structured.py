@@ -37,8 +37,7 @@ def batch_cond(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
     if batched[0]:
-        found = _all_branches(b, op, operands, batched)
-        return _handed_on(op, operands, batched, found)
+        return _handed_on(op, operands, batched, _all_branches(b, op, operands, batched))
     if any(v.type is TAPE for v in (*op.operands, *op.results)):
         return _branch_with_tapes(b, op, operands, batched)
     index, *rest = operands
@@ -168,8 +167,8 @@ def batch_while(
         new_body, out = batch_region(body, flags, b.size, masked=bool(mask))
         new_test, (parts,) = batch_region(test, flags, b.size, masked=bool(mask))
         if parts:
-            found = _until_all_are_done(b, op, operands, batched)
-            return _handed_on(op, operands, batched, found)
+            looped = _until_all_are_done(b, op, operands, batched)
+            return _handed_on(op, operands, batched, looped)
         grown = flags[:consts] + [f or o for f, o in zip(flags[consts:], out, strict=True)]
         if grown == flags:
             break
