@@ -29,7 +29,7 @@
       tensor_array  results of loops;  element_states, elements
       effects       their order;  callbacks: Python called from compiled code
     autograph/      Python's own control flow
-    errors, source  what went wrong, at which line of the user's, what to write instead
+    errors, source  what went wrong, at which line of the user's, what to write instead;  tracebacks
 
 Nothing here generates code: graphs are handed to `runtime`.
 """
