@@ -29,6 +29,7 @@ CASES: dict[str, tuple[Function, Function, tuple[float, ...]]] = {
     "i0": (np.i0, lambda x: mp.besseli(0, x), (*LINE, 8.5, -9.0)),
     "special.i0": (S.i0, lambda x: mp.besseli(0, x), LINE),
     "i1": (S.i1, lambda x: mp.besseli(1, x), LINE),
+    "i1e": (S.i1e, lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), (0.1, -0.5, 0.9, 1.0, 2.0, -8.5)),
     "j0": (S.j0, lambda x: mp.besselj(0, x), LINE),
     "j1": (S.j1, lambda x: mp.besselj(1, x), LINE),
     "rgamma": (S.rgamma, mp.rgamma, (*LINE, -2.0, -8.0, -2.5)),

@@ -93,17 +93,19 @@ def bessel_i1(x: Any) -> Any:
     return _grown(1, x)
 
 
-def _over(i1: Any, x: Any) -> Any:
-    """I1(x) / x, near 0 by its series, which keeps the digits of derivatives."""
+def _over(i1: Any, x: Any, scale: Any = 1.0) -> Any:
+    """scale I1(x) / x, near 0 by its series, which keeps the digits of derivatives."""
     near = abs(x) < 1.0
     s = where(near, x, 0.0)
-    return where(near, polynomial(s * s, _SERIES[1][:13]), i1 / where(near, 1.0, x))
+    return where(near, scale * polynomial(s * s, _SERIES[1][:13]), i1 / where(near, 1.0, x))
 
 
 bessel_i0.defjvps(lambda t, z, x: t * bessel_i1(x))
 bessel_i1.defjvps(lambda t, z, x: t * (bessel_i0(x) - _over(z, x)))
 bessel_i0e.defjvps(lambda t, z, x: t * (bessel_i1e(x) - np.sign(x) * z))
-bessel_i1e.defjvps(lambda t, z, x: t * (bessel_i0e(x) - _over(z, x) - np.sign(x) * z))
+bessel_i1e.defjvps(
+    lambda t, z, x: t * (bessel_i0e(x) - _over(z, x, np.exp(-abs(x))) - np.sign(x) * z)
+)
 
 
 @special("i0")
