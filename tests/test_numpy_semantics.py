@@ -19,6 +19,8 @@ import jitney as jt
 A = np.array
 NAN = np.nan
 
+COMPLEX = A([complex(x, y) for x in (0, 1, -1, NAN) for y in (1, 0, NAN)])
+
 Program = tuple[Any, ...]
 
 AXES: list[Program] = [  # in any order, and with companions that have fewer
@@ -164,6 +166,13 @@ INDICES: list[Program] = [
         (f"np.repeat(a, {counts})", np.arange(3), A([1], np.uint64), A([0, 1.0, 2]))
         for counts in ("b", "c", "[1.0, 2.0, 0.0]", "True", "2.0")
     ),
+    *(
+        (f"np.searchsorted(a, b, '{side}')", np.sort(COMPLEX), COMPLEX)
+        for side in ("left", "right")
+    ),
+    ("np.place(a, b, []); a", A([1.0, 2]), A([0, 0])),
+    ("np.place(a, b, []); a", A([1.0, 2]), A([0, 1])),
+    ("a.conjugate(b), b", A([1j]), A([0j])),
     ("a.choose(b, c)", A([0, 1]), A([5, 6]), A([7, 8])),
     ("a.choose(b, c, d)", A([0, 1, 2]), A([5, 6, 4]), A([7, 8, 3]), A([1, 1, 1])),
     ("a.choose([b, c], mode='wrap')", A([0, 1, 2]), A([5, 6, 4]), A([7, 8, 3])),
@@ -246,6 +255,10 @@ UFUNCS: list[Program] = [
     ("np.add(a, 4, sig=('f8', None, None)), np.add(a, 2, sig='dd->d')", A([1], np.float32)),
     ("np.add(a, b, sig=('e', 'd', None))", np.float16(1), np.uint64(2)),
     ("np.add(a, 0.5, sig='i', casting='unsafe')", A([0.0, 1])),
+    ("np.add(a, 4.0, casting='equiv')", np.ones(3, np.float32)),
+    ("np.add(a, a, casting='equiv'), np.add(a, 4.0, casting='no')", np.ones(3, np.float32)),
+    ("np.subtract.reduce(a), np.add.reduceat(a, [0])", A([1, 4e-4, 4e-4, 4e-4], np.float16)),
+    ("np.divide.reduce(a[None], axis=1, keepdims=True)", A([1, 0.3, 0.7], np.float16)),
     ("np.pow(a, -1), a ** -2, np.reciprocal(a), 1 / a, a ** 2", A([0j, 2j])),
     ("np.add.accumulate(a, axis=None), np.add.reduceat(a, [0, 1], axis=None)", np.arange(3)),
     ("np.add.accumulate(a, axis=None)", np.ones((2, 2))),

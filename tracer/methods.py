@@ -142,7 +142,9 @@ def astype(
 
 
 @method("conj", "conjugate")
-def conj(self: Tracer) -> Tracer:
+def conj(self: Tracer, out: Any = None) -> Tracer:
+    if out is not None:
+        return FUNCTIONS["conjugate"].trace((self,), {"out": out})
     if not is_complex(self.dtype):
         return self
     result = FUNCTIONS["conjugate"].trace((self,), {})

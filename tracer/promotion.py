@@ -167,6 +167,9 @@ def _resolve(
     casting: Any,
     reduction: bool = False,
 ) -> tuple[Any, ...]:
+    if casting == "equiv" and any(isinstance(k, type) for k in query):
+        # What the ufunc raises; its resolve_dtypes ends the process.
+        raise TypeError("cannot cast a Python number under the casting rule 'equiv'")
     if dtype is None:
         return ufunc.resolve_dtypes(tuple(query), casting=casting, reduction=reduction)
     if isinstance(dtype, tuple):

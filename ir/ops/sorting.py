@@ -9,7 +9,7 @@ import numpy as np
 from ..batching import leading, shift
 from ..build import Builder
 from ..graph import Op, Value
-from ..types import I32, I64, TensorType, is_float
+from ..types import I32, I64, TensorType, is_complex, is_float
 from .families import ANY, Arg, Array, Example, check_axis, check_dtype, check_kind, opaque
 from .indexing import take_along
 
@@ -167,7 +167,18 @@ def search(b: Builder, table: Value, keys: Value, *, right: bool = False) -> Val
 
 
 def precedes(b: Builder, x: Value, y: Value) -> Value:
-    """x < y in sorting order: NaN is last."""
+    """x < y in sorting order: NaN is last, a complex number with one in either part too."""
+    if is_complex(x.dtype):
+        (p, q), (r, s) = ((b.op("real", z), b.op("imag", z)) for z in (x, y))
+        whole, other = b.eq(q, q), b.ne(s, s)  # whether x has an imaginary part, y has none
+        nans = b.bitwise_and(b.ne(p, p), b.ne(r, r))
+        tied = b.bitwise_or(b.eq(p, r), nans)
+        last = b.bitwise_and(other, whole)
+        within = b.bitwise_or(b.lt(q, s), last)
+        apart = b.select(
+            b.lt(p, r), b.bitwise_or(whole, other), b.select(b.lt(r, p), last, b.ne(r, r))
+        )
+        return b.select(tied, within, apart)
     if not is_float(x.dtype):
         return b.lt(x, y)
     return b.bitwise_and(b.invert(b.ge(x, y)), b.eq(x, x))

@@ -19,6 +19,7 @@ from .common import (
     axis_index,
     build,
     check_real,
+    check_values,
     finish,
     index_array,
     ints,
@@ -150,7 +151,8 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     _check_safe(vals, arr)
     x, chosen, values = _where_true(arr, mask, vals)
     if not values.size:
-        raise ValueError("Cannot insert from an empty array!")
+        check_values(~chosen.any(), "Cannot insert from an empty array!")
+        return
     if values.size > 1:
         from .scans import cumsum
 

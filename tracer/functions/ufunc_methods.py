@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL, I64, is_complex, is_small
+from ...ir.types import BOOL, F32, I64, is_complex, is_small
 from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
@@ -43,6 +43,7 @@ _REDUCTIONS = {
 }
 _SCANS = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
 _LOGICAL = frozenset("logical_and logical_or logical_xor".split())
+_ARITHMETIC = frozenset("add subtract multiply divide".split())
 _FEW = 4  # steps that are written out instead of looped over
 
 
@@ -175,6 +176,9 @@ def _reduce(
         elif dtype is not None:
             x = x.astype(dtype)
         return FUNCTIONS[_REDUCTIONS[name]].traced(x, **options)
+    if is_small(result_dtype) and name in _ARITHMETIC:  # rounded once, at the end
+        wide = _reduce(ufunc, x.astype(F32), axes, F32, None, keepdims, initial, where)
+        return finish(wide.astype(result_dtype), out)
     elements = x.astype(BOOL if name in _LOGICAL else element_dtype)
     acc, mask = _start(ufunc, result_dtype, initial if has_initial else None, where, elements)
     if mask is not None:
@@ -351,6 +355,9 @@ def _reduceat(
     axis = _one_axis(axis, x, "reduceat")
     result_dtype, element_dtype = _loop_dtypes(ufunc, x, dtype)
     _check_equal(ufunc, "reduceat", result_dtype, element_dtype)
+    if is_small(result_dtype) and name in _ARITHMETIC:
+        wide = _reduceat(ufunc, x.astype(F32), indices, axis, F32)
+        return finish(wide.astype(result_dtype), _sole(out))
     n = x.shape[axis]
     starts = _segment_starts(ufunc, indices, n)
     rest = tuple(m for i, m in enumerate(x.shape) if i != axis)
