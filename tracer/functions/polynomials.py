@@ -45,7 +45,8 @@ def polysub(a1: Any, a2: Any) -> Tracer:
 @function("polymul")
 def polymul(a1: Any, a2: Any) -> Tracer:
     x, y = (_coefficients(a) for a in (a1, a2))
-    return convolve(*(p if p.size else np.zeros(1) for p in (x, y)))
+    none = np.zeros(1)
+    return convolve(x if x.size else none, y if y.size else none)
 
 
 @function("polydiv")

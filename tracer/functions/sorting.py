@@ -154,7 +154,7 @@ def _partition(op: str, a: Any, kth: Any, axis: Any) -> Tracer:
 
 @function("partition")
 def partition(
-    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+    a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Tracer:
     """One of the orders that NumPy allows; the short side of `kth` is sorted."""
     _no_order(order)
@@ -164,7 +164,7 @@ def partition(
 
 @function("argpartition")
 def argpartition(
-    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+    a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Tracer:
     _no_order(order)
     np.partition(_NOTHING, 0, kind=kind)
