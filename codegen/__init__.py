@@ -10,7 +10,8 @@
     scalar_code     loops over few numbers;  scalar_builder, scalar_rules, elements: how they are made
     fusion          stages that share loops become kernels
     rowblocks       steps that go block by block of rows;  time_tiles: trips of a loop that do
-    giving          inputs that may be overwritten;  memory: places for temporaries
+    giving          inputs that may be overwritten;  in_place: values that may be, in loops and branches
+    memory          places for temporaries
     blocking        how products are cut;  conv_plan: convolutions;  sort_blocks: long rows
     schedule        how the loops of a kernel run;  survey: what it looks at
     signature       which kernels are the same code

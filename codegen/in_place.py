@@ -152,7 +152,32 @@ def _is_free(
         return False
     _read_parts(low, base, op)
     once = op.operands.count(base) == 1
-    return once and low.dead_after(base, op) and _detached(low, base, others)
+    return once and dead_after(low, base, op) and _detached(low, base, others)
+
+
+def dead_after(low: Lowering, base: Value, op: Op) -> bool:
+    """Whether no stage after `op` can read base's memory; op's own operands are another matter.
+
+    A user that was inlined reads the memory when its consumers run. So every other user must have
+    memory of its own by now, or have only users for which the same holds. (Two values share
+    memory only if they are parameters, and those are not overwritten.)
+    """
+    if base in low.outputs:
+        return False
+    pending = [user for user in low.users[base] if user is not op]
+    seen: set[Op] = {op}
+    while pending:
+        user = pending.pop()
+        if user in seen:
+            continue
+        seen.add(user)
+        for result in user.results:
+            if result in low.arrays or result in low.overwritten:
+                continue
+            if result in low.outputs or result not in low.inlined:
+                return False
+            pending += low.users[result]
+    return True
 
 
 def _new_place(low: Lowering, result: Value) -> Array:
@@ -246,7 +271,9 @@ def joined(low: Lowering, op: Op) -> list[Array | None]:
     found: list[Array | None] = []
     for result in op.results:
         base = updated(result)
-        here = low.arrays.get(base) if base is not None else None
-        free = here is not None and base is not None and here not in found
-        found.append(here if free and _is_free(low, op, base, result) else None)
+        if base is None or base not in low.arrays or not _is_free(low, op, base, result):
+            found.append(None)
+        else:
+            here = low.arrays[base]
+            found.append(None if here in found else here)
     return found

@@ -23,7 +23,7 @@ from typing import Any
 from ..ir.graph import Graph, Op, Value
 from ..ir.types import BOOL, I64, TOKEN, TensorType
 from .context import Context
-from .in_place import reads_first
+from .in_place import dead_after, reads_first
 from .index import Index, Var, contiguous_strides, linear, of_var
 from .kernel import Array, Stage
 from .pointwise import EXPENSIVE, FEW, INLINE, Pointwise, checked, index_value, op_cost, reshaped
@@ -143,35 +143,11 @@ class Lowering:
         p.at(value, indices(dims))
         if any(a.array is array and a.index != indices(dims) for a in p.reads):
             return None
-        if not all(self.dead_after(v, value.op) for v, a in self.arrays.items() if a is array):
+        if not all(dead_after(self, v, value.op) for v, a in self.arrays.items() if a is array):
             return None
         self.taken.add(array)
         self.target_of.pop(value, None)
         return array
-
-    def dead_after(self, base: Value, op: Op) -> bool:
-        """Whether no stage after `op` can read base's memory; op's own operands are another matter.
-
-        A user that was inlined reads the memory when its consumers run. So every other user must have
-        memory of its own by now, or have only users for which the same holds. (Two values share
-        memory only if they are parameters, and those are not overwritten.)
-        """
-        if base in self.outputs:
-            return False
-        pending = [user for user in self.users[base] if user is not op]
-        seen: set[Op] = {op}
-        while pending:
-            user = pending.pop()
-            if user in seen:
-                continue
-            seen.add(user)
-            for result in user.results:
-                if result in self.arrays or result in self.overwritten:
-                    continue
-                if result in self.outputs or result not in self.inlined:
-                    return False
-                pending += self.users[result]
-        return True
 
     # Materialising values.
 

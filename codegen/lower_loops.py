@@ -82,10 +82,10 @@ def _homes(low: Lowering, op: Op, start: int, stop: int) -> list[Carried | None]
         if memory_type(base) is None:
             homes.append(None)
             continue
-        home = carried(low, op, base, result)
-        source = contiguous(low, home.source)
+        own = carried(low, op, base, result)
+        source = contiguous(low, own.source)
         assert source is not None
-        homes.append(home._replace(source=source))
+        homes.append(own._replace(source=source))
     for base, home in zip(op.operands[start:stop], homes, strict=True):
         if home is not None and low.arrays.get(base) is home.array:
             low.overwrite(base)

@@ -348,3 +348,26 @@ def test_the_work_of_compiling_is_linear(name: str) -> None:
         work(GROWING[name], 3)  # what is done once in a process
         small, large = work(GROWING[name], 25), work(GROWING[name], 100)
     assert large < 4.6 * small
+
+
+def test_a_kernel_touches_a_bounded_number_of_arrays() -> None:
+    """LLVM's time grows faster than a function's pointers do."""
+    arrays = [f32(8) for _ in range(400)]
+    llvm = text(lambda *xs: sum(xs), *arrays)
+    pointers = [int(k) for k in re.findall(r"%p(\d+) = load ptr", llvm)]
+    assert max(pointers) <= 130
+    np.testing.assert_allclose(jt.jit(lambda *xs: sum(xs))(*arrays), sum(arrays), rtol=1e-5)
+
+
+def test_derivatives_of_assigned_elements_are_sums_of_elements() -> None:
+    def work(count: int) -> tuple[int, int]:
+        def program(x: Any) -> Any:
+            for i in range(1, count):
+                x[i] = x[i - 1] * 0.5 + x[i]
+            return (x * x).sum()
+
+        low = jt.jit(jt.grad(program)).lower(np.ones(count))
+        return low.llvm().count("\n"), sum(kernel.flops for kernel in low.kernels)
+
+    (lines, flops), (more_lines, more_flops) = work(40), work(160)
+    assert more_lines < 4.5 * lines and more_flops < 4.5 * flops

@@ -276,20 +276,20 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
     axis = 0
     b = build()
     zero = b.const(0, I64)
-    places = _are_places(x, items, mode)
+    as_places = _are_places(x, items, mode)
     for item in items:
         if item is None or isinstance(item, _Truth):
             rest.append(item)
             continue
         n = x.shape[axis]
         if isinstance(item, slice):
-            first, last, by = item.indices(n)
-            reach = max(len(range(first, last, by)) - 1, 0) * by
-            starts.append(b.const(min(first, first + reach), I64))
-            sizes.append(abs(reach) + 1 if range(first, last, by) else 0)
-            rest.append(slice(None, None, by))
+            taken = range(n)[item]
+            span = sorted((taken[0], taken[-1])) if taken else (0, -1)
+            starts.append(b.const(span[0], I64))
+            sizes.append(span[1] - span[0] + 1)
+            rest.append(slice(None, None, item.step))
             axis += 1
-        elif places and isinstance(item, (int, _Integers)):
+        elif as_places and isinstance(item, (int, _Integers)):
             starts.append(_place(x, axis, item, mode))
             sizes.append(1)
             rest.append(0)
