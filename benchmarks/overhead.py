@@ -4,8 +4,8 @@
 
 Every function works on three numbers, so that what is timed is the call. The columns: the call of
 `jit(transformed)` in microseconds, how much that is over the plain call, `jit(f)`, and the ratio to
-the call of the same transformation under a lambda, `jit(lambda x: transformed(f)(x))`. The three are timed in
-turns, and the fastest block of each counts.
+the call of the same transformation under a lambda, `jit(lambda x: transformed(f)(x))`. The three are
+timed in turns, and the fastest block of each counts.
 """
 
 from __future__ import annotations

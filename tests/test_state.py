@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import collections
+import enum
 import functools
 import sys
 import types
@@ -75,6 +76,12 @@ def dig(x: Any) -> Any:
     while isinstance(found, list):
         found = found[0]
     return x * found
+
+
+def importing(x: Any) -> Any:
+    import test_state as here
+
+    return x * here.state
 
 
 def nested(value: Any, depth: int) -> Any:
@@ -257,6 +264,17 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[Any], 
 TOLD: list[int] = []
 
 
+CASES |= {
+    "globals()": (
+        lambda: 2.0,
+        lambda x: x * globals()["state"],
+        lambda s: setattr(HERE, "state", 3.0),
+    ),
+    "eval": (lambda: 2.0, lambda x: x * eval("state"), lambda s: setattr(HERE, "state", 3.0)),
+    "an import while tracing": (lambda: 2.0, importing, lambda s: setattr(HERE, "state", 3.0)),
+}
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("native", [True, False])
 def test_a_change_is_seen(name: str, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,6 +310,49 @@ def test_snapshots_of_what_contains_itself_and_of_deep_values() -> None:
 )
 def test_snapshots_tell_kinds_of_equal_values(first: Any, second: Any) -> None:
     assert freeze(first) != freeze(second) and freeze([first]) != freeze([second])
+
+
+def test_static_arguments_may_change_inside() -> None:
+    scale, layers = Scale(), [2.0]
+    calls: list[tuple[Any, Any]] = [
+        (lambda x, s: x * s.a, scale),
+        (lambda x, s: s(x), lambda x: x * layers[0] * FACTOR),
+        (lambda x, s: s[1](x), (1, functools.partial(lambda k, x: x * k.a * layers[0], scale))),
+    ]
+    functions = [(jt.jit(f, static_argnums=1), f, static) for f, static in calls]
+    for value in (2.0, 3.0, 4.0):
+        scale.a = layers[0] = value
+        for jitted, plain, static in functions:
+            np.testing.assert_array_equal(jitted(X, static), plain(X, static))
+            np.testing.assert_array_equal(jitted(X, static), plain(X, static))
+
+
+class Mode(enum.Enum):
+    ONE = 1
+    TWO = 2
+
+    def twice(self) -> int:
+        return self.value * 2
+
+
+mode = Mode.ONE
+
+
+def test_members_of_enums_and_classes_are_guarded_natively(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function(x: Any) -> Any:
+        return x * (2 if mode is Mode.ONE else 3) + mode.twice() + isinstance(x, Scale)
+
+    f = jt.jit(function)
+    f(X)
+    f(X)
+    assert native_hits(f) == 1
+    monkeypatch.setattr(HERE, "mode", Mode.TWO)
+    np.testing.assert_array_equal(f(X), function(X))
+    monkeypatch.setattr(Mode, "twice", lambda self: 100)
+    np.testing.assert_array_equal(f(X), function(X))
+    monkeypatch.setattr(Mode.TWO, "_value_", 7)
+    monkeypatch.setattr(Mode, "twice", lambda self: self.value)
+    np.testing.assert_array_equal(f(X), function(X))
 
 
 # Which code ran

@@ -25,7 +25,7 @@ from .devices import CHOSEN, device_of, is_foreign, known, own_device, put
 from .errors import complain
 from .exact import Exact
 from .foreign import borrow
-from .frozen import is_random_state
+from .frozen import can_change, is_random_state
 from .outside import array_spec
 from .shapes import ShapeDtype
 from .tracing import Same, Spec, Static
@@ -300,6 +300,14 @@ class Call:
         """What calls must share to run the same code."""
         specs = tuple(Exact(s.value) if isinstance(s, Static) else s for s in self.specs)
         return (self.structure, specs, self.device, CHOSEN.get())
+
+    def static_values(self) -> list[tuple[str, Any]]:
+        """The static arguments that can change inside, with their names: equal ones may differ then."""
+        if not any(isinstance(spec, Static) for spec in self.specs):
+            return []
+        pairs = zip(self.leaf_names(), self.specs, strict=True)
+        named = [(name, spec.value) for name, spec in pairs if isinstance(spec, Static)]
+        return [(name, value) for name, value in named if can_change(value)]
 
     def alias(self) -> None:
         """Leaves that are one and the same array become one traced array."""

@@ -111,6 +111,12 @@ def walk(value: Any, arrays: bool = True) -> Iterator[tuple[Any, Any]]:
         left += reversed(list(parts))
 
 
+def can_change(value: Any) -> bool:
+    """Whether anything in a value could change, or lead to code that reads what changes."""
+    fixed = (*_PLAIN, float, complex, range, slice, tuple, frozenset, np.dtype)
+    return any(type(part) not in fixed and not _is_opaque(part) for part, _ in walk(value))
+
+
 def content_of(value: Any, cls: type) -> Content:
     """What a value is by itself, and what it holds. Runs no code of the user."""
     take = _CONTENT.get(cls)
@@ -304,14 +310,24 @@ def changes_inside(member: Any) -> bool:
 
 
 def _module(value: ModuleType) -> Content:
-    """A user's module as a whole, but for its functions, classes and modules, which do not change by
-    themselves."""
     if not is_user_module(value.__name__):
         return Identity(value), ()
-    held = {k: v for k, v in vars(value).items() if not k.startswith("__")}
+    return _namespace(Namespace(vars(value)))
+
+
+class Namespace:
+    """What is in a module, for code that looks into it as a whole (`globals()`, `eval`)."""
+
+    def __init__(self, held: dict[str, Any]) -> None:
+        self.held = held
+
+
+def _namespace(value: Namespace) -> Content:
+    """All names, but for functions, classes and modules, which do not change by themselves."""
+    held = {k: v for k, v in value.held.items() if not k.startswith("__")}
     fixed = (FunctionType, type, ModuleType, types.BuiltinFunctionType)
     parts = [v for v in held.values() if not isinstance(v, fixed)]
-    return (_Identities((value, *held.values())), tuple(held)), parts
+    return (_Identities(held.values()), tuple(held)), parts
 
 
 # Others
@@ -386,6 +402,7 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
     types.GeneratorType: _generator,
     weakref.ref: _reference,
     type: _class,
+    Namespace: _namespace,
 }
 
 

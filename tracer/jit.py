@@ -266,8 +266,12 @@ class JitFunction:
 
     # A call of a new kind
 
-    def _outside(self, substitute: bool = True, wary: bool = False) -> Outside:
-        return Outside(self._raw, self._owner_path(), substitute, self._adapt, wary)
+    def _outside(
+        self, call: Call | None = None, substitute: bool = True, wary: bool = False
+    ) -> Outside:
+        static = () if call is None else call.static_values()
+        owner = self._owner_path()
+        return Outside(self._raw, owner, substitute, self._adapt, wary, static)
 
     def _compile(self, call: Call, bucket: Bucket) -> Entry:
         entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))

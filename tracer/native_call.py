@@ -26,7 +26,7 @@ from ..runtime.program import Owned, Program, overlaps, required_strides
 from . import pytree
 from .dispatch import StaticLeaf, order_matters
 from .entry import Entry
-from .frozen import Identity, data_of, freeze, is_user_function
+from .frozen import data_of, is_user_function
 from .guards import Guard
 from .outside import Hidden, compile_check
 from .paths import Path, is_user_module
@@ -75,6 +75,7 @@ class _Writer:
         self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
         self.given: dict[int, int] = {}  # the word of each parameter's object
         self._paths: dict[tuple[Any, ...], int] = {}
+        self._classes: set[type] = set()  # that are guarded
         self.block = 0
         self.n_arguments = n_arguments
 
@@ -112,11 +113,12 @@ class _Writer:
     def _try(self, write: Callable[..., None], *args: Any) -> bool:
         """Whether it could be written; if not, what it wrote halfway is taken back."""
         mark, paths, given = self.program.mark(), dict(self._paths), dict(self.given)
+        classes = set(self._classes)
         try:
             write(*args)
         except (NotNative, RecursionError):
             self.program.rewind(mark)
-            self._paths, self.given = paths, given
+            self._paths, self.given, self._classes = paths, given, classes
             return False
         return True
 
@@ -157,14 +159,28 @@ class _Writer:
                         self._frozen(self.program.constant_result(part), part)
         elif isinstance(value, type) and is_user_module(value.__module__):
             self.program.identity(word, value)
-            if not self.program.unchanged_class(value):
-                raise NotNative
-            for _, member in data_of(value):
-                self._frozen(self.program.constant_result(member), member)
-        elif isinstance(value, (enum.Enum, ModuleType)) and not isinstance(freeze(value), Identity):
+            self._class(value)
+        elif isinstance(value, enum.Enum) and is_user_module(type(value).__module__):
+            self.program.identity(word, value)
+            self._class(type(value))
+            held = vars(value)
+            with self.program.unless_changed(held):
+                words = self.program.values(self.program.constant_result(held), list(held))
+                for place, item in zip(words, held.values(), strict=True):
+                    self._constant(place, item)
+        elif isinstance(value, ModuleType) and is_user_module(value.__name__):
             raise NotNative
         else:
             self._constant(word, value)
+
+    def _class(self, cls: type) -> None:
+        if cls in self._classes:
+            return
+        self._classes.add(cls)
+        if not self.program.unchanged_class(cls):
+            raise NotNative
+        for _, member in data_of(cls):
+            self._frozen(self.program.constant_result(member), member)
 
     def _hidden(self, hidden: Hidden, place: int) -> None:
         value = hidden.path.read()

@@ -56,7 +56,8 @@ class Outside:
 
     `owner` is a path to `self`. Without `substitute`, arrays are guarded by content as other values.
     `adapt` makes of the function, or of its copy, the one that is called (autograph's). With `wary`,
-    code that may run or not counts as if it did when it is decided where stand-ins can be.
+    code that may run or not counts as if it did when it is decided where stand-ins can be. `static` are
+    static arguments that can change inside, with their names.
     """
 
     def __init__(
@@ -66,12 +67,13 @@ class Outside:
         substitute: bool = True,
         adapt: Callable[[Any], Any] = lambda function: function,
         wary: bool = False,
+        static: Sequence[tuple[str, Any]] = (),
     ) -> None:
         self.function = function
         self.adapt = adapt
         self.owner = owner
         self.substitutes = substitute
-        self.reads: Reads = find_reads(function, owner)
+        self.reads: Reads = find_reads(function, owner, static)
         self.hidden: list[Hidden] = []
         self.guards: list[Guard] = []
         self.dropped: frozenset[Hashable] = frozenset()

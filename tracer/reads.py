@@ -11,10 +11,9 @@ and the methods of such objects may run or not: what they read counts if they di
 was traced (`doubtful`). Code of NumPy, jitney, the standard library and other installed packages is
 not entered.
 
-What is not seen: values behind names made up at run time in namespaces (`globals()[name]`,
-`sys.modules`), what `__getattr__` takes from elsewhere, files, the environment and clocks. Such values
-are those of the time of tracing. Writing outside state (`history.append(n)`, `count += 1`) happens
-while tracing only.
+What is not seen: what code that comes out of calls of other packages reads, files and clocks. Such
+values are those of the time of tracing. Writing outside state (`history.append(n)`, `count += 1`)
+happens while tracing only.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ import builtins
 import dis
 import functools
 import inspect
+import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..ir.record import field, record
-from .frozen import is_user_function, own_dictionary, walk
+from .frozen import Namespace, is_user_function, own_dictionary, walk
 from .loads import attributes, is_own_counter, loads
 from .paths import ABSENT, Path, is_ours, is_user_module, state_of
 
@@ -40,6 +40,7 @@ _WRITERS: dict[type, tuple[str, ...]] = {
 }
 _LIMIT = 2000  # functions entered: beyond that the rest is not tracked
 _BUILTINS = vars(builtins)
+_LOOKING = frozenset({"globals", "eval", "exec", "__import__"})
 _METHODS = (FunctionType, classmethod, staticmethod)
 
 Key = tuple[Any, ...]
@@ -66,13 +67,16 @@ class Reads:
     doubtfully_fixed: dict[Key, set[CodeType]] = field(default_factory=dict)
 
 
-def find_reads(function: Any, owner: Any = None) -> Reads:
-    """The outside values that `function` reads. `owner`, if given, is a `Path` to its `self`."""
+def find_reads(function: Any, owner: Any = None, static: Sequence[tuple[str, Any]] = ()) -> Reads:
+    """The outside values that `function` reads. `owner`, if given, is a `Path` to its `self`; `static`
+    are arguments that it gets as they are, with their names."""
     finder = _Finder()
     if isinstance(function, FunctionType):
         finder.function(function, owner, True, None)
     else:
         finder.callable(function, owner, False)
+    for name, value in static:
+        finder.end(finder.held(value, name), value, False)
     return finder.reads
 
 
@@ -83,6 +87,7 @@ class _Finder:
         self.reads = Reads()
         self._seen: set[Key] = set()
         self._held: dict[int, Path] = {}
+        self._namespaces: dict[int, Namespace] = {}
         self._reached: set[tuple[int, bool]] = set()
         self._doubt = False
         self._code: CodeType | None = None  # that is being walked
@@ -182,11 +187,15 @@ class _Finder:
                 self.reads.written.add(local[op.argval][0].key)
             elif op.opname == "STORE_FAST":
                 local.pop(op.argval, None)
+            elif op.opname == "IMPORT_NAME":
+                self.imported(op.argval)
         for position, name, is_global in loads(instructions):
             if is_own_counter(instructions, position, name):
                 continue
             if is_global and name == "super":
                 self.inherited(code, local)
+            if is_global and name in _LOOKING:
+                self.namespace(module)
             if is_global:
                 path, path_free = self.named(module, name), free
             elif name in local:
@@ -213,6 +222,19 @@ class _Finder:
             return path
         self.record(path, ABSENT, True, "absent")
         return Path("global", _BUILTINS, name)
+
+    def namespace(self, module: dict[str, Any]) -> None:
+        """Code looks into its module at names that it makes up."""
+        held = self._namespaces.setdefault(id(module), Namespace(module))
+        self.end(self.held(held, "globals()"), held, False)
+
+    def imported(self, name: str) -> None:
+        """A module is imported while the code runs."""
+        module = sys.modules.get(name, ABSENT)
+        if module is ABSENT:
+            self.record(Path("global", sys.modules, name), ABSENT, True, "absent")
+        elif is_user_module(name):
+            self.end(self.held(module), module, False)
 
     def inherited(self, code: CodeType, local: dict[str, tuple[Path, bool]]) -> None:
         """`super().name`: enter every base's method of a name that the code mentions."""
@@ -361,10 +383,10 @@ class _Finder:
                 elif isinstance(part, type):
                     for function in _functions_of(part):
                         self.function(function, None, False)
-                elif isinstance(part, ModuleType) and is_user_module(part.__name__):
-                    for held in list(vars(part).values()):
-                        if isinstance(held, (FunctionType, type)):
-                            self.reach(held)
+                held = _names_of(part)
+                for named in list(held.values()):
+                    if isinstance(named, (FunctionType, type)):
+                        self.reach(named)
 
     def record(self, path: Path, value: Any, free: bool, how: str = "") -> None:
         key = (*path.key, how) if how else path.key
@@ -386,6 +408,14 @@ class _Finder:
 def _found_in(cls: type, name: str) -> Any:
     """What an operation on objects of a class takes: an attribute of the class or of a base."""
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
+def _names_of(value: Any) -> dict[str, Any]:
+    """What is in a user's module."""
+    if isinstance(value, Namespace):
+        return value.held
+    user = isinstance(value, ModuleType) and is_user_module(value.__name__)
+    return vars(value) if user else {}
 
 
 def _makes_up(module: ModuleType, attr: str) -> bool:

@@ -133,16 +133,16 @@ class Memory:
         self._used = not unused and disk_cache().enabled
 
     def recall(
-        self, outside: Outside, content: Callable[[bool], Outside]
+        self, outside: Outside, content: Callable[[], Outside]
     ) -> tuple[Recalled, Outside, Executable] | None:
-        """What an earlier process left; `content(False)` makes an outside without hidden arrays."""
+        """What an earlier process left; `content()` makes an outside without hidden arrays."""
         if not self._used:
             return None
         self._key = self._take(outside)
         if self._key is None:
             return None
         if outside.hidden and _content_note(self._key) in disk_cache():
-            outside = content(False)
+            outside = content()
             self._key, self._content = self._take(outside), True
         recalled = _read(self._key)
         if recalled is None:

@@ -42,14 +42,14 @@ def trace_call(
 ) -> tuple[Traced, Outside]:
     """Trace with tracers in place of closed-over arrays. Where Python needs their values
     (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
-    outside = outside or function._outside()
+    outside = outside or function._outside(call)
     try:
         return _trace_settled(function, call, outside, views)
     except errors.JitneyError:
         if not outside.hidden:
             raise
         try:
-            return _trace_settled(function, call, function._outside(substitute=False), views)
+            return _trace_settled(function, call, function._outside(call, substitute=False), views)
         except errors.JitneyError:
             pass
         raise
@@ -63,7 +63,7 @@ def _trace_settled(
         traced = _trace_with(function, call, outside, views)
     if outside.settle(ran):
         return traced, outside
-    outside = function._outside(wary=True)
+    outside = function._outside(call, wary=True)
     with watched_code(outside.doubtful) as ran:
         traced = _trace_with(function, call, outside, views)
     outside.settle(ran)
@@ -125,12 +125,12 @@ def _trace_once(function: JitFunction, call: Call, outside: Outside, views: bool
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     """Recall the trace and the code from disk, or make them."""
     start = time.perf_counter()
-    outside = function._outside()
+    outside = function._outside(call)
     device = _device(call, outside)
     if device != CPU:
         return _device_entry(function, call, outside, device, reason)
     memory = Memory(function._raw, function._owner_path(), call, function._options)
-    found = memory.recall(outside, function._outside)
+    found = memory.recall(outside, lambda: function._outside(call, substitute=False))
     if found is not None:
         recalled, outside, runnable = found
         seconds = {"recall": time.perf_counter() - start}
@@ -207,7 +207,7 @@ def _compile_graph(function: JitFunction, traced: Traced, call: Call, outside: O
 
 def lower(function: JitFunction, call: Call) -> Lowered:
     """The compiled form of a call, to be looked at; the function does not keep it."""
-    outside = function._outside()
+    outside = function._outside(call)
     device = _device(call, outside)
     with function._lock:
         traced, outside = trace_call(function, call, outside, views=device == CPU)
