@@ -26,7 +26,7 @@ from .errors import complain
 from .exact import Exact
 from .foreign import borrow
 from .frozen import can_change, is_random_state
-from .outside import array_spec
+from .hidden import array_spec
 from .shapes import ShapeDtype
 from .tracing import Same, Spec, Static
 

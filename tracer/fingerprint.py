@@ -269,10 +269,8 @@ class Fingerprint:
                 continue
             seen.add(attribute)
             found = vars(module).get(attribute)
-            if found is None and not ours:
-                found = getattr(
-                    module, attribute, None
-                )  # a part that is loaded when it is asked for
+            if found is None and attribute in vars(module).get("__numpy_submodules__", ()):
+                found = getattr(module, attribute, None)  # loaded when it is asked for
             if found is None or (ours and type(found) not in _CONSTANTS):
                 continue
             self.put("name", attribute)

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import _random
 import array
-import datetime
-import decimal
 import enum
 import functools
 import itertools
@@ -122,22 +120,18 @@ def content_of(value: Any, cls: type) -> Content:
     take = _CONTENT.get(cls)
     if take is not None:
         return take(value)
-    for base in cls.__mro__:
-        take = _CONTENT.get(base)
-        if take is not None:
-            break
     if isinstance(value, ModuleType):
         return _module(value)
-    if take is None and _is_opaque(value):
+    if _is_opaque(value):
         return Identity(value), ()
-    own, parts = (None, ()) if take is None else take(value)
-    if isinstance(value, type):
-        return own, parts
     if is_random_state(value):
         return random_state(value), ()
+    base = next((base for base in cls.__mro__ if base in _CONTENT or _is_reducible(base)), None)
+    take = _CONTENT.get(base) if base in _CONTENT else None
+    own, parts = take(value) if take else _reduced(value, base) if base else (None, ())
+    if isinstance(value, type):
+        return own, parts
     attributes = attributes_of(value)
-    if attributes is None and take is None:
-        return _reduced(value)
     more = list((attributes or {}).items())
     user = (cls,) if is_user_module(cls.__module__) else ()
     names = tuple(name for name, _ in more)
@@ -162,9 +156,8 @@ def _is_opaque(value: Any) -> bool:
     top = cls.__module__.partition(".")[0] if isinstance(cls.__module__, str) else ""
     if top in _OPAQUE:
         return True
-    if is_random_state(value) or any(base in _CONTENT for base in cls.__mro__):
-        return False
-    return attributes_of(value) is None and not _is_reducible(cls)
+    known = any(base in _CONTENT or _is_reducible(base) for base in cls.__mro__)
+    return not known and not is_random_state(value) and attributes_of(value) is None
 
 
 def is_user_function(function: FunctionType) -> bool:
@@ -340,23 +333,28 @@ def _generator(value: Any) -> Content:
     return (Identity(value), frame.f_lasti), list(frame.f_locals.values())
 
 
+def _view_of(value: Any) -> Content:
+    return len(value), list(value)
+
+
 def _reference(value: Any) -> Content:
     return None, (value(),)
 
 
 def _is_reducible(cls: type) -> bool:
-    """Whether an object says what it is made of: iterators of Python's own, dates, times."""
-    return cls.__module__ in ("builtins", "itertools", "collections", "datetime", "zoneinfo")
+    """Whether objects of a class of Python's own say what they are made of: iterators, dates, decimals."""
+    known = ("builtins", "itertools", "collections", "datetime", "zoneinfo", "decimal")
+    return cls.__module__ in known and "__reduce__" in vars(cls) and cls is not object
 
 
-def _reduced(value: Any) -> Content:
-    if type(value) is itertools.count:
+def _reduced(value: Any, base: type) -> Content:
+    if base is itertools.count:
         return repr(value), ()
     try:
-        parts = value.__reduce_ex__(2)
+        made = base.__reduce__(value)
     except Exception:
         return Identity(value), ()
-    return None, [parts] if isinstance(parts, tuple) else [Identity(value)]
+    return None, [made] if isinstance(made, tuple) else [Identity(value)]
 
 
 ATOMS: dict[type, Callable[[Any], Any]] = {
@@ -366,8 +364,6 @@ ATOMS: dict[type, Callable[[Any], Any]] = {
     bytes: lambda value: bytes.__getitem__(value, slice(None)),
     float: lambda value: struct.pack("d", value),
     complex: lambda value: struct.pack("dd", value.real, value.imag),
-    decimal.Decimal: decimal.Decimal.as_tuple,
-    datetime.timedelta: lambda value: (value.days, value.seconds, value.microseconds),
     bytearray: bytes,
     array.array: lambda value: (value.typecode, value.tobytes()),
     memoryview: _view,
@@ -401,6 +397,7 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
     functools._lru_cache_wrapper: _cache,
     types.GeneratorType: _generator,
     weakref.ref: _reference,
+    **{type(view): _view_of for view in ({}.keys(), {}.values(), {}.items())},
     type: _class,
     Namespace: _namespace,
 }

@@ -9,12 +9,11 @@ laxer.
 
 from __future__ import annotations
 
-import enum
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, count
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, ModuleType
+from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -22,25 +21,13 @@ import numpy as np
 from ..ir.types import is_extended
 from ..runtime.callable import NativeProgram
 from ..runtime.executable import Executable
-from ..runtime.program import Owned, Program, overlaps, required_strides
+from ..runtime.program import Owned, overlaps, required_strides
 from . import pytree
 from .dispatch import StaticLeaf, order_matters
 from .entry import Entry
-from .frozen import data_of, is_user_function
-from .guards import Guard
+from .native_guards import GuardWriter, NotNative, by_module, plain_keys
 from .outside import Hidden, compile_check
-from .paths import Path, is_user_module
 from .tracing import Result, Same, Spec, Static
-
-_BY_VALUE = (bool, int, float, str, bytes, complex, range, type(None), type(Ellipsis))
-_BY_IDENTITY = (
-    *(type, FunctionType, BuiltinFunctionType, ModuleType),
-    *(np.dtype, np.ufunc, np.generic, enum.Enum),
-)
-
-
-class NotNative(Exception):
-    """The call cannot be expressed as a program."""
 
 
 def write_program(
@@ -67,15 +54,13 @@ def write_program(
     return NativeProgram(writer.program, entry.runnable)
 
 
-class _Writer:
+class _Writer(GuardWriter):
     def __init__(self, entry: Entry, executable: Executable, n_arguments: int) -> None:
+        super().__init__()
         self.entry = entry
         self.executable = executable
-        self.program = Program()
         self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
         self.given: dict[int, int] = {}  # the word of each parameter's object
-        self._paths: dict[tuple[Any, ...], int] = {}
-        self._classes: set[type] = set()  # that are guarded
         self.block = 0
         self.n_arguments = n_arguments
 
@@ -85,13 +70,13 @@ class _Writer:
         """Guards first, and the hidden arrays: reading them may run code."""
         outside, program = self.entry.outside, self.program
         self.block = program.block(self.executable.block_words)
-        steady, others = _by_module(outside.guards)
+        steady, others = by_module(outside.guards)
         in_python = []
         for guards in steady:
             with program.unless_changed(guards[0].path.root):
-                in_python += [guard for guard in guards if not self._try(self._guard, guard)]
+                in_python += [guard for guard in guards if not self._try(self.guard, guard)]
             self._paths.clear()  # they are not read each time
-        in_python += [guard for guard in others if not self._try(self._guard, guard)]
+        in_python += [guard for guard in others if not self._try(self.guard, guard)]
         place = len(self.explicit)
         left: list[tuple[Hidden, int]] = []
         for hidden in outside.hidden:
@@ -122,66 +107,6 @@ class _Writer:
             return False
         return True
 
-    def _guard(self, guard: Guard) -> None:
-        value, path = guard.value, guard.path
-        if guard.how == "absent":
-            if path.kind != "global" or path.attrs:
-                raise NotNative
-            self.program.absent(path.root, path.name)
-        elif guard.how == "code" and path.kind == "value" and not path.attrs:
-            self.program.code_of(path.root, guard.frozen)
-        elif path.attrs[-1:] == ("__func__",) and guard.how == "is":
-            owner = path.above.above
-            self.program.method(self._read(owner), path.attrs[-2], value)
-        elif guard.how == "code":
-            self.program.code(self._read(path), guard.frozen)
-        elif guard.by_identity:
-            self.program.identity(self._read(path), value)
-        else:
-            self._frozen(self._read(path), value)
-
-    def _frozen(self, word: int, value: Any) -> None:
-        """A value as `frozen.freeze` compares it."""
-        if type(value) in (tuple, list):
-            words = self.program.items(word, type(value), len(value))
-            for item, place in zip(value, words, strict=True):
-                self._frozen(place, item)
-        elif type(value) is dict:
-            words = self.program.values(word, _plain_keys(value))
-            for item, place in zip(value.values(), words, strict=True):
-                self._frozen(place, item)
-        elif type(value) is FunctionType:
-            self.program.identity(word, value)
-            if is_user_function(value):
-                self.program.function(word, value)
-                for part in (value.__defaults__, value.__kwdefaults__, value.__dict__):
-                    if part:
-                        self._frozen(self.program.constant_result(part), part)
-        elif isinstance(value, type) and is_user_module(value.__module__):
-            self.program.identity(word, value)
-            self._class(value)
-        elif isinstance(value, enum.Enum) and is_user_module(type(value).__module__):
-            self.program.identity(word, value)
-            self._class(type(value))
-            held = vars(value)
-            with self.program.unless_changed(held):
-                words = self.program.values(self.program.constant_result(held), list(held))
-                for place, item in zip(words, held.values(), strict=True):
-                    self._constant(place, item)
-        elif isinstance(value, ModuleType) and is_user_module(value.__name__):
-            raise NotNative
-        else:
-            self._constant(word, value)
-
-    def _class(self, cls: type) -> None:
-        if cls in self._classes:
-            return
-        self._classes.add(cls)
-        if not self.program.unchanged_class(cls):
-            raise NotNative
-        for _, member in data_of(cls):
-            self._frozen(self.program.constant_result(member), member)
-
     def _hidden(self, hidden: Hidden, place: int) -> None:
         value = hidden.path.read()
         arrays = accumulate((isinstance(spec, Spec) for spec in hidden.specs), initial=place)
@@ -190,39 +115,12 @@ class _Writer:
         def leaf(word: int, value: Any, number: int) -> None:
             spec, parameter = leaves[number]
             if isinstance(spec, Static):
-                self._frozen(word, value)
+                self.frozen(word, value)
             else:
                 self._array(word, parameter)
 
         twin = _unflatten(hidden.tree, list(map(_Number, range(len(leaves)))))
-        self._tree(self._read(hidden.path), value, twin, leaf)
-
-    def _read(self, path: Path) -> int:
-        """A word with the value at a path, owned."""
-        base: tuple[Any, ...] = (path.kind, id(path.root), path.name)
-        word = self._paths.get(base)
-        if word is None:
-            word = self._paths[base] = self._root(path)
-        key = base
-        for name in path.attrs:
-            key = (*key, name)
-            found = self._paths.get(key)
-            if found is None:
-                found = self._paths[key] = self._attribute(word, name)
-            word = found
-        return word
-
-    def _root(self, path: Path) -> Owned:
-        if path.kind == "value":
-            return self.program.constant_result(path.root)
-        word = self.program.own()
-        if path.kind == "global":
-            self.program.global_(word, path.root, path.name)
-        elif path.kind == "cell":
-            self.program.cell(word, path.root)
-        else:
-            self.program.ask(word, path.root)
-        return word
+        self._tree(self.read(hidden.path), value, twin, leaf)
 
     # Arguments
 
@@ -246,7 +144,7 @@ class _Writer:
         def leaf(word: int, value: Any, number: Any) -> None:
             index = order.get(number)
             if index is None:
-                self._constant(word, value)
+                self.constant(word, value)
                 return
             spec = self.entry.specs[index]
             places[index] = word
@@ -274,7 +172,7 @@ class _Writer:
         elif value is None:
             self.program.identity(word, None)
         elif cls is dict:
-            keys = _plain_keys(value)
+            keys = plain_keys(value)
             for key, place in zip(keys, self.program.values(word, keys), strict=True):
                 self._tree(place, value[key], twin[key], leaf)
         elif cls in (tuple, list) or (isinstance(value, tuple) and hasattr(cls, "_fields")):
@@ -285,15 +183,10 @@ class _Writer:
             children, static = _plain_fields(cls)
             self.program.of_type(word, cls)
             for name in children:
-                place = self._attribute(word, name)
+                place = self.attribute(word, name)
                 self._tree(place, getattr(value, name), getattr(twin, name), leaf)
             for name in static:
-                self._constant(self._attribute(word, name), getattr(value, name))
-
-    def _attribute(self, word: int, name: str) -> Owned:
-        place = self.program.own()
-        self.program.attribute(place, word, name)
-        return place
+                self.constant(self.attribute(word, name), getattr(value, name))
 
     def _leaf(self, word: int, value: Any, number: int) -> None:
         if isinstance(value, np.ndarray):
@@ -306,7 +199,7 @@ class _Writer:
             self.program.scalar(word, self.block + number, type(value))
         elif (state := vars(type(value)).get("_jitney_state")) is not None:
             self.program.of_type(word, type(value))
-            self._array(self._attribute(word, state), number)
+            self._array(self.attribute(word, state), number)
         else:
             raise NotNative
 
@@ -324,15 +217,6 @@ class _Writer:
         held = isinstance(word, Owned) or word < self.n_arguments  # by the program, by the caller
         if self.executable.runs_python and not held:
             program.hold(word)
-
-    def _constant(self, word: int, value: Any) -> None:
-        if type(value) in _BY_VALUE or isinstance(value, _BY_IDENTITY):
-            self.program.constant(word, value)
-        elif type(value) is tuple:
-            for place, item in zip(self.program.items(word, tuple, len(value)), value, strict=True):
-                self._constant(place, item)
-        else:
-            raise NotNative
 
     def apart(self) -> None:
         """What is written shares no memory with anything else."""
@@ -428,20 +312,6 @@ class _Writer:
         return self.program.call(_maker(value, children, static), items)
 
 
-def _by_module(guards: Sequence[Guard]) -> tuple[list[list[Guard]], list[Guard]]:
-    """Guards of immutable values in the namespace of a module, by module; and the others."""
-    modules: dict[int, list[Guard]] = {}
-    others = []
-    for guard in guards:
-        alone = guard.path.kind == "global" and not guard.path.attrs
-        plain = guard.how in ("is", "absent") or guard.by_identity or type(guard.value) in _BY_VALUE
-        if alone and plain:
-            modules.setdefault(id(guard.path.root), []).append(guard)
-        else:
-            others.append(guard)
-    return list(modules.values()), others
-
-
 class _Number(int):
     """The number of a leaf, in the place of the leaf."""
 
@@ -469,13 +339,6 @@ def _unflatten(tree: pytree.TreeDef, leaves: Sequence[Any]) -> Any:
         return pytree.unflatten(tree, leaves)
     except Exception:  # a class of the user's that does not take such leaves
         raise NotNative from None
-
-
-def _plain_keys(value: dict[Any, Any]) -> list[Any]:
-    keys = list(value)
-    if any(type(key) not in (str, int) for key in keys):
-        raise NotNative
-    return keys
 
 
 def _plain_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:

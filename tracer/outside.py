@@ -12,43 +12,19 @@ be, a random generator asks for what stands in for its state (`streams.standing_
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
-import numpy as np
-
-from ..ir.record import record, replace
-from ..ir.types import TensorType, is_supported, type_of
-from ..runtime.cuda.array import DeviceArray
 from . import errors, pytree, streams
 from .core import Tracer
 from .errors import complain
-from .frozen import attributes_of, freeze, is_random_state, is_user_function, random_state
+from .frozen import attributes_of, is_random_state, is_user_function, random_state
 from .guards import Guard, Source, write_guards
-from .paths import Path, state_of
+from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
+from .paths import Path
 from .reads import Key, Reads, find_reads
 from .running import Ran
 from .tracing import Spec, Static
-
-_CONTAINERS = (list, tuple, dict)
-
-
-@record
-class Hidden:
-    """An outside value that is an array or a container with arrays. Read at each call.
-
-    What is not `placed` are states of generators, which find what stands in for them.
-    """
-
-    path: Path
-    tree: pytree.TreeDef
-    structure: Hashable  # with the order of dicts
-    specs: tuple[Spec | Static, ...]
-    placed: bool = True  # the stand-in is put at the path, in copies of what leads there
-
-    @property
-    def n_arrays(self) -> int:
-        return sum(isinstance(spec, Spec) for spec in self.specs)
 
 
 class Outside:
@@ -91,7 +67,7 @@ class Outside:
             hidden = None
             how = key[-1] if isinstance(key[-1], str) else ""
             if free and not how:
-                hidden = (None if unbound else _hidden(path, value)) or _states(path, value)
+                hidden = (None if unbound else hidden_at(path, value)) or states_at(path, value)
             if hidden is not None:
                 self.hidden.append(hidden)
             else:
@@ -150,7 +126,7 @@ class Outside:
         for hidden in self.hidden:
             leaves = pytree.flatten(hidden.path.read())[0]
             pairs = zip(leaves, hidden.specs, strict=True)
-            found += [_array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
+            found += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
         return found
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
@@ -179,7 +155,7 @@ class Outside:
         found = []
         for hidden, value in zip(self.hidden, stand_ins, strict=True):
             pairs = zip(pytree.flatten(value)[0], hidden.specs, strict=True)
-            found += [_array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
+            found += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
         return found
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
@@ -191,7 +167,7 @@ class Outside:
         found = [guard.change() for guard in self.guards if not guard.holds()]
         for hidden in self.hidden:
             try:
-                fits = _flatten_like(hidden, hidden.path.read()) is not None
+                fits = flatten_like(hidden, hidden.path.read()) is not None
             except (KeyError, AttributeError, ValueError):
                 fits = False
             if not fits:
@@ -213,10 +189,10 @@ def compile_check(
         source.lines.append(f"        h{i} = {source.read(hidden.path)}")
         spec = hidden.specs[0]
         if hidden.tree.is_leaf() and isinstance(spec, Spec):
-            source.lines += _array_checks(source, f"h{i}", spec)
+            source.lines += array_checks(source, f"h{i}", spec)
             arrays.append(f"h{i}")
         else:
-            flat = source.name(_flatten_like)
+            flat = source.name(flatten_like)
             source.lines += [
                 f"        h{i} = {flat}({source.name(hidden)}, h{i})",
                 f"        if h{i} is None: return None",
@@ -239,144 +215,6 @@ def refuse_random(name: str) -> NoReturn:
         "draw from jitney's own generator, rng = jt.random.default_rng(seed), whose state compiled "
         "functions advance; or draw the numbers outside and pass them as an argument.",
     )
-
-
-def _hidden(path: Path, value: Any, placed: bool = True) -> Hidden | None:
-    if not isinstance(value, (np.ndarray, DeviceArray)) and type(value) not in _CONTAINERS:
-        return None
-    if placed and not all(
-        _is_copyable(Path(path.kind, path.root, path.name, path.attrs[:i]).read())
-        for i in range(len(path.attrs))
-    ):
-        return None
-    leaves, tree = _flattened(value)
-    if tree is None or not any(_is_traceable(leaf) for leaf in leaves):
-        return None
-    names = pytree.leaf_names(value, str(path))
-    specs = tuple(
-        _spec(leaf, name) if _is_traceable(leaf) else Static(freeze(leaf))
-        for leaf, name in zip(leaves, names, strict=True)
-    )
-    return Hidden(path, tree, pytree.as_written(value)[1], specs, placed)
-
-
-def _flattened(value: Any) -> tuple[list[Any], pytree.TreeDef | None]:
-    """The leaves of a container, and how it is built; nothing of one that is nested too deeply."""
-    try:
-        return pytree.flatten(value)
-    except RecursionError:
-        return [], None
-
-
-def _spec(leaf: Any, name: str) -> Spec:
-    array = _array_of(leaf)
-    spec = array_spec(array, name)
-    return spec if array is leaf else replace(spec, holder=type(leaf))
-
-
-def _array_of(leaf: Any) -> Any:
-    """A traced leaf, or the state of one that is a generator."""
-    state = state_of(leaf)
-    return leaf if state is None else getattr(leaf, state)
-
-
-def _is_state(path: Path) -> bool:
-    """Whether a path leads to the state of a generator."""
-    if not path.attrs:
-        return False
-    *above, last = path.attrs
-    return state_of(Path(path.kind, path.root, path.name, tuple(above)).read()) == last
-
-
-def _states(path: Path, value: Any) -> Hidden | None:
-    """A value in whose place nothing can be put, if its arrays are the states of generators."""
-    if type(value) in _CONTAINERS:
-        arrays = [leaf for leaf in _flattened(value)[0] if _is_traceable(leaf)]
-        known = all(state_of(leaf) is not None for leaf in arrays)
-    else:
-        known = isinstance(value, np.ndarray) and _is_state(path)
-    return _hidden(path, value, placed=False) if known else None
-
-
-def _is_copyable(value: Any) -> bool:
-    """Whether a shallow copy with other attributes can stand in for an object."""
-    if isinstance(value, (type, ModuleType)) or attributes_of(value) is None:
-        return False
-    try:
-        object.__new__(type(value))
-    except TypeError:
-        return False
-    return True
-
-
-def _is_traceable(leaf: Any) -> bool:
-    if state_of(leaf) is not None:
-        return True
-    return type(leaf) is DeviceArray or (type(leaf) is np.ndarray and is_supported(leaf.dtype))
-
-
-def array_spec(array: Any, name: str = "") -> Spec:
-    """The Spec of an ndarray or a DeviceArray; its layout class is None for C order, else strides
-    in elements."""
-    strides = None
-    if type(array) is DeviceArray:
-        type_ = TensorType(array.shape, array.dtype)
-        return Spec(type_, None, False, False, None, name, device=array.device)
-    if not array.flags.c_contiguous:
-        size = array.itemsize
-        if all(s % size == 0 for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
-            strides = tuple(
-                s // size if n > 1 else 0 for s, n in zip(array.strides, array.shape, strict=True)
-            )
-    return Spec(type_of(array), None, False, True, strides, name)
-
-
-def _array_checks(source: Source, name: str, spec: Spec) -> list[str]:
-    dtype = source.name(spec.type.dtype)
-    shape = source.name(spec.type.shape)
-    kind = DeviceArray if spec.device else np.ndarray
-    lines = [
-        f"        if {name}.__class__ is not {source.name(kind)} or {name}.shape != {shape} "
-        f"or {name}.dtype != {dtype}: return None"
-    ]
-    if spec.device:
-        lines.append(f"        if {name}.device != {source.name(spec.device)}: return None")
-    elif spec.strides is None:
-        lines.append(f"        if not {name}.flags.c_contiguous: return None")
-    else:
-        same = source.name(_same_layout)
-        lines.append(f"        if not {same}({name}, {source.name(spec)}): return None")
-    return lines
-
-
-def _same_layout(array: Any, spec: Spec) -> bool:
-    found = array_spec(array)
-    return (found.strides, found.device) == (spec.strides, spec.device)
-
-
-def _flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:
-    if pytree.as_written(value)[1] != hidden.structure:
-        return None
-    leaves = pytree.flatten(value)[0]
-    arrays = []
-    for leaf, spec in zip(leaves, hidden.specs, strict=True):
-        if isinstance(spec, Static):
-            if freeze(leaf) != spec.value:
-                return None
-            continue
-        if spec.holder is not None:
-            if type(leaf) is not spec.holder:
-                return None
-            leaf = _array_of(leaf)
-        if not _is_traceable(leaf) or (leaf.shape, leaf.dtype) != (
-            spec.type.shape,
-            spec.type.dtype,
-        ):
-            return None
-        if not _same_layout(leaf, spec):
-            return None
-        arrays.append(leaf)
-    return arrays
 
 
 def _refuse_leaks(target: Any, attributes: dict[str, Any]) -> None:
