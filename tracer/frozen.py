@@ -126,12 +126,12 @@ def content_of(value: Any, cls: type) -> Content:
         return Identity(value), ()
     if is_random_state(value):
         return random_state(value), ()
+    attributes = None if isinstance(value, type) else attributes_of(value)
     base = next((base for base in cls.__mro__ if base in _CONTENT or _is_reducible(base)), None)
     take = _CONTENT.get(base) if base in _CONTENT else None
     own, parts = take(value) if take else _reduced(value, base) if base else (None, ())
     if isinstance(value, type):
         return own, parts
-    attributes = attributes_of(value)
     more = list((attributes or {}).items())
     user = (cls,) if is_user_module(cls.__module__) else ()
     names = tuple(name for name, _ in more)
@@ -342,12 +342,12 @@ def _reference(value: Any) -> Content:
 
 
 def _is_reducible(cls: type) -> bool:
-    """Whether objects of a class of Python's own say what they are made of: iterators, dates, decimals."""
+    """Whether objects of a class of Python's own say what they are made of: iterators, dates."""
     known = ("builtins", "itertools", "collections", "datetime", "zoneinfo", "decimal")
     return cls.__module__ in known and "__reduce__" in vars(cls) and cls is not object
 
 
-def _reduced(value: Any, base: type) -> Content:
+def _reduced(value: Any, base: Any) -> Content:
     if base is itertools.count:
         return repr(value), ()
     try:
@@ -397,7 +397,9 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
     functools._lru_cache_wrapper: _cache,
     types.GeneratorType: _generator,
     weakref.ref: _reference,
-    **{type(view): _view_of for view in ({}.keys(), {}.values(), {}.items())},
+    type({}.keys()): _view_of,
+    type({}.values()): _view_of,
+    type({}.items()): _view_of,
     type: _class,
     Namespace: _namespace,
 }
