@@ -15,24 +15,14 @@ from __future__ import annotations
 import math
 
 from ..ir.record import record
+from .limits import limits
 from .scalar import DType
 from .steps import Matmul
 from .target import Target
 
-BLOCK_BYTES = 360 << 10  # of A in one block and one run of k
-NEAR_BYTES = 1 << 20  # of B that is soon there again for the next block
-RESULT_BYTES = 1 << 18  # of C in one block then
-LEAST_ROWS = 48  # but not fewer: each block has all of B pass by
-COPIED_BYTES = 1 << 15  # of it, from which it is worth copying
-COPIED_PANELS = 8  # that pass by, for the copy to pay
-RUN_BYTES = 1 << 12  # of the longest run along k
-SHALLOW = 32  # the same where B's rows lie far apart: few streams at a time
 LOAD_BYTES = 40  # bytes of B that a core gets from its second-level cache per cycle
-UNIT_FLOPS = 2e6  # the least that is worth a unit of its own: some microseconds
-UNIT_ROWS = 32  # the least that a unit should have of a product that is cut for threads alone
 MANY = 8  # units that are enough for the threads, if the caches do not want more
 FLOPS_PER_NS = 100.0
-SHARED_NS = 10_000.0  # the least that a thread should get
 
 
 @record
@@ -64,7 +54,7 @@ class Blocking:
         """How many units a thread takes at a time; all of them if they are not worth sharing."""
         units = self.units(step)
         flops = 2.0 * step.batch * step.m * step.n * step.k
-        shares = min(flops / (SHARED_NS * FLOPS_PER_NS), 64.0)
+        shares = min(flops / (limits().shared_ns * FLOPS_PER_NS), 64.0)
         return units if shares < 2 else max(int(units / shares), 1)
 
 
@@ -105,13 +95,16 @@ def tile_over(target: Target, dtype: DType, m: int, n: int) -> tuple[int, int]:
 
 def _block(dtype: DType, batch: int, m: int, n: int, k: int) -> int:
     """Rows of a unit: few enough for the cache, and for several threads where there is work."""
-    if batch > 1 and m * n * k * 2.0 < MANY * UNIT_FLOPS:
+    if batch > 1 and m * n * k * 2.0 < MANY * limits().unit_flops:
         return m
     size = dtype.itemsize
-    most = max(BLOCK_BYTES // min(k * size, RUN_BYTES), 8)
-    if k * n * size <= NEAR_BYTES:  # then it is C that should still be near for who reads it
-        most = min(most, max(RESULT_BYTES // (n * size), LEAST_ROWS))
-    count = max(-(-m // most), int(min(2.0 * m * n * k / UNIT_FLOPS, MANY, m // UNIT_ROWS)), 1)
+    most = max(limits().block_bytes // min(k * size, limits().run_bytes), 8)
+    if (
+        k * n * size <= limits().soon_bytes
+    ):  # then it is C that should still be near for who reads it
+        most = min(most, max(limits().result_bytes // (n * size), limits().least_rows))
+    worth = min(2.0 * m * n * k / limits().unit_flops, MANY, m // limits().unit_rows)
+    count = max(-(-m // most), int(worth), 1)
     if count > 1:  # an even number of even parts: threads come in pairs
         count += count % 2
     return -(-m // count)
@@ -132,15 +125,15 @@ def blocking(step: Matmul, target: Target) -> Blocking:
     rows, vectors = tile_for(target, dtype, step.batch, m, n, k)
     lanes = target.lanes(dtype.itemsize)
     far = not step.panel and abs(step.b_strides[1]) * k * dtype.itemsize > 1 << 16
-    longest = SHALLOW if far else RUN_BYTES // dtype.itemsize
+    longest = limits().shallow if far else limits().run_bytes // dtype.itemsize
     runs = -(-k // longest)
     depth = k if runs == 1 else -(-k // runs // 8) * 8
     block = _block(dtype, step.batch, m, n, k)
     count = panels(n, vectors * lanes)
     group = count
     if step.batch == 1 and block == m:
-        parts = int(min(2.0 * m * n * k / UNIT_FLOPS, MANY, count))
+        parts = int(min(2.0 * m * n * k / limits().unit_flops, MANY, count))
         group = -(-count // max(parts, 1))
     nbytes = min(block, m) * min(depth, k) * dtype.itemsize
-    copied = step.panel > 0 and group >= COPIED_PANELS and nbytes >= COPIED_BYTES
+    copied = step.panel > 0 and group >= limits().copied_panels and nbytes >= limits().copied_bytes
     return Blocking(rows, vectors, lanes, depth, block, group, copied)

@@ -18,6 +18,7 @@ from .context import Context
 from .giving import place, settle
 from .index import contiguous_strides
 from .kernel import Array, Kernel
+from .limits import limited
 from .llvm.entry import EntryEmitter
 from .lower import lower
 from .memory import plan
@@ -47,10 +48,16 @@ def compile_graph(
     inputs that may be overwritten; see `place` for what becomes of them. `verify` checks the steps
     after each rewriting of them.
     """
-    low = lowered(graph, lambda: Context(target, verify), input_strides, signature, given)
+    with limited(target.limits):
+        low = lowered(graph, lambda: Context(target, verify), input_strides, signature, given)
+        entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes)
+        text = entry.module(low.program)
+        return _module(low, entry, text)
+
+
+def _module(low: Lowered, entry: EntryEmitter, text: str) -> NativeModule:
+    """The text with its calling data."""
     context = low.context
-    entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes)
-    text = entry.module(low.program)
     steps = steps_within(low.program)
     flops = sum(p.flops for _, p, _ in entry.schedules)
     scalar = [operations(s.body, s.work) for s in steps if isinstance(s, ScalarCode)]

@@ -11,6 +11,7 @@ from ..ir.graph import Op, Value
 from ..ir.types import TensorType, dtype_name
 from .fusion import fuse
 from .kernel import Array
+from .limits import limits
 from .module import CallbackSite, CopySite, ErrorSite
 from .rowblocks import row_blocks
 from .sort_blocks import U32, count_words
@@ -25,10 +26,6 @@ class Context:
     `lower.LOWERINGS`.
     """
 
-    chunk: ClassVar[int] = 1 << 14  # elements of one partial result of a reduction, at the least
-    scan_chunk: ClassVar[int] = (
-        1 << 13
-    )  # elements that a thread scans at a time, if there are 8 such
     scan_rows: ClassVar[int] = 8  # rows from which it scans whole ones
     selects_pairs: ClassVar[bool] = False  # whether parts of sorted pairs can be had for less
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {}
@@ -41,6 +38,16 @@ class Context:
         self.constants: dict[int, Array] = {}
         self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
         self.filled: set[Array] = set()  # buffers of carries that start with the initial value
+
+    @property
+    def chunk(self) -> int:
+        """Elements of one partial result of a reduction, at the least."""
+        return limits().chunk
+
+    @property
+    def scan_chunk(self) -> int:
+        """Elements that a thread scans at a time, if there are 8 such."""
+        return limits().scan_chunk
 
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
         """The steps of a program that is made of `items`, stages and steps; `keep` is read outside."""

@@ -22,12 +22,10 @@ from itertools import product
 from ..ir.ops.convolution import Window
 from ..ir.record import record
 from .blocking import tile_cycles, tile_over, tile_shapes
+from .limits import limits
 from .scalar import DType
 from .target import Target
 
-SCRATCH_BYTES = 160 << 10  # of x in one block: what fits into a second-level cache beside a panel
-CHANNELS = 256  # the longest run of channels in one block
-UNIT_FLOPS = 4e6  # the least that is worth a unit of its own
 UNITS = 16  # of this many units there should be at least, where they are worth it
 
 
@@ -136,16 +134,16 @@ def cut(
     rows, columns, vectors = _tile(height.places, width.places, features, dtype, target)
     lanes = target.lanes(dtype.itemsize)
     direct = all(a.inside for a in axes)
-    blocks = 1 if direct else -(-channels // CHANNELS)
+    blocks = 1 if direct else -(-channels // limits().channels)
     per_block = -(-channels // blocks)
     per_place = depth.extent(1) * per_block * dtype.itemsize
     wide = width.places
-    while wide > columns and height.extent(rows) * width.extent(wide) * per_place > SCRATCH_BYTES:
+    room = limits().window_bytes
+    while wide > columns and height.extent(rows) * width.extent(wide) * per_place > room:
         wide = -(-wide // 2 // columns) * columns
     high = rows
     while (
-        high < height.places
-        and height.extent(high + rows) * width.extent(wide) * per_place <= SCRATCH_BYTES
+        high < height.places and height.extent(high + rows) * width.extent(wide) * per_place <= room
     ):
         high += rows
     taps = math.prod(a.taps for a in axes)
@@ -154,7 +152,7 @@ def cut(
     most = max(
         -(-height.places * others // UNITS), 1
     )  # rows of a unit, for there to be enough units
-    worth = max(math.ceil(UNIT_FLOPS / flops), 1)
+    worth = max(math.ceil(limits().window_flops / flops), 1)
     high = min(high, max(most, worth))
     high = max(high // rows, 1) * rows
     count = -(-height.places // high)
@@ -237,7 +235,6 @@ def meets(d: Window) -> bool:
     return any(m.count for m in reach(d).places)
 
 
-RUN = 128  # products that a register should sum before it is added to memory
 PARTIAL_BYTES = 8 << 20  # of all partial results
 CHUNKS = 16
 
@@ -276,8 +273,8 @@ def long_cut(
 ) -> LongCut:
     rows, vectors = tile_over(target, dtype, images, features)
     _, height, width = dims
-    run = min(max(-(-RUN // max(width.most, 1)), 1), max(height.most, 1))
-    along = min(max(RUN // max(width.most * run, 1), 1), channels)
+    run = min(max(-(-limits().window_run // max(width.most, 1)), 1), max(height.most, 1))
+    along = min(max(limits().window_run // max(width.most * run, 1), 1), channels)
     runs = -(-channels // along) * -(-max(height.most, 1) // run)
     places = math.prod(len(d.places) for d in dims)
     nbytes = groups * images * features * places * dtype.itemsize

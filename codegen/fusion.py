@@ -23,6 +23,7 @@ from typing import Any
 from ..ir.record import field, record
 from .index import Index, linear, of_var
 from .kernel import Array, Kernel, Nest, Stage
+from .limits import limits
 from .steps import touched
 
 WINDOW = 12  # kernels looked back at
@@ -30,9 +31,7 @@ MAX_STAGES = 48
 MAX_COST = 1500
 MAX_ARRAYS = 128  # of one kernel: for many more, LLVM takes time that grows faster than they do
 MAX_UNRELATED = 3  # beside the first: they share the loops only, and more of them are the same code
-ROW_BYTES = 1 << 17  # a row's values should stay in the nearer caches
 STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
-MANY_ROWS = 4096  # rows from which what is done with one scalar per row is better done in vectors,
 SHORT_ROW = 32  # and elements of a row for each simple instruction of that
 SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
 
@@ -225,7 +224,7 @@ def _row_fits(group: Group, stage: Stage, outer: int) -> bool:
         largest = max(work, math.prod(group.extents[outer:]))
     if rows * largest <= SERIAL_WORK:
         return True
-    return rows >= 16 and largest * stage.array.dtype.itemsize <= ROW_BYTES
+    return rows >= 16 and largest * stage.array.dtype.itemsize <= limits().row_bytes
 
 
 def _fits_nest(nest: Nest, stage: Stage, group: Group, outer: int, own: tuple[Index, ...]) -> bool:
@@ -302,7 +301,8 @@ def _apart(group: Group) -> list[Group]:
     """
     nests, rows = group.nests, math.prod(group.extents)
     count = next((k for k, n in enumerate(reversed(nests)) if math.prod(n.extents) > 1), 0)
-    if group.mode != "inner" or group.ordered or group.flexible or not count or rows < MANY_ROWS:
+    few = not count or rows < limits().many_rows
+    if group.mode != "inner" or group.ordered or group.flexible or few:
         return [group]
     tail = [s for n in nests[-count:] for s in n.stages]
     work = sum(math.prod(n.extents) for n in nests[:-count])

@@ -5,16 +5,12 @@ from __future__ import annotations
 from ..ir.graph import Op, Value
 from .index import Index, Var, linear, of_var
 from .kernel import Array, Stage
+from .limits import limits
 from .lower import Lowering, indices, lowering, variables
 from .lower_convolution import adjacent
 from .pointwise import index_value
 from .scalar import compare, const, select
 from .tiled import Attention, AttentionGrad, View
-
-KEYS = (
-    96  # in one block: with as many queries as a tile is wide, the scores stay in the first cache
-)
-VECTORS = 4  # of queries in one block
 
 
 @lowering("attention")
@@ -93,8 +89,8 @@ def _attention_grad(low: Lowering, op: Op) -> None:
 
 def _block(low: Lowering, q: Value) -> tuple[int, int]:
     lanes = low.context.target.lanes(q.dtype.itemsize)
-    vectors = min(-(-q.shape[-2] // lanes), VECTORS)
-    return max(vectors, 1) * lanes, KEYS
+    vectors = min(-(-q.shape[-2] // lanes), limits().attention_vectors)
+    return max(vectors, 1) * lanes, limits().attention_keys
 
 
 def _packed(low: Lowering, x: Value, block: int, scale: float) -> View:

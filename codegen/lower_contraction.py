@@ -20,20 +20,14 @@ from ..ir.record import record
 from .blocking import panels, tile_for
 from .index import Index, Var, contiguous_strides, delinearise, linear, of_var
 from .kernel import Access, Array, Chunks, Stage
+from .limits import limits
 from .lower import Lowering, indices, lowering, variables
 from .lower_chunks import sum_partials
 from .pointwise import index_value
 from .scalar import compare, const, select
 from .steps import Matmul
 
-SMALL_MATMUL = 1 << 12  # multiply-adds up to which a contraction is a plain reduction
-FEW_ROWS = 14  # rows of A for which packing B does not pay
-NEAR_BYTES = 1 << 16  # what B may span to be read as it lies
 CACHE_BYTES, WAYS = 1 << 12, 4  # of the nearest cache: one way, and how many a panel of B may take
-FAR_BYTES = 1 << 18  # what a row of A may be spread over to be read as it lies
-MANY_COLUMNS = 64  # of B, for which a spread row of A is read over and over
-MANY_ELEMENTS = 1 << 16  # of the larger operand, from which a long sum goes by chunks
-CHUNK_BYTES = 1 << 17  # of it in one chunk
 MOST_CHUNKS = 4096
 
 
@@ -69,11 +63,11 @@ def _dot(low: Lowering, op: Op) -> None:
     bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
     left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
-    if min(m, n) == 1 or k < 2 or batch * m * n * k <= SMALL_MATMUL:
+    if min(m, n) == 1 or k < 2 or batch * m * n * k <= limits().small_product:
         dot_as_reduction(low, op)
         return
     seen = view_of(low, left), view_of(low, right)
-    if m <= FEW_ROWS and batch == 1 and _lies_transposed(seen[1]):
+    if m <= limits().few_rows and batch == 1 and _lies_transposed(seen[1]):
         # Few rows times the transpose of a matrix: the matrix is walked as it lies, as the left side.
         shape = op.result.shape
         rows = len(ab) + len(am)  # one batch, but it may have a dim
@@ -109,7 +103,7 @@ def _matmul(
     if (
         b is None
         or b.outer != 1
-        or not (m <= FEW_ROWS or _near(k, abs(b.inner) * size, panel * size))
+        or not (m <= limits().few_rows or _near(k, abs(b.inner) * size, panel * size))
     ):
         b = _packed_panels(low, right, panel)
     else:
@@ -139,12 +133,14 @@ def _near(rows: int, pitch: int, width: int) -> bool:
     Pieces that are a multiple of a way apart compete for the same places in it.
     """
     places = min(CACHE_BYTES // math.gcd(pitch, CACHE_BYTES) * width, CACHE_BYTES)
-    return rows * pitch <= NEAR_BYTES and rows * width <= WAYS * places
+    return rows * pitch <= limits().near_bytes and rows * width <= WAYS * places
 
 
 def _scattered(a: View, nbytes: int, n: int) -> bool:
     """Whether a row of A, of so many bytes, lies in many places, and is read often enough to matter."""
-    return a.inner != 1 and nbytes * abs(a.inner) >= FAR_BYTES and n >= MANY_COLUMNS
+    return (
+        a.inner != 1 and nbytes * abs(a.inner) >= limits().far_bytes and n >= limits().many_columns
+    )
 
 
 def packed_rows(low: Lowering, side: Operand) -> View:
@@ -273,10 +269,10 @@ def _chunk_length(op: Op, results: int, inner: tuple[Var, ...]) -> int:
     """Trips of the first loop that one chunk takes, if the sum goes by chunks; else 0."""
     count = math.prod(v.extent for v in inner)
     largest = max(v.tensor.size for v in op.operands)
-    if results * 8 >= count or largest < MANY_ELEMENTS or inner[0].extent < 64:
+    if results * 8 >= count or largest < limits().many_elements or inner[0].extent < 64:
         return 0
     each = largest // inner[0].extent * op.result.dtype.itemsize
-    length = max(CHUNK_BYTES // each // 8 * 8, 8)
+    length = max(limits().chunk_bytes // each // 8 * 8, 8)
     while inner[0].extent > MOST_CHUNKS * length:
         length *= 2
     return length if length < inner[0].extent else 0

@@ -10,14 +10,13 @@ from ..ir.ops.convolution import Window, windows
 from .conv_plan import Cut, axis, cut, long_cut, meets, reach
 from .index import Index, Var, linear, of_var
 from .kernel import Array, Stage
+from .limits import limits
 from .lower import Lowering, indices, lowering, variables
 from .lower_contraction import strided_view
 from .lower_windows import Place, both
 from .pointwise import index_value
 from .scalar import Expr, compare, const, select
 from .tiled import Convolution, LongConvolution
-
-SMALL = 1 << 14  # multiply-adds up to which a convolution is a sum for each element
 
 
 @lowering("conv")
@@ -62,7 +61,7 @@ def _wants_tiles(low: Lowering, op: Op) -> bool:
     lanes = low.context.target.lanes(x.dtype.itemsize)
     work = op.result.tensor.size * channels * math.prod(w.shape[1:-2])
     fits = 4 * features >= lanes or channels < lanes
-    return len(x.shape) <= 6 and work > SMALL and features > 1 and fits
+    return len(x.shape) <= 6 and work > limits().small_convolution and features > 1 and fits
 
 
 def _as_tiles(low: Lowering, op: Op, dims: list[Window]) -> None:

@@ -11,14 +11,13 @@ from .folds import COMBINE
 from .in_place import report_copy, updatable
 from .index import Var, of_var
 from .kernel import Array, Stage, identity
+from .limits import limits
 from .lower import Lowering, indices, lowering, variables
 from .math import EXPANSIONS
 from .one_hot import one_hot_axis
 from .pointwise import IndexTuple, gathered, window_starts
 from .scalar import const
 
-SHARED_UPDATES = 1 << 16  # from which updates are shared among threads
-PART = 1 << 19  # updates that a part should have, where there are enough for two parts
 MOST_TABLES = 16
 FOLDS = {"add": "sum", "multiply": "prod", "min": "min", "max": "max"}
 
@@ -176,10 +175,19 @@ def _tables(op: Op) -> int:
     there are many more updates than places, and their order does not matter but for rounding.
     """
     base, update, *index = op.operands
-    if op.attrs["combine"] == "set" or update.tensor.size < SHARED_UPDATES or not index[0].shape:
+    if (
+        op.attrs["combine"] == "set"
+        or update.tensor.size < limits().shared_updates
+        or not index[0].shape
+    ):
         return 0
     size = update.tensor.size
-    most = min(MOST_TABLES, max(size // PART, 2), size // (4 * base.tensor.size), index[0].shape[0])
+    most = min(
+        MOST_TABLES,
+        max(size // limits().update_part, 2),
+        size // (4 * base.tensor.size),
+        index[0].shape[0],
+    )
     return most if most > 1 else 0
 
 

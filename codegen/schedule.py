@@ -23,18 +23,14 @@ from .cache_lines import align, fetch_ahead
 from .fusion import vector_mode
 from .index import Index, Var, linear, of_var, variables
 from .kernel import Access, Kernel, Nest, Stage
+from .limits import limits
 from .scalar import Expr
 from .survey import Survey, invariants, loads, survey
 from .target import Target
 
-PARALLEL_NS = 20_000.0  # estimated time from which a kernel is shared among threads
 WIDEST = 64  # lanes: more, of single bytes, gain little, and a gather has code for each
-STREAM_BYTES = 1 << 18  # what a nest reads when it is walked in the order of memory
-SQUARES = 128  # the side of a tile of squares, less where there would be few tiles
-TILE_BYTES = 1 << 14  # accumulators that are sure to stay in the L1 cache
 PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
 LIGHT = 12  # operations per point up to which accumulators have the registers to themselves
-CHUNK_NS = 8_000.0  # the least that one chunk of a shared kernel should take
 
 
 @record(frozen=False)
@@ -271,14 +267,14 @@ def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
     columns = plan.outer.vars[-1].extent
     itemsize = max((s.array.dtype.itemsize for s in kernel.stages), default=1)
     rows = max((math.prod(n.extents) for n in kernel.nests), default=1)
-    if not folds or columns * rows * itemsize < STREAM_BYTES or columns < 2 * plan.width:
+    if not folds or columns * rows * itemsize < limits().stream_bytes or columns < 2 * plan.width:
         return
     lanes = target.lanes(itemsize)
     plan.width = min(plan.width, 2 * lanes)
     nodes = max(plan.surveys[s].size for s in folds)
     plan.rows = 8 if nodes <= 6 else 4 if nodes <= 16 else 2
     points = math.prod(v.extent for v in plan.outer.vars[:-1])
-    tile = TILE_BYTES // (itemsize * max(len(folds), 1))
+    tile = limits().tile_bytes // (itemsize * max(len(folds), 1))
     tile = min(tile, max(-(-columns * points // 16), PAGE_BYTES // itemsize))
     tile = -(-min(tile, columns) // plan.width) * plan.width
     plan.tile = tile
@@ -295,7 +291,7 @@ def _group(kernel: Kernel, plan: Schedule, target: Target) -> None:
         return
     points = math.prod(kernel.extents)
     itemsize = max(s.array.dtype.itemsize for s in nest.stages)
-    if points * math.prod(nest.extents) * itemsize < STREAM_BYTES:
+    if points * math.prod(nest.extents) * itemsize < limits().stream_bytes:
         return
     if not all(_is_light(s, plan.surveys[s], nest) for s in nest.stages):
         return
@@ -362,7 +358,7 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
     if again and any(a.array in written - kernel.local for s in kernel.stages for a in s.reads):
         return
     plan.width, plan.cross, plan.turned = side, cross, found[cross]
-    plan.cross_tile = plan.tile = SQUARES
+    plan.cross_tile = plan.tile = limits().squares
     while plan.tile > 32 and plan.range < 16:
         plan.cross_tile = plan.tile = plan.tile // 2
 
@@ -399,11 +395,11 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
             plan.flops += n * size
     plan.nanoseconds = nanoseconds
     length = plan.range
-    if kernel.ordered or nanoseconds < PARALLEL_NS or length < 2:
+    if kernel.ordered or nanoseconds < limits().parallel_ns or length < 2:
         plan.grain = max(length, 1)
         return
     plan.parallel = True
-    chunks = int(max(2, min(nanoseconds / CHUNK_NS, 64)))
+    chunks = int(max(2, min(nanoseconds / limits().chunk_ns, 64)))
     lanes = plan.mode == "outer" and plan.split_last and not plan.tile
     unit = plan.width if lanes else plan.rows if plan.mode == "inner" else 1
     grain = -(-length // chunks)

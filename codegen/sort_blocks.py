@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from .limits import limits
+
 U32, U64 = np.dtype(np.uint32), np.dtype(np.uint64)
-SHORT = 512  # elements up to which a row is not sorted by digits
-BLOCK = 1 << 15  # elements that a thread counts and moves at a time, at the least
 MOST_BLOCKS = 32
 DIGIT = 8  # bits: as many lines being written as the L1 cache holds well
 
 
 def blocks_of(n: int) -> int:
     """How many blocks a row of n elements is cut into."""
-    return max(1, min(n // BLOCK, MOST_BLOCKS))
+    return max(1, min(n // limits().sort_block, MOST_BLOCKS))
 
 
 def count_words(n: int) -> int:
     """int32 words of counts that a row of n elements takes: two tables for each block."""
-    return 0 if n <= SHORT else blocks_of(n) * 2 << DIGIT
+    return 0 if n <= limits().short_row else blocks_of(n) * 2 << DIGIT
 
 
 def place_bits(n: int) -> int:

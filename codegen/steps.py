@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from ..ir.graph import SourceLine
 from ..ir.record import field, record
 from .kernel import Array, Kernel
-
-SHARED_FLOPS = 1e6  # the least that a thread should get
+from .limits import limits
 
 
 @record(frozen=False, eq=False)
@@ -48,7 +47,7 @@ class Tiled:
     @property
     def grain(self) -> int:
         """How many units a thread takes at a time; all of them if they are not worth sharing."""
-        shares = min(self.flops / SHARED_FLOPS, 64.0)
+        shares = min(self.flops / limits().shared_flops, 64.0)
         return self.units if shares < 2 else max(int(self.units / shares), 1)
 
 

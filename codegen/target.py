@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..ir.record import fields, record
+from .limits import DEFAULT, Limits
 
 
 @record
@@ -18,6 +19,7 @@ class Target:
 
     `features` is LLVM's feature string (`+avx2,-avx512f,...`); `vector_bits` is the width that
     kernels should use. `sanitize`: code tells the runtime of each array, so that it can check accesses.
+    `limits`: of blocks, tiles and units.
     """
 
     triple: str
@@ -25,6 +27,7 @@ class Target:
     features: str
     vector_bits: int
     sanitize: bool = False
+    limits: Limits = DEFAULT
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
     WATCHED_FOR: ClassVar[str] = "jitney_watched_for"  # for work that signals may end; see `pool`

@@ -24,13 +24,12 @@ from collections.abc import Sequence
 
 from .index import Index, Var, of_var
 from .kernel import Array, Kernel, Nest
-from .schedule import CHUNK_NS, Schedule, schedule
+from .limits import limits
+from .schedule import Schedule, schedule
 from .steps import Carry, Program, TilePart, TimeTiles
 from .survey import survey
 from .target import Target
 
-TILE_BYTES = 1 << 19  # of a block of rows: half of a common L2 cache
-UNITS = 16  # blocks at least, for threads to share, if there are rows enough
 MOST_TRIPS = 256  # at a time
 LEAST_TRIPS = 4
 MOST_PARTS = 16
@@ -91,17 +90,17 @@ def _cut(parts: list[TilePart], reach: int, length: int) -> TimeTiles | None:
     nbytes = max(sum(_row_bytes([p.step for p in parts]).values()), 1)
     shrink = reach * (1 + parts[-1].level)
     least = max(2 * LEAST_TRIPS * shrink + 4 * margin, 1)
-    wanted = max(min(TILE_BYTES // nbytes, -(-rows // UNITS)), least)
+    wanted = max(min(limits().trip_bytes // nbytes, -(-rows // limits().trip_units)), least)
     units = min(-(-rows // wanted), rows // least)
-    if units < 2 or wanted * nbytes > 2 * TILE_BYTES:
+    if units < 2 or wanted * nbytes > 2 * limits().trip_bytes:
         return None
     trips = (rows // units - 4 * margin) // (2 * shrink) if shrink else MOST_TRIPS
     trips = -(-length // -(-length // min(trips, MOST_TRIPS)))
     unit_ns = sum(p.plan.nanoseconds for p in parts) * trips / units
-    shared = unit_ns * units > 4 * CHUNK_NS
-    if not shared and rows * nbytes <= TILE_BYTES:
+    shared = unit_ns * units > 4 * limits().chunk_ns
+    if not shared and rows * nbytes <= limits().trip_bytes:
         return None  # all is in the cache, and for one thread
-    grain = max(int(CHUNK_NS // max(unit_ns, 1.0)), 1) if shared else units
+    grain = max(int(limits().chunk_ns // max(unit_ns, 1.0)), 1) if shared else units
     return TimeTiles(parts, first, rows, units, trips, reach, shrink, margin, grain)
 
 

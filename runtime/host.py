@@ -12,8 +12,12 @@ import pickle
 import platform
 import struct
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
+from ..codegen.limits import DEFAULT, Limits
 from ..codegen.target import Target
 from ..ir.record import replace
 from .config import config
@@ -97,9 +101,25 @@ def host_target() -> Target:
     return target
 
 
+_limits: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)
+
+
+@contextmanager
+def compiling_with(limits: Limits) -> Iterator[None]:
+    """Functions that are compiled inside the block have these limits: for tests."""
+    token = _limits.set(limits)
+    try:
+        yield
+    finally:
+        _limits.reset(token)
+
+
 def current_target() -> Target:
     """What functions are compiled for now: this CPU, as the settings want it."""
-    return replace(host_target(), sanitize=True) if config.sanitize else host_target()
+    limits = _limits.get()
+    if not config.sanitize and limits is DEFAULT:
+        return host_target()
+    return replace(host_target(), sanitize=config.sanitize, limits=limits)
 
 
 def _ask_llvm() -> Target:

@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from native import avx2_target, has_avx2
 
 import jitney as jt
-from jitney.codegen import lower_attention
 from jitney.codegen.compile import compile_graph
+from jitney.codegen.limits import DEFAULT
 from jitney.ir.autodiff import vjp_graph
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.passes import optimise
+from jitney.ir.record import replace
 from jitney.ir.types import F32, F64, TensorType
 from jitney.runtime.executable import Executable
-from jitney.runtime.host import current_target
+from jitney.runtime.host import compiling_with, current_target
 from jitney.runtime.pool import get_threads, set_threads
 
 rng = np.random.default_rng(0)
@@ -185,12 +186,9 @@ def check(graph: Graph, target: Any) -> None:
 @settings(max_examples=20, deadline=None)
 @given(graph=graphs())
 def test_kernels(keys: int, graph: Graph) -> None:
-    before, lower_attention.KEYS = lower_attention.KEYS, keys
-    try:
+    with compiling_with(replace(DEFAULT, attention_keys=keys)):
         check(graph, current_target())
         check(vjp_graph(graph, [0, 1, 2]), current_target())
-    finally:
-        lower_attention.KEYS = before
 
 
 @pytest.mark.skipif(not has_avx2(), reason="needs AVX2")

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native import avx2_target, has_avx2
 
-from jitney.codegen import conv_plan, lower_convolution
 from jitney.codegen.compile import compile_graph
 from jitney.codegen.conv_plan import axis, reach
+from jitney.codegen.limits import TINY
 from jitney.ir.autodiff import vjp_graph
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
@@ -22,7 +22,7 @@ from jitney.ir.ops.convolution import Window, tap_places
 from jitney.ir.passes import optimise
 from jitney.ir.types import DTYPE_NAMES, TensorType
 from jitney.runtime.executable import Executable
-from jitney.runtime.host import current_target
+from jitney.runtime.host import compiling_with, current_target
 from jitney.runtime.pool import get_threads, set_threads
 
 rng = np.random.default_rng(0)
@@ -32,14 +32,8 @@ SETTINGS = settings(max_examples=40, deadline=None)
 @pytest.fixture(scope="module", autouse=True)
 def small_blocks() -> Any:
     """Everything is large enough for tiles, and too large for one block, run or chunk."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(lower_convolution, "SMALL", 0)
-    patch.setattr(conv_plan, "SCRATCH_BYTES", 1 << 11)
-    patch.setattr(conv_plan, "CHANNELS", 5)
-    patch.setattr(conv_plan, "UNIT_FLOPS", 1e3)
-    patch.setattr(conv_plan, "RUN", 7)
-    yield
-    patch.undo()
+    with compiling_with(TINY):
+        yield
 
 
 @st.composite

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from programs import build, compiled
 
 import jitney as jt
+from jitney.codegen.limits import DEFAULT
 from jitney.codegen.llvm import quicksort
 from jitney.codegen.llvm.selection import SAMPLE
 from jitney.codegen.llvm.sorting import RUN
-from jitney.codegen.sort_blocks import SHORT
 from jitney.codegen.target import Target
 from jitney.ir.record import replace
 from jitney.ir.types import BASIC, is_small
@@ -23,6 +23,7 @@ from jitney.runtime.engine import host_target
 
 # Complex: test_complex_ops; small floats: test_small_floats.
 DTYPES = [d for d in BASIC.values() if d.kind != "c" and not is_small(d)]
+SHORT = DEFAULT.short_row
 LENGTHS = [1, 3, RUN - 1, RUN, RUN + 1, 5 * RUN + 7, SHORT, SHORT + 1, 4097]
 SHAPES = [(3, 40, 29), (26, 2, 1), (1, 1, 60), (30, 30, 30), (0, 3, 2), (2, 0, 5)]
 

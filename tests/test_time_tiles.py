@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jitney as jt
-from jitney.codegen import time_tiles
+from jitney.codegen.limits import DEFAULT
+from jitney.ir.record import replace
+from jitney.runtime.host import compiling_with
 
 
 @pytest.fixture(autouse=True)
-def small_tiles(monkeypatch):
+def small_tiles():
     """Tiles of a few rows, worth sharing: what grids of megabytes get."""
-    monkeypatch.setattr(time_tiles, "TILE_BYTES", 1 << 16)
-    monkeypatch.setattr(time_tiles, "CHUNK_NS", 0.1)
+    with compiling_with(replace(DEFAULT, trip_bytes=1 << 16, chunk_ns=0.1)):
+        yield
 
 
 def heat(u):

@@ -26,9 +26,10 @@ from ...ir.ops.convolution import Window, windows
 from ..conv_plan import Phase, axis, meets
 from ..index import Index, Var, contiguous_strides, delinearise, linear, of_var
 from ..kernel import Array, Kernel, Nest, Stage
+from ..limits import limits
 from ..lower import Lowering, indices, variables
 from ..lower_chunks import sum_partials
-from ..lower_convolution import SMALL, conv_as_reduction
+from ..lower_convolution import conv_as_reduction
 from ..lower_windows import Place
 from ..pointwise import FEW, IndexTuple, Pointwise
 from ..scalar import Expr, const, fma, select
@@ -51,9 +52,11 @@ def convolution(low: Lowering, op: Op) -> None:
     taps, channels, features = math.prod(w.shape[1:-2]), *w.shape[-2:]
     work = op.result.tensor.size * channels * taps
     places = math.prod(d.places for d in dims)
-    if taps * channels <= WRITTEN_OUT and (features < FEW_FEATURES or work <= SMALL):
+    if taps * channels <= WRITTEN_OUT and (
+        features < FEW_FEATURES or work <= limits().small_convolution
+    ):
         _written_out(low, op, dims)
-    elif work <= SMALL:
+    elif work <= limits().small_convolution:
         conv_as_reduction(low, op)
     elif features < FEW_FEATURES and taps * channels > x.shape[1] * places:
         _by_parts(low, op, dims)

@@ -13,10 +13,10 @@ from ...ir.record import replace
 from ...ir.types import BOOL, dtype_name
 from ..index import Index, Var, delinearise, of_var
 from ..kernel import Array, Stage
+from ..limits import limits
 from ..lower import Lowering
 from ..lower_chunks import sum_partials
 from ..lower_contraction import (
-    SMALL_MATMUL,
     Operand,
     View,
     dot_as_reduction,
@@ -50,7 +50,12 @@ def product_of_matrices(low: Lowering, op: Op) -> None:
     a, b, element = small_floats(low, op)
     left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
-    if min(m, n) == 1 or k < 2 or batch * m * n * k <= SMALL_MATMUL or op.result.dtype == BOOL:
+    if (
+        min(m, n) == 1
+        or k < 2
+        or batch * m * n * k <= limits().small_product
+        or op.result.dtype == BOOL
+    ):
         dot_as_reduction(low, op)
         return
     x = view_of(low, left) or _packed_or_none(low, left, n)

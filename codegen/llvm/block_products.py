@@ -10,6 +10,7 @@ rows beyond the last of A: memory has to be there, but what is in it does not ma
 from __future__ import annotations
 
 from ..blocking import tile_shapes
+from ..limits import limits
 from ..scalar import DType
 from ..target import Target
 from .gemm import loop
@@ -21,7 +22,6 @@ ROWS = 8  # of a tile, at the most
 DEPTH = (
     128  # terms that are added up in registers: a panel of B of that height is in the nearest cache
 )
-SHARED = 1 << 18  # multiply-adds from which threads share a product
 
 
 class BlockProducts:
@@ -85,7 +85,7 @@ class BlockProducts:
         work = e.value_of(f"mul i64 {area}, %k")
         more = e.value_of(f"add i64 %n, {self.panel - 1}")
         count = e.value_of(f"udiv i64 {more}, {self.panel}")
-        few = e.compare("slt", work, SHARED)
+        few = e.compare("slt", work, limits().factor_flops)
         with e.when(few), e.when(e.compare("sgt", work, 0)):
             e.line(f"call void {unit}(ptr %words, i64 0, i64 {count})")
         with e.when(e.value_of(f"xor i1 {few}, true")):

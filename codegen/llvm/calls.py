@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 from ...ir.record import record
 from ..kernel import Array
+from ..limits import limits
 from ..target import Target
 
 if TYPE_CHECKING:
     from .entry import EntryEmitter
 
-IN_A_TABLE = 16  # calls in a row from which a table is shorter
 _HEAD = 5  # words of a call: function, length, grain, whether to look at the status, pointers
 
 
@@ -59,7 +59,7 @@ def emit_calls(e: EntryEmitter, calls: Sequence[Call]) -> None:
     if any(call.shared and call.polls for call in calls):
         e.imports.add(Target.WATCHED_FOR)
         e.declarations.add(f"declare void @{Target.WATCHED_FOR}(ptr, ptr, i64, i64, ptr, ptr)")
-    if len(calls) >= IN_A_TABLE:
+    if len(calls) >= limits().table_calls:
         _table(e, calls)
         return
     for call in calls:

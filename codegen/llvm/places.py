@@ -7,7 +7,8 @@ differ, runs of equal prefixes are sorted in the same way by what their keys dif
 
 from __future__ import annotations
 
-from ..sort_blocks import BLOCK, MOST_BLOCKS, place_bits
+from ..limits import limits
+from ..sort_blocks import MOST_BLOCKS, place_bits
 from .quicksort import DEPTH
 from .row_parts import CUT_ROW, EACH_BLOCK, NEXT_BLOCK, Fields
 
@@ -24,7 +25,7 @@ def places_functions(name: str, row: str, n: int) -> tuple[str, ...]:
         "mask": (1 << place_bits(n)) - 1,
         "left": 64 - place_bits(n),
         "depth": DEPTH,
-        "block": BLOCK,
+        "block": limits().sort_block,
         "most": MOST_BLOCKS,
         "words": 2 * MOST_BLOCKS,
     }

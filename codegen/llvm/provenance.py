@@ -15,8 +15,8 @@ from ..target import Target
 if TYPE_CHECKING:
     from .entry import EntryEmitter
 
-# Flags of an array: it has contents to begin with; must be written when the entry returns; may be read in
-# vain where nobody wrote it.
+# Flags of an array: it has contents to begin with; must be written when the entry returns; may be read
+# in vain where nobody wrote it.
 PRESET, FILLED, LOOSE = 1, 2, 8
 _ARRAY, _PART, FAILED = (f"{Target.SANITIZER}_{name}" for name in ("array", "part", "failed"))
 

@@ -9,10 +9,10 @@ zeros of floats, whose codes differ, are put back into their first order at the 
 
 from __future__ import annotations
 
+from ..limits import limits
 from .row_parts import Fields
 from .sorting_network import block_function
 
-SEGMENT = 1 << 15  # keys in a segment, about
 SEGMENTS = 32  # at the most: a power of two
 DEPTH = 64  # partitions of a part after which pivots are taken to be bad
 
@@ -37,8 +37,8 @@ def quicksort_functions(
         "size": bits // 8,
         "suffix": f"v{lanes}i{bits}",
         "splat": f"<{lanes} x i32> zeroinitializer",
-        "segment": SEGMENT,
-        "long": 2 * SEGMENT,
+        "segment": limits().sort_segment,
+        "long": 2 * limits().sort_segment,
         "segments": SEGMENTS,
         "slots": SEGMENTS + 1,
         "depth": DEPTH,

@@ -8,7 +8,8 @@ everywhere are skipped: small numbers of a wide type take few passes.
 
 from __future__ import annotations
 
-from ..sort_blocks import BLOCK, DIGIT, MOST_BLOCKS
+from ..limits import limits
+from ..sort_blocks import DIGIT, MOST_BLOCKS
 from .row_parts import CUT_ROW, EACH_BLOCK, NEXT_BLOCK, Fields
 
 
@@ -31,7 +32,7 @@ def radix_functions(name: str, element: str, key: str, load_key: str) -> tuple[s
         "table_bytes": 8 << DIGIT,
         "mask": (1 << DIGIT) - 1,
         "bits": bits,
-        "block": BLOCK,
+        "block": limits().sort_block,
         "most": MOST_BLOCKS,
         "words": 2 * MOST_BLOCKS,
     }

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 
-from ..sort_blocks import BLOCK, MOST_BLOCKS
+from ..limits import limits
+from ..sort_blocks import MOST_BLOCKS
 from .row_parts import CUT_ROW, EACH_BLOCK, NEXT_BLOCK, Fields
 
 SAMPLE = 4096
@@ -61,7 +62,7 @@ def window_functions(
         "start": start,
         "stop": stop,
         "count": stop - start,
-        "block": BLOCK,
+        "block": limits().sort_block,
         "most": MOST_BLOCKS,
         "words": 2 * MOST_BLOCKS,
     }

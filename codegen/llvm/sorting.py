@@ -9,7 +9,8 @@ target and the keys; long rows go by `radix`. Rows are shared among threads.
 from __future__ import annotations
 
 from ...ir.record import record
-from ..sort_blocks import SHORT, count_words
+from ..limits import limits
+from ..sort_blocks import count_words
 from ..steps import Sort
 from ..target import Target
 from .places import DECLARATIONS as PLACES
@@ -47,7 +48,7 @@ def sort_function(step: Sort, target: Target) -> SortFunction:
     key_bits = step.key_bits
     size = {"packed": 8, "pairs": 16}.get(step.kind, step.keys.dtype.itemsize)
     element, key = f"i{8 * size}", f"i{key_bits}"
-    long = n > SHORT
+    long = n > limits().short_row
     quick = n > 1 and size >= 4 and step.kind in ("value", "float", "places") and target.compresses
     if step.kind == "packed" and target.compresses and n > 1 and (key_bits == 32 or not long):
         quick, key_bits = True, 64  # places differ: no element equals another
@@ -82,7 +83,11 @@ def sort_function(step: Sort, target: Target) -> SortFunction:
         }
     words = count_words(n)
     rows = _ROWS.format(
-        name=name, size=size, words=words, fixed=n, grain=max(1, SHARED // max(n, 1))
+        name=name,
+        size=size,
+        words=words,
+        fixed=n,
+        grain=max(1, limits().sorted_at_once // max(n, 1)),
     )
     return SortFunction(f"{name}_{n}", (*texts, rows), declarations)
 
@@ -114,8 +119,6 @@ def _load_key(kind: str, size: int, key_bits: int) -> str:
         )
     return text
 
-
-SHARED = 1 << 12  # elements that a thread should sort at a time
 
 # Whether element x sorts strictly before element y.
 _LESS = "  %c = icmp ult {E} %{x}, %{y}\n"

@@ -7,7 +7,8 @@ row alone. 64 truths are one word, whose bits are taken one after the other. Cla
 
 from __future__ import annotations
 
-from ..sort_blocks import BLOCK, MOST_BLOCKS
+from ..limits import limits
+from ..sort_blocks import MOST_BLOCKS
 from ..steps import TruePlaces
 from .row_parts import CUT_ROW, EACH_BLOCK, NEXT_BLOCK, Fields
 
@@ -18,7 +19,6 @@ DECLARATIONS = frozenset(
         "declare void @jitney_parallel_for(ptr, ptr, i64, i64)",
     }
 )
-SHARED = 1 << 14  # truths that a thread should look at, at the least
 
 
 def places_functions(step: TruePlaces) -> tuple[str, tuple[str, ...]]:
@@ -30,9 +30,9 @@ def places_functions(step: TruePlaces) -> tuple[str, tuple[str, ...]]:
         "n": n,
         "size": size,
         "classes": step.classes,
-        "block": BLOCK,
+        "block": limits().sort_block,
         "most": MOST_BLOCKS,
-        "grain": max(1, SHARED // (n + size + 1)),
+        "grain": max(1, limits().truths_at_once // (n + size + 1)),
     }
     return name, tuple(text.format(**fields) for text in (_COUNT, _WRITE, _ROW, _ROWS))
 

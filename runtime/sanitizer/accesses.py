@@ -11,13 +11,15 @@ from .records import NAME, bare, check_function, own_state, record_of, tell, wor
 
 
 @contextmanager
-def _cells(f: Function, record: Value, start: Value, n: Value) -> Iterator[list[Value]]:
-    """For each of n bytes from `start` on: the addresses of its cells in the three planes."""
+def _cells(
+    f: Function, record: Value, start: Value, n: Value
+) -> Iterator[tuple[Value, list[Value]]]:
+    """For each of n bytes from `start` on: which, and the addresses of its cells in the three planes."""
     shadow, stride = f.load("ptr", record, at.SHADOW), f.load("i64", record, at.STRIDE)
     first = f.offset(shadow, f.mul(start, 4))
     planes = [first, f.offset(first, stride), f.offset(first, f.mul(stride, 2))]
     with f.each(n) as i:
-        yield [f.offset(p, i, "i32") for p in planes]
+        yield i, [f.offset(p, i, "i32") for p in planes]
 
 
 def has(f: Function, kind: Value, bit: int) -> Value:
@@ -45,7 +47,9 @@ def racing() -> Function:
     return f
 
 
-def _byte(f: Function, own: Value, record: Value, cells: list[Value], kind: Value) -> None:
+def _byte(
+    f: Function, own: Value, record: Value, cells: list[Value], kind: Value, index: Value
+) -> None:
     """Look at one byte, and say what is wrong: the words of `say` follow."""
     site, offset, size = f.args[3:6]
     writer, through, reader = (f.convert("zext", f.load("i32", c), "i64") for c in cells)
@@ -65,11 +69,41 @@ def _byte(f: Function, own: Value, record: Value, cells: list[Value], kind: Valu
     strange = f.both(f.compare("ne", through, number), f.unlike(writer, 0))
     with f.when(f.both(useful, strange)):
         say(at.OVERLAP, through)
-    with f.when(f.call("i1", f"{NAME}_racing", own, writer)):
+    wrote = f.call("i1", f"{NAME}_racing", own, writer)
+    with f.when(f.both(has(f, kind, at.READ), wrote)):
         say(at.RACE, writer)
-    read_before = f.call("i1", f"{NAME}_racing", own, reader)
-    with f.when(f.both(has(f, kind, at.WRITE), read_before)):
-        say(at.RACE, reader)
+    read = f.call("i1", f"{NAME}_racing", own, reader)
+    with f.when(f.both(has(f, kind, at.WRITE), f.either(wrote, read))):
+        count = f.load("i64", own, at.PENDING)
+        with f.when(f.less(count, at.MAX_PENDING), likely=True):
+            entry = f.offset(own, f.add(f.mul(count, 64), at.PENDING + 64))
+            where = f.add(f.load("i64", record, at.START), f.add(offset, index))
+            old = f.load("i8", f.convert("inttoptr", where, "ptr"))
+            words = (f.load("i64", record, at.NUMBER), site, offset, size, total, writer)
+            for k, value in enumerate((where, f.convert("zext", old, "i64"), *words)):
+                f.store(value, entry, 8 * k)
+            f.store(f.add(count, 1), own, at.PENDING)
+
+
+def settle() -> Function:
+    """`settle(state)`: report what units have changed that another one had touched.
+
+    What all of them would write is no fault: the last vector of a row is moved back where it does not
+    fit, and writes what its neighbour has written.
+    """
+    f = check_function("void", "settle", state="ptr")
+    (own,) = f.args
+    count = f.load("i64", own, at.PENDING)
+    with f.when(f.unlike(count, 0)):
+        with f.each(count) as i:
+            entry = f.offset(own, f.add(f.mul(i, 64), at.PENDING + 64))
+            where, old, *words = (f.load("i64", entry, 8 * k) for k in range(8))
+            now = f.convert("zext", f.load("i8", f.convert("inttoptr", where, "ptr")), "i64")
+            with f.when(f.unlike(now, old)):
+                tell(f, own, at.RACE, at.WRITE, *words)
+        f.store(word(0), own, at.PENDING)
+    f.ret()
+    return f
 
 
 def judge() -> Function:
@@ -78,8 +112,8 @@ def judge() -> Function:
         "void", "judge", state="ptr", record="ptr", kind="i64", site="i64", offset="i64", size="i64"
     )
     own, record, kind, _, offset, size = f.args
-    with _cells(f, record, offset, size) as cells:
-        _byte(f, own, record, cells, kind)
+    with _cells(f, record, offset, size) as (i, cells):
+        _byte(f, own, record, cells, kind, i)
     f.ret()
     return f
 
@@ -176,8 +210,16 @@ def touch(lanes: int) -> Function:
 
 
 def access() -> Function:
-    """`access(pointer, size, kind, site)`: the address, if all is well with the access."""
+    """`access(pointer, size, kind, site)`: `checked` of an instruction that accesses nothing else."""
     f = check_function("ptr", "access", pointer="ptr", size="i64", kind="i64", site="i64")
+    f.call("void", f"{NAME}_settle", own_state(f))
+    f.ret(f.call("ptr", f"{NAME}_checked", *f.args))
+    return f
+
+
+def checked() -> Function:
+    """`checked(pointer, size, kind, site)`: the address, if all is well with the access."""
+    f = check_function("ptr", "checked", pointer="ptr", size="i64", kind="i64", site="i64")
     pointer, size, kind, site = f.args
     own = own_state(f)
     tag, address = bare(f, pointer)
@@ -243,10 +285,11 @@ def masked() -> Function:
     )
     pointer, size, lanes, bits, kind, site = f.args
     own = own_state(f)
+    f.call("void", f"{NAME}_settle", own)
     before = f.load("i64", own, at.ERROR)
     with f.each(lanes) as i, f.when(_lane(f, bits, i), likely=True):
         place = f.offset(pointer, f.mul(i, size))
-        f.call("ptr", f"{NAME}_access", place, size, kind, site)
+        f.call("ptr", f"{NAME}_checked", place, size, kind, site)
     wrong = f.both(f.same(before, 0), f.unlike(f.load("i64", own, at.ERROR), 0))
     _, address = bare(f, pointer)
     place = f.convert("inttoptr", address, "ptr")
@@ -261,9 +304,10 @@ def gather() -> Function:
         site="i64",
     )  # fmt: skip
     pointers, size, lanes, bits, kind, site = f.args
+    f.call("void", f"{NAME}_settle", own_state(f))
     with f.each(lanes) as i, f.when(_lane(f, bits, i), likely=True):
         place = f.offset(pointers, i, "ptr")
-        address = f.call("ptr", f"{NAME}_access", f.load("ptr", place), size, kind, site)
+        address = f.call("ptr", f"{NAME}_checked", f.load("ptr", place), size, kind, site)
         f.store(address, place)
     f.ret()
     return f

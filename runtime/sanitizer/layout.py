@@ -15,7 +15,11 @@ ERROR = 48  # kind of the first fault, 0 if there was none; seven words about it
 LEVELS = 128  # for each parallel loop: the first unit of the loop, and the one that runs
 SINK = 1024  # where wrong accesses go
 SINK_BYTES = 8192
-RECORDS = SINK + SINK_BYTES
+# Bytes that are about to be written though another unit touched them: how many, then for each one its
+# address, its value, and the words of a report: number, site, offset, size, bytes, detail.
+PENDING = SINK + SINK_BYTES
+MAX_PENDING = 1023
+RECORDS = PENDING + 64 * (MAX_PENDING + 1)
 MAX_RECORDS = 1 << 16
 STATE_BYTES = RECORDS + 64 * MAX_RECORDS
 

@@ -18,8 +18,14 @@ from .rewrite import Checked, checked
 _FUNCTIONS: tuple[Callable[[], Function], ...] = (
     *(records.state, records.report, records.failed, records.kernel, records.array, records.part),
     *(records.mark, records.release, records.allocate, records.free),
-    *(accesses.racing, accesses.judge, lambda: accesses.touch(1), lambda: accesses.touch(4)),
-    *(accesses.access, accesses.masked, accesses.gather),
+    *(
+        accesses.racing,
+        accesses.settle,
+        accesses.judge,
+        lambda: accesses.touch(1),
+        lambda: accesses.touch(4),
+    ),
+    *(accesses.access, accesses.checked, accesses.masked, accesses.gather),
     *(work.lend, work.lend_items, work.parallel, work.fullness, work.leave),
 )
 

@@ -17,7 +17,7 @@ def lend() -> Function:
     words, k, size, kind, site = f.args
     _, address = bare(f, words)
     place = f.offset(f.convert("inttoptr", address, "ptr"), k, "ptr")
-    f.store(f.call("ptr", f"{NAME}_access", f.load("ptr", place), size, kind, site), place)
+    f.store(f.call("ptr", f"{NAME}_checked", f.load("ptr", place), size, kind, site), place)
     f.ret()
     return f
 
@@ -49,7 +49,7 @@ def lend_items() -> Function:
         offset = f.mul(a, strides[0])
         for index, stride in ((b, strides[1]), (c, strides[2])):
             offset = f.add(offset, f.mul(index, stride))
-        f.call("ptr", f"{NAME}_access", f.offset(pointer, offset), size, kind, site)
+        f.call("ptr", f"{NAME}_checked", f.offset(pointer, offset), size, kind, site)
     f.store(f.convert("inttoptr", bare(f, pointer)[1], "ptr"), place)
     f.ret()
     return f
@@ -74,6 +74,7 @@ def parallel() -> Function:
         end = f.add(low, grain)
         high = f.select(f.less(end, n), end, n)
         f.call("void", function, context, low, high)
+        f.call("void", f"{NAME}_settle", own)
     f.store(f.sub(depth, 1), own, at.DEPTH)
     f.ret()
     return f
@@ -96,6 +97,7 @@ def leave() -> Function:
     f = check_function("i32", "leave", mark="i64", code="i32", status="ptr")
     first, code, status = f.args
     own = own_state(f)
+    f.call("void", f"{NAME}_settle", own)
     top = f.load("i64", own, at.TOP)
     fine = f.both(f.same(code, 0), f.same(f.load("i64", own, at.ERROR), 0))
     with f.when(fine, likely=True), f.each(f.sub(top, first)) as i:
