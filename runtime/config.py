@@ -29,6 +29,8 @@ class Config:
     memory_cache_size  bytes of compiled functions in memory at most          JITNEY_MEMORY_CACHE_MB
     threads            threads of large kernels, the caller included          JITNEY_NUM_THREADS
     native_calls       functions jitted from now on are called natively       JITNEY_NATIVE_CALLS
+    cpu                "native": code is for all that this CPU has; "avx2",
+                       "sse": for less, as other CPUs of its kind have        JITNEY_CPU
     sanitize           functions compiled from now on check every access of
                        memory, and raise where one is wrong; very slow       JITNEY_SANITIZE
     cuda               "on": GPUs are used; "emulate": one is emulated on
@@ -90,6 +92,13 @@ class Config:
         if chosen is None:
             return os.environ.get("JITNEY_NATIVE_CALLS", "").strip().lower() not in _OFF
         return bool(chosen)
+
+    @property
+    def cpu(self) -> str:
+        chosen = self._set.get("cpu")
+        if chosen is None:
+            return _cpu("JITNEY_CPU", os.environ.get("JITNEY_CPU", "").strip().lower() or "native")
+        return str(chosen)
 
     @property
     def sanitize(self) -> bool:
@@ -201,6 +210,12 @@ def _cuda(name: str, value: Any) -> str:
     return str(value)
 
 
+def _cpu(name: str, value: Any) -> str:
+    if value not in ("native", "avx2", "sse"):
+        raise ValueError(f"{name} is 'native', 'avx2' or 'sse', not {value!r}")
+    return str(value)
+
+
 def _cublas(name: str, value: Any) -> str:
     if value not in ("auto", "on", "off"):
         raise ValueError(f"{name} is 'auto', 'on' or 'off', not {value!r}")
@@ -225,6 +240,7 @@ _CHECKS: dict[str, Any] = {
     "cache_size": _size,
     "memory_cache_size": _size,
     "native_calls": _flag,
+    "cpu": _cpu,
     "sanitize": _flag,
     "cuda": _cuda,
     "autotune": _flag,

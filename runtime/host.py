@@ -116,10 +116,33 @@ def compiling_with(limits: Limits) -> Iterator[None]:
 
 def current_target() -> Target:
     """What functions are compiled for now: this CPU, as the settings want it."""
-    limits = _limits.get()
+    target, limits = held_to(config.cpu, host_target()), _limits.get()
     if not config.sanitize and limits is DEFAULT:
-        return host_target()
-    return replace(host_target(), sanitize=config.sanitize, limits=limits)
+        return target
+    return replace(target, sanitize=config.sanitize, limits=limits)
+
+
+# What CPUs of x86-64 have, by the name of a level: LLVM's name for one, its features, bits of vectors.
+_LEVELS = {
+    "avx2": (
+        "haswell",
+        "+sse2,+sse4.1,+sse4.2,+avx,+avx2,+fma,+bmi,+bmi2,+lzcnt,+popcnt,+f16c,+movbe",
+        256,
+    ),
+    "sse": ("x86-64", "+sse2", 128),
+}
+
+
+@lru_cache(maxsize=8)
+def held_to(level: str, host: Target) -> Target:
+    """This CPU as if it had no more than a level of them has."""
+    if level == "native":
+        return host
+    cpu, features, bits = _LEVELS[level]
+    missing = [f for f in features.split(",") if not host.has(f[1:])]
+    if missing:
+        raise ValueError(f"jitney.config.cpu is {level!r}, but this CPU lacks {' '.join(missing)}")
+    return replace(host, cpu=cpu, features=features, vector_bits=bits)
 
 
 def _ask_llvm() -> Target:

@@ -15,16 +15,13 @@ import numpy as np
 from jitney.codegen.llvm.scalars import ScalarEmitter, type_text
 from jitney.codegen.scalar import DType, Expr, var
 from jitney.codegen.target import Target
-from jitney.ir.record import replace
 from jitney.runtime.engine import Engine, host_engine, host_target
-
-AVX2 = "+sse2,+sse4.1,+sse4.2,+avx,+avx2,+fma,+bmi,+bmi2,+lzcnt,+popcnt,+f16c,+movbe"
+from jitney.runtime.host import held_to
 
 
 def avx2_target() -> Target:
     """The host as if it had no AVX-512."""
-    host = host_target()
-    return replace(host, cpu="haswell", features=AVX2, vector_bits=256)
+    return held_to("avx2", host_target())
 
 
 def has_avx2() -> bool:

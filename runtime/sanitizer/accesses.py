@@ -223,6 +223,8 @@ def checked() -> Function:
     pointer, size, kind, site = f.args
     own = own_state(f)
     tag, address = bare(f, pointer)
+    nothing = f.block("nothing")
+    f.require(f.unlike(size, 0), nothing)
     plain, wild, outside, good = (f.block(n) for n in ("plain", "wild", "outside", "good"))
     sink = f.block("sink", kind="i64", number="i64", offset="i64", bytes="i64")
     f.require(f.unlike(tag, 0), plain)
@@ -245,6 +247,8 @@ def checked() -> Function:
         f.jump(good)
     f.at(good)
     f.ret(f.convert("inttoptr", address, "ptr"))
+    f.at(nothing)  # a copy of no bytes, wherever to
+    f.jump(good)
     f.at(fixed)
     forbidden = f.both(has(f, kind, at.WRITE), has(f, f.load("i64", record, at.FLAGS), at.FIXED))
     f.require(f.same(forbidden, 0), _to_sink(f, sink, at.READ_ONLY, record, offset, total))
