@@ -7,10 +7,10 @@
       arrays_ir   arrays and scratch for them;  ranges_ir: which share memory;  call_fields
     function_ir   writing LLVM functions from Python
     engine        LLVM: text -> machine code
-    linker        object file -> image, which any process can load;  image: loading it
+    linker        object file -> image, which any process can load, with relocations;  image: loading it
     cache         executables in memory;  disk: the next process's;  records: executables as bytes
     support       code that all programs share;  host: the CPU;  installation: what is installed
-    config        the settings
+    config        the settings;  platforms: where jitney was tried
     memory        scratch and output arrays
     recycling     the pool that big outputs come from, with recycling_ir
     pool          the thread pool behind `jitney_parallel_for`, with pool_ir

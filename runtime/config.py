@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .platforms import tried, warn_if_untried
+
 _OFF = ("0", "off", "no", "false")
 _ON = ("1", "on", "yes", "true")
 _MIB = 1 << 20
@@ -89,9 +91,13 @@ class Config:
     @property
     def native_calls(self) -> bool:
         chosen = self._set.get("native_calls")
-        if chosen is None:
-            return os.environ.get("JITNEY_NATIVE_CALLS", "").strip().lower() not in _OFF
-        return bool(chosen)
+        if chosen is not None:
+            return bool(chosen)
+        asked = os.environ.get("JITNEY_NATIVE_CALLS", "").strip().lower()
+        if not asked:
+            warn_if_untried()
+            return tried()
+        return asked not in _OFF
 
     @property
     def cpu(self) -> str:

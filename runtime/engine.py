@@ -220,6 +220,8 @@ def load_code(
 ) -> Library:
     """Load what `Engine.assemble` made into this process. See `Engine.link`."""
     if isinstance(code, bytes):
+        if platform.machine() == "aarch64":  # LLVM would end the process where memory is far apart
+            raise NativeError("the object has something that our own linker does not know")
         return host_engine().link_with_llvm(code, exports, imports)
     if any(name not in code.exports for name in exports):
         raise NativeError(f"the code defines {list(code.exports)}, not {list(exports)}")

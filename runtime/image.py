@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import platform
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -98,6 +99,13 @@ def symbol_address(name: str) -> int | None:
     return None
 
 
+def _show_code(start: int, size: int) -> None:
+    """Tell a CPU whose instruction cache does not watch memory that there is new code."""
+    if platform.machine() == "aarch64":
+        clear = getattr(ctypes.CDLL("libgcc_s.so.1"), "__clear_cache")
+        clear(ctypes.c_void_p(start), ctypes.c_void_p(start + size))
+
+
 def call_in_child(address: int) -> None:
     """Have fork() call the code at `address`, a `void()`, in the child, before any Python runs there.
 
@@ -134,6 +142,7 @@ def load_image(image: Image, imports: Mapping[str, int] | None = None) -> Librar
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     if image.code_size and protect(start, image.code_size, mmap.PROT_READ | mmap.PROT_EXEC):
         raise LoadError("the system does not let memory become executable")
+    _show_code(start, image.code_size)
     # The array holds the mapping: it is unmapped when the library goes.
     addresses = {name: start + offset for name, offset in image.exports.items()}
     return Library(words, addresses, size)

@@ -53,12 +53,13 @@ def _versions() -> dict[str, str]:
 
     from .. import __version__
     from .engine import llvm_versions
+    from .platforms import remark
 
     llvmlite, llvm = llvm_versions()
     return {
         "jitney": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
-        "platform": platform.platform(),
+        "platform": platform.platform() + (f" ({remark()})" if remark() else ""),
         "numpy": np.__version__,
         "llvmlite": f"{llvmlite} (LLVM {llvm})",
     }
@@ -84,12 +85,14 @@ def _threads() -> dict[str, str]:
 
 
 def _arrays() -> dict[str, str]:
+    from .callable import native_calls
     from .layout import ndarray_layout
     from .memory import recycler
 
     pool = recycler()
+    why = "switched off" if ndarray_layout() else "unknown ndarray layout"
     return {
-        "calls": "native" if ndarray_layout() else "through Python (unknown ndarray layout)",
+        "calls": "native" if native_calls() else f"through Python ({why})",
         "outputs": (
             f"recycled, up to {_size(pool.limit)}"
             if pool.enabled

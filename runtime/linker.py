@@ -8,8 +8,9 @@ and needs neither LLVM nor the object file.
     code region    machine code, one jump per imported function, constants     read and execute
     data region    slots, then writable globals                                read and write
 
-`link_elf` knows what LLVM's small position-independent code model uses on x86-64. Whatever else an
-object contains makes it raise `Unlinkable`, and LLVM's own linker takes the object.
+`link_elf` knows what LLVM's small position-independent code model uses on x86-64 and on AArch64
+(`relocations`). Whatever else an object contains makes it raise `Unlinkable`, and LLVM's own linker
+takes the object.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from ..ir.record import field, record
 from .image import PAGE, Image
+from .relocations import MACHINES, Unlinkable
 
 _SECTION = np.dtype(
     [("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("addr", "<u8"), ("offset", "<u8")]
@@ -32,18 +34,10 @@ _SYMBOL = np.dtype(
 )
 _RELOCATION = np.dtype([("where", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
 
-_RELOCATABLE, _X86_64 = 1, 62
+_RELOCATABLE = 1
 _PROGBITS, _SYMTAB, _STRTAB, _RELA, _NOBITS = 1, 2, 3, 4, 8
 _WRITE, _ALLOC, _EXEC, _TLS = 1, 2, 4, 0x400
 _UNDEFINED, _FIRST_RESERVED = 0, 0xFF00
-_ABS64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24
-_GOTPCREL = (9, 41, 42)  # plain, and with an instruction that a linker may relax
-_JUMP = b"\xff\x25"  # jmp *[rip + disp32]
-_JUMP_SIZE = 8
-
-
-class Unlinkable(Exception):
-    """The object has something that this linker does not know."""
 
 
 def link_elf(obj: bytes) -> Image:
@@ -61,8 +55,9 @@ class _Object:
         if obj[:6] != b"\x7fELF\x02\x01":
             raise Unlinkable("no 64-bit little-endian ELF file")
         kind, machine = struct.unpack_from("<HH", obj, 16)
-        if (kind, machine) != (_RELOCATABLE, _X86_64):
-            raise Unlinkable("no relocatable object for x86-64")
+        if kind != _RELOCATABLE or machine not in MACHINES:
+            raise Unlinkable("no relocatable object for x86-64 or AArch64")
+        self.machine = MACHINES[machine]
         (table,) = struct.unpack_from("<Q", obj, 40)
         count, names = struct.unpack_from("<HH", obj, 60)
         self.bytes = obj
@@ -119,6 +114,7 @@ class _Linker:
 
     def __init__(self, obj: _Object) -> None:
         self.obj = obj
+        self.machine = machine = obj.machine
         self.place = np.full(len(obj.sections), -1, np.int64)  # of each section in the image
         self.kept = [i for i in range(len(obj.sections)) if self._belongs(i)]
         self.relocations = [
@@ -131,8 +127,8 @@ class _Linker:
         self._check(used)
         symbols = obj.symbols
         undefined = symbols["section"] == _UNDEFINED
-        through_slot = np.isin(used["type"], _GOTPCREL)
-        jumps = (used["type"] == _PLT32) & undefined[used["symbol"]]
+        through_slot = np.isin(used["type"], machine.slotted)
+        jumps = np.isin(used["type"], machine.calls) & undefined[used["symbol"]]
         self.jumped = _distinct(used["symbol"][jumps])
         self.slotted = _distinct(used["symbol"][through_slot | jumps])
         self.imported = _distinct(used["symbol"][undefined[used["symbol"]]])
@@ -152,13 +148,15 @@ class _Linker:
         return True
 
     def _check(self, used: np.ndarray[Any, Any]) -> None:
-        known = np.isin(used["type"], (_ABS64, _PC32, _PLT32, _PC64, *_GOTPCREL))
+        machine = self.machine
+        kinds = (machine.pointer, *machine.slotted, *machine.calls, *machine.distances)
+        known = np.isin(used["type"], kinds)
         if not known.all():
             raise Unlinkable(f"relocations of types {set(used['type'][~known].tolist())}")
         symbols = self.obj.symbols[used["symbol"]]
         reserved = symbols["section"] >= _FIRST_RESERVED
         outside = symbols["section"] == _UNDEFINED
-        direct = np.isin(used["type"], (_PC32, _PC64))
+        direct = np.isin(used["type"], machine.distances)
         if reserved.any() or (outside & direct).any():
             raise Unlinkable("a symbol that cannot be reached through a slot")
 
@@ -173,11 +171,12 @@ class _Linker:
                     self.place[i] = region.add(obj.content(i), size, align)
 
         add(code, _EXEC, _EXEC)
-        stubs = code.add(b"\0" * (_JUMP_SIZE * len(self.jumped)), _JUMP_SIZE * len(self.jumped), 16)
+        nbytes = self.machine.stub_size * len(self.jumped)
+        stubs = code.add(bytes(nbytes), nbytes, 16)
         add(code, 0, _EXEC | _WRITE)
         slots = data.add(b"", 8 * len(self.slotted), 8)
         add(data, _WRITE, _EXEC | _WRITE)
-        start = -(-code.size // PAGE) * PAGE
+        start = -(-code.size // self.machine.page) * self.machine.page
         for i in self.kept:
             if int(sections[i]["flags"]) & _WRITE:
                 self.place[i] += start
@@ -197,7 +196,7 @@ class _Linker:
         self.slot_of = np.full(len(self.address), -1, np.int64)
         self.slot_of[self.slotted] = slots + 8 * np.arange(len(self.slotted))
         self.stub_of = np.full(len(self.address), -1, np.int64)
-        self.stub_of[self.jumped] = stubs + _JUMP_SIZE * np.arange(len(self.jumped))
+        self.stub_of[self.jumped] = stubs + self.machine.stub_size * np.arange(len(self.jumped))
         self._write_stubs(content)
         self._write_distances(content)
         own, outer = self._pointers()
@@ -220,25 +219,26 @@ class _Linker:
         """One jump through its slot for each imported function that is called directly."""
         for symbol in self.jumped:
             at = int(self.stub_of[symbol])
-            jump = _JUMP + struct.pack("<i", int(self.slot_of[symbol]) - at - len(_JUMP) - 4)
+            jump = self.machine.stub(at, int(self.slot_of[symbol]))
             content[at : at + len(jump)] = np.frombuffer(jump, np.uint8)
 
     def _write_distances(self, content: np.ndarray[Any, Any]) -> None:
         """Relocations that are relative to where they stand: settled here once and for all."""
-        for target, table in self.relocations:
+        machine = self.machine
+        for target, every in self.relocations:
+            table = every[every["type"] != machine.pointer]
             where = self.place[target] + table["where"].astype(np.int64)
             symbol, kind = table["symbol"], table["type"]
             defined = self.defined[symbol]
-            if (~defined & np.isin(kind, (_PC32, _PC64))).any():
+            if (~defined & np.isin(kind, machine.distances)).any():
                 raise Unlinkable("a reference to a section that was left out")
+            called = np.isin(kind, machine.calls) & ~defined
             aim = np.where(
-                np.isin(kind, _GOTPCREL),
+                np.isin(kind, machine.slotted),
                 self.slot_of[symbol],
-                np.where((kind == _PLT32) & ~defined, self.stub_of[symbol], self.address[symbol]),
+                np.where(called, self.stub_of[symbol], self.address[symbol]),
             )
-            value = aim + table["addend"] - where
-            _patch(content, where, value, (kind != _ABS64) & (kind != _PC64), 4)
-            _patch(content, where, value, kind == _PC64, 8)
+            machine.settle(content, where, aim + table["addend"], kind)
 
     def _pointers(self) -> tuple[list[tuple[int, int]], list[tuple[int, int, int]]]:
         """Words that hold addresses, which the loader fills in: `own` and `outer` of the image."""
@@ -260,17 +260,8 @@ class _Linker:
             point(int(self.slot_of[symbol]), int(symbol), 0)
         for target, table in self.relocations:
             where = self.place[target] + table["where"].astype(np.int64)
-            for k in np.flatnonzero(table["type"] == _ABS64):
+            for k in np.flatnonzero(table["type"] == self.machine.pointer):
                 point(int(where[k]), int(table["symbol"][k]), int(table["addend"][k]))
         if any(where % 8 for where, *_ in (*own, *outer)):
             raise Unlinkable("a pointer that is not aligned")
         return own, outer
-
-
-def _patch(content: Any, where: Any, value: Any, chosen: Any, width: int) -> None:
-    """Write the chosen values, little-endian."""
-    where, value = where[chosen], value[chosen]
-    if width == 4 and (abs(value) >= 1 << 31).any():
-        raise Unlinkable("a distance beyond 2 GiB")
-    octets = value.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width]
-    content[where[:, None] + np.arange(width)] = octets

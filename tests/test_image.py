@@ -10,11 +10,21 @@ import struct
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from jitney.runtime.engine import NativeError, host_engine, load_code
+import jitney as jt
+from jitney.codegen.compile import compile_graph
+from jitney.codegen.target import Target
+from jitney.ir.passes import optimise, storable
+from jitney.runtime.call_ir import call_ir
+from jitney.runtime.engine import NativeError, engine_for, host_engine, load_code
 from jitney.runtime.image import PAGE, Image, load_image, loaded_libraries, symbol_address
+from jitney.runtime.layout import ndarray_layout
 from jitney.runtime.linker import Unlinkable, link_elf
+from jitney.runtime.pool_ir import pool_ir
+from jitney.runtime.recycling_ir import recycling_ir
+from jitney.runtime.relocations import MACHINES
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",
@@ -156,6 +166,53 @@ def test_damaged_objects_are_refused_and_never_crash() -> None:
         with pytest.raises(Unlinkable):
             link_elf(wrong)
     other = bytearray(obj)
-    other[18:20] = struct.pack("<H", 183)  # AArch64
-    with pytest.raises(Unlinkable, match="x86-64"):
+    other[18:20] = struct.pack("<H", 243)  # RISC-V
+    with pytest.raises(Unlinkable, match="no relocatable object for x86-64 or AArch64"):
         link_elf(bytes(other))
+    other[18:20] = struct.pack("<H", 183)  # AArch64, with relocations that it does not have
+    with pytest.raises(Unlinkable, match="relocations"):
+        link_elf(bytes(other))
+
+
+def test_the_fields_of_aarch64_are_where_the_manual_has_them() -> None:
+    """Each instruction of an image, from an offset, aims at another."""
+    machine = MACHINES[183]
+    known = [  # where, aim, type; before and after
+        (0x0, 0x5008, 275, 0x90000000, 0xB0000020),  # adrp x0, 5 pages on
+        (0x5004, 0x1000, 275, 0x90000001, 0x90FFFFE1),  # adrp x1, 4 pages back
+        (0x8, 0x5008, 277, 0x91000000, 0x91002000),  # add x0, x0, #8
+        (0xC, 0x5008, 278, 0x39400000, 0x39402000),  # ldrb w0, [x0, #8]
+        (0x10, 0x5008, 284, 0x79400000, 0x79401000),  # ldrh w0, [x0, #8]
+        (0x14, 0x5008, 285, 0xB9400000, 0xB9400800),  # ldr w0, [x0, #8]
+        (0x18, 0x5008, 286, 0xF9400000, 0xF9400400),  # ldr x0, [x0, #8]
+        (0x1C, 0x5010, 299, 0x3DC00000, 0x3DC00400),  # ldr q0, [x0, #16]
+        (0x20, 0x5008, 312, 0xF9400000, 0xF9400400),  # ldr x0, [x0, #8]
+        (0x24, 0x28, 283, 0x94000000, 0x94000001),  # bl 4 on
+        (0x28, 0x20, 282, 0x14000000, 0x17FFFFFE),  # b 8 back
+        (0x2C, 0x20, 261, 0, 0xFFFFFFF4),  # a word: 12 back
+    ]
+    where, aim, kinds, before, after = np.array(known).T
+    content = np.zeros(0x6000, np.uint8)
+    words = content.view("<u4")
+    words[where // 4] = before
+    machine.settle(content, where, aim, kinds)
+    assert [hex(word) for word in words[where // 4]] == [hex(word) for word in after]
+    jump = np.frombuffer(machine.stub(0x2000, 0x5018), "<u4")  # adrp, ldr and br of x16
+    assert [hex(word) for word in jump] == ["0xf0000010", "0xf9400e10", "0xd61f0200"]
+    for far in (1 << 28, 0x5009):
+        with pytest.raises(Unlinkable):
+            machine.settle(content, where[6:7], np.array([far]), kinds[6:7])
+
+
+def test_what_we_emit_for_aarch64_our_linker_takes() -> None:
+    """LLVM's ends the process there: each object goes through ours, or is refused."""
+    target = Target("aarch64-unknown-linux-gnu", "generic", "", 128)
+    engine, layout = engine_for(target), ndarray_layout()
+    assert layout is not None
+    graph = jt.jit(lambda x: np.exp(np.sort(x @ x.T)) + np.linalg.inv(x).sum()).trace(np.eye(40))
+    texts = [call_ir(layout, 16), recycling_ir(), pool_ir(target)]
+    texts.append(compile_graph(optimise(storable(graph)), target).text)
+    for text in texts:
+        for quick in (False, True):
+            image = engine.assemble(text, quick)
+            assert isinstance(image, Image) and image.exports and not image.code_size % 65536
