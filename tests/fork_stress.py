@@ -25,11 +25,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+QUIET = ("-W", "ignore:This process:DeprecationWarning")  # Python's, that forks may hang
 PATIENCE = 90.0  # seconds, on a machine that does much else
 SMALL, BIG = 10, 1 << 17  # 1 MiB, of recycled memory
 
@@ -38,17 +38,17 @@ def round_of_forks(seed: int, forks: int) -> None:
     """One process's forks. Its exit status is 1, or it prints, if anything went wrong."""
     rng = random.Random(seed)
     if rng.random() < 0.5:
-        import logging  # its handlers of forks run after jitney's, or before
-    import logging
-
+        import_module("logging")  # its handlers of forks run after jitney's, or before
     import numpy as np
 
     import jitney as jt
 
-    class Formats(logging.Handler):
+    logging = import_module("logging")
+
+    class Formats(logging.Handler):  # type: ignore[name-defined, misc]
         """Writes nowhere: files have locks of their own, which Python does not renew."""
 
-        def emit(self, record: logging.LogRecord) -> None:
+        def emit(self, record: Any) -> None:
             self.format(record)
 
     logging.getLogger().addHandler(Formats())
@@ -154,7 +154,8 @@ def round_of_forks(seed: int, forks: int) -> None:
 
 def run_round(seed: int, forks: int) -> str:
     """Run a round in a process of its own; what it had to say."""
-    command = [sys.executable, "-X", "faulthandler", __file__, str(forks), "--round", str(seed)]
+    command = [sys.executable, *QUIET, "-X", "faulthandler", __file__]
+    command += [str(forks), "--round", str(seed)]
     with tempfile.TemporaryDirectory() as folder, Path(folder, "said").open("w+") as said:
         environment = {**os.environ, "JITNEY_CACHE_DIR": folder}
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=said)
@@ -181,6 +182,8 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.round is not None:
         round_of_forks(chosen.round, chosen.forks)
+    from concurrent.futures import ThreadPoolExecutor  # not in rounds: it imports logging
+
     start, failures = time.time(), 0
     rounds = -(-chosen.forks // chosen.per_round)
     with ThreadPoolExecutor(chosen.jobs) as pool:

@@ -44,11 +44,11 @@ def in_a_thread(work):
 def said(code: str, **environment: str) -> str:
     """What a program prints, and that it prints no complaint."""
     done = subprocess.run(
-        [sys.executable, "-c", HEAD + dedent(code)],
+        [sys.executable, *fork_stress.QUIET, "-c", HEAD + dedent(code)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()
@@ -231,7 +231,7 @@ def test_an_import_that_was_interrupted_can_be_repeated():
             sys.settrace(None)
     assert interrupted(-1) is None
     total, chosen = -left, random.Random(0)
-    for _ in range(6):
+    for _ in range(4):
         where = interrupted(chosen.randrange(1, total))
         assert first_call() == [3.0, 3.0], where
     print(total > 1000)
