@@ -131,9 +131,9 @@ class _Fractions:
     def __init__(self, q: Any, percent: bool) -> None:
         traced = isinstance(q, Tracer)
         self.weak = q.weak is not None if traced else type(q) in (int, float)
-        from ..conversions import is_active
+        from ..constants import is_differentiated
 
-        known = None if traced and is_active(q) else known_array(q)
+        known = None if traced and is_differentiated(q) else known_array(q)
         values: Any = wrap(as_value(array(q)), scalar=False) if known is None else known
         if values.ndim > 2:
             raise ValueError("q must be a scalar or 1d")
