@@ -51,7 +51,7 @@ def _new_shape(x: Tracer, dtype: DType) -> tuple[int, ...]:
         complain(
             errors.ShapeError,
             "To change to a dtype of a different size, the last axis must be contiguous",
-            "view a copy: np.ascontiguousarray does not copy in compiled code, x.copy() does.",
+            "view a copy: np.ascontiguousarray(x).",
             operands={"x": x},
         )
     if count * size % dtype.itemsize:

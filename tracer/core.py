@@ -29,7 +29,7 @@ from . import errors
 from .accept import plain_array, refuse
 from .errors import complain
 from .foreign import borrow
-from .layout import c_strides, k_order
+from .layout import c_strides, new_strides
 from .source import user_line
 from .trace import CURRENT, Array, EagerBuilder, Trace, current_trace, require_trace
 
@@ -291,18 +291,35 @@ def wrap(value: Value, weak: str | None = None, *, scalar: bool | None = None) -
     return Tracer(Storage(require_trace(), value), type, weak, scalar)
 
 
-def wrap_like(value: Value, operands: Sequence[Any], *, scalar: bool | None = None) -> Tracer:
-    """As `wrap`, with the memory order that NumPy gives results of these operands (order "K").
+def wrap_like(
+    value: Value,
+    operands: Sequence[Any],
+    *,
+    scalar: bool | None = None,
+    order: str = "K",
+    copy: bool = False,
+) -> Tracer:
+    """As `wrap`, with the memory order that NumPy gives results of these operands.
 
-    The order of a result decides whether reshaping it later gives a view.
+    The order of a result decides whether reshaping it later gives a view. See `layout.new_strides`.
     """
     result = wrap(value, scalar=scalar)
-    for x in operands:
-        if isinstance(x, Tracer) and x._strides is not None:
-            tracers = [x for x in operands if isinstance(x, Tracer)]
-            result._strides = k_order(value.shape, [(x.shape, x.element_strides) for x in tracers])
-            break
+    layouts = [layout_of(x) for x in operands if isinstance(x, (Tracer, np.ndarray, tuple))]
+    if order == "F" or any(strides is not None for _, strides in layouts):
+        known = [(shape, strides or c_strides(shape)) for shape, strides in layouts]
+        result._strides = new_strides(value.shape, known, order, copy)
     return result
+
+
+def layout_of(x: Any) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """The shape and the strides, in elements, of an array; None for C order. Or they are `x`."""
+    if isinstance(x, Tracer):
+        return x.shape, x._strides
+    if isinstance(x, tuple):
+        return x
+    if x.flags.c_contiguous:
+        return x.shape, None
+    return x.shape, tuple(s // x.itemsize for s in x.strides)
 
 
 def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:

@@ -24,6 +24,7 @@ from .errors import complain
 from .functions.common import array, build, operand, shape_of
 from .functions.table import FUNCTIONS, ArrayFunction
 from .index_plan import DEFAULT, Plan, Subscript, basic_items, resolve
+from .layout import c_strides, k_order
 from .promotion import check_python_int
 from .trace import current_trace, require_trace
 
@@ -84,21 +85,30 @@ def _default_fill(dtype: Any) -> Any:
 
 
 def _taken(plan: Plan) -> Tracer:
-    value = build().gather(as_value(plan.base), *plan.indices, **plan.options)
-    rank = len(plan.indices[0].shape)
-    value = _move(value, range(rank), range(plan.place, plan.place + rank))
-    return wrap(value, scalar=plan.scalar)
+    base, index = plan.base, plan.indices[0].shape
+    value = build().gather(as_value(base), *plan.indices, **plan.options)
+    rank = len(index)
+    perm = _moving(len(value.shape), range(rank), range(plan.place, plan.place + rank))
+    found = wrap(_transposed(value, perm), scalar=plan.scalar)
+    if base._strides is not None:  # the axes of the index in order "C", the others in order "K"
+        rest = tuple(s for i, s in enumerate(base._strides) if i not in plan.axes)
+        ones = (1,) * len(rest)
+        layouts = [((*index, *ones), c_strides((*index, *ones))), (value.shape[rank:], rest)]
+        strides = k_order(value.shape, layouts)
+        found._strides = tuple(strides[axis] for axis in perm)
+    return found
 
 
-def _move(value: Value, source: Sequence[int], target: Sequence[int]) -> Value:
-    """Move axes, given that source and target are runs."""
-    if list(source) == list(target):
-        return value
-    rank = len(value.shape)
+def _moving(rank: int, source: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that moves axes, given that source and target are runs."""
     perm = [i for i in range(rank) if i not in source]
     for axis, place in zip(source, target, strict=True):
         perm.insert(place, axis)
-    return build().transpose(value, perm=tuple(perm))
+    return tuple(perm)
+
+
+def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
+    return value if perm == tuple(range(len(perm))) else build().transpose(value, perm=perm)
 
 
 def _dynamic_view(plan: Plan) -> Tracer:
@@ -314,7 +324,8 @@ def _indexed_shape(plan: Plan) -> tuple[int, ...]:
 def _indexed_first(plan: Plan, value: Value) -> Value:
     """A value of the shape of x[index] with the dims of the index in front, as scatter takes it."""
     rank = len(plan.indices[0].shape)
-    return _move(value, range(plan.place, plan.place + rank), range(rank))
+    place = range(plan.place, plan.place + rank)
+    return _transposed(value, _moving(len(value.shape), place, range(rank)))
 
 
 def _cast(value: Any, target: Tracer, shape: tuple[int, ...]) -> Value:

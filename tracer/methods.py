@@ -12,9 +12,9 @@ from . import errors, views
 from .constants import is_differentiated
 from .core import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
 from .errors import complain
-from .functions.common import build, known_array
+from .functions.common import build, known_array, lies_in
 from .functions.table import FUNCTIONS, ArrayFunction
-from .layout import c_strides
+from .layout import is_contiguous, order_of
 from .promotion import can_cast, canonical
 
 _KIND = {"b": "b", "i": "i", "u": "i", "f": "f", "c": "c"}
@@ -135,10 +135,11 @@ def astype(
             "leave casting= out to convert anyway.",
             operands={"x": self},
         )
-    if found == self.dtype and not copy and self.weak is None:
+    order = order_of(order, "K")
+    if found == self.dtype and not copy and self.weak is None and lies_in(self, order):
         return self
     build()
-    return wrap_like(as_value(self, found), (self,), scalar=self.scalar)
+    return wrap_like(as_value(self, found), (self,), scalar=self.scalar, order=order, copy=True)
 
 
 @method("conj", "conjugate")
@@ -151,14 +152,19 @@ def conj(self: Tracer, out: Any = None) -> Tracer:
     return result if self.weak is None else wrap(as_value(result), weak=self.weak)
 
 
-@method("copy", "__copy__")
+@method("copy")
 def copy(self: Tracer, order: str = "C") -> Tracer:
-    return wrap(as_value(self), scalar=self.scalar)
+    return wrap_like(as_value(self), (self,), scalar=self.scalar, order=order_of(order), copy=True)
+
+
+@method("__copy__")
+def shallow_copy(self: Tracer) -> Tracer:
+    return copy(self, "K")
 
 
 @method("__deepcopy__")
 def deepcopy(self: Tracer, memo: Any) -> Tracer:
-    return wrap(as_value(self), self.weak, scalar=self.scalar)
+    return copy(self, "K") if self.weak is None else wrap(as_value(self), self.weak)
 
 
 @method("view")
@@ -195,7 +201,7 @@ def byteswap(self: Tracer, inplace: bool = False) -> Tracer:
     swapped = copy.view(np.uint8).reshape(-1, size)[:, ::-1].copy().reshape(-1).view(self.dtype)
     swapped = swapped.reshape(self.shape)
     if not inplace:
-        return wrap(as_value(swapped), scalar=self.scalar)
+        return wrap_like(as_value(swapped), (self,), scalar=self.scalar, order="A")
     self[...] = swapped
     return self
 
@@ -204,12 +210,9 @@ class Flags:
     """`x.flags`: what NumPy's array would have."""
 
     def __init__(self, x: Tracer) -> None:
-        steps, c_order = x.element_strides, c_strides(x.shape)
-        fortran = c_strides(x.shape[::-1])[::-1]
-        long = [i for i, n in enumerate(x.shape) if n > 1]
         self.writeable = x.writeable
-        self.c_contiguous = x.size == 0 or all(steps[i] == c_order[i] for i in long)
-        self.f_contiguous = x.size == 0 or all(steps[i] == fortran[i] for i in long)
+        self.c_contiguous = is_contiguous(x.shape, x.element_strides, "C")
+        self.f_contiguous = is_contiguous(x.shape, x.element_strides, "F")
         self.contiguous = self.c_contiguous
         self.forc = self.c_contiguous or self.f_contiguous
         self.fnc = self.f_contiguous and not self.c_contiguous

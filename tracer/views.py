@@ -42,7 +42,11 @@ def view(
     `forward(b, base_value)` computes the view's value. `inverse(b, base_value, new)` computes the
     base's value after the view was overwritten with `new`; None makes the view read-only. `numpy`
     makes the same view of an ndarray. `strides` count elements; default C order.
+
+    NumPy's scalars cannot change: an array that is made of one has memory of its own.
     """
+    if base.scalar:
+        base = wrap(as_value(base), scalar=False)
     trace = base._storage.trace
     if trace is not current_trace():
         # A view of an array of an enclosing trace: reading is lifted, writing is refused there.
@@ -122,7 +126,9 @@ def transpose(x: Tracer, perm: Sequence[int]) -> Tracer:
 
 
 def identity(x: Tracer) -> Tracer:
-    """A view of all of `x`: `x[...]`, `x.view()`."""
+    """A view of all of `x`: `x.view()`. Of a NumPy scalar it is the scalar."""
+    if x.scalar and x.weak is None:
+        return x
     return view(
         x, lambda b, v: v, lambda b, v, new: new, strides=x.element_strides, numpy=lambda a: a[...]
     )
@@ -147,7 +153,37 @@ def part(x: Tracer, name: str) -> Tracer:
 
 def read_only(x: Tracer) -> Tracer:
     """A view of all of `x` that cannot be written."""
-    return view(x, lambda b, v: v, None, strides=x.element_strides)
+
+    def locked(a: Array) -> Array:
+        a = a[...]
+        a.flags.writeable = False
+        return a
+
+    return view(x, lambda b, v: v, None, strides=x.element_strides, numpy=locked)
+
+
+def diagonal(x: Tracer) -> Tracer:
+    """The elements x[..., i, i] of square matrices."""
+    *lead, n, _ = x.shape
+    flat, rank = (*lead, n * n), len(lead)
+    # In the flat square, the next element of the diagonal is one row and one column further.
+    start, step = (0,) * (rank + 1), (1,) * rank + (n + 1,)
+
+    def forward(b: Builder, v: Value) -> Value:
+        return b.slice(b.reshape(v, shape=flat), start=start, stop=flat, step=step)
+
+    def inverse(b: Builder, v: Value, new: Value) -> Value:
+        whole = b.update_slice(b.reshape(v, shape=flat), new, start=start, step=step)
+        return b.reshape(whole, shape=x.shape)
+
+    *outer, row, column = x.element_strides
+    return view(
+        x,
+        forward,
+        inverse,
+        strides=(*outer, row + column),
+        numpy=lambda a: np.einsum("...ii->...i", a),
+    )
 
 
 def reshape(x: Tracer, shape: Sequence[int]) -> Tracer:

@@ -7,6 +7,7 @@ operators and no indexing (`tracer.operators`, `tracer.indexing`), and nothing t
 from . import (  # noqa: F401  (each module enters its functions into the table)
     applying,
     arranging,
+    as_arrays,
     at,
     attention,
     contraction,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Tracer
+from .as_arrays import asarray
 from .common import array, axis_index, ints
 from .creation import indices
 from .movement import expand_dims, moveaxis
@@ -38,7 +39,7 @@ def apply_along_axis(
 
 @function("apply_over_axes")
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tracer:
-    x = array(a)
+    x = asarray(a)
     rank = x.ndim
     for axis in (axes,) if np.ndim(axes) == 0 else axes:
         axis = axis_index(axis, rank) if rank else operator.index(axis)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ...ir.build import Builder
+from ...ir.graph import Value
 from ...ir.types import BOOL
 from .. import views
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from .common import (
     array,
     axis_index,
@@ -75,6 +78,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     x = array(a)
     if axis is None:
         return roll(x.ravel(), shift, 0).reshape(x.shape)
+    model = x
     known = known_array(shift)
     if len(shape_of(shift)) > 1 or np.ndim(axis) > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
@@ -88,7 +92,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         lead = (slice(None),) * ax
         if n and cut != n:
             x = concatenate([x[(*lead, slice(cut, n))], x[(*lead, slice(0, cut))]], ax)
-    return x.copy()
+    return wrap_like(as_value(x), (model,), scalar=False, copy=True)
 
 
 def _rolled(x: Tracer, shift: Tracer, axis: Any) -> Tracer:
@@ -96,7 +100,7 @@ def _rolled(x: Tracer, shift: Tracer, axis: Any) -> Tracer:
     from .creation import arange
     from .selection import take
 
-    axes = np.atleast_1d(axis)
+    axes, model = np.atleast_1d(axis), x
     count = max(len(axes), shift.size)
     amounts = views.broadcast_to(shift.reshape(-1), (count,))
     for i, ax in enumerate(np.broadcast_to(axes, (count,)).tolist()):
@@ -104,7 +108,7 @@ def _rolled(x: Tracer, shift: Tracer, axis: Any) -> Tracer:
         n = x.shape[ax]
         if n:
             x = take(x, (arange(n) - amounts[i]) % n, ax, mode="clip")
-    return x.copy()
+    return wrap_like(as_value(x), (model,), scalar=False, copy=True)
 
 
 def _repeat_reference(
@@ -172,12 +176,9 @@ def _repeated(x: Tracer, repeats: Tracer, axis: int, length: int) -> Tracer:
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Tracer:
-    """np.lib.stride_tricks.sliding_window_view; values, not a view."""
-    from .selection import take
-
+    """np.lib.stride_tricks.sliding_window_view, read-only."""
     if writeable:
         refuse_option("sliding_window_view", writeable=True)
-
     a, sizes = array(x), ints(window_shape)
     axes = list(range(a.ndim)) if axis is None else [axis_index(d, a.ndim, a) for d in ints(axis)]
     if len(axes) != len(sizes):
@@ -185,19 +186,33 @@ def sliding_window_view(
             "Must provide matching length window_shape and axis; got "
             f"{len(sizes)} window_shape elements and {len(axes)} axes elements."
         )
-    rank = a.ndim
+    if any(size < 0 for size in sizes):
+        raise ValueError("`window_shape` cannot contain negative values")
+    shape = list(a.shape)
     for size, along in zip(sizes, axes, strict=True):
-        places = a.shape[along] - size + 1
-        if size < 0 or places < 1:
-            raise ValueError(
-                "window shape cannot be larger than input array shape"
-                if size >= 0
-                else "`window_shape` cannot contain negative values"
-            )
-        index = np.arange(places)[:, None] + np.arange(size)
-        a = moveaxis(take(a, index, along), along + 1, -1)
-    assert a.ndim == rank + len(sizes)
-    return a
+        shape[along] -= size - 1
+        if shape[along] < 1:
+            raise ValueError("window shape cannot be larger than input array shape")
+    return _windows(a, sizes, axes)
+
+
+def _windows(a: Tracer, sizes: Sequence[int], axes: Sequence[int]) -> Tracer:
+    def forward(b: Builder, v: Value) -> Value:
+        for size, along in zip(sizes, axes, strict=True):
+            index = np.arange(v.shape[along] - size + 1)[:, None] + np.arange(size)
+            v = b.gather(v, b.const(index), axes=(along,), mode="clip")  # rows of windows in front
+            rest = range(2, len(v.shape))
+            v = b.transpose(v, perm=(*rest[:along], 0, *rest[along:], 1))
+        return v
+
+    steps = a.element_strides
+    return views.view(
+        a,
+        forward,
+        None,
+        strides=(*steps, *(steps[along] for along in axes)),
+        numpy=lambda x: np.lib.stride_tricks.sliding_window_view(x, tuple(sizes), tuple(axes)),
+    )
 
 
 BY_NUMPY[np.lib.stride_tricks.sliding_window_view] = FUNCTIONS["sliding_window_view"]
@@ -210,6 +225,8 @@ def tile(A: Any, reps: Any) -> Tracer:
     rank = max(x.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (rank - x.ndim) + x.shape
+    if set(counts) <= {1}:
+        return wrap_like(as_value(x), (x,), scalar=False, copy=True).reshape(shape)
     wide = tuple(size for pair in zip(counts, shape, strict=True) for size in pair)
     b = build()
     value = b.reshape(as_value(x), shape=shape)
@@ -356,8 +373,10 @@ def _by_positions(x: Tracer, positions: np.ndarray[Any, Any], axis: int) -> Trac
     cuts = np.flatnonzero(np.diff(positions) != 1) + 1
     lead = (slice(None),) * axis
     if len(positions) == 0:
-        return x[(*lead, slice(0, 0))].copy()
-    if len(cuts) > 8:
-        return take(x, positions.tolist(), axis=axis)
-    runs = np.split(positions, cuts)
-    return concatenate([x[(*lead, slice(int(r[0]), int(r[-1]) + 1))] for r in runs], axis)
+        found = x[(*lead, slice(0, 0))]
+    elif len(cuts) > 8:
+        found = take(x, positions.tolist(), axis=axis)
+    else:
+        runs = [slice(int(r[0]), int(r[-1]) + 1) for r in np.split(positions, cuts)]
+        found = concatenate([x[(*lead, run)] for run in runs], axis)
+    return wrap_like(as_value(found), (x,), scalar=False, order="A")

@@ -13,13 +13,14 @@ from ...ir.graph import Value
 from ...ir.types import BOOL, I64, is_complex, is_supported
 from .. import errors
 from ..accept import check_dtype
-from ..core import Tracer, as_value, concrete, weak_kind, wrap
+from ..core import Tracer, as_value, concrete, weak_kind, wrap, wrap_like
 from ..effects import check
 from ..errors import complain
+from ..layout import is_contiguous
 from ..promotion import DType, Kind, can_cast, canonical, kind_of, result_dtype
 from ..source import user_line
 from ..trace import EagerBuilder, require_trace
-from .table import refuse_complex
+from .table import refuse_complex, refuse_option
 
 
 class _NoValue:
@@ -46,15 +47,14 @@ def array(x: Any, dtype: Any = None) -> Tracer:
     """`np.asarray(x)` as a tracer: lists (of tracers too) are stacked, scalars become 0-d."""
     if getattr(type(x), "_jitney_lazy", False):
         x = x.materialise()
-    as_it_is = isinstance(x, Tracer) and (dtype is None or x.dtype == dtype)
-    if as_it_is and x._storage.trace is require_trace():
-        return x
     dtype = None if dtype is None else canonical(dtype)
+    if isinstance(x, Tracer) and (dtype is None or x.dtype == dtype):
+        return x  # of an enclosing trace, too: its views are views
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if isinstance(x, range):
         x = np.asarray(x)
-    return wrap(as_value(x, dtype))
+    return wrap_like(as_value(x, dtype), (x,), copy=True)
 
 
 def _from_sequence(items: Sequence[Any], dtype: DType | None) -> Tracer:
@@ -109,6 +109,20 @@ def kind(x: Any) -> Kind:
 def common_dtype(*operands: Any) -> DType:
     """`np.result_type` of operands."""
     return result_dtype(*(kind(x) for x in operands))
+
+
+def lies_in(x: Tracer, order: str) -> bool:
+    """Whether NumPy's functions that copy only when they have to leave `x` as it is."""
+    if order == "K":
+        return True
+    orders = "CF" if order == "A" else order
+    return any(is_contiguous(x.shape, x.element_strides, o) for o in orders)
+
+
+def check_device(name: str, device: Any) -> None:
+    """Refuse a `device=` other than the CPU."""
+    if device not in (None, "cpu"):
+        refuse_option(name, device=device)
 
 
 def check_real(name: str, *operands: Any) -> None:
@@ -219,6 +233,18 @@ def axis_tuple(axis: Any, ndim: int, x: Any = None, strict: bool = False) -> tup
     if len(set(found)) != len(found):
         raise ValueError(f"duplicate value in 'axis': {axis}")
     return tuple(found)
+
+
+def reduced(value: Value, x: Tracer, axes: tuple[int, ...], keepdims: bool) -> Tracer:
+    """`value`, what `axes` of `x` were reduced to, in the memory order of the axes that are left."""
+    strides = tuple(s for i, s in enumerate(x.element_strides) if keepdims or i not in axes)
+    if keepdims:
+        value = build().reshape(value, shape=kept_shape(x.shape, axes))
+    return wrap_like(value, () if x._strides is None else ((value.shape, strides),))
+
+
+def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
 def broadcast_shape(operands: Sequence[Any], what: str = "operands") -> tuple[int, ...]:

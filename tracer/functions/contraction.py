@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.types import is_complex
 from .. import errors, views
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from . import ufuncs
 from .common import array, axis_index, build, common_dtype, finish, fold, ints
 from .movement import moveaxis, stack
@@ -106,7 +106,7 @@ def kron(a: Any, b: Any) -> Tracer:
     left = x.reshape(tuple(s for k in m for s in (k, 1)))
     right = y.reshape(tuple(s for k in n for s in (1, k)))
     product = ufuncs.apply(np.multiply, left, right)
-    return wrap(as_value(product.reshape(tuple(i * j for i, j in zip(m, n, strict=True)))))
+    return product.reshape(tuple(i * j for i, j in zip(m, n, strict=True)))
 
 
 @function("cross")
@@ -202,19 +202,22 @@ def matrix_power(a: Any, n: int) -> Tracer:
 
     x = matrix_operand("matrix_power", a)
     n = operator.index(n)
+    if n == 1:
+        return x
     if n < 0:
         x, n = inv(x), -n
     if n == 0:
         from .creation import eye
 
-        return views.broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape).copy()
+        ones = views.broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
+        return wrap_like(as_value(ones), (x,), copy=True)
     factors, power = [], x
     while True:
         if n % 2:
             factors.append(power)
         n //= 2
         if not n:
-            return fold(matrix_product, factors) if len(factors) > 1 else factors[0].copy()
+            return fold(matrix_product, factors)
         power = matrix_product(power, power)
 
 
@@ -230,7 +233,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tracer:
     y = ufuncs.apply(np.conjugate, y) if is_complex(y.dtype) else y
     if len(x) >= len(y):
         return _sliding(x, y[::-1], mode)
-    return _sliding(y, x[::-1], mode)[::-1]
+    return wrap(as_value(_sliding(y, x[::-1], mode)[::-1]))
 
 
 def _signal(a: Any) -> Tracer:

@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, I64, is_float, is_inexact
+from ...ir.graph import Value
+from ...ir.types import F64, I64, is_float
 from .. import errors
 from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
-from ..foreign import borrow, is_foreign
+from ..layout import order_of, plain_order, resolved_order
 from ..promotion import DType, canonical, check_python_int, result_dtype
 from . import ufuncs
 from .common import (
     array,
     broadcast_shape,
     build,
+    check_device,
     check_values,
     holds_tracers,
     ints,
@@ -31,33 +33,32 @@ from .common import (
     shape_of,
 )
 from .movement import expand_dims, moveaxis
-from .table import function, refuse_option
-
-
-def _options(name: str, **options: Any) -> None:
-    """Accept the options that change nothing here; refuse the others."""
-    for option, value in options.items():
-        plain = option == "order" and value in ("C", "K", "A", None)
-        if not plain and value is not None and value not in ("cpu",):
-            refuse_option(name, **{option: value})
+from .table import function
 
 
 def _dtype(dtype: Any, default: DType = F64) -> DType:
     return default if dtype is None else canonical(dtype)
 
 
-def filled(shape: Any, value: Any, dtype: DType) -> Tracer:
-    return wrap(build().full(ints(shape), value, dtype), scalar=False)
+def filled(shape: Any, value: Any, dtype: DType, order: str = "C") -> Tracer:
+    return wrap_like(build().full(ints(shape), value, dtype), (), scalar=False, order=order)
+
+
+def like(x: Tracer, value: Value, order: Any = "K") -> Tracer:
+    """`value` in the memory order of `x`, as `np.empty_like` chooses it."""
+    models = (x,) if len(value.shape) == x.ndim else ()
+    order = resolved_order(order_of(order, "K"), (x.shape, x.element_strides))
+    return wrap_like(value, models, scalar=False, order=order, copy=True)
 
 
 def _constant(name: str, value: int) -> None:
     def traced(
         shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Tracer:
-        _options(name, order=None if order == "F" else order, device=device)
-        return filled(shape, value, _dtype(dtype))
+        check_device(name, device)
+        return filled(shape, value, _dtype(dtype), plain_order(order))
 
-    def like(
+    def traced_like(
         a: Any,
         dtype: Any = None,
         order: str = "K",
@@ -66,12 +67,13 @@ def _constant(name: str, value: int) -> None:
         *,
         device: Any = None,
     ) -> Tracer:
-        _options(name, device=device)
+        check_device(name, device)
         x = array(a)
-        return filled(x.shape if shape is None else shape, value, _dtype(dtype, x.dtype))
+        sizes = x.shape if shape is None else ints(shape)
+        return like(x, build().full(sizes, value, _dtype(dtype, x.dtype)), order)
 
     function(name, creates=True)(traced)
-    function(f"{name}_like")(like)
+    function(f"{name}_like")(traced_like)
 
 
 _constant("zeros", 0)
@@ -89,13 +91,13 @@ def full(
     device: Any = None,
     like: Any = None,
 ) -> Tracer:
-    _options("full", order=None if order == "F" else order, device=device)
+    check_device("full", device)
     fill = array(fill_value)
     dtype = fill.dtype if dtype is None else canonical(dtype)
     if type(fill_value) is int:
         check_python_int(fill_value, dtype)
-    b = build()
-    return wrap(b.broadcast_to(as_value(fill, dtype), ints(shape)), scalar=False)
+    value = build().broadcast_to(as_value(fill, dtype), ints(shape))
+    return wrap_like(value, (), scalar=False, order=plain_order(order))
 
 
 @function("full_like")
@@ -110,108 +112,9 @@ def full_like(
     device: Any = None,
 ) -> Tracer:
     x = array(a)
-    return full(
-        x.shape if shape is None else shape, fill_value, _dtype(dtype, x.dtype), device=device
-    )
-
-
-@function("array", creates=True)
-def array_(
-    object: Any,
-    dtype: Any = None,
-    *,
-    copy: bool | None = True,
-    order: str = "K",
-    subok: bool = False,
-    ndmin: int = 0,
-    ndmax: int = 0,
-    like: Any = None,
-) -> Tracer:
-    x = array(object, dtype)
-    if dtype is not None:
-        x = x.astype(dtype, copy=False)
-    if copy is False and (x is not object or x.scalar):
-        raise ValueError("Unable to avoid copy while creating an array as requested.")
-    if ndmin > x.ndim:
-        x = x.reshape((1,) * (ndmin - x.ndim) + x.shape)
-    return _fresh(x) if copy else x
-
-
-def _fresh(x: Tracer) -> Tracer:
-    return wrap_like(as_value(x), (x,), scalar=False)
-
-
-def _asarray(
-    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None
-) -> Any:
-    if is_foreign(a):
-        from ..devices import own_device, put
-
-        there = put(a, own_device(a))
-        there = there if dtype is None else there.astype(dtype)
-        return there.client.copy(there) if copy else there
-    if hasattr(a, "__dlpack__"):  # of a library that may know nothing of NumPy
-        found = borrow(a)
-        a = a if found is None else found
-    return np.asarray(a, dtype, order, device=device, copy=copy)
-
-
-_asarray.__doc__ = np.asarray.__doc__
-
-
-@function("asarray", reference=_asarray, creates=True)
-def asarray(
-    a: Any,
-    dtype: Any = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    copy: Any = None,
-    like: Any = None,
-) -> Tracer:
-    x = array(a, dtype)
-    if dtype is not None:
-        x = x.astype(dtype, copy=False)
-    if copy or (x.scalar and x.ndim == 0) or not isinstance(a, Tracer):
-        return _fresh(x)
-    return x
-
-
-function("asanyarray", creates=True)(asarray)
-
-
-@function("asarray_chkfinite", creates=True)
-def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Tracer:
-    x = asarray(a, dtype, order)
-    if is_inexact(x.dtype):
-        finite = ufuncs.apply(np.isfinite, x).all()
-        check_values(finite, "array must not contain infs or NaNs")
-    return x
-
-
-@function("ascontiguousarray", "asfortranarray", creates=True)
-def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Tracer:
-    """Elements have no order in memory while they are traced; what counts is that there is a dim."""
-    x = asarray(a, dtype)
-    return x if x.ndim else x.reshape(1)
-
-
-@function("require", creates=True)
-def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Tracer:
-    x = asarray(a, dtype)
-    wanted = {requirements} if isinstance(requirements, str) else set(requirements or ())
-    owns = {"W", "WRITEABLE", "O", "OWNDATA"} & {str(flag).upper() for flag in wanted}
-    return _fresh(x) if owns and (x._view is not None or not x.writeable) else x
-
-
-@function("copy")
-def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
-    return _fresh(array(a))
-
-
-@function("astype")
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tracer:
-    return array(x).astype(dtype, copy=copy)
+    sizes = x.shape if shape is None else shape
+    made = full(sizes, fill_value, _dtype(dtype, x.dtype), device=device)
+    return like(x, as_value(made), order)
 
 
 def _if_known(x: Any) -> Any:
@@ -224,7 +127,7 @@ def _if_known(x: Any) -> Any:
 def arange(
     *args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any
 ) -> Tracer:
-    _options("arange", device=device)
+    check_device("arange", device)
     names = ("start", "stop", "step")
     if len(args) == 4:
         args, dtype = args[:3], args[-1]
@@ -278,7 +181,7 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    _options("linspace", device=device)
+    check_device("linspace", device)
     num = ints(num)[0]
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
@@ -365,8 +268,9 @@ def eye(
     device: Any = None,
     like: Any = None,
 ) -> Tracer:
-    _options("eye", device=device)
-    return _compare_grid(N, M, k, dtype, "eq")
+    check_device("eye", device)
+    made = _compare_grid(N, M, k, dtype, "eq")
+    return wrap_like(as_value(made), (), order=plain_order(order))
 
 
 @function("identity", creates=True)

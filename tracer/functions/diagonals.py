@@ -7,7 +7,7 @@ from typing import Any
 
 from ...ir.types import I64
 from .. import views
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from .common import array, axis_index, build, finish
 from .movement import moveaxis
 from .padding import pad
@@ -24,25 +24,16 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tracer:
     i, j = axis_index(axis1, x.ndim, x), axis_index(axis2, x.ndim, x)
     if i == j:
         raise ValueError("axis1 and axis2 cannot be the same")
+    return views.read_only(diagonal_view(x, i, j, operator.index(offset)))
+
+
+def diagonal_view(x: Tracer, i: int, j: int, offset: int = 0) -> Tracer:
+    """The diagonals over the axes i and j, as the last axis of a view that can be written."""
     last = moveaxis(x, (i, j), (-2, -1))
     rows, columns = last.shape[-2:]
     row, column = max(-offset, 0), max(offset, 0)
     count = max(min(rows - row, columns - column), 0)
-    if count == 0:
-        return wrap(build().full((*last.shape[:-2], 0), 0, x.dtype), scalar=False)
-    square = last[..., row : row + count, column : column + count]
-    # In the flat square, the next diagonal element is one row and one column further.
-    b = build()
-    lead = square.shape[:-2]
-    rank = len(lead)
-    value = b.reshape(as_value(square), shape=(*lead, count * count))
-    value = b.slice(
-        value,
-        start=(0,) * (rank + 1),
-        stop=(*lead, count * count),
-        step=(1,) * rank + (count + 1,),
-    )
-    return views.read_only(wrap(value, scalar=False))
+    return views.diagonal(last[..., row : row + count, column : column + count])
 
 
 @function("linalg.diagonal")
@@ -101,7 +92,8 @@ def _triangle(x: Tracer, k: int, lower: bool) -> Tracer:
     edge = b.add(rows, b.full_like(rows, operator.index(k)))
     mask = b.le(columns, edge) if lower else b.ge(columns, edge)
     value = as_value(x)
-    return wrap(b.select(mask, value, b.full_like(value, 0)), scalar=False)
+    chosen = b.select(mask, value, b.full_like(value, 0))
+    return wrap_like(chosen, (x, (shape[-2:], None)), scalar=False)  # NumPy's mask is a matrix
 
 
 @function("tril")

@@ -13,11 +13,12 @@ import numpy as np
 from .. import errors, views
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
+from ..layout import inner_axes_first
 from ..promotion import DType, can_cast, canonical
 from .common import array, common_dtype, finish
 from .contraction_order import contraction_order, pairs_of_path
 from .creation import filled
-from .diagonals import diagonal
+from .diagonals import diagonal_view
 from .products import accumulating, accumulator, contract
 from .reductions import sum_
 from .table import function, refuse_option
@@ -38,11 +39,13 @@ def einsum(
     preferred_element_type: Any = None,
 ) -> Tracer:
     inputs, output, arrays = parse(operands)
+    sizes = _sizes(inputs, arrays)
+    if len(arrays) == 1 and out is None and set(inputs[0]) == set(output):
+        return _view(arrays[0], inputs[0], output)
     found = common_dtype(*arrays)
     if dtype is not None:
         found = _loop_dtype(found, canonical(dtype), casting, arrays)
     found = accumulator("einsum", found, preferred_element_type)
-    sizes = _sizes(inputs, arrays)
     if any(n == 0 and letter not in output for letter, n in sizes.items()):
         # A sum of nothing. Pair by pair it could be a product of some zeros and an infinity.
         zeros = wrap(as_value(filled([sizes[c] for c in output], 0, found)))
@@ -54,7 +57,37 @@ def einsum(
         terms[made] = _combine(pair, set(output).union(*(set(axes) for _, axes in terms.values())))
     (result,) = terms.values()
     x = _arrange(_sum_out(result, set(output)), output, sizes)
+    if out is None and not optimize:
+        x._strides = _strides(inputs, output, sizes, arrays)
     return finish(x, out, casting)
+
+
+def _strides(
+    inputs: Sequence[str], output: str, sizes: dict[str, int], arrays: Sequence[Tracer]
+) -> tuple[int, ...]:
+    """The memory order of what NumPy's iterator over all letters makes."""
+    letters = output + "".join(sorted(set(sizes) - set(output)))
+    layouts = []
+    for axes, x in zip(inputs, arrays, strict=True):
+        own = dict(zip(axes, x.shape, strict=True))
+        steps = dict.fromkeys(letters, 0)
+        for letter, step in zip(axes, x.element_strides, strict=True):
+            steps[letter] += step
+        layouts.append((tuple(own.get(c, 1) for c in letters), tuple(steps.values())))
+    found, step = {}, 1
+    for i in inner_axes_first(len(letters), layouts):
+        if letters[i] in output:
+            found[letters[i]] = step
+            step *= max(sizes[letters[i]], 1)
+    return tuple(found[c] for c in output)
+
+
+def _view(x: Tracer, axes: str, output: str) -> Tracer:
+    """Nothing is summed: NumPy returns a view, whatever `dtype` and `order` say."""
+    if not x.ndim:
+        return wrap(as_value(x))
+    x, axes = _diagonals(x, axes)
+    return views.transpose(x, [axes.index(c) for c in output])
 
 
 def _loop_dtype(found: DType, wanted: DType, casting: str, arrays: Sequence[Tracer]) -> DType:
@@ -170,17 +203,22 @@ def _sizes(inputs: Sequence[str], arrays: Sequence[Tracer]) -> dict[str, int]:
 
 def _tidy(term: Term, sizes: dict[str, int]) -> Term:
     """Take diagonals of repeated letters, and drop axes of size 1 that stretch."""
-    x, axes = term
-    for letter in dict.fromkeys(axes):
-        while axes.count(letter) > 1:
-            i = axes.index(letter)
-            j = axes.index(letter, i + 1)
-            x = diagonal(x, 0, i, j)
-            axes = axes[:i] + axes[i + 1 : j] + axes[j + 1 :] + letter
+    x, axes = _diagonals(*term)
     ones = [i for i, c in enumerate(axes) if x.shape[i] == 1 and sizes[c] != 1]
     if ones:
         x = x.reshape(tuple(n for i, n in enumerate(x.shape) if i not in ones))
         axes = "".join(c for i, c in enumerate(axes) if i not in ones)
+    return x, axes
+
+
+def _diagonals(x: Tracer, axes: str) -> Term:
+    """One axis for each letter."""
+    for letter in dict.fromkeys(axes):
+        while axes.count(letter) > 1:
+            i = axes.index(letter)
+            j = axes.index(letter, i + 1)
+            x = diagonal_view(x, i, j)
+            axes = axes[:i] + axes[i + 1 : j] + axes[j + 1 :] + letter
     return x, axes
 
 

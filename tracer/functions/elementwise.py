@@ -13,7 +13,7 @@ import numpy as np
 from ...ir.ops.erfinv import erfinv as inverse_of_erf
 from ...ir.types import BOOL, F16, F64, finfo, is_complex, is_float, is_inexact
 from .. import errors, views
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
 from ..promotion import canonical, check_python_int, float_dtype
 from . import ufuncs
@@ -65,7 +65,7 @@ def where(
     dtype = common_dtype(*operands[1:])
     operands[1:] = [wrapped(side, dtype) for side in operands[1:]]
     values = broadcast_values(operands, [BOOL, dtype, dtype], "operands")
-    return wrap(build().select(*values), scalar=False)
+    return wrap_like(build().select(*values), operands, scalar=False)
 
 
 def wrapped(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -136,7 +136,7 @@ def clip(
         value = b.maximum(value, values[1])
     if a_max is not None:
         value = b.minimum(value, values[-1])
-    return finish(wrap(value), out, casting)
+    return finish(wrap_like(value, (x, *bounds)), out, casting)
 
 
 @function("round", "around")
@@ -155,13 +155,14 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         x = x.astype(F16)
     if is_complex(x.dtype):
         parts = (as_value(round_(part, decimals)) for part in (x.real, x.imag))
-        return finish(wrap(build().complex(*parts)), out)
+        return finish(wrap_like(build().complex(*parts), (x,)), out)
     if decimals == 0:
         return finish(ufuncs.apply(np.rint, x), out)
     scale = float(10 ** abs(decimals))
-    if decimals > 0:
-        return finish(ufuncs.apply(np.rint, x * scale) / scale, out)
-    return finish(ufuncs.apply(np.rint, x / scale) * scale, out)
+    rounded = x * scale if decimals > 0 else x / scale
+    rounded = ufuncs.apply(np.rint, rounded)
+    rounded = rounded / scale if decimals > 0 else rounded * scale
+    return finish(wrap_like(as_value(rounded), (x,), order="A"), out)
 
 
 @function("fix")
@@ -176,7 +177,7 @@ def nan_to_num(
     a = array(x)
     if is_complex(a.dtype):
         parts = (nan_to_num(p, True, nan, posinf, neginf) for p in (real(a), imag(a)))
-        result = wrap(build().complex(*map(as_value, parts)), scalar=False)
+        result = wrap_like(build().complex(*map(as_value, parts)), (a,), scalar=False, copy=True)
     elif is_float(a.dtype):
         info = finfo(a.dtype)
         high = info.max if posinf is None else posinf
@@ -186,10 +187,10 @@ def nan_to_num(
         for mask, fill in zip(fills, (nan, high, low), strict=True):
             result = where(mask, array(fill).astype(a.dtype), result)
     else:
-        result = a.copy()
+        result = a.copy("K")
     if not copy:
         a[...] = result
-        return a
+        result = a
     return result if a.ndim else wrap(as_value(result))
 
 
@@ -208,7 +209,7 @@ def erf(x: Any, /, **options: Any) -> Any:
     if options:
         refuse_option("erf", **options)
     a = array(x)
-    return wrap(build().erf(as_value(a, float_dtype(a.dtype))))
+    return wrap_like(build().erf(as_value(a, float_dtype(a.dtype))), (a,))
 
 
 def _erfinv_reference(x: Any, /) -> Any:
@@ -224,7 +225,7 @@ def erfinv(x: Any, /, **options: Any) -> Any:
     if options:
         refuse_option("erfinv", **options)
     a = array(x)
-    return wrap(build().erfinv(as_value(a, float_dtype(a.dtype))))
+    return wrap_like(build().erfinv(as_value(a, float_dtype(a.dtype))), (a,))
 
 
 @function("sinc")
@@ -240,7 +241,7 @@ def real(val: Any) -> Any:
     x = array(val)
     if is_complex(x.dtype):
         return _part(x, "real")
-    return x[...] if x.ndim else x
+    return x
 
 
 @function("imag")
@@ -248,7 +249,8 @@ def imag(val: Any) -> Any:
     x = array(val)
     if is_complex(x.dtype):
         return _part(x, "imag")
-    return wrap(build().full(x.shape, 0, x.dtype), x.weak, scalar=x.scalar)
+    zeros = build().full(x.shape, 0, x.dtype)
+    return wrap(zeros, x.weak) if x.scalar else views.read_only(wrap_like(zeros, (x,), order="A"))
 
 
 def _part(x: Tracer, name: str) -> Tracer:
@@ -286,7 +288,10 @@ def isreal(x: Any) -> Any:
 
 @function("iscomplex")
 def iscomplex(x: Any) -> Any:
-    return ufuncs.apply(np.not_equal, imag(x), 0)
+    a = array(x)
+    if not is_complex(a.dtype):
+        return wrap(build().full(a.shape, False, BOOL))
+    return ufuncs.apply(np.not_equal, imag(a), 0)
 
 
 @function("isrealobj")
@@ -393,7 +398,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     else:
         known = static_array(a)
         if known is None:
-            return finish(_choose_checked(index, parts), out)
+            return finish(wrap(as_value(_choose_checked(index, parts))), out)
         if known.size and (known.min() < 0 or known.max() >= count):
             raise ValueError("invalid entry in choice array")
     shape = broadcast_shape([index, *parts])
@@ -403,8 +408,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     from .movement import broadcast_to
 
     if result.shape != shape:
-        result = broadcast_to(result, shape).copy()
-    return finish(result, out)
+        result = broadcast_to(result, shape)
+    return finish(wrap(as_value(result)), out)
 
 
 def _choose_checked(index: Tracer, parts: Sequence[Tracer]) -> Tracer:
@@ -480,7 +485,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
     if not whole or period % 2 == 0:
         wrapped = where((wrapped == low) & (steps > 0), high, wrapped)
     correction = where(abs(steps) < discont, wrapped.dtype.type(0), wrapped - steps)
-    result = x.astype(dtype).copy()
+    result = x.astype(dtype).copy("K")
     lead = (slice(None),) * (axis % x.ndim)
     result[(*lead, slice(1, None))] = x[(*lead, slice(1, None))] + cumsum(correction, axis=axis)
     return result

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F16, F32, F64, I64, complex_dtype, is_complex, is_inexact, real_dtype
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from ..promotion import DType
 from . import ufuncs
 from .arranging import roll
@@ -71,7 +71,8 @@ def _transform(
     x = _resized(x.astype(wide if op == "rfft" else complex_dtype(wide)), taken, axis)
     factor = _factor(norm, points, part)
     made = wrap(build().op(op, as_value(moveaxis(x, axis, -1)), factor=factor, **attrs))
-    return moveaxis(made.astype(part) if op == "irfft" else made, -1, axis)
+    made = moveaxis(made.astype(part) if op == "irfft" else made, -1, axis)
+    return wrap_like(as_value(made), (x,), copy=True)
 
 
 def _length(x: Tracer, n: Any, axis: Any) -> int:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import errors, views
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
+from ..layout import inner_axes_first, is_contiguous, order_of, resolved_order
 from ..promotion import can_cast, canonical, result_dtype
 from .common import (
     array,
@@ -35,15 +36,21 @@ from .table import function
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Tracer:
     x = array(a)
     new = resolve_shape(x, shape)
-    if order == "F":
-        backwards = views.reshape(views.transpose(x, range(x.ndim)[::-1]), new[::-1])
-        return views.transpose(backwards, range(len(new))[::-1])
-    if order not in ("C", "A", "K"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    result = views.reshape(x, new)
-    if copy is False and result._storage is not x._storage:
+    order = resolved_order(order_of(order), (x.shape, x.element_strides))
+    if order == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
+    if copy:
+        x = wrap_like(as_value(x), (), scalar=False, order=order)
+    result = views.reshape(x, new) if order == "C" else _reshape_columns_first(x, new)
+    if copy is False and result._storage is not x._storage and not x.scalar:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
-    return result.copy() if copy else result
+    return wrap(as_value(result)) if x.scalar else result
+
+
+def _reshape_columns_first(x: Tracer, shape: tuple[int, ...]) -> Tracer:
+    """Order "F" is order "C" of everything backwards."""
+    backwards = views.reshape(views.transpose(x, range(x.ndim)[::-1]), shape[::-1])
+    return views.transpose(backwards, range(len(shape))[::-1])
 
 
 def resolve_shape(x: Tracer, shape: Any) -> tuple[int, ...]:
@@ -68,7 +75,23 @@ def resolve_shape(x: Tracer, shape: Any) -> tuple[int, ...]:
 
 @function("ravel")
 def ravel(a: Any, order: str = "C") -> Tracer:
-    return reshape(a, (-1,), order)
+    """A view of what is contiguous in that order, else a copy."""
+    x = array(a)
+    in_order = rows_first(x, order)
+    if is_contiguous(in_order.shape, in_order.element_strides, "C"):
+        return views.reshape(in_order, (x.size,))
+    return wrap(build().reshape(as_value(in_order), shape=(x.size,)), scalar=False)
+
+
+def rows_first(x: Tracer, order: str) -> Tracer:
+    """A view of `x` in which the elements stand in order "C" as they do in x in the given order."""
+    order = resolved_order(order_of(order), (x.shape, x.element_strides))
+    if order == "C":
+        return x
+    inner_first = list(range(x.ndim))
+    if order == "K":
+        inner_first = inner_axes_first(x.ndim, [(x.shape, x.element_strides)], copy=True)
+    return views.transpose(x, inner_first[::-1])
 
 
 @function("transpose", "permute_dims")
@@ -146,6 +169,8 @@ def squeeze(a: Any, axis: Any = None) -> Tracer:
         axes = axis_tuple(axis, x.ndim, x)
         if any(x.shape[i] != 1 for i in axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    if not axes:
+        return views.identity(x)
     return views.basic_index(x, [0 if i in axes else slice(None) for i in range(x.ndim)])
 
 
@@ -246,7 +271,7 @@ def concatenate(
         raise TypeError(f"Cannot cast array data to {dtype!r} according to the rule {casting!r}")
     values = [as_value(p, dtype) for p in parts]
     value = build().concat(*values, axis=axis) if len(values) > 1 else values[0]
-    return finish(wrap(value), out, casting)
+    return finish(wrap_like(value, parts, copy=True), out, casting)
 
 
 @function("stack")
@@ -314,7 +339,8 @@ def block(arrays: Any) -> Tracer:
         leaf = array(x)
         return leaf.reshape((1,) * (rank - leaf.ndim) + leaf.shape)
 
-    return join(arrays, 0)
+    joined = join(arrays, 0)
+    return joined if isinstance(arrays, list) else wrap(as_value(joined), scalar=False)
 
 
 # Splitting

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from .arranging import flip, repeat
 from .common import array, build, require_static
 from .elementwise import where
@@ -18,6 +18,10 @@ from .table import FUNCTIONS, function
 @function("pad")
 def pad(array_: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Tracer:
     x = array(array_)
+    return wrap_like(as_value(_padded(x, pad_width, mode, kwargs)), (x,), scalar=False, order="A")
+
+
+def _padded(x: Tracer, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Tracer:
     widths = _pairs(pad_width, x.ndim, "pad_width")
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError("index can't contain negative values")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import I64
-from ..core import Tracer
+from ..core import Tracer, as_value, wrap_like
 from .common import array, axis_index, check_values, ints
 from .elementwise import where
 from .table import function
@@ -128,7 +128,7 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Tracer:
     bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
     bits = bits.reshape((*bits.shape[:-1], bits.shape[-1] // 8, 8)).astype(np.uint8)
     packed = (bits << _bit_shifts(bitorder)).sum(axis=-1, dtype=np.uint8)
-    return moveaxis(packed, -1, axis)
+    return wrap_like(as_value(moveaxis(packed, -1, axis)), (x,), order="A")
 
 
 @function("unpackbits")
@@ -149,4 +149,4 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "
         raise ValueError("-count larger than number of elements")
     wanted = n + wanted if wanted < 0 else wanted
     bits = pad(bits[..., :wanted], [(0, 0)] * (bits.ndim - 1) + [(0, max(wanted - n, 0))])
-    return moveaxis(bits, -1, axis)
+    return wrap_like(as_value(moveaxis(bits, -1, axis)), (x,), order="A")

@@ -25,7 +25,7 @@ from ...ir.types import (
     is_small,
     real_dtype,
 )
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from ..promotion import DType, canonical, float_dtype, result_dtype, sum_dtype
 from . import ufuncs
 from .common import (
@@ -38,24 +38,19 @@ from .common import (
     check_values,
     finish,
     given,
+    kept_shape,
     operand,
+    reduced,
 )
 from .table import function
 
 
 def reduce(op: str, x: Tracer, axes: tuple[int, ...], keepdims: bool = False) -> Tracer:
     """One reduction op over `axes`; an empty `axes` is the identity."""
-    b = build()
     value = as_value(x)
     if axes:
-        value = b.op(op, value, axes=tuple(sorted(axes)))
-    if keepdims:
-        value = b.reshape(value, shape=kept_shape(x.shape, axes))
-    return wrap(value)
-
-
-def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+        value = build().op(op, value, axes=tuple(sorted(axes)))
+    return reduced(value, x, axes, keepdims)
 
 
 def masked(x: Tracer, where: Any, fill: Any) -> Tracer:
@@ -66,7 +61,8 @@ def masked(x: Tracer, where: Any, fill: Any) -> Tracer:
     b = build()
     mask = b.broadcast_to(as_value(operand(where), BOOL), shape)
     value = b.broadcast_to(as_value(x), shape)
-    return wrap(b.select(mask, value, b.full(shape, fill, x.dtype)), scalar=False)
+    chosen = b.select(mask, value, b.full(shape, fill, x.dtype))
+    return wrap_like(chosen, (x, operand(where)), scalar=False)
 
 
 def _keep(keepdims: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import BOOL, F64, is_inexact
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from ..promotion import can_cast, canonical, sum_dtype
 from . import ufuncs
 from .common import (
@@ -44,9 +44,9 @@ def _scan(op: str, name: str) -> Callable[..., Any]:
             found = "cummax" if op == "cumsum" else "cummin"
             x = x.astype(bool).astype(np.uint8)
             value = build().op(found, as_value(x), axis=axis, reverse=False)
-            return finish(wrap(value).astype(bool), out)
+            return finish(wrap_like(value, (x,)).astype(bool), out)
         value = build().op(op, as_value(x.astype(dtype)), axis=axis, reverse=False)
-        return finish(wrap(value, scalar=False), out)
+        return finish(wrap_like(value, (x,)), out)
 
     traced.__name__ = name
     return traced
@@ -209,7 +209,8 @@ def _slope(x: Tracer, spacing: Any, axis: int, edge_order: int) -> Tracer:
                 - (q + p) / (p * q) * y[-2:-1]
                 + (2.0 * q + p) / (q * (p + q)) * y[-1:]
             )
-    return moveaxis(concatenate([first, inner, last]).astype(x.dtype), 0, axis)
+    found = moveaxis(concatenate([first, inner, last]).astype(x.dtype), 0, axis)
+    return wrap_like(as_value(found), (x,), copy=True)
 
 
 @function("trapezoid")
@@ -231,7 +232,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 @function("polyval")
 def polyval(p: Any, x: Any) -> Any:
     coefficients, points = array(p), array(x)
-    y: Any = wrap(build().full(points.shape, 0, points.dtype), scalar=points.scalar)
+    zeros = build().full(points.shape, 0, points.dtype)
+    y: Any = wrap_like(zeros, (points,), scalar=points.scalar, copy=True)
     for i in range(len(coefficients)):
         y = y * points + coefficients[i]
     return y

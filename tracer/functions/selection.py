@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.types import I64, is_inexact
 from .. import errors
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
 from ..promotion import can_cast
 from . import ufuncs
@@ -50,7 +50,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         places = index_array(indices, "same_kind")
         indices = places if known is None else known.astype(I64)
     result = x[(slice(None),) * axis + (indices,)]
-    return finish(result if result._view is None else result.copy(), out)
+    return finish(wrap(as_value(result), scalar=result.scalar), out)
 
 
 def _along(x: Tracer, indices: Tracer, axis: int) -> tuple[Any, ...]:
@@ -71,7 +71,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
-    return x[_along(x, places, axis)]
+    return wrap_like(as_value(x[_along(x, places, axis)]), (places,), scalar=False)
 
 
 @function("put_along_axis")

@@ -11,7 +11,7 @@ from ...ir.graph import Value
 from ...ir.ops.sorting import search
 from ...ir.types import BOOL, C64, C128, F64, is_complex
 from .. import views
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from . import ufuncs
 from .common import (
     array,
@@ -33,12 +33,15 @@ def _sort(op: str, a: Any, axis: Any) -> Tracer:
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
-    return wrap(build().op(op, as_value(x), axis=axis, stable=True), scalar=False)
+    return wrap_like(
+        build().op(op, as_value(x), axis=axis, stable=True), (x,), scalar=False, copy=True
+    )
 
 
 def _argsort(a: Any, axis: Any) -> Tracer:
     x = array(a)
-    return _sort("argsort", x.reshape(1) if x.ndim == 0 else x, axis)  # NumPy: 0-d as 1-d
+    found = _sort("argsort", x.reshape(1) if x.ndim == 0 else x, axis)  # NumPy: 0-d as 1-d
+    return wrap(as_value(found), scalar=False)
 
 
 _NOTHING = np.zeros(1)  # to sort
@@ -149,7 +152,8 @@ def _partition(op: str, a: Any, kth: Any, axis: Any) -> Tracer:
     if len(places) != 1 or n < LONG or x.dtype.itemsize == 1 or x.dtype.kind not in "iuf":
         return _argsort(x, axis) if op == "argpartition" else _sort("sort", x, axis)
     (k,) = places
-    return wrap(build().op(op, as_value(x), axis=axis - x.ndim, kth=k % n), scalar=False)
+    value = build().op(op, as_value(x), axis=axis - x.ndim, kth=k % n)
+    return wrap_like(value, (x,), scalar=False, copy=True)
 
 
 @function("partition")

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...ir.types import BOOL, F32, I64, is_complex, is_small
 from .. import errors
-from ..core import Tracer, as_value, wrap
+from ..core import Tracer, as_value, wrap, wrap_like
 from ..errors import complain
 from ..promotion import DType, NoLoop, ufunc_dtypes
 from .common import (
@@ -26,6 +26,7 @@ from .common import (
     build,
     finish,
     given,
+    reduced,
     static_array,
 )
 from .table import FUNCTIONS, ArrayFunction
@@ -192,12 +193,7 @@ def _reduce(
     else:
         picked = None if mask is None else _rows(mask, axes)
         result = _folded(ufunc, _rows(elements, axes), acc, picked, result_dtype)
-    value = as_value(result, result_dtype)
-    if keepdims:
-        value = build().reshape(
-            value, shape=tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-        )
-    return finish(wrap(value), out)
+    return finish(reduced(as_value(result, result_dtype), x, axes, keepdims), out)
 
 
 def _start(
@@ -287,16 +283,17 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None, out: 
     orders = is_complex(result_dtype) and name in ("maximum", "minimum")
     if name in _SCANS and result_dtype != BOOL and not orders:
         value = build().op(_SCANS[name], as_value(x, result_dtype), axis=axis, reverse=False)
-        return finish(wrap(value, scalar=False), _sole(out))
+        return finish(wrap_like(value, (x,)), _sole(out))
     if name in ("logical_and", "logical_or") or (name in _SCANS and result_dtype == BOOL):
         least = name in ("logical_and", "multiply", "minimum")
         bits = as_value(x.astype(BOOL).astype(np.uint8))
         value = build().op("cummin" if least else "cummax", bits, axis=axis, reverse=False)
-        return finish(wrap(build().convert(value, dtype=BOOL), scalar=False), _sole(out))
+        return finish(wrap_like(build().convert(value, dtype=BOOL), (x,)), _sole(out))
     rows = _rows(x.astype(BOOL if name in _LOGICAL else element_dtype), (axis,))
     found = _prefixes(ufunc, rows, result_dtype)
     back = (*range(1, axis + 1), 0, *range(axis + 1, x.ndim))
-    return finish(wrap(build().transpose(as_value(found), perm=back), scalar=False), _sole(out))
+    found = build().transpose(as_value(found), perm=back)
+    return finish(wrap_like(found, (x,)), _sole(out))
 
 
 def _prefixes(ufunc: np.ufunc, rows: Tracer, dtype: DType) -> Tracer:
