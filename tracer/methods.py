@@ -12,7 +12,7 @@ from . import errors, views
 from .constants import is_differentiated
 from .core import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
 from .errors import complain
-from .functions.common import build, known_array, lies_in
+from .functions.common import build, known_array, lies_in, store
 from .functions.table import FUNCTIONS, ArrayFunction
 from .layout import is_contiguous, order_of
 from .promotion import can_cast, canonical
@@ -145,7 +145,8 @@ def astype(
 @method("conj", "conjugate")
 def conj(self: Tracer, out: Any = None) -> Tracer:
     if out is not None:
-        return FUNCTIONS["conjugate"].trace((self,), {"out": out})
+        result = FUNCTIONS["conjugate"].trace((self,), {}) if is_complex(self.dtype) else self
+        return store(out, result)
     if not is_complex(self.dtype):
         return self
     result = FUNCTIONS["conjugate"].trace((self,), {})

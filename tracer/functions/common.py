@@ -288,8 +288,13 @@ def _filled(b: Builder, x: float, dtype: DType, shape: tuple[int, ...]) -> Value
     return found
 
 
-def store(out: Any, result: Tracer, casting: str = "same_kind", where: Any = True) -> Tracer:
-    """NumPy's out=: assign `result` to `out` (casting checked, shape as broadcast) and return it."""
+def store(
+    out: Any, result: Tracer, casting: str = "same_kind", where: Any = True, exact: bool = False
+) -> Tracer:
+    """NumPy's out=: assign `result` to `out` (casting checked) and return it.
+
+    The result is broadcast, as ufuncs do it; where that is not NumPy's way, it is `exact`.
+    """
     if isinstance(out, tuple):
         (out,) = out
     if not isinstance(out, Tracer):
@@ -309,12 +314,12 @@ def store(out: Any, result: Tracer, casting: str = "same_kind", where: Any = Tru
             f"with .astype(np.{out.dtype.name}).",
             operands={"destination": out, "result": result},
         )
-    shape = broadcast_shape([out, result])
+    shape = result.shape if exact else broadcast_shape([out, result])
     if shape != out.shape:
         complain(
             errors.ShapeError,
-            f"non-broadcastable output operand with shape {out.shape} doesn't match the broadcast "
-            f"shape {shape}",
+            f"non-broadcastable output operand with shape {out.shape} doesn't match the "
+            f"{'result' if exact else 'broadcast'} shape {shape}",
             "the destination must have the result's shape.",
             operands={"destination": out, "result": result},
         )
@@ -328,8 +333,27 @@ def store(out: Any, result: Tracer, casting: str = "same_kind", where: Any = Tru
 
 
 def finish(result: Tracer, out: Any = None, casting: str = "unsafe") -> Tracer:
-    """The result itself, or `out` after it was assigned to it."""
+    """The result itself, or `out`, which must have its shape, after it was assigned to it."""
+    return result if out is None else store(out, result, casting, exact=True)
+
+
+def finish_ufunc(result: Tracer, out: Any = None, casting: str = "same_kind") -> Tracer:
+    """As `finish`, as ufuncs do it: the result may be broadcast."""
     return result if out is None else store(out, result, casting)
+
+
+def finish_written_back(result: Tracer, out: Any = None) -> Tracer:
+    """As `finish`, where NumPy works on a copy of `out` in the result's dtype: it asks that the copy can
+    be made, and then casts back whatever that means."""
+    if isinstance(out, Tracer) and not can_cast(out.dtype, result.dtype, "safe"):
+        complain(
+            errors.CastingError,
+            f"Cannot cast the destination from {out.dtype!r} to {result.dtype!r} with casting rule "
+            "'safe', as this function does before it writes to it",
+            f"make the destination with dtype np.{result.dtype.name}.",
+            operands={"destination": out, "result": result},
+        )
+    return finish(result, out)
 
 
 def fold(combine: Callable[[Any, Any], Any], items: Sequence[Any]) -> Any:

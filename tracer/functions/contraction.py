@@ -12,7 +12,17 @@ from ...ir.types import is_complex
 from .. import errors, views
 from ..core import Tracer, as_value, wrap, wrap_like
 from . import ufuncs
-from .common import array, axis_index, build, common_dtype, finish, fold, ints
+from .common import (
+    array,
+    axis_index,
+    build,
+    common_dtype,
+    finish,
+    finish_ufunc,
+    fold,
+    ints,
+    lies_in,
+)
 from .movement import moveaxis, stack
 from .products import accumulating, contract, matrix_product, mismatch, values
 from .table import function
@@ -22,12 +32,25 @@ from .table import function
 def dot(a: Any, b: Any, out: Any = None, *, preferred_element_type: Any = None) -> Tracer:
     x, y = array(a), array(b)
     if x.ndim == 0 or y.ndim == 0:
-        return finish(_scaled("dot", x, y, preferred_element_type), out)
+        return _into(out, _scaled("dot", x, y, preferred_element_type))
     axis = max(y.ndim - 2, 0)
     if x.shape[-1] != y.shape[axis]:
         mismatch("dot", x, y, x.shape[-1], y.shape[axis])
     u, v = values("dot", x, y, preferred_element_type)
-    return finish(wrap(contract(u, v, ((x.ndim - 1,), (axis,)))), out)
+    return _into(out, wrap(contract(u, v, ((x.ndim - 1,), (axis,)))))
+
+
+def _into(out: Any, result: Tracer) -> Tracer:
+    """A product writes to `out` itself: nothing is cast, and nothing is strided."""
+    if isinstance(out, Tracer):
+        alike = out.dtype == result.dtype and out.shape == result.shape
+        if not (alike and lies_in(out, "C")):
+            raise ValueError(
+                "output array is not acceptable (must have the right datatype, number of "
+                "dimensions, and be a C-Array)"
+            )
+    written = finish(result, out)
+    return written if written.ndim else wrap(as_value(written))
 
 
 def _scaled(name: str, x: Tracer, y: Tracer, preferred: Any) -> Tracer:
@@ -71,7 +94,7 @@ def linalg_outer(x1: Any, x2: Any, /) -> Tracer:
 @function("outer")
 def outer(a: Any, b: Any, out: Any = None) -> Tracer:
     x, y = array(a).ravel(), array(b).ravel()
-    return finish(ufuncs.apply(np.multiply, x[:, None], y[None, :]), out)
+    return finish_ufunc(ufuncs.apply(np.multiply, x[:, None], y[None, :]), out)
 
 
 @accumulating("tensordot", "linalg.tensordot")
@@ -154,7 +177,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Tracer:
     if len(parts) < 2:
         raise ValueError("Expecting at least two arrays.")
     if len(parts) == 2:
-        return finish(dot(*parts), out)
+        return _into(out, dot(*parts))
     first, last = parts[0].ndim, parts[-1].ndim
     if first == 1:
         parts[0] = parts[0].reshape(1, -1)
@@ -174,10 +197,10 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Tracer:
 
     result = product(0, len(parts) - 1)
     if first == 1 and last == 1:
-        return finish(result[0, 0], out)
+        return _into(out, result[0, 0])
     if first == 1 or last == 1:
         result = result.ravel()
-    return finish(result, out)
+    return _into(out, result)
 
 
 def _chain_order(sizes: list[int]) -> dict[tuple[int, int], int]:

@@ -26,6 +26,7 @@ from .common import (
     check_real,
     common_dtype,
     finish,
+    finish_ufunc,
     given,
     index_array,
     kind,
@@ -113,12 +114,12 @@ def clip(
         a_max = None if type(a_max) is int and a_max >= info.max else a_max
     bounds = [operand(m) for m in (a_min, a_max) if m is not None]
     if not bounds:
-        return finish(ufuncs.apply(np.positive, x), out)
+        return finish_ufunc(ufuncs.apply(np.positive, x), out)
     if dtype is None:
         dtype = common_dtype(x, *bounds)
         if dtype == BOOL and len(bounds) == 1:
             combine = np.maximum if a_min is not None else np.minimum
-            return finish(ufuncs.apply(combine, x, *bounds), out, casting)
+            return finish_ufunc(ufuncs.apply(combine, x, *bounds), out, casting)
         if dtype == BOOL:
             complain(
                 errors.DTypeError,
@@ -136,33 +137,38 @@ def clip(
         value = b.maximum(value, values[1])
     if a_max is not None:
         value = b.minimum(value, values[-1])
-    return finish(wrap_like(value, (x, *bounds)), out, casting)
+    return finish_ufunc(wrap_like(value, (x, *bounds)), out, casting)
 
 
 @function("round", "around")
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     x = array(a)
-    decimals = int(decimals)
+    if isinstance(out, Tracer) and out.size != x.size:
+        raise ValueError("invalid output shape")
+    return finish_ufunc(_rounded(x, int(decimals)), out)
+
+
+def _rounded(x: Tracer, decimals: int) -> Tracer:
     if x.dtype.kind in "iu":
         if decimals >= 0:
-            return finish(ufuncs.apply(np.positive, x), out)
+            return ufuncs.apply(np.positive, x)
         scale = 10**-decimals
         exact = ufuncs.apply(np.rint, x.astype(F64) / scale) * scale
-        return finish(exact.astype(x.dtype), out)
+        return exact.astype(x.dtype)
     if x.dtype == BOOL:
         if decimals:
             raise TypeError("round of booleans to decimals is not defined")
         x = x.astype(F16)
     if is_complex(x.dtype):
-        parts = (as_value(round_(part, decimals)) for part in (x.real, x.imag))
-        return finish(wrap_like(build().complex(*parts), (x,)), out)
+        parts = (as_value(_rounded(part, decimals)) for part in (x.real, x.imag))
+        return wrap_like(build().complex(*parts), (x,))
     if decimals == 0:
-        return finish(ufuncs.apply(np.rint, x), out)
+        return ufuncs.apply(np.rint, x)
     scale = float(10 ** abs(decimals))
     rounded = x * scale if decimals > 0 else x / scale
     rounded = ufuncs.apply(np.rint, rounded)
     rounded = rounded / scale if decimals > 0 else rounded * scale
-    return finish(wrap_like(as_value(rounded), (x,), order="A"), out)
+    return wrap_like(as_value(rounded), (x,), order="A")
 
 
 @function("fix")
@@ -271,14 +277,14 @@ def angle(z: Any, deg: bool = False) -> Any:
 def isposinf(x: Any, out: Any = None) -> Any:
     check_real("isposinf", x)
     a = array(x)
-    return finish(ufuncs.apply(np.logical_and, ufuncs.apply(np.isinf, a), a > 0), out)
+    return finish_ufunc(ufuncs.apply(np.logical_and, ufuncs.apply(np.isinf, a), a > 0), out)
 
 
 @function("isneginf")
 def isneginf(x: Any, out: Any = None) -> Any:
     check_real("isneginf", x)
     a = array(x)
-    return finish(ufuncs.apply(np.logical_and, ufuncs.apply(np.isinf, a), a < 0), out)
+    return finish_ufunc(ufuncs.apply(np.logical_and, ufuncs.apply(np.isinf, a), a < 0), out)
 
 
 @function("isreal")
@@ -398,7 +404,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     else:
         known = static_array(a)
         if known is None:
-            return finish(wrap(as_value(_choose_checked(index, parts))), out)
+            return _chosen_into(out, _choose_checked(index, parts))
         if known.size and (known.min() < 0 or known.max() >= count):
             raise ValueError("invalid entry in choice array")
     shape = broadcast_shape([index, *parts])
@@ -409,6 +415,12 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 
     if result.shape != shape:
         result = broadcast_to(result, shape)
+    return _chosen_into(out, result)
+
+
+def _chosen_into(out: Any, result: Tracer) -> Tracer:
+    if isinstance(out, Tracer) and out.shape != result.shape:
+        raise TypeError("choose: invalid shape for output array.")
     return finish(wrap(as_value(result)), out)
 
 

@@ -83,14 +83,14 @@ def _length(x: Tracer, n: Any, axis: Any) -> int:
 def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
     x = array(a)
     n = _length(x, n, axis)
-    return finish(_transform("fft", x, n, axis, norm, n, inverse=False), out)
+    return finish(_transform("fft", x, n, axis, norm, n, inverse=False), out, "same_kind")
 
 
 @function("fft.ifft")
 def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
     x = array(a)
     n = _length(x, n, axis)
-    return finish(_transform("fft", x, n, axis, _opposite(norm), n, inverse=True), out)
+    return finish(_transform("fft", x, n, axis, _opposite(norm), n, inverse=True), out, "same_kind")
 
 
 @function("fft.rfft")
@@ -101,7 +101,7 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = Non
             f"rfft takes real numbers, not {x.dtype}: use fft, or rfft of the real part"
         )
     n = _length(x, n, axis)
-    return finish(_transform("rfft", x, n, axis, norm, n), out)
+    return finish(_transform("rfft", x, n, axis, norm, n), out, "same_kind")
 
 
 @function("fft.irfft")
@@ -110,18 +110,18 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = No
     n = (_length(x, None, axis) - 1) * 2 if n is None else operator.index(n)
     taken = n // 2 + 1
     result = _transform("irfft", x, n, axis, _opposite(norm), taken, n=n)
-    return finish(result.astype(F16) if x.dtype == F16 else result, out)
+    return finish(result.astype(F16) if x.dtype == F16 else result, out, "same_kind")
 
 
 @function("fft.hfft")
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
     x = array(a)
-    return finish(irfft(ufuncs.apply(np.conjugate, x), n, axis, _opposite(norm)), out)
+    return finish(irfft(ufuncs.apply(np.conjugate, x), n, axis, _opposite(norm)), out, "same_kind")
 
 
 @function("fft.ihfft")
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Tracer:
-    return finish(ufuncs.apply(np.conjugate, rfft(a, n, axis, _opposite(norm))), out)
+    return finish(ufuncs.apply(np.conjugate, rfft(a, n, axis, _opposite(norm))), out, "same_kind")
 
 
 def _shape_and_axes(
@@ -153,13 +153,13 @@ def _each(transform: Any, x: Tracer, s: Sequence[int], axes: Sequence[int], norm
 @function("fft.fftn")
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Tracer:
     x = array(a)
-    return finish(_each(fft, x, *_shape_and_axes(x, s, axes), norm), out)
+    return finish(_each(fft, x, *_shape_and_axes(x, s, axes), norm), out, "same_kind")
 
 
 @function("fft.ifftn")
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Tracer:
     x = array(a)
-    return finish(_each(ifft, x, *_shape_and_axes(x, s, axes), norm), out)
+    return finish(_each(ifft, x, *_shape_and_axes(x, s, axes), norm), out, "same_kind")
 
 
 @function("fft.rfftn")
@@ -169,7 +169,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = 
     if not along:
         raise IndexError("at least one axis is needed: the last one is that of real numbers")
     x = rfft(x, sizes[-1], along[-1], norm)
-    return finish(_each(fft, x, sizes[:-1], along[:-1], norm), out)
+    return finish(_each(fft, x, sizes[:-1], along[:-1], norm), out, "same_kind")
 
 
 @function("fft.irfftn")
@@ -180,7 +180,7 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any =
         raise IndexError("at least one axis is needed: the last one is that of real numbers")
     for n, axis in zip(sizes[:-1], along[:-1], strict=True):
         x = ifft(x, n, axis, norm)
-    return finish(irfft(x, sizes[-1], along[-1], norm), out)
+    return finish(irfft(x, sizes[-1], along[-1], norm), out, "same_kind")
 
 
 _LAST_TWO = (-2, -1)

@@ -238,6 +238,10 @@ def concatenate(
     dtype: Any = None,
     casting: str = "same_kind",
 ) -> Tracer:
+    if out is not None and dtype is not None:
+        raise TypeError(
+            "concatenate() only takes `out` or `dtype` as an argument, but both were provided."
+        )
     given = [(x, array(x)) for x in arrays]
     parts = [p for _, p in given]
     if not parts:

@@ -24,6 +24,7 @@ from .common import (
     check_real,
     check_values,
     finish,
+    finish_ufunc,
     known_array,
 )
 from .elementwise import where
@@ -299,7 +300,8 @@ def _enter_median(name: str, skip_nan: bool) -> None:
         keepdims: Any = False,
     ) -> Any:
         keep = keepdims is not np._NoValue and keepdims
-        return finish(_median(array(a), axis, keep, skip_nan), out)
+        result = _median(array(a), axis, keep, skip_nan)
+        return finish_ufunc(result, out, "unsafe") if skip_nan else finish(result, out)
 
     function(name)(traced)
 
@@ -326,8 +328,9 @@ def _enter_quantile(name: str, skip_nan: bool, percent: bool) -> None:
         if skip_nan and x.size == 0:
             return FUNCTIONS["nanmean"].traced(x, axis=axis, out=out, keepdims=keep)
         if weights is not None:
-            return finish(_weighted(x, weights, fractions, axis, keep, skip_nan), out)
-        return finish(_quantile(x, fractions, axis, keep, method, skip_nan), out)
+            found = _weighted(x, weights, fractions, axis, keep, skip_nan)
+            return finish_ufunc(found, out)
+        return finish_ufunc(_quantile(x, fractions, axis, keep, method, skip_nan), out)
 
     function(name)(traced)
 

@@ -19,7 +19,7 @@ from .. import errors
 from ..core import Tracer, as_value, wrap
 from ..errors import complain
 from ..promotion import DType, can_cast, canonical, finfo
-from .common import array, axis_index, build, common_dtype, finish, ints
+from .common import array, axis_index, build, common_dtype, finish, finish_ufunc, ints
 from .movement import moveaxis
 from .table import eagerly, function, numpy_function, refuse_option
 
@@ -265,7 +265,10 @@ def _product(
             result = result[..., None]
         if axes is not None or axis is not None:
             result = moveaxis(result, range(-len(places[2]), 0), places[2])
-        return finish(result, out[0] if isinstance(out, tuple) else out, casting)
+        (out,) = out if isinstance(out, tuple) else (out,)
+        if isinstance(out, Tracer) and out.shape[out.ndim - result.ndim :] == result.shape:
+            return finish_ufunc(result, out, casting)
+        return finish(result, out, casting)
 
     accumulating(name)(traced)
     return traced

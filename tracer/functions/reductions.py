@@ -37,6 +37,7 @@ from .common import (
     build,
     check_values,
     finish,
+    finish_written_back,
     given,
     kept_shape,
     operand,
@@ -197,7 +198,7 @@ def _position(op: str) -> Callable[..., Any]:
         if _keep(keepdims):
             axes = axis_tuple(axis, x.ndim, x)
             value = build().reshape(value, shape=kept_shape(x.shape, axes))
-        return finish(wrap(value), out)
+        return finish_written_back(wrap(value), out)
 
     traced.__name__ = op
     return traced
@@ -210,7 +211,7 @@ argmin = function("argmin")(_position("argmin"))
 @function("ptp")
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     high, low = max_(a, axis=axis, keepdims=keepdims), min_(a, axis=axis, keepdims=keepdims)
-    return finish(ufuncs.apply(np.subtract, high, low), out)
+    return finish(ufuncs.apply(np.subtract, high, low), out, "same_kind")
 
 
 def _count(x: Tracer, axes: tuple[int, ...], where: Any, keepdims: bool) -> Any:
@@ -326,7 +327,7 @@ def std(
     options = {"where": where, "mean": mean, "correction": correction}
     spread = var(a, axis, wide, None, ddof, keepdims, **options)
     root = ufuncs.apply(np.sqrt, spread).astype(spread.dtype)
-    return finish(root.astype(found) if is_small(found) else root, out)
+    return finish(root.astype(found) if is_small(found) else root, out, "same_kind")
 
 
 def weights_along(x: Tracer, weights: Any, axes: tuple[int, ...] | None) -> Tracer:
@@ -478,6 +479,12 @@ def _numbers(a: Any, where: Any, dtype: Any) -> tuple[Tracer, Any]:
     return x, ufuncs.apply(np.logical_and, numbers, operand(where)) if chosen else numbers
 
 
+def _check_destination(a: Any, out: Any) -> None:
+    """NaN counts nothing in integers: NumPy does not let a statistic that skips it be cut off."""
+    if isinstance(out, Tracer) and is_inexact(array(a).dtype) and not is_inexact(out.dtype):
+        raise TypeError("If a is inexact, then out must be inexact")
+
+
 @function("nanmean")
 def nanmean(
     a: Any,
@@ -488,6 +495,7 @@ def nanmean(
     *,
     where: Any = True,
 ) -> Any:
+    _check_destination(a, out)
     x, numbers = _numbers(a, where, dtype)
     return mean(x, axis, dtype, out, keepdims, where=numbers)
 
@@ -505,6 +513,7 @@ def _nan_spread(name: str, plain: Callable[..., Any]) -> None:
         mean: Any = NO_VALUE,
         correction: Any = NO_VALUE,
     ) -> Any:
+        _check_destination(a, out)
         x, numbers = _numbers(a, where, dtype)
         options = {"where": numbers, "mean": mean, "correction": correction}
         found = plain(x, axis, dtype, None, ddof, keepdims, **options)

@@ -20,7 +20,7 @@ from .common import (
     build,
     check_real,
     check_values,
-    finish,
+    finish_written_back,
     index_array,
     ints,
     static_array,
@@ -50,7 +50,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         places = index_array(indices, "same_kind")
         indices = places if known is None else known.astype(I64)
     result = x[(slice(None),) * axis + (indices,)]
-    return finish(wrap(as_value(result), scalar=result.scalar), out)
+    return finish_written_back(wrap(as_value(result), scalar=result.scalar), out)
 
 
 def _along(x: Tracer, indices: Tracer, axis: int) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.types import BOOL, I64, is_inexact
 from ..core import Tracer, as_value, wrap
 from . import ufuncs
-from .common import array, axis_index, build, known_array
+from .common import array, axis_index, build, finish_written_back, known_array
 from .creation import arange
 from .elementwise import no_static_shape, where
 from .movement import concatenate, moveaxis, stack
@@ -163,7 +163,7 @@ def compress(
     mask = mask[:n]
     if mask.size < x.shape[axis]:
         mask = concatenate([mask, np.zeros(x.shape[axis] - mask.size, bool)])
-    return _chosen(x, mask, axis, size, fill_value)
+    return finish_written_back(_chosen(x, mask, axis, size, fill_value), out)
 
 
 @_sized("extract", by_condition=True)
