@@ -6,7 +6,7 @@ returned from a compiled function, it shares memory with the argument where NumP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import calls
@@ -343,6 +343,15 @@ def leaves(result: Any) -> list[Any]:
     return [] if scalar else [result]
 
 
+def about(x: Any, operands: Sequence[Any]) -> Any:
+    """How an array lies, and of which operands it is a view."""
+    if isinstance(x, Tracer):
+        shared = [x._storage is a._storage for a in operands]
+    else:
+        shared = [np.may_share_memory(x, a) for a in operands]
+    return steps(x), x.flags.writeable, shared
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("axes", [(1, 0), (1, 0, 2)])
 def test_results_lie_in_memory_as_numpys_do(axes: tuple[int, ...]) -> None:
@@ -364,13 +373,13 @@ def test_results_lie_in_memory_as_numpys_do(axes: tuple[int, ...]) -> None:
             arrays.append(array)
         function = call.function
         try:
-            want = [(steps(x), x.flags.writeable) for x in leaves(function(*arrays))]
+            want = [about(x, arrays) for x in leaves(function(*arrays))]
         except (ValueError, IndexError, TypeError):
             continue  # takes no array of that rank
         got: list[Any] = []
 
         def program(*arrays: Any, function: Any = function, got: list[Any] = got) -> float:
-            got[:] = [(steps(x), x.flags.writeable) for x in leaves(function(*arrays))]
+            got[:] = [about(x, arrays) for x in leaves(function(*arrays))]
             return 0.0
 
         jt.jit(program, autograph=False).trace(*arrays)
@@ -410,3 +419,12 @@ def test_views_of_what_lies_outside_of_a_region() -> None:
 
     with pytest.raises(jt.errors.OuterMutationError, match="lives outside"):
         jt.jit(lost)(np.zeros(3))
+
+
+def test_who_owns_the_memory_of_an_argument_is_not_known() -> None:
+    seen = []
+    jt.jit(lambda x: seen.append((x[0].flags.owndata, (x + 1).flags["OWNDATA"])))(np.zeros((2, 2)))
+    assert seen == [(False, True)]
+    for call in (lambda x: x.flags.owndata, lambda x: jt.require(x, None, "O")):
+        with pytest.raises(jt.errors.UnsupportedFunctionError, match="owns its memory"):
+            jt.jit(call)(np.zeros(2))

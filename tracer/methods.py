@@ -217,9 +217,21 @@ class Flags:
         self.contiguous = self.c_contiguous
         self.forc = self.c_contiguous or self.f_contiguous
         self.fnc = self.f_contiguous and not self.c_contiguous
-        self.owndata = x._view is None
+        self._x = x
         self.aligned = True
         self.writebackifcopy = False
+
+    @property
+    def owndata(self) -> bool:
+        x = self._x
+        if x._view is None and x._storage.parameter is not None:
+            complain(
+                errors.UnsupportedFunctionError,
+                "whether an argument owns its memory may change from call to call",
+                "take a copy, x.copy(), if what is written shall not be seen by others.",
+                operands={"x": x},
+            )
+        return x._view is None
 
     def __getitem__(self, name: str) -> bool:
         return bool(getattr(self, name.lower()))

@@ -119,7 +119,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
         raise ValueError('Cannot specify both "C" and "F" order')
     order = next(iter(wanted & {"C", "F"}), "A" if wanted else "K")
     x = _in_order(a, dtype, order, None)
-    lacks = ("O" in wanted and x._view is not None) or ("W" in wanted and not x.writeable)
+    lacks = ("O" in wanted and not x.flags.owndata) or ("W" in wanted and not x.writeable)
     return x.copy(order) if lacks else x
 
 
