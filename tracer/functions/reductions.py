@@ -84,10 +84,10 @@ def _accumulation(op: str, combine: str, identity: int) -> Callable[..., Any]:
         dtype = sum_dtype(x.dtype) if dtype is None else canonical(dtype)
         axes = axis_tuple(axis, x.ndim, x)
         if dtype == BOOL:  # asked for: add is or, multiply is and
-            x = masked(x.astype(bool), where, bool(identity))
+            x = masked(x.astype(bool, copy=False), where, bool(identity))
             result = reduce("any" if op == "sum" else "all", x, axes, _keep(keepdims))
         else:
-            x = masked(x.astype(dtype), where, identity)
+            x = masked(x.astype(dtype, copy=False), where, identity)
             result = reduce(op, x, axes, _keep(keepdims))
         if given(initial) and initial is not None:
             start = array(initial).astype(dtype)
