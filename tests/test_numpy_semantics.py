@@ -248,6 +248,10 @@ KINDS: list[Program] = [  # dtypes, and what are numbers of Python
         A([1.0, 2]),
     ),
     ("np.piecewise(a, [b], [1])", A([1.0, 2]), True),
+    ("np.rollaxis(a, 0, 3), np.rollaxis(a, 1, -2)", np.ones((1, 2, 3))),
+    ("np.rollaxis(a, 0, -4)", np.ones((1, 2, 3))),
+    ("np.rollaxis(a, 0, 4)", np.ones((1, 2, 3))),
+    ("np.convolve(a, a, None)", np.ones(2)),
 ]
 
 UFUNCS: list[Program] = [

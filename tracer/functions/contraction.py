@@ -279,6 +279,8 @@ def _sliding(x: Tracer, kernel: Tracer, mode: Any) -> Tracer:
     low, count = {"full": (k - 1, n + k - 1), "same": ((k - 1) // 2 + (k - 1) % 2, n)}.get(
         mode, (0, n - k + 1)
     )
+    if not isinstance(mode, (str, int)):
+        raise TypeError("convolve/correlate mode not understood")
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
     if mode == "same":

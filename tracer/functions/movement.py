@@ -147,6 +147,8 @@ def rollaxis(a: Any, axis: Any, start: int = 0) -> Tracer:
     x = array(a)
     axis = axis_index(axis, x.ndim, x)
     start = operator.index(start)
+    if not -x.ndim <= start <= x.ndim:
+        raise np.exceptions.AxisError(f"'start' arg requires {-x.ndim} <= start <= {x.ndim}")
     start = start + x.ndim if start < 0 else start
     return moveaxis(x, axis, start - 1 if axis < start else start)
 
