@@ -205,12 +205,12 @@ def test_bodies_that_do_not_go_by_rows_are_left_alone():
         check(loop(body, 7), u, exact=False)
 
 
-def test_small_loops_are_left_alone(monkeypatch):
-    monkeypatch.undo()
-    u = state(1, (40, 40), "f4")
-    assert not is_tiled(loop(heat, 50), u)
-    assert not is_tiled(loop(heat, 3), state(1, (1000, 1000), "f4"))
-    assert is_tiled(loop(heat, 50), state(1, (1000, 1000), "f4"))
+def test_small_loops_are_left_alone():
+    with compiling_with(DEFAULT):
+        u = state(1, (40, 40), "f4")
+        assert not is_tiled(loop(heat, 50), u)
+        assert not is_tiled(loop(heat, 3), state(1, (1000, 1000), "f4"))
+        assert is_tiled(loop(heat, 50), state(1, (1000, 1000), "f4"))
 
 
 def test_the_carry_may_be_the_callers_array():
