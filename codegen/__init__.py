@@ -17,7 +17,7 @@
     signature       which kernels are the same code
     module          the result: text, and what the runtime must know to call it
     verify/         what every rewriting of steps has to keep
-    target          what code is generated for
+    target          what code is generated for;  limits: sizes of blocks, tiles and units
     llvm/           a schedule's kernels as LLVM text for CPUs;  cuda/: for NVIDIA GPUs
 
 Nothing here compiles, allocates or runs anything: that is `runtime`.
