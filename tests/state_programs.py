@@ -119,7 +119,7 @@ class Kind(NamedTuple):
     changes: tuple[str, ...] = ()
 
 
-_ITEMS = ("len({})", "number(tuple({}))", "sum(number(w) for w in {})", "len(repr({}))")
+_ITEMS = ("len({})", "number(tuple({}))", "sum(number(w) for w in {})", "len(list({}))")
 _MAP = ("len({})", "number(list({}))", "sum(number(w) for w in {}.values())", "float('b' in {})")
 _ATTRIBUTES = ("number(vars({}))", "float(hasattr({}, 'c'))", "number({}.__dict__['a'])")
 _SET = ("setattr({}, 'a', @)", "{}.a = @", "{}.c = 1.0")
@@ -423,8 +423,11 @@ def main() -> None:
     given = parser.parse_args()
     seeds = range(given.first, given.first + given.count)
     options = {"backend": "interpreter"} if given.interpreter else {}
-    counts = from_disk(seeds) if given.disk else in_process(seeds, **options)
-    print(dict(counts))
+    counts: Counter[str] = Counter()
+    for first in range(seeds.start, seeds.stop, 100):
+        part = seeds[first - seeds.start :][:100]
+        counts += from_disk(part) if given.disk else in_process(part, **options)
+        print(f"seeds {given.first} to {part.stop - 1}: {dict(counts)}", flush=True)
 
 
 if __name__ == "__main__":
