@@ -272,6 +272,7 @@ class Program:
         if address is None:
             yield
             return
+        self.kept.append(module)  # its version is read by address
         self.emit(Op.UNCHANGED, address, 0, 0)
         first = len(self._code)
         yield
@@ -282,6 +283,7 @@ class Program:
         """Nothing was assigned to a class or its bases; False if there is no way to know."""
         found = class_version(cls)
         if found is not None:
+            self.kept.append(cls)
             self.emit(Op.CLASS, *found)
         return found is not None
 
