@@ -58,7 +58,7 @@ def layers(w, b, v, x):
     return np.maximum(h @ v + b, 0)
 
 
-@pytest.mark.parametrize(("batch", "width"), [(24, 25), (100, 33), (7, 9)])
+@pytest.mark.parametrize(("batch", "width"), [(24, 25), (100, 33), (7, 9), (16, 8)])
 def test_networks(tiny, batch, width):
     arrays = normal(12, width), normal(width), normal(width, width), normal(batch, 12)
     slopes(layers, *arrays)

@@ -25,7 +25,7 @@ X = RNG.normal(size=(60, 50))
 
 @pytest.fixture(autouse=True)
 def checked():
-    with jt.config(sanitize=True, cache=False):
+    with jt.config(sanitize=True, cache=False, verify=False):
         clear_memory_cache()
         yield
     clear_memory_cache()
