@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...ir.ops.erfinv import erfinv as inverse_of_erf
-from ...ir.types import BOOL, F16, F64, finfo, is_complex, is_float, is_inexact
+from ...ir.types import BOOL, F16, F64, I64, finfo, is_complex, is_float, is_inexact
 from .. import errors, views
-from ..core import Tracer, as_value, wrap, wrap_like
+from ..core import Tracer, as_value, weak_kind, wrap, wrap_like
 from ..errors import complain
 from ..promotion import canonical, check_python_int, float_dtype
 from . import ufuncs
@@ -242,9 +242,15 @@ def sinc(x: Any) -> Any:
     return wrap(build().op("sinc", as_value(a)))
 
 
+def _with_parts(val: Any) -> Tracer:
+    """`val` as what has parts: those of a Python bool are ints."""
+    x = array(val)
+    return wrap(as_value(x, I64), weak="i") if weak_kind(val) == "b" else x
+
+
 @function("real")
 def real(val: Any) -> Any:
-    x = array(val)
+    x = _with_parts(val)
     if is_complex(x.dtype):
         return _part(x, "real")
     return x
@@ -252,7 +258,7 @@ def real(val: Any) -> Any:
 
 @function("imag")
 def imag(val: Any) -> Any:
-    x = array(val)
+    x = _with_parts(val)
     if is_complex(x.dtype):
         return _part(x, "imag")
     zeros = build().full(x.shape, 0, x.dtype)
