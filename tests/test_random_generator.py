@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import copy
 import functools
 import inspect
@@ -365,6 +366,18 @@ def test_choices_without_shuffling_are_in_order():
     assert (np.diff(rng.choice(x, 4, replace=False, shuffle=False)[:, 0]) > 0).all()
 
 
+def test_generators_behind_names_made_up_at_run_time_advance(monkeypatch):
+    """They are found, since the module as a whole is looked at."""
+    f = jt.jit(lambda x: x + globals()["rng"].random())
+    monkeypatch.setitem(globals(), "rng", R.default_rng(5))
+    got = [f(1.0) for _ in range(3)]
+    monkeypatch.setitem(globals(), "rng", R.default_rng(5))
+    assert got == [1.0 + rng.random() for _ in range(3)] and len(set(got)) == 3
+
+
+unseen = contextvars.ContextVar("unseen", default=rng)
+
+
 def test_what_cannot_be_is_refused():
     x = np.ones(3)
     with pytest.raises(ValueError, match="all examples would get the same"):
@@ -378,7 +391,7 @@ def test_what_cannot_be_is_refused():
         loop = lambda w: jt.fori_loop(0, 3, lambda i, c: c * rng.random(), w)  # noqa: E731
         jt.jit(lambda x: jt.linear_transpose(loop, x)(x))(1.0)
     with pytest.raises(ValueError, match="cannot reach"):
-        jt.jit(lambda x: x + globals()["rng"].random())(1.0)
+        jt.jit(lambda x: x + unseen.get().random())(1.0)
     with pytest.raises(ValueError, match="seed"):
         jt.jit(lambda x: x + R.default_rng().random())(1.0)
     with pytest.raises(TypeError, match="in place"):
