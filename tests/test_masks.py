@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from derivatives import Array, build, grad
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jitney.ir.autodiff import jvp_graph, vjp_graph
@@ -128,15 +128,17 @@ def grow(tree: Any, x: Term, at: float | None) -> Term:
 
 
 @settings(max_examples=150, deadline=None)
+@example(("sqrt", ("where", -1.5, "x", ("maximum", "x", ("sqrt", "x")))))
 @given(TREES)
 def test_branches_not_taken_contribute_nothing(tree: Any) -> None:
-    """The gradient through any nest of wheres is that of the branches taken, element by element."""
+    """The gradient through any nest of wheres is that of the branches taken, element by element; where
+    the value is a number."""
 
     def gradients(at: float | None, x: Array) -> list[Array]:
         graph = build(lambda x: grow(tree, x, at), x)
-        reverse = evaluate(vjp_graph(graph, [0]), [x, np.ones_like(x)])[1]
-        forward = evaluate(jvp_graph(graph, [0]), [x, np.ones_like(x)])[1]
-        return [reverse, forward]
+        _, reverse = evaluate(vjp_graph(graph, [0]), [x, np.ones_like(x)])
+        value, forward = evaluate(jvp_graph(graph, [0]), [x, np.ones_like(x)])
+        return [np.where(np.isnan(value), np.nan, slope) for slope in (reverse, forward)]
 
     got = gradients(None, POINTS)
     want = np.transpose([gradients(float(p), p) for p in POINTS])

@@ -37,10 +37,11 @@ SMOOTH_FOLDS = "sum prod mean max min var cumsum cumprod sort median".split()
 class Maker:
     """Draws a function: `lines` are its body, `values` what its variables are under NumPy."""
 
-    def __init__(self, seed: int, smooth: bool, dtypes: list[str]) -> None:
+    def __init__(self, seed: int, smooth: bool, dtypes: list[str], scalars: bool = True) -> None:
         self.draw = random.Random(seed)
         self.rng = np.random.default_rng(seed)
         self.smooth = smooth  # floats only, and what has derivatives
+        self.scalars = scalars  # among the arguments
         self.dtypes = dtypes
         self.lines: list[str] = []
         self.arguments: list[Any] = []
@@ -53,7 +54,8 @@ class Maker:
 
     def argument(self) -> None:
         name = "abcd"[len(self.arguments)]
-        value = self._array() if self.draw.random() < 0.85 else self._number()
+        plain = self.scalars and self.draw.random() < 0.15
+        value = self._number() if plain else self._array()
         self.arguments.append(value)
         self.values[name] = copied(value)
         self.names.append(name)
@@ -69,7 +71,7 @@ class Maker:
     def _array(self) -> np.ndarray:
         draw = self.draw
         dtype = np.dtype(draw.choice(self.dtypes))
-        rank = draw.choice([0, 1, 1, 1, 2, 2, 2, 3])
+        rank = draw.choice([0 if self.scalars else 1, 1, 1, 1, 2, 2, 2, 3])
         shape = tuple(draw.choice([0, 1, 2, 3, 4, 5, 8, 17]) for _ in range(rank))
         if draw.random() < 0.15:
             shape = (draw.choice([64, 100, 257, 1000]),)
@@ -114,7 +116,7 @@ class Maker:
         makers: list[tuple[Callable[[], str], int]] = [
             (self._unary, 4), (self._binary, 6), (self._fold, 4), (self._move, 5), (self._join, 2),
             (self._index, 4), (self._choose, 2), (self._product, 2), (self._in_place, 5),
-            (self._cast, 1), (self._branch, 2), (self._loop, 2), (self._native_loop, 2),
+            (self._cast, 1), (self._branch, 2), (self._loop, 2), (self._native_loop, 2), (self._grid, 3),
         ]  # fmt: skip
         make = self.draw.choices([m for m, _ in makers], [w for _, w in makers])[0]
         for _ in range(4):
@@ -352,6 +354,42 @@ class Maker:
             inner += f"    if {a}.sum() > 5:\n        break\n"
         return f"for k in range({n}):\n{inner}".rstrip()
 
+    def _grid(self) -> str:
+        """Loops that write elements, rows and parts of rows at counters, and read what they wrote."""
+        a = self.one(
+            lambda v: isinstance(v, np.ndarray) and v.ndim == 2 and v.flags.writeable and v.size > 0
+        )
+        if not a:
+            return ""
+        draw, (n, m) = self.draw, self.values[a].shape
+        b = self.one(lambda v: isinstance(v, np.ndarray) and v.shape == (n, m))
+        i, j = f"i % {n}", f"j % {m}"
+        rows = [
+            f"{a}[{i}]",
+            f"{a}[{i}, :]",
+            f"{a}[{i}, 1:]",
+            f"{a}[{i}, ::-1]",
+            f"{a}[{i}, None, 1:-1]",
+        ]
+        columns = [f"{a}[:, {i.replace(str(n), str(m))}]", f"{a}[1:, {i.replace(str(n), str(m))}]"]
+        place = draw.choice([*rows, *columns])
+        step = draw.choice([
+            f"{place} = {place} - {b}[0, 0]", f"{place} += 1", f"{place} = {place}[..., ::-1]",
+            f"{a}[{i}] = {a}[(i + 1) % {n}] + 1", f"{a}[{i}] -= {a}[{i}].sum()",
+            f"{a}[{i}, 0] = {a}[(i + 1) % {n}].max()",
+        ])  # fmt: skip
+        trips = draw.choice([n, 5, 40])
+        if draw.random() < 0.4:
+            inner = draw.choice([
+                f"{a}[{i}, {j}] = {a}[(i + 1) % {n}, {j}] + 1",
+                f"{a}[{i}, {j}] += {b}[{i}, (j + 1) % {m}]",
+                f"{a}[{j.replace(str(m), str(n))}, 0] -= {b}[{i}, {j}]",
+            ])  # fmt: skip
+            step += f"\n    for j in range({draw.choice([m, 3, 40])}):\n        {inner}"
+        if draw.random() < 0.2:
+            step = f"if {a}[{i}, 0] > 1:\n        " + step.replace("\n", "\n    ")
+        return f"for i in range({trips}):\n    {step}"
+
     def _native_loop(self) -> str:
         """One of the library's own forms, which run as Python outside of compiled functions."""
         a, v = self._steady(), self.new()
@@ -372,7 +410,7 @@ def _same(a: Any, b: Any) -> bool:
     return True
 
 
-def _made(seed: int, smooth: bool) -> tuple[Maker, str]:
+def _made(seed: int, smooth: bool, scalars: bool = True) -> tuple[Maker, str]:
     """A function's text: its arguments, statements, and some of its variables as results."""
     draw = random.Random(seed)
     dtypes = (
@@ -380,7 +418,7 @@ def _made(seed: int, smooth: bool) -> tuple[Maker, str]:
         if smooth
         else draw.choice([DTYPES, DTYPES, ["f8"], ["f4", "f8", "i8"], ["i4", "f2"]])
     )
-    maker = Maker(seed, smooth, dtypes)
+    maker = Maker(seed, smooth, dtypes, scalars)
     for _ in range(draw.randint(1, 3)):
         maker.argument()
     for _ in range(draw.randint(1, 10)):
@@ -443,8 +481,9 @@ def gradients(seed: int) -> Case:
 
 
 def batches(seed: int) -> Case:
-    """A function of one example, made one of several by `jt.vmap`."""
-    maker, text = _made(seed, smooth=True)
+    """A function of one example, made one of several by `jt.vmap`. Examples are arrays: a part of an
+    array without dims is a number, of which NumPy makes no views."""
+    maker, text = _made(seed, smooth=True, scalars=False)
     f = _function(text, seed)
     rng = np.random.default_rng(seed)
     arguments = [np.asarray(a) + 0.1 * rng.normal(size=(3, *np.shape(a))) for a in maker.arguments]
