@@ -1,6 +1,7 @@
 """Settings shared by all tests. Fixtures of one file belong into that file."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 
@@ -23,6 +24,10 @@ settings.load_profile("jitney")
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _folder = tempfile.TemporaryDirectory(prefix="jitney-tests-")  # removed when pytest ends
     os.environ["JITNEY_CACHE_DIR"] = _folder.name
+# A shell that runs pytest in the background has it ignore Ctrl-C, which tests of long loops send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 os.environ["JITNEY_VERIFY"] = "1"  # graphs and steps are checked after each pass
 
 
