@@ -141,7 +141,7 @@ def lowered(
     if context.verify:
         from .verify import check_memory, check_program
 
-        check_program(program, [a for a in inputs if a is not None])
+        check_program(program)
         check_memory(program, arena_bytes)
     return Lowered(
         program=program,

@@ -180,14 +180,17 @@ def dead_after(low: Lowering, base: Value, op: Op) -> bool:
     return True
 
 
-def _new_place(low: Lowering, result: Value) -> Array:
-    """Memory for a result: the graph output's where it begins a chain of updates that ends there."""
+def _new_place(low: Lowering, result: Value, strided: bool = True) -> Array:
+    """Memory for a result: the graph output's where it begins a chain of updates that ends there.
+
+    An output that is not contiguous, such as a part of a complex one, only serves who takes `strided`
+    memory.
+    """
     last: Value | None = result
     while last is not None:
-        if last in low.target_of:
-            return low.target_of.pop(last)
-        if last in low.other_target_of:
-            return low.other_target_of.pop(last)
+        for targets in (low.target_of, low.other_target_of):
+            if last in targets and (strided or targets[last].contiguous):
+                return targets.pop(last)
         last = _next(low, last)
     return low.array_for(result)
 
@@ -256,14 +259,14 @@ def carried(
     """The array in which a loop keeps a carry, from its first value `base` to its last, `result`."""
     here = low.arrays.get(base)
     if here is None:
-        array = _new_place(low, result)
+        array = _new_place(low, result, strided=False)
         low.store(base, array)
         return Carried(array, array)
     if here.contiguous and _is_free(low, op, base, result, others):
         return Carried(here, here)
     if updated(result) is base:
         report_copy(low, op, base)
-    return Carried(_new_place(low, result), here)
+    return Carried(_new_place(low, result, strided=False), here)
 
 
 def joined(low: Lowering, op: Op) -> list[Array | None]:

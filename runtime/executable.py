@@ -233,7 +233,7 @@ class _Failed:
     def __call__(self, code: int, *status: int) -> NoReturn:
         if code == CALLBACK_ERROR:
             raise self._callbacks.take_failure()
-        if code == SANITIZER_ERROR:
+        if code == SANITIZER_ERROR and self._module.arrays:
             from .sanitizer.report import violation
 
             raise violation(self._module, self._target, status)

@@ -35,7 +35,7 @@ from jitney.runtime.engine import host_target
 CHILD = r"""
     import sys
     sys.path.insert(0, {tests!r})
-    from native import AVX2, array_function_text
+    from native import array_function_text, avx2_target
     from scalar_models import ARITHMETIC, FLOATS, INTS
     from jitney.codegen.scalar import PRIMITIVES, Expr, convert, scale2, table
     from jitney.ir.types import BOOL, F32, F64, I32, I64
@@ -67,7 +67,7 @@ CHILD = r"""
     print("compiled", len(bodies), len(obj))
 """
 TARGETS = {
-    "avx2": "target = replace(host_target(), cpu='haswell', features=AVX2, vector_bits=256)",
+    "avx2": "target = avx2_target()",
     "sse2": "target = replace(host_target(), cpu='x86-64', features='', vector_bits=128)",
     "neon": "target = Target('aarch64-unknown-linux-gnu', 'generic', '+neon', 128)",
 }

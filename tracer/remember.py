@@ -24,7 +24,6 @@ from ..ir.graph import Graph, Value
 from ..ir.record import field, record, replace
 from ..ir.types import type_of
 from ..runtime.disk import disk_cache
-from ..runtime.host import current_target
 from ..runtime.installation import digest, installation
 from . import pytree
 from .dispatch import Call, StaticLeaf
@@ -185,6 +184,8 @@ class Memory:
             for entry in outside.hidden:
                 key.put(str(entry.path), str(entry.tree.num_leaves))
                 key.put(*(repr(s) if isinstance(s, Spec) else "static" for s in entry.specs))
+            from ..runtime.host import current_target
+
             name = key.digest("trace", installation(), current_target().key())
         except (Unkeyable, RecursionError):
             return None

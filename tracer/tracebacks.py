@@ -41,6 +41,7 @@ def shortened(function: F) -> F:
             shorten(error)
             raise
 
+    call.__wrapped__ = getattr(function, "__wrapped__", function)
     return call  # type: ignore[return-value]
 
 

@@ -144,7 +144,7 @@ class _Part:
 
 def _taken(e: ScalarEmitter, text: str, dtype: DType, first: int, lanes: int) -> str:
     """Some neighbouring lanes of a vector."""
-    if lanes == e.width or text[0] != "%":
+    if lanes == e.width or text[0] not in "%<":  # a constant, the same in all lanes
         return text
     ty = type_text(dtype, e.width)
     places = ", ".join(f"i32 {k}" for k in range(first, first + lanes))

@@ -8,16 +8,16 @@ from typing import Any
 
 from ..index import of_var, variables
 from ..kernel import Access, Array, Kernel, Stage
-from ..steps import Branch, Loop, Matmul, Program, RowBlocks, Scan, Tiled, direct, steps_within
+from ..steps import Branch, Loop, Matmul, Program, RowBlocks, Scan, direct, steps_within
 from .blocks import check_units
 from .errors import StepError, name_of
 from .flow import accesses, leaves, parts_of
 from .tiles import check_tiles
 
 
-def check_program(program: Program, given: Iterable[Array]) -> None:
+def check_program(program: Program) -> None:
     """Check that what is read was written before; that local arrays are; that blocks keep apart."""
-    _check_written(program, set(given))
+    _check_written(program, set())
     _check_locals(program)
     for step in steps_within(program):
         if isinstance(step, Kernel):
@@ -33,7 +33,8 @@ def _check_written(program: Program, have: set[Array]) -> None:
 
     def need(step: Any, arrays: Iterable[Array]) -> None:
         for array in arrays:
-            if array not in have and array.kind != "const" and array.size:
+            given = array.kind in ("const", "input")
+            if array not in have and not given and array.size:
                 raise StepError(f"{name_of(step)} reads {array!r}, which nothing has written")
 
     for step in program.steps:
@@ -45,6 +46,7 @@ def _check_written(program: Program, have: set[Array]) -> None:
             have |= set.intersection(*ends)
         elif isinstance(step, (Loop, Scan)):
             need(step, [c.init for c in step.carries])
+            _check_carries(step)
             have |= {c.result for c in step.carries}
             inside = have | {c.now for c in step.carries}
             if isinstance(step, Loop):
@@ -63,9 +65,17 @@ def _check_written(program: Program, have: set[Array]) -> None:
             for leaf in leaves([step]):
                 reads, writes = accesses(leaf)
                 # Other kinds of steps may write an array first, and read it then.
-                plain = isinstance(leaf, (Stage, Matmul, Tiled))
+                plain = isinstance(leaf, (Stage, Matmul))
                 need(leaf, (a for a in reads if plain or a not in writes))
                 have |= set(writes)
+
+
+def _check_carries(loop: Loop | Scan) -> None:
+    """What a loop carries is copied as bytes, and trades places with a buffer."""
+    for carry in loop.carries:
+        for array in (carry.init, carry.result, carry.spare):
+            if array is not None and not array.contiguous:
+                raise StepError(f"{name_of(loop)} carries a value in {array!r}, which has gaps")
 
 
 def _check_locals(program: Program) -> None:

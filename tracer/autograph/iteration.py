@@ -126,7 +126,7 @@ def zip_(*iterables: Any, **options: Any) -> Any:
         f is not None or hasattr(x, "__len__") for f, x in zip(found, iterables, strict=True)
     ):
         return zip(*iterables, **options)  # noqa: B905  (strictness is the user's)
-    lengths = [f.length if f else len(x) for f, x in zip(found, iterables, strict=True)]
+    lengths = [f.length if f is not None else len(x) for f, x in zip(found, iterables, strict=True)]
     parts = [f for f in found if f is not None]
     if len(parts) < len(found) or options:
         if all(isinstance(n, int) for n in lengths):

@@ -239,7 +239,7 @@ def sinc(x: Any) -> Any:
     a = array(x)
     if not is_inexact(a.dtype):
         a = a.astype(F64)
-    return wrap(build().op("sinc", as_value(a)))
+    return wrap_like(build().op("sinc", as_value(a)), (a,))
 
 
 def _with_parts(val: Any) -> Tracer:
@@ -485,7 +485,7 @@ def i0(x: Any) -> Any:
     """The modified Bessel function, by NumPy's own Chebyshev series."""
     check_real("i0", x)
     a = array(x)
-    return wrap(build().op("i0", as_value(a, float_dtype(a.dtype))))
+    return wrap_like(build().op("i0", as_value(a, float_dtype(a.dtype))), (a,), scalar=False)
 
 
 @function("unwrap")
