@@ -17,6 +17,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import_module(".ir.forks", __name__)  # before all else: it lets children import the rest
+
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
@@ -151,7 +153,6 @@ def _array_functions() -> dict[str, Any]:
 def __getattr__(name: str) -> Any:
     if name.startswith("__") and name not in _HOMES:
         raise AttributeError(name)
-    import_module(".ir.forks", __name__)  # before all else: it lets forked children import the rest
     if name in _FROM_NUMPY:
         value = getattr(import_module("numpy"), name)
     elif name in _FROM_ML_DTYPES:

@@ -67,7 +67,9 @@ class Guard:
 
 class _Shorten(reprlib.Repr):
     def repr_ndarray(self, array: Any, level: int) -> str:
-        return f"ndarray {array.dtype}{list(array.shape)}"
+        return f"{type(array).__name__} {array.dtype}{list(array.shape)}"
+
+    repr_DeviceArray = repr_ndarray  # which fetches no elements
 
     def repr_instance(self, value: Any, level: int) -> str:
         if isinstance(value, (FunctionType, type)):

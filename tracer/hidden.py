@@ -12,6 +12,7 @@ from ..ir.record import record, replace
 from ..ir.types import TensorType, is_supported, type_of
 from ..runtime.cuda.array import DeviceArray
 from . import pytree
+from .errors import ArgumentError
 from .frozen import attributes_of, freeze
 from .guards import Source
 from .paths import Path, state_of
@@ -61,7 +62,7 @@ def _flattened(value: Any) -> tuple[list[Any], pytree.TreeDef | None]:
     """The leaves of a container, and how it is built; nothing of one that is nested too deeply."""
     try:
         return pytree.flatten(value)
-    except RecursionError:
+    except ArgumentError:
         return [], None
 
 

@@ -363,7 +363,8 @@ def _inserted(x: Tracer, place: Tracer, new: Tracer, axis: int) -> Tracer:
     n, rows = x.shape[axis], new.shape[axis]
     at = arange(n + rows)
     behind = choose(at < place + rows, n + at - place, at - rows)
-    return take(concatenate([x, new], axis), choose(at < place, at, behind), axis, mode="clip")
+    found = take(concatenate([x, new], axis), choose(at < place, at, behind), axis, mode="clip")
+    return wrap_like(as_value(found), (x,), scalar=False, order="A")
 
 
 def _by_positions(x: Tracer, positions: np.ndarray[Any, Any], axis: int) -> Tracer:

@@ -456,7 +456,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     for condition, f in zip(conditions, funclist, strict=True):
         value = array(f(a, *args, **kw) if callable(f) else f)
         result = where(condition, value.astype(a.dtype), result)
-    return result
+    return wrap_like(as_value(result), (a,), scalar=False, copy=True)
 
 
 def _sole(condlist: Any, x: Tracer) -> bool:
