@@ -82,9 +82,11 @@ def _reuse(step: RowBlocks, uses: Counter[Array], keep: Collection[Array]) -> No
         y = stage.array
         reads = [a for a in stage.reads if a.array is c]
         kernel = next(q for q in later if isinstance(q, Kernel) and stage in q.stages)
+        plan = next(p.plan for p in step.parts if p.step is kernel)
         before = [p.step for p in step.parts[: k + 1]] + later[: later.index(kernel)]
         if (
-            uses[c] != 1 + len(reads)
+            plan.tile  # tiles may do points at their ends twice, which is harmless where c is not y
+            or uses[c] != 1 + len(reads)
             or stage.action != "store"
             or not stage.whole
             or (y.dtype, y.size) != (c.dtype, c.size)

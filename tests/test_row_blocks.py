@@ -77,9 +77,16 @@ def test_batched_products_of_turned_operands(count: int) -> None:
     close([jt.jit(f)(*arguments)], [f(*arguments)])
 
 
+def summed(x: Any, p: Any, q: Any, r: Any) -> Any:
+    """Its gradient multiplies, in squares, the product that lies where the kernel writes."""
+    y = np.sin(np.einsum("abc,da->bdc", x, p))
+    return np.sin(np.einsum("abc,bc->a", np.cumsum(np.matmul(y, q), 0), r)).sum()
+
+
 @pytest.mark.parametrize(
     ("f", "shapes"),
     [
+        (summed, ((25, 10, 100), (64, 25), (10, 100, 2), (64, 2))),
         (projected, ((20, 40, 75), (75, 64), (40, 32, 64, 20))),
         (chained, ((12, 100, 8), (16, 100, 12), (16, 12, 8))),
         (normalised, ((16, 32, 128), (32, 8))),

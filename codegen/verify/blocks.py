@@ -101,6 +101,10 @@ def _check_plan(part: Part, units: int) -> None:
         begins = _first_point(plan, unit * each)
         if begins != unit * part.length * points // part.total:
             raise StepError(f"{name_of(part.step)} does not go by the rows of its unit")
+    if plan.cross is not None and (plan.cross.extent % plan.width or loops[-1].extent % plan.width):
+        written = {s.array for s in part.step.stages} - part.step.local
+        if any(a.array in written for s in part.step.stages for a in s.reads):
+            raise StepError(f"{name_of(part.step)} does points twice, and reads what it writes")
     least = min(part.length, part.total - (units - 1) * part.length) * (plan.range // part.total)
     if plan.split_last and not plan.tile and plan.width > least:
         raise StepError(f"{name_of(part.step)} has vectors longer than a unit")
