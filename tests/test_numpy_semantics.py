@@ -210,6 +210,7 @@ STATISTICS: list[Program] = [
 ]
 
 KINDS: list[Program] = [  # dtypes, and what are numbers of Python
+    ("a[0] = b; a", np.ones(3, bool), np.zeros((1, 1))),
     ("np.real(a), np.imag(a)", True),
     ("np.array_equal(a, a), np.allclose(a, a), np.array_equiv(a, a)", A([1.0])),
     ("np.array_equal(a, a[:0]), np.array_equiv(a, b)", A([1.0]), np.ones((0, 2))),

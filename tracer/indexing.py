@@ -142,7 +142,9 @@ def _write(x: Tracer, index: Any, value: Any) -> None:
         x._storage.version += 1
     elif not _is_own_view(x, index, value):
         if _is_element(x, index) and shape_of(value):
-            raise ValueError("setting an array element with a sequence.")
+            if x.dtype != BOOL or array(value).size != 1:  # a bool asks for the truth of an array
+                raise ValueError("setting an array element with a sequence.")
+            value = array(value).reshape(())
         update(x, index, value, "set")
 
 
