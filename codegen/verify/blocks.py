@@ -118,10 +118,10 @@ def _first_point(plan: Schedule, position: int) -> int:
         walked.append((plan.cross, plan.cross_tiles, plan.cross_tile))
     if plan.tile:
         walked.append((last, plan.tiles, plan.tile))
-    elif plan.mode == "inner" or plan.split_last:
-        walked = (
-            [(last, last.extent, 1)] if plan.mode == "outer" else [*walked, (last, last.extent, 1)]
-        )
+    elif plan.mode == "inner":
+        walked.append((last, last.extent, 1))
+    elif plan.split_last:
+        walked = [(last, last.extent, 1)]
     at = dict.fromkeys(plan.outer.vars, 0)
     for var, count, step in reversed(walked):
         position, place = divmod(position, count)
