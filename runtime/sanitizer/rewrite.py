@@ -241,7 +241,7 @@ class _Function:
         elif name in _RENAMED:
             self.lines.append(line.replace(f"@{name}(", f"@{NAME}_{_RENAMED[name]}("))
         elif pointers and name.startswith("llvm."):
-            raise NotImplementedError(f"no check is known for a call of {name}")
+            raise LookupError(f"the sanitizer has no check for calls of {name}: `_CALLS` lacks it")
         else:
             self.lines.append(line)
 
