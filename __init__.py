@@ -23,114 +23,118 @@ __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
 if TYPE_CHECKING:
-    from .ir.text import parse_graph as parse_graph
+    from .ir.text_parser import parse_graph as parse_graph
     from .runtime.config import config as config
     from .runtime.cuda.array import DeviceArray as DeviceArray
     from .runtime.devices import Device as Device
-    from .runtime.pool import threads as threads
-    from .tracer import errors as errors
+    from .runtime.threads.pool import threads as threads
     from .tracer import random as random
-    from .tracer import tree as tree
-    from .tracer.array_api import __array_namespace_info__ as __array_namespace_info__
-    from .tracer.array_api import from_dlpack as from_dlpack
-    from .tracer.array_api import isdtype as isdtype
-    from .tracer.associative import associative_scan as associative_scan
-    from .tracer.callbacks import debug_print as debug_print
-    from .tracer.callbacks import io_callback as io_callback
-    from .tracer.callbacks import pure_callback as pure_callback
-    from .tracer.callbacks import py_func as py_func
-    from .tracer.check_grads import check_grads as check_grads
-    from .tracer.check_grads import compute_gradient_error as compute_gradient_error
-    from .tracer.concatenators import c_ as c_
-    from .tracer.concatenators import r_ as r_
-    from .tracer.control import case as case
-    from .tracer.control import cond as cond
-    from .tracer.control import fori_loop as fori_loop
-    from .tracer.control import switch as switch
-    from .tracer.control import while_loop as while_loop
-    from .tracer.custom import custom_jvp as custom_jvp
-    from .tracer.custom import custom_vjp as custom_vjp
-    from .tracer.devices import device as device
-    from .tracer.devices import device_put as device_put
-    from .tracer.devices import devices as devices
-    from .tracer.jacobians import hessian as hessian
-    from .tracer.jacobians import jacfwd as jacfwd
-    from .tracer.jacobians import jacrev as jacrev
-    from .tracer.jit import jit as jit
-    from .tracer.linear import hvp as hvp
-    from .tracer.linear import linear_transpose as linear_transpose
-    from .tracer.linear import linearize as linearize
-    from .tracer.pytree import register_pytree as register_pytree
-    from .tracer.remat import checkpoint as checkpoint
-    from .tracer.remat import checkpoint_name as checkpoint_name
-    from .tracer.scans import foldl as foldl
-    from .tracer.scans import foldr as foldr
-    from .tracer.scans import map_fn as map_fn
-    from .tracer.scans import scan as scan
-    from .tracer.shapes import ShapeDtype as ShapeDtype
-    from .tracer.tensor_array import TensorArray as TensorArray
-    from .tracer.transforms import grad as grad
-    from .tracer.transforms import jvp as jvp
-    from .tracer.transforms import stop_gradient as stop_gradient
-    from .tracer.transforms import value_and_grad as value_and_grad
-    from .tracer.transforms import vjp as vjp
-    from .tracer.vectorize import vectorize as vectorize
-    from .tracer.vmap import vmap as vmap
+    from .tracer.control.associative import associative_scan as associative_scan
+    from .tracer.control.callbacks import debug_print as debug_print
+    from .tracer.control.callbacks import io_callback as io_callback
+    from .tracer.control.callbacks import pure_callback as pure_callback
+    from .tracer.control.callbacks import py_func as py_func
+    from .tracer.control.control import case as case
+    from .tracer.control.control import cond as cond
+    from .tracer.control.control import fori_loop as fori_loop
+    from .tracer.control.control import switch as switch
+    from .tracer.control.control import while_loop as while_loop
+    from .tracer.control.scans import foldl as foldl
+    from .tracer.control.scans import foldr as foldr
+    from .tracer.control.scans import map_fn as map_fn
+    from .tracer.control.scans import scan as scan
+    from .tracer.control.tensor_array import TensorArray as TensorArray
+    from .tracer.core import tree as tree
+    from .tracer.core.pytree import register_pytree as register_pytree
+    from .tracer.core.shapes import ShapeDtype as ShapeDtype
+    from .tracer.devices.devices import device as device
+    from .tracer.devices.devices import device_put as device_put
+    from .tracer.devices.devices import devices as devices
+    from .tracer.indexing.concatenators import c_ as c_
+    from .tracer.indexing.concatenators import r_ as r_
+    from .tracer.interop.array_api import __array_namespace_info__ as __array_namespace_info__
+    from .tracer.interop.array_api import from_dlpack as from_dlpack
+    from .tracer.interop.array_api import isdtype as isdtype
+    from .tracer.jit.jit import jit as jit
+    from .tracer.messages import errors as errors
+    from .tracer.transforms.check_grads import check_grads as check_grads
+    from .tracer.transforms.check_grads import compute_gradient_error as compute_gradient_error
+    from .tracer.transforms.custom import custom_jvp as custom_jvp
+    from .tracer.transforms.custom import custom_vjp as custom_vjp
+    from .tracer.transforms.derivatives import grad as grad
+    from .tracer.transforms.derivatives import jvp as jvp
+    from .tracer.transforms.derivatives import stop_gradient as stop_gradient
+    from .tracer.transforms.derivatives import value_and_grad as value_and_grad
+    from .tracer.transforms.derivatives import vjp as vjp
+    from .tracer.transforms.jacobians import hessian as hessian
+    from .tracer.transforms.jacobians import jacfwd as jacfwd
+    from .tracer.transforms.jacobians import jacrev as jacrev
+    from .tracer.transforms.linear import hvp as hvp
+    from .tracer.transforms.linear import linear_transpose as linear_transpose
+    from .tracer.transforms.linear import linearize as linearize
+    from .tracer.transforms.remat import checkpoint as checkpoint
+    from .tracer.transforms.remat import checkpoint_name as checkpoint_name
+    from .tracer.transforms.vectorize import vectorize as vectorize
+    from .tracer.transforms.vmap import vmap as vmap
 
 _HOMES = {
     "Device": "runtime.devices",
     "DeviceArray": "runtime.cuda.array",
-    "ShapeDtype": "tracer.shapes",
-    "__array_namespace_info__": "tracer.array_api",
-    "TensorArray": "tracer.tensor_array",
-    "associative_scan": "tracer.associative",
-    "c_": "tracer.concatenators",
-    "case": "tracer.control",
-    "check_grads": "tracer.check_grads",
-    "checkpoint": "tracer.remat",
-    "checkpoint_name": "tracer.remat",
-    "compute_gradient_error": "tracer.check_grads",
-    "cond": "tracer.control",
+    "ShapeDtype": "tracer.core.shapes",
+    "__array_namespace_info__": "tracer.interop.array_api",
+    "TensorArray": "tracer.control.tensor_array",
+    "associative_scan": "tracer.control.associative",
+    "c_": "tracer.indexing.concatenators",
+    "case": "tracer.control.control",
+    "check_grads": "tracer.transforms.check_grads",
+    "checkpoint": "tracer.transforms.remat",
+    "checkpoint_name": "tracer.transforms.remat",
+    "compute_gradient_error": "tracer.transforms.check_grads",
+    "cond": "tracer.control.control",
     "config": "runtime.config",
-    "custom_jvp": "tracer.custom",
-    "custom_vjp": "tracer.custom",
-    "debug_print": "tracer.callbacks",
-    "device": "tracer.devices",
-    "device_put": "tracer.devices",
-    "devices": "tracer.devices",
-    "foldl": "tracer.scans",
-    "foldr": "tracer.scans",
-    "fori_loop": "tracer.control",
-    "from_dlpack": "tracer.array_api",
-    "grad": "tracer.transforms",
-    "hessian": "tracer.jacobians",
-    "finfo": "tracer.promotion",
-    "hvp": "tracer.linear",
-    "io_callback": "tracer.callbacks",
-    "isdtype": "tracer.array_api",
-    "jacfwd": "tracer.jacobians",
-    "jacrev": "tracer.jacobians",
-    "jit": "tracer.jit",
-    "jvp": "tracer.transforms",
-    "linear_transpose": "tracer.linear",
-    "linearize": "tracer.linear",
-    "map_fn": "tracer.scans",
-    "parse_graph": "ir.text",
-    "pure_callback": "tracer.callbacks",
-    "py_func": "tracer.callbacks",
-    "r_": "tracer.concatenators",
-    "register_pytree": "tracer.pytree",
-    "scan": "tracer.scans",
-    "stop_gradient": "tracer.transforms",
-    "switch": "tracer.control",
-    "threads": "runtime.pool",
-    "value_and_grad": "tracer.transforms",
-    "vectorize": "tracer.vectorize",
-    "vjp": "tracer.transforms",
-    "vmap": "tracer.vmap",
-    "while_loop": "tracer.control",
+    "custom_jvp": "tracer.transforms.custom",
+    "custom_vjp": "tracer.transforms.custom",
+    "debug_print": "tracer.control.callbacks",
+    "device": "tracer.devices.devices",
+    "device_put": "tracer.devices.devices",
+    "devices": "tracer.devices.devices",
+    "foldl": "tracer.control.scans",
+    "foldr": "tracer.control.scans",
+    "fori_loop": "tracer.control.control",
+    "from_dlpack": "tracer.interop.array_api",
+    "grad": "tracer.transforms.derivatives",
+    "hessian": "tracer.transforms.jacobians",
+    "finfo": "tracer.core.promotion",
+    "hvp": "tracer.transforms.linear",
+    "io_callback": "tracer.control.callbacks",
+    "isdtype": "tracer.interop.array_api",
+    "jacfwd": "tracer.transforms.jacobians",
+    "jacrev": "tracer.transforms.jacobians",
+    "jit": "tracer.jit.jit",
+    "jvp": "tracer.transforms.derivatives",
+    "linear_transpose": "tracer.transforms.linear",
+    "linearize": "tracer.transforms.linear",
+    "map_fn": "tracer.control.scans",
+    "parse_graph": "ir.text_parser",
+    "pure_callback": "tracer.control.callbacks",
+    "py_func": "tracer.control.callbacks",
+    "r_": "tracer.indexing.concatenators",
+    "register_pytree": "tracer.core.pytree",
+    "scan": "tracer.control.scans",
+    "stop_gradient": "tracer.transforms.derivatives",
+    "switch": "tracer.control.control",
+    "threads": "runtime.threads.pool",
+    "value_and_grad": "tracer.transforms.derivatives",
+    "vectorize": "tracer.transforms.vectorize",
+    "vjp": "tracer.transforms.derivatives",
+    "vmap": "tracer.transforms.vmap",
+    "while_loop": "tracer.control.control",
 }
-_MODULES = {"errors": "tracer.errors", "random": "tracer.random", "tree": "tracer.tree"}
+_MODULES = {
+    "errors": "tracer.messages.errors",
+    "random": "tracer.random",
+    "tree": "tracer.core.tree",
+}
 _FROM_NUMPY = (
     *("pi", "e", "inf", "nan", "newaxis"),
     *("bool", "bool_", "int8", "int16", "int32", "int64"),
@@ -145,9 +149,10 @@ _FROM_ML_DTYPES = (
 
 
 def _array_functions() -> dict[str, Any]:
-    import_module(".tracer.functions", __name__)
-    import_module(".tracer.special", __name__)
-    return import_module(".tracer.functions.table", __name__).public_names()
+    tracer = import_module(".tracer", __name__)
+    tracer.ensure("trace")
+    tracer.ensure("special")
+    return import_module(".tracer.functions.public", __name__).public_names()
 
 
 def __getattr__(name: str) -> Any:
@@ -168,7 +173,7 @@ def __getattr__(name: str) -> Any:
             globals().setdefault(key, function)
         if name in functions:
             return functions[name]
-        names = import_module(".tracer.numpy_names", __name__)
+        names = import_module(".tracer.arrays.numpy_names", __name__)
         if name not in names.FROM_NUMPY:
             why = names.ABSENT.get(name)
             reason = f": {why}" if why else _nearest(name, functions)
@@ -191,7 +196,7 @@ def __dir__() -> list[str]:
         *_MODULES,
         *_FROM_NUMPY,
         *_FROM_ML_DTYPES,
-        *import_module(".tracer.numpy_names", __name__).FROM_NUMPY,
+        *import_module(".tracer.arrays.numpy_names", __name__).FROM_NUMPY,
         *_array_functions(),
         "__version__",
         "__array_api_version__",

@@ -75,7 +75,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _cache(action: str) -> int:
-    from .runtime.disk import disk_cache
+    from .runtime.cache.disk import disk_cache
     from .runtime.info import describe_cache
 
     if action == "info":

@@ -83,7 +83,7 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
         0,
         "attr: an index expression of the kernel IR, int64; emitted by the kernel emitter",
     ),
-    "call": (-1, "attr: a Function (`codegen.functions`): an elementwise op as one node"),
+    "call": (-1, "attr: a Function (`codegen.math.functions`): an elementwise op as one node"),
     "loop": (-1, "attr: a LoopBody; operands are the initial values, values are read by `result`"),
     "result": (1, "attr: position. One of the values of a `loop`"),
 }

@@ -2,7 +2,7 @@
 
 Code generation reads a `Target` and nothing else about the machine, so that compiling for a CPU
 other than the host's is a matter of passing another `Target`. The runtime describes the host
-(`runtime.engine.host_target`).
+(`runtime.native.engine.host_target`).
 """
 
 from __future__ import annotations

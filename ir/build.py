@@ -39,9 +39,14 @@ class Builder:
     ) -> Op:
         """Append one op and return it; its results carry the inferred types."""
         op = self.make(definition, operands, attrs, regions)
+        self.put(op)
+        return op
+
+    def put(self, op: Op) -> tuple[Value, ...]:
+        """Append an op that is made already; its results."""
         self.graph.ops.append(op)
         self.appended(op)
-        return op
+        return op.results
 
     def make(
         self,
@@ -125,7 +130,10 @@ class Builder:
 
     def inline(self, graph: Graph, arguments: Sequence[Value]) -> list[Value]:
         """Append a copy of `graph` applied to `arguments`; returns its outputs here."""
-        env: dict[Value, Value] = dict(zip(graph.params, arguments, strict=True))
+        return self.replay(graph, dict(zip(graph.params, arguments, strict=True)))
+
+    def replay(self, graph: Graph, env: dict[Value, Value]) -> list[Value]:
+        """Append copies of the ops of `graph`; `env` has what stands for its parameters."""
         for op in graph.ops:
             self.copy(op, env)
         return [env[v] for v in graph.outputs]

@@ -6,10 +6,12 @@ for this module.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .graph import Graph, Value
 from .types import TensorType
+
+if TYPE_CHECKING:
+    from .graph import Graph, Value
 
 
 def to_networkx(graph: Graph) -> Any:

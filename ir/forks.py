@@ -4,7 +4,7 @@
     in_child(function)                     called there
 
 What other threads were doing is thrown away there, since nobody will finish it: modules that they were
-importing are imported anew. Nothing here waits before a fork; `runtime.engine` does, for LLVM.
+importing are imported anew. Nothing here waits before a fork; `runtime.native.engine` does, for LLVM.
 """
 
 from __future__ import annotations

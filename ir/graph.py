@@ -63,6 +63,11 @@ class Value:
             raise TypeError(f"a {self.type} has no shape or dtype")
         return self.type
 
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory; of a token or a tape what says where that is."""
+        return self.type.nbytes if isinstance(self.type, TensorType) else 8
+
     def __repr__(self) -> str:
         origin = f"param {self.index}" if self.op is None else f"{self.op.name}.{self.index}"
         return f"<Value {self.name or origin}: {self.type}>"
@@ -106,12 +111,23 @@ class Op:
         )
 
     def with_operands(
-        self, operands: Iterable[Value], regions: tuple[Graph, ...] | None = None
+        self,
+        operands: Iterable[Value],
+        regions: tuple[Graph, ...] | None = None,
+        attrs: dict[str, Any] | None = None,
     ) -> Op:
-        """The op with other operands of the same types, and other regions of the same signatures."""
+        """The op with other operands, regions and attributes, which give results of the same types."""
         kept = self.regions if regions is None else regions
-        new = Op(self.definition, tuple(operands), self.attrs, kept, self.loc)
+        new = Op(self.definition, tuple(operands), attrs or self.attrs, kept, self.loc)
         new.results = tuple([Value(v.type, new, v.index, v.name) for v in self.results])
+        return new
+
+    def rebased(self, env: dict[Value, Value]) -> Op:
+        """The op, or a copy of it where it reads values that `env` replaces; its results join `env`."""
+        if not env or env.keys().isdisjoint(self.operands):
+            return self
+        new = self.with_operands([env.get(v, v) for v in self.operands])
+        env.update(zip(self.results, new.results, strict=True))
         return new
 
     def __repr__(self) -> str:
@@ -148,6 +164,13 @@ class Graph:
         for op in self.ops:
             yield from op.results
 
+    def all_values(self) -> Iterator[Value]:
+        """Every value defined in this graph and in regions."""
+        yield from self.values()
+        for op in self.ops:
+            for region in op.regions:
+                yield from region.all_values()
+
     def walk(self) -> Iterator[Op]:
         """Every op, regions included, each op before the ops of its regions."""
         for op in self.ops:
@@ -169,17 +192,28 @@ class Graph:
 
         return to_networkx(self)
 
+    def giving(self, outputs: Iterable[Value]) -> Graph:
+        """The same ops with other outputs."""
+        new = Graph(self.name)
+        new.params, new.ops, new.outputs = list(self.params), list(self.ops), list(outputs)
+        return new
+
     def __str__(self) -> str:
         from .text import print_graph
 
         return print_graph(self)
 
 
+def unspread(value: Value) -> Value:
+    """What a value repeats: it, behind broadcasts and reshapes. All elements stand in either."""
+    while value.op is not None and value.op.definition.name in ("broadcast", "reshape"):
+        value = value.op.operands[0]
+    return value
+
+
 def uniform(value: Value) -> Any:
     """The one element (a NumPy scalar) that a constant value holds everywhere, or None."""
-    op = value.op
-    while op is not None and op.definition.name in ("broadcast", "reshape"):
-        op = op.operands[0].op
+    op = unspread(value).op
     if op is None or op.definition.name != "constant" or op.attrs["value"].size != 1:
         return None
     return op.attrs["value"].reshape(())[()]

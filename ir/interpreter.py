@@ -2,7 +2,7 @@
 
     evaluate(graph, [x, y])  ->  [result, ...]
 
-Tensors are ndarrays of exactly the declared type, tokens are None, tapes are tuples (`ops.tape`).
+Tensors are ndarrays of exactly the declared type, tokens are None, tapes are tuples (`ops.control`).
 Results may be views of inputs or of each other, and may be read-only. A failed check raises
 IndexError (gather, scatter) or AssertionError (assert).
 """

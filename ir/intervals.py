@@ -52,7 +52,7 @@ def _bounds(op: Op, known: dict[Value, Interval], depth: int) -> Interval | None
         return 0, max(op.result.shape[op.attrs["axis"]] - 1, 0)
     if op.name in ("argmax", "argmin", "argsort"):
         return 0, max(op.operands[0].shape[op.attrs["axis"]] - 1, 0)
-    if op.name in _MOVES or op.name == "convert":
+    if op.definition.view or op.name == "convert":
         (source,) = op.operands
         return _of(source, known, depth) if source.dtype.kind in "biu" else None
     if op.name == "select":
@@ -61,9 +61,6 @@ def _bounds(op: Op, known: dict[Value, Interval], depth: int) -> Interval | None
     if rule is None or op.operands[0].dtype.kind not in "iu":
         return None
     return rule(*(_of(v, known, depth) for v in op.operands))
-
-
-_MOVES = frozenset(("reshape", "transpose", "broadcast", "slice", "flip"))
 
 
 def _union(*parts: Interval) -> Interval:

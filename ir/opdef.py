@@ -1,8 +1,8 @@
 """What an op is: one record per op, from which everything else is derived or checked.
 
 `OpDef` holds everything about an op that is not code generation: type rule, NumPy reference,
-derivatives, batching. Families fill in the shared rules (see `elementwise`, `linear`, ... in the
-`ops_*` modules). `OPS` is the registry; tests walk it and fail on a record that is incomplete.
+derivatives, batching. Families fill in the shared rules (see `elementwise`, `linear`, ... in
+`ops.families`). `OPS` is the registry; tests walk it and fail on a record that is incomplete.
 
 Rules are plain functions:
 
@@ -34,11 +34,13 @@ or cotangent of a tape is a tape.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
 from importlib import import_module
-from typing import Any
+from typing import Any, TypedDict
 
-from .record import field, record
+from .cost import OF_FAMILY, Cost
+from .record import field, record, replace
 
 
 class GraphError(Exception):
@@ -58,6 +60,42 @@ class DerivativeError(TypeError):
     op: Any = None  # the innermost op without the derivative
 
 
+class Commutes(IntEnum):
+    """Whether the two operands, of real numbers, may change places."""
+
+    NO = 0
+    VALUES = 1  # up to the sign of a zero, which of two NaNs it is, and rounding
+    BITS = 2
+
+
+class Facts(TypedDict, total=False):
+    """What a record may say of its op beside the rules. Nobody else keeps lists of such ops.
+
+    moves:       see `OpDef.only_moves`
+    pointwise:   an element is computed from elements of the operands, wherever it is used
+    view:        ... and is one of the operand's, at an index that follows from its own alone
+    repeats:     an element of the operand may be read for many elements of the result
+    updates:     the result is the first operand but for some places
+    total:       it may run for nothing: it does not raise (except with mode="check"), it comes to
+                 an end, and nobody sees it run (regions speak for themselves)
+    commutative: see `Commutes`
+    idempotent:  f(x, x) is x
+    combiner:    the op of two operands by which this one folds or scans
+    """
+
+    moves: bool | Callable[..., bool]
+    pointwise: bool
+    view: bool
+    repeats: bool
+    updates: bool
+    total: bool
+    commutative: Commutes
+    idempotent: bool
+    combiner: str
+    attrs: tuple[str, ...]
+    doc: str
+
+
 @record(eq=False)
 class OpDef:
     """One op. See the module's docstring for the rules' signatures."""
@@ -71,7 +109,17 @@ class OpDef:
     vjp: Callable[..., Any] | None = None
     forward: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
-    moves: bool | Callable[..., bool] = False  # see `only_moves`
+    # The facts that passes, derivatives and code generation ask for (see `Facts`).
+    cost: Cost = field(default=None)  # its family's, where a record does not say (`register`)
+    moves: bool | Callable[..., bool] = False
+    pointwise: bool = False
+    view: bool = False
+    repeats: bool = False
+    updates: bool = False
+    total: bool = True
+    commutative: Commutes = Commutes.NO
+    idempotent: bool = False
+    combiner: str = ""
     dtypes: str = "biufc"  # NumPy kind codes accepted for the operands: the tests sample from these
     attrs: tuple[str, ...] = ()  # names of the attributes, in printing order
     regions: int = 0
@@ -104,48 +152,26 @@ def importing() -> Place:
     return frame.f_globals["__name__"], frame.f_lineno
 
 
-class _Registry(dict[str, OpDef]):
+class _Registry(Mapping[str, OpDef]):
     """The ops by name. The modules that define them are imported when one is asked for."""
 
-    complete = False  # set by `ops`, at its end
+    def __init__(self) -> None:
+        self.records: dict[str, OpDef] = {}
+        self.complete = False  # set by `ops`, at its end
 
-    def load(self) -> None:
+    def load(self) -> dict[str, OpDef]:
         if not self.complete:
             import_module(".ops", __package__)  # another thread's import is waited for
+        return self.records
 
-    def __missing__(self, name: str) -> OpDef:
-        self.load()
-        if not super().__contains__(name):
-            raise KeyError(name)
-        return self[name]
-
-    def __contains__(self, name: object) -> bool:
-        self.load()
-        return super().__contains__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        self.load()
-        return super().get(name, default)
+    def __getitem__(self, name: str) -> OpDef:
+        return self.records.get(name) or self.load()[name]
 
     def __iter__(self) -> Iterator[str]:
-        self.load()
-        return super().__iter__()
+        return iter(self.load())
 
     def __len__(self) -> int:
-        self.load()
-        return super().__len__()
-
-    def keys(self) -> Any:
-        self.load()
-        return super().keys()
-
-    def values(self) -> Any:
-        self.load()
-        return super().values()
-
-    def items(self) -> Any:
-        self.load()
-        return super().items()
+        return len(self.load())
 
 
 OPS = _Registry()
@@ -155,5 +181,10 @@ _places: dict[str, Place] = {}
 def register(definition: OpDef) -> OpDef:
     if _places.setdefault(definition.name, importing()) != importing():
         raise ValueError(f"op {definition.name!r} is defined twice")
-    OPS[definition.name] = definition
+    if definition.cost is None:
+        if definition.family not in OF_FAMILY:
+            raise ValueError(f"op {definition.name!r} does not say what it costs")
+        definition = replace(definition, cost=OF_FAMILY[definition.family])
+    definition.extra.setdefault("examples", ())
+    OPS.records[definition.name] = definition
     return definition

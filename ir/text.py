@@ -1,4 +1,4 @@
-"""The text form of graphs: `print_graph` writes it, `parse_graph` reads the same graph back.
+"""The text form of graphs: `print_graph` writes it, `text_parser.parse_graph` reads the same graph back.
 
     graph softmax(%x: f32[8,64]) -> f32[8,64] {
       %m = max %x axes=[1]                      : f32[8]     # model.py:12
@@ -17,7 +17,6 @@
   comment is only a comment.
 
 The text means the same graph: value names (made unique), attributes to the bit, and source lines.
-Reading is in `text_parser`.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .graph import Graph, Op, SourceLine, Value
-from .text_parser import NAME, ParseError, parse_graph
 from .types import TapeType, TensorType, TokenType, dtype_kind, dtype_name, is_small
 
-__all__ = ["ParseError", "parse_graph", "print_graph"]
+if TYPE_CHECKING:
+    from .graph import Graph, Op, SourceLine, Value
 
+NAME = r"[^\W\d][\w.]*"  # of a graph, that needs no quotes
 INLINE_ELEMENTS = 64  # larger arrays print as base64
 _MAX_COLUMN = 56  # types and comments are aligned up to here
 _NOT_IN_NAMES = re.compile(r"\W")

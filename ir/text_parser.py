@@ -18,9 +18,8 @@ from .build import Builder
 from .graph import Graph, SourceLine, Value
 from .opdef import OPS, GraphError
 from .record import record
+from .text import NAME
 from .types import DTYPE_NAMES, TensorType, Type, dtype_kind, is_small, parse_type, real_dtype
-
-NAME = r"[^\W\d][\w.]*"
 
 _TOKEN = re.compile(
     rf"""

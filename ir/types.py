@@ -215,7 +215,7 @@ class TokenType:
 
 @record
 class TapeType:
-    """A stack of records that grows while a program runs (see `ops/tape.py`).
+    """A stack of records that grows while a program runs (see `ops/control/tape.py`).
 
     Like a token, a tape is used linearly: each value of this type is read at most once.
     """

@@ -22,16 +22,16 @@ from ..ir.collector import resting_collector
 from ..ir.graph import Graph, Value
 from ..ir.record import record
 from ..ir.types import dtype_name
-from .cache import SharedCode
-from .callable import load_native_calls
+from .cache.disk import disk_cache
+from .cache.in_memory import SharedCode
+from .cache.installation import digest, installation
+from .call.callable import load_native_calls
 from .config import config
-from .disk import disk_cache
-from .engine import NativeError, engine_for
 from .executable import Executable, assemble
-from .host import current_target, host_target
-from .installation import digest, installation
-from .records import dump_executable, load_executable, rename_files
-from .support import load_code_generator
+from .native.engine import NativeError, engine_for
+from .native.host import current_target, host_target
+from .native.records import dump_executable, load_executable, rename_files
+from .native.support import load_code_generator
 
 Strides = Sequence[tuple[int, ...]]
 
@@ -99,7 +99,7 @@ def _compile(
     strides: tuple[tuple[int, ...], ...] | None,
     options: CompileOptions,
 ) -> Executable:
-    from ..codegen.compile import compile_graph
+    from ..codegen.program.compile import compile_graph
     from ..ir.passes import optimise, storable
 
     start = time.perf_counter()

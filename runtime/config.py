@@ -11,15 +11,31 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..ir.surface import ensure
 from .platforms import tried, warn_if_untried
 
 _OFF = ("0", "off", "no", "false")
 _ON = ("1", "on", "yes", "true")
 _MIB = 1 << 20
+
+
+class Served(NamedTuple):
+    """A setting that lives elsewhere, or that something has to be done for when it changes."""
+
+    read: Callable[[], Any] | None
+    write: Callable[[Any], None]
+
+
+_served: dict[str, Served] = {}
+
+
+def serve(name: str, write: Callable[[Any], None], read: Callable[[], Any] | None = None) -> None:
+    """Called by the module that a setting is for, which lies above this one."""
+    _served[name] = Served(read, write)
 
 
 class Config:
@@ -84,9 +100,11 @@ class Config:
 
     @property
     def threads(self) -> int:
-        from .pool import get_threads
-
-        return get_threads()
+        ensure("threads")
+        read = _served["threads"].read
+        assert read is not None
+        threads: int = read()
+        return threads
 
     @property
     def native_calls(self) -> bool:
@@ -162,15 +180,12 @@ class Config:
             known = ", ".join(_CHECKS)
             raise AttributeError(f"jitney has no setting {name!r}; there are {known}")
         if name == "threads":
-            from .pool import set_threads
-
-            set_threads(value)
+            ensure("threads")
+            _served["threads"].write(value)
             return
         self._set[name] = None if value is None else check(name, value)
-        if name == "memory_cache_size":
-            from .cache import budget
-
-            budget.trim()
+        if name in _served:
+            _served[name].write(value)
 
     def __call__(self, **settings: Any) -> Any:
         """A context manager: other settings inside of the block, for all threads."""

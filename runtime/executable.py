@@ -27,14 +27,14 @@ from ..codegen.module import (
 )
 from ..codegen.target import Target
 from ..ir.types import DTYPE_NAMES, TensorType
-from . import memory
-from .callable import NativeProgram, install, is_native, new_callable
+from .call.callable import NativeProgram, install, is_native, new_callable
+from .call.program import ANY_STRIDE, Owned, Program, native_dtype, overlaps, required_strides
 from .callbacks import Callbacks
-from .engine import engine_for, load_code
-from .host import host_target
-from .image import Library
-from .program import ANY_STRIDE, Owned, Program, native_dtype, overlaps, required_strides
-from .records import Code
+from .memory import arrays as memory
+from .native.engine import engine_for, load_code
+from .native.host import host_target
+from .native.image import Library
+from .native.records import Code
 
 Array = np.ndarray[Any, Any]
 
@@ -283,7 +283,7 @@ def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
 
 def exceptions_of_users() -> dict[str, type[Exception]]:
     """What an `assert` op may raise."""
-    from ..ir.ops.effects import ERRORS
+    from ..ir.ops.control.effects import ERRORS
 
     return ERRORS
 
@@ -297,7 +297,7 @@ def runs_here(target: Target) -> bool:
 
 def runtime_imports(names: set[str]) -> dict[str, int]:
     """Addresses of the runtime's symbols among `names`; the linker finds the rest (libc, libm)."""
-    from .pool import thread_pool
+    from .threads.pool import thread_pool
 
     imports = {}
     for name in names:

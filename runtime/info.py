@@ -52,7 +52,7 @@ def _versions() -> dict[str, str]:
     import numpy as np
 
     from .. import __version__
-    from .engine import llvm_versions
+    from .native.engine import llvm_versions
     from .platforms import remark
 
     llvmlite, llvm = llvm_versions()
@@ -66,7 +66,8 @@ def _versions() -> dict[str, str]:
 
 
 def _cpu() -> dict[str, str]:
-    from .engine import cpu_description, host_target
+    from .native.engine import cpu_description
+    from .native.host import host_target
 
     target = host_target()
     notable = [name for name in _NOTABLE if target.has(name)]
@@ -78,16 +79,16 @@ def _cpu() -> dict[str, str]:
 
 
 def _threads() -> dict[str, str]:
-    from .pool import get_threads, supported
+    from .threads.pool import get_threads, supported
 
     threads = get_threads()
     return {"threads": str(threads) if supported() else "1 (no thread pool for this system)"}
 
 
 def _arrays() -> dict[str, str]:
-    from .callable import native_calls
-    from .layout import ndarray_layout
-    from .memory import recycler
+    from .call.callable import native_calls
+    from .memory.arrays import recycler
+    from .native.layout import ndarray_layout
 
     pool = recycler()
     why = "switched off" if ndarray_layout() else "unknown ndarray layout"
@@ -102,7 +103,7 @@ def _arrays() -> dict[str, str]:
 
 
 def _cache() -> dict[str, str]:
-    from .disk import disk_cache
+    from .cache.disk import disk_cache
 
     cache = disk_cache()
     if not cache.enabled:
@@ -114,8 +115,8 @@ def _cache() -> dict[str, str]:
 
 def describe_cache() -> str:
     """What `jitney cache info` prints."""
+    from .cache.disk import disk_cache
     from .config import config
-    from .disk import disk_cache
 
     cache = disk_cache()
     state = "in use" if cache.writable else "read only" if cache.enabled else "not in use"

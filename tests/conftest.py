@@ -2,11 +2,18 @@
 
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# What several tests use lies in `helpers`; tests of GPUs borrow the cases of others.
+_tests = Path(__file__).resolve().parent
+sys.path.insert(0, str(_tests / "helpers"))
+sys.path += sorted({str(test.parent) for test in _tests.rglob("test_*.py")})
 
 # Examples compile code, so a single one may be slow; a failing one prints how to run it again. On CI
 # the examples are the same each time, so that a red run is the change's fault; elsewhere they are new.
@@ -31,6 +38,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ["JITNEY_VERIFY"] = "1"  # graphs and steps are checked after each pass
 
 
+@pytest.fixture(autouse=True)
+def _settings_stay() -> Iterator[None]:
+    """A test that leaves a setting behind fails itself, not the one that runs after it."""
+    from jitney import config
+
+    before = dict(config._set)
+    yield
+    left = {name: value for name, value in config._set.items() if before.get(name) != value}
+    for name in left:
+        setattr(config, name, before.get(name))
+    assert not left, f"the test left settings changed: {left}"
+
+
 @pytest.fixture(params=("native", "python"))
 def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test with native calls, and with the path that interpreters without them take."""
@@ -52,7 +72,7 @@ def gpu() -> Iterator[None]:
 @pytest.fixture
 def threads() -> Iterator[Callable[[int], None]]:
     """Sets the number of threads, for this test only."""
-    from jitney.runtime.pool import get_threads, set_threads
+    from jitney.runtime.threads.pool import get_threads, set_threads
 
     before = get_threads()
     yield set_threads

@@ -1,35 +1,40 @@
 """Python -> Graph: tracers, jit, the transformations as users call them, and the array functions.
 
-    trace           Trace: the graph that a call is recorded as, and what it captures
-    core            Tracer, Storage: what stands for arrays meanwhile
-      conversions   when Python asks a tracer for its value
-      accept        which arrays can be traced;  layout: NumPy's memory order;  shapes: ShapeDtype
-    views           shared storage and assignment through views;  index_plan: what an index means
-    tracing         trace_function: call a function with tracers, get its graph
-    pytree          nested containers of arrays;  tree: their public functions
-    jit             the jitted function: its caches, methods, inspection;  options, binding
-      dispatch      arguments -> signature;  buckets: the specialisations of one;  exact: equality
-      specialise    a call of a new kind is traced and compiled;  entry: the result and its call
-      programs      which calls are native;  native_call: what they do, for one specialisation
-      reads         which outside values a function's code reads
-      guards        remembering those values and checking them
-      outside       closed-over arrays as hidden inputs
-      purity        random numbers while tracing, `jit(check=True)`
-      remember      traces from earlier processes
-        fingerprint what stands for a function, with fingerprint_parts;  bytecode, known
-      cache_info    why each specialisation was made
-      lowered       what `f.lower(x)` gives
-    functions/      one table of array functions; NumPy's protocols arrive there
-      operators, methods, indexing, masked, promotion    the surface of a Tracer
-    transforms      grad, vjp, jvp;  jacobians, linear, check_grads;  differentiable: their checks
-      application   a function applied and kept open for derivatives;  remat: checkpoint
-      custom        derivatives of the user's own;  custom_call, custom_rules
-    vmap            batching, with vmap_axes;  vectorize, associative
-    control         cond, switch, loops;  branches, loops, carries, scans;  regions: their parts
-      tensor_array  results of loops;  element_states, elements
-      effects       their order;  callbacks: Python called from compiled code
-    autograph/      Python's own control flow
-    errors, source  what went wrong, at which line of the user's, what to write instead;  tracebacks
+From the lowest room to the highest; imports run down only, and a test holds this:
 
-Nothing here generates code: graphs are handed to `runtime`.
+    messages        what went wrong, at which line of the user's
+    core            Tracer, Trace, views: what stands for arrays meanwhile
+    devices         where programs run
+    arrays          the table of array functions, and those that others are written with
+    control         branches, loops, scans, callbacks
+    transforms      derivatives, batching
+    indexing        x[index], x[index] = value
+    functions       the other array functions;  linear_algebra, images: of these fields
+    captures        what a function reads from outside: found, guarded, hashed
+    autograph       Python's own control flow
+    jit             the jitted function: its calls, specialisations, memory on disk
+    interop         operators of arrays on a GPU, the array API
+    special, random SciPy's special functions;  random numbers
+
+Nothing here generates code: graphs are handed to `runtime`. What gives tracers their operators is
+imported when the first of them is made, and registered here, as no room below may know it.
 """
+
+from ..ir.surface import ensure as ensure
+from ..ir.surface import provides
+
+
+@provides("trace")
+def _arrays() -> None:
+    from . import functions, images, linear_algebra  # noqa: F401
+    from .core import conversions, views  # noqa: F401
+
+
+@provides("special")
+def _special() -> None:
+    from . import special  # noqa: F401
+
+
+@provides("device array")
+def _devices() -> None:
+    from .interop import device_functions  # noqa: F401

@@ -213,7 +213,7 @@ class Run:
     def _tests(self) -> None:
         """Files side by side: they are bound by compiling, not by the device."""
         if self.options.emulate:
-            files, only = ["test_cuda_kernels.py"], "test_indices_are_checked"
+            files, only = ["kernels/test_cuda_kernels.py"], "test_indices_are_checked"
         else:
             files, only = checks.files(self.options.quick), None
         tasks = []

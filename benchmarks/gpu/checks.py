@@ -1,7 +1,7 @@
 """The tests of kernels and device arrays, on the real device: one process for each file.
 
-Memory is poison when it is allocated (`tests/gpu.py`), results are compared with the interpreter. What
-fails is recorded and stops nothing; a test that loses the context, too.
+Memory is poison when it is allocated (`tests/helpers/gpu.py`), results are compared with the
+interpreter. What fails is recorded and stops nothing; a test that loses the context, too.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ SANITIZED = "test_rows_of_any_length or test_products or test_batches or test_in
 
 
 def files(quick: bool) -> list[str]:
-    names = ["test_cuda_kernels.py", "test_device_arrays.py", "test_cuda_emulator.py"]
+    """Paths from the folder of the tests for GPUs."""
+    names = ["kernels/test_cuda_kernels.py", "test_device_arrays.py", "test_cuda_emulator.py"]
     if not quick:
-        found = [path.name for path in sorted((ROOT / "tests").glob("test_cuda_*.py"))]
+        folder = ROOT / "tests" / "gpu"
+        found = [str(path.relative_to(folder)) for path in sorted(folder.rglob("test_cuda_*.py"))]
         without = {"test_cuda_assemble.py", *names}  # LLVM and ptxas, no device
         names += [name for name in found if name not in without]
     return names
@@ -38,7 +40,7 @@ def stage(options: Options, writer: Writer) -> Iterator[tuple[str, Callable[[], 
 
     os.environ["JITNEY_TEST_CUDA"] = "on"
     arguments = ["-q", "-o", "addopts=", "--confcutdir=tests", "-p", "no:cacheprovider"]
-    arguments.append(f"tests/{options['file']}")
+    arguments.append(f"tests/gpu/{options['file']}")
     if options.get("only"):
         arguments += ["-k", options["only"]]
     status = pytest.main(arguments, plugins=[Recorder(writer, set(options["done"]))])

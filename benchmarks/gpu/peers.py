@@ -35,7 +35,7 @@ def context() -> Any:
 
 def support(name: str) -> Any:
     """A module of the tests' own: `gpu` (poisoned memory), `accuracy` (hard points of functions)."""
-    folder = str(Path(__file__).resolve().parent.parent.parent / "tests")
+    folder = str(Path(__file__).resolve().parent.parent.parent / "tests" / "helpers")
     if folder not in sys.path:
         sys.path.append(folder)
     return importlib.import_module(name)

@@ -23,7 +23,7 @@ TOLERANCE = {"f16": 2e-3, "bf16": 2e-2, "tf32": 2e-3}
 
 
 def stage(options: Options, writer: Writer) -> Iterator[tuple[str, Callable[[], Any]]]:
-    from jitney.codegen.cuda.warpgroups import SHAPES, tile_of
+    from jitney.codegen.kernels.matmul.cuda_warpgroups import SHAPES, tile_of
     from jitney.ir.record import replace
     from jitney.runtime.cuda.client import target_of
     from jitney.runtime.cuda.driver import devices
@@ -62,8 +62,8 @@ class Bench:
 
     def program(self, m: int, n: int, k: int) -> Any:
         import jitney as jt
-        from jitney.codegen.cuda.compile import compile_device
         from jitney.codegen.cuda.tuning import Fixed
+        from jitney.codegen.device.compile import compile_device
         from jitney.ir.passes import optimise, storable
 
         dtype = DTYPES[self.tile.element]

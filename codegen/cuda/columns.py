@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from ..index import Var
-from ..kernel import Array, Nest
 from ..llvm.loops import Carried, Values
 from ..llvm.reductions import ArgFold, Reduction
 from ..llvm.text import Operand
-from ..schedule import Loops
+from ..loop_ir.index import Var
+from ..loop_ir.kernel import Array, Nest
+from ..schedule.schedule import Loops
 from .points import PointEmitter
 from .warps import WarpEmitter
 
@@ -74,7 +74,7 @@ class ColumnEmitter(PointEmitter, WarpEmitter):
         self.in_loop = True
 
         def step(position: str, carried: Values) -> Values:
-            self.at[var] = position
+            self.positions[var] = position
             return self._walk(rest, nest, carried, body) if rest else body(carried)
 
         start = self.widened(self.member)
@@ -108,12 +108,12 @@ class ColumnEmitter(PointEmitter, WarpEmitter):
     ) -> None:
         dtypes = fold.dtypes[-len(memory) :]
         for start, text, dtype in zip(memory, texts, dtypes, strict=True):
-            self.store(dtype, text, self.in_shared(dtype, start, place), 1)
+            self.store_elements(dtype, text, self.in_shared(dtype, start, place), 1)
 
     def _get(self, fold: Reduction, memory: Sequence[str], place: str) -> list[str]:
         dtypes = fold.dtypes[-len(memory) :]
         return [
-            self.load(dtype, self.in_shared(dtype, start, place), 1)
+            self.load_elements(dtype, self.in_shared(dtype, start, place), 1)
             for start, dtype in zip(memory, dtypes, strict=True)
         ]
 

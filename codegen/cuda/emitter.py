@@ -7,14 +7,15 @@ once per element. Pointers are texts that begin with their address space: `addrs
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
+from typing import Any
 
 from ...ir.types import BOOL, I64
-from ..functions import Function
-from ..index import Index, Var
-from ..kernel import Array
 from ..llvm.instructions import SCALAR_TYPES
 from ..llvm.nests import NestEmitter
 from ..llvm.text import Operand
+from ..loop_ir.index import Index, Var
+from ..loop_ir.kernel import Array
+from ..math.functions import Function
 from ..scalar import DType, Expr
 from .intrinsics import INTRINSICS
 from .program import MAP_ALIGNMENT, MAP_BYTES
@@ -38,13 +39,13 @@ class ThreadEmitter(NestEmitter):
         origins: dict[Array, int],
         definitions: MutableMapping[str, str],
     ) -> None:
-        super().__init__(target, [], 1, definitions=definitions)
+        super().__init__(target, 1, definitions=definitions)
         self.device = target
         self.index_type = index_type
         self.lane = None
         self.mask = ""
         self.env: dict[Var, Index] = {}
-        self.at: dict[Var, str] = {}
+        self.positions: dict[Var, Any] = {}
         self.registers: dict[Array, Operand] = {}
         self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}
         self.idempotent = False
@@ -79,16 +80,16 @@ class ThreadEmitter(NestEmitter):
             params.append(f"ptr {GLOBAL}align 8 %status")
         attributes = {"nvvm.reqntid": str(threads), **self.attributes}
         known = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
-        body = "\n".join(self.lines)
+        self.ret()
         shared = "".join(f"{line}\n" for line in self.globals)
         return (
             f"{shared}define ptx_kernel void @{name}({', '.join(params)}) nounwind "
-            f"{known} {{\nentry:\n{body}\n  ret void\n}}\n"
+            f"{known} {{\n{self.code.text()}\n}}\n"
         )
 
     # Intrinsics.
 
-    def intrinsic(self, name: str, *operands: str, fresh: bool = False) -> str:
+    def nvvm(self, name: str, *operands: str, fresh: bool = False) -> str:
         """The value of one of `intrinsics.INTRINSICS`; `fresh`: it may differ from call to call."""
         row = INTRINSICS[name]
         self.declarations.add(row.declaration)
@@ -97,17 +98,17 @@ class ThreadEmitter(NestEmitter):
         if row.result == "void":
             self.lines.append(f"  {text}")
             return ""
-        return self.fresh(text) if fresh else self.value_of(text)
+        return self.fresh_of(text) if fresh else self.value_of(text)
 
     def thread(self, axis: str = "x") -> str:
         """The thread's number in its block, in 32 bits."""
-        return self.intrinsic(f"llvm.nvvm.read.ptx.sreg.tid.{axis}")
+        return self.nvvm(f"llvm.nvvm.read.ptx.sreg.tid.{axis}")
 
     def block_number(self, axis: str = "x") -> str:
         """The block's number in the grid, as an index."""
         if self.alone:
             return "0"
-        number = self.intrinsic(f"llvm.nvvm.read.ptx.sreg.ctaid.{axis}")
+        number = self.nvvm(f"llvm.nvvm.read.ptx.sreg.ctaid.{axis}")
         return self.widened(number)
 
     def widened(self, text: str) -> str:
@@ -117,7 +118,7 @@ class ThreadEmitter(NestEmitter):
         return self.value_of(f"zext i32 {text} to i64")
 
     def barrier(self) -> None:
-        self.intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", "0")
+        self.nvvm("llvm.nvvm.barrier.cta.sync.aligned.all", "0")
 
     # Branches.
 
@@ -158,7 +159,8 @@ class ThreadEmitter(NestEmitter):
         """The place of an element in shared memory; `at` is an i32."""
         element = memory_type(dtype)
         name = base.rsplit(" ", 1)[1]
-        return SHARED + self.value_of(f"getelementptr {element}, ptr {SHARED}{name}, i32 {at}")
+        place = self.value_of(f"getelementptr {element}, ptr {SHARED}{name}, i32 {at}")
+        return f"{SHARED}{place}"
 
     def _data_text(self, expr: Expr) -> str:
         text = self.operand(expr).text
@@ -182,14 +184,14 @@ class ThreadEmitter(NestEmitter):
         """Report an error: the first of all threads writes its words."""
         self.reports = True
         status = f"ptr {GLOBAL}%status"
-        at = self.fresh(f"getelementptr i64, {status}, i64 7")
-        swapped = self.fresh(
+        at = self.fresh_of(f"getelementptr i64, {status}, i64 7")
+        swapped = self.fresh_of(
             f'cmpxchg ptr {GLOBAL}{at}, i64 0, i64 {site} syncscope("device") monotonic monotonic'
         )
-        first = self.fresh(f"extractvalue {{ i64, i1 }} {swapped}, 1")
+        first = self.fresh_of(f"extractvalue {{ i64, i1 }} {swapped}, 1")
         with self.only_if(first):
             for k, word in enumerate(words):
-                place = self.fresh(f"getelementptr i64, {status}, i64 {k}")
+                place = self.fresh_of(f"getelementptr i64, {status}, i64 {k}")
                 self.lines.append(f"  store i64 {word}, ptr {GLOBAL}{place}, align 8")
 
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from ...ir.types import BOOL
-from ..index import Data, Index, Var, variables
-from ..kernel import Access, Array, Kernel
+from ..llvm.builder import Value
 from ..llvm.text import Operand
-from ..pointwise import loop_variables
+from ..loop_ir.index import Data, Index, Var, variables
+from ..loop_ir.kernel import Access, Array, Kernel
+from ..lowering.pointwise import loop_variables
 from ..scalar import DType, Expr
-from ..signature import Signature
+from ..schedule.signature import Signature
 from .emitter import ThreadEmitter, memory_type
 from .schedule import Schedule, is_wide, passed_arrays
 from .target import CudaTarget
@@ -66,7 +67,7 @@ class LaneEmitter(ThreadEmitter):
             return
         for k in range(self.lanes):
             self.number, self.registers = k, self.points[k]
-            self.at[self.along] = self._position(k)
+            self.positions[self.along] = self._position(k)
             self.forget()
             yield k
         self.forget()
@@ -77,7 +78,7 @@ class LaneEmitter(ThreadEmitter):
         self.lanes, self.along, self.first = count, lane, "0"
         self.points = [{} for _ in range(count)]
         self.registers = self.points[0]
-        self.at[lane] = "0"
+        self.positions[lane] = "0"
         self.forget()
         texts = [self.operand(value).text for _ in self._each()]
         self.lanes, self.along, self.first, self.points, self.registers = before
@@ -145,10 +146,10 @@ class LaneEmitter(ThreadEmitter):
             text = self.value_of(f"icmp ne i8 {text}, 0")
         return Operand(text, True)
 
-    def fresh(self, instruction: str) -> str:
-        if self.known_loads and instruction.startswith("load "):
-            return self.value_of(instruction)  # nobody writes there
-        return super().fresh(instruction)
+    def fresh(self, type: str, text: str) -> Value:
+        if self.known_loads and text.startswith("load "):
+            return self.op(type, text)  # nobody writes there
+        return super().fresh(type, text)
 
     def _write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
         flat = flat.substitute(self.env)
@@ -177,14 +178,14 @@ class LaneEmitter(ThreadEmitter):
                 )
             self.lines.append(f"  store {memory} {vector}, ptr {pointer}, align {align}")
         for dtype, text, place in self.single:
-            self.store(dtype, text, place, 1)
+            self.store_elements(dtype, text, place, 1)
         self.stored, self.single = {}, []
 
     def _group(self, dtype: DType, base: str, flat: Index) -> tuple[str, str, int]:
         """Where the first lane's element is, the LLVM type of all lanes' in memory, the alignment."""
-        here, self.at[self.along] = self.at[self.along], self.first
+        here, self.positions[self.along] = self.positions[self.along], self.first
         pointer = self._address(dtype, base, self.index_text(flat))
-        self.at[self.along] = here
+        self.positions[self.along] = here
         element = memory_type(dtype)
         align = math.gcd(self.lanes * dtype.itemsize, 16)
         return pointer, f"<{self.lanes} x {element}>", align

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from ..index import Index, Var, linear, variables
-from ..kernel import Kernel
+from ..loop_ir.index import Index, Var, linear, variables
+from ..loop_ir.kernel import Kernel
 from ..scalar import Expr
-from ..survey import loads
+from ..schedule.survey import loads
 
 if TYPE_CHECKING:
     from .schedule import Schedule

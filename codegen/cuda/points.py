@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..index import Var
-from ..kernel import Nest
 from ..llvm.loops import Carried, Values
 from ..llvm.reductions import Reduction
 from ..llvm.text import Operand
-from ..schedule import Loops
+from ..loop_ir.index import Var
+from ..loop_ir.kernel import Nest
+from ..schedule.schedule import Loops
 from .lanes import LaneEmitter
 from .neighbours import Beside, at_neighbour, group_of, offsets
 
@@ -45,7 +45,7 @@ class PointEmitter(LaneEmitter):
             return
         starts, inside = [], ""
         for var, times in chosen:
-            start = self.value_of(f"mul {self.index_type} {self.at[groups[var]]}, {times}")
+            start = self.value_of(f"mul {self.index_type} {self.positions[groups[var]]}, {times}")
             starts.append(start)
             if var.extent % times:
                 last_one = var.extent - times
@@ -78,7 +78,7 @@ class PointEmitter(LaneEmitter):
         (var, times), *others = chosen
 
         def step(position: str, values: Values) -> Values:
-            self.at[var] = position
+            self.positions[var] = position
             self._one_by_one(tuple(others), starts[1:], unit, last)
             return values
 
@@ -88,10 +88,10 @@ class PointEmitter(LaneEmitter):
     def _lane_or_lanes(self, unit: Var, last: Var) -> None:
         lanes, n, ty = self.layout.lanes, last.extent, self.index_type
         if lanes == 1:
-            self.at[last] = self.at[unit]
+            self.positions[last] = self.positions[unit]
             self._row()
             return
-        first = self.value_of(f"mul {ty} {self.at[unit]}, {lanes}")
+        first = self.value_of(f"mul {ty} {self.positions[unit]}, {lanes}")
         if n % lanes == 0:
             self._together(first, lanes)
             return
@@ -100,7 +100,7 @@ class PointEmitter(LaneEmitter):
         with self.only_if(self.value_of(f"icmp sgt {ty} {first}, {n - lanes}")):
 
             def one(position: str, values: Values) -> Values:
-                self.at[last] = position
+                self.positions[last] = position
                 self.forget()
                 self._row()
                 return values
@@ -111,7 +111,7 @@ class PointEmitter(LaneEmitter):
         """Everything for a whole group of points."""
         self.lanes, self.first = lanes, first
         self.points = [{} for _ in range(lanes)]
-        self.at[self.along] = first
+        self.positions[self.along] = first
         self._row()
         self.lanes, self.points = 1, [self.registers]
         self.forget()

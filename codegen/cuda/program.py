@@ -39,7 +39,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ...ir.record import field, record
+from ...ir.record import field, record, replace
 from ..module import CallbackSite, CopySite, ErrorSite, KernelReport
 
 Space = Literal["input", "output", "arena", "constant", "counters", "status", "slot", "heap"]
@@ -294,3 +294,31 @@ class DeviceProgram:
     # `NativeModule`. They are not among `outputs`.
     in_place: list[tuple[int, int]] = field(default_factory=list)
     arch: str = ""  # the least that `ir` needs, "sm_75" or newer; "sm_90a": that and no other
+
+
+def without_outputs(program: DeviceProgram) -> DeviceProgram:
+    """The program with its outputs as further inputs. It has no loops and no branches."""
+    steps = tuple(moved_in(step, "output", len(program.inputs)) for step in program.steps)
+    return replace(program, steps=steps, inputs=[*program.inputs, *program.outputs], outputs=[])
+
+
+def moved_in(step: Step, space: str, first: int) -> Step:
+    """A step whose places in one space are inputs, from number `first` on."""
+
+    def moved(argument: Argument) -> Any:
+        if isinstance(argument, TensorMap):
+            return argument._replace(base=moved(argument.base))
+        if not isinstance(argument, Ref) or argument.space != space:
+            return argument
+        return Ref("input", first + argument.number, argument.offset)
+
+    if isinstance(step, Launch):
+        return replace(step, arguments=tuple(map(moved, step.arguments)))
+    if isinstance(step, Gemm):
+        left, right, result = (replace(m, ref=moved(m.ref)) for m in step.matrices)
+        bias = None if step.bias is None else moved(step.bias)
+        return replace(step, left=left, right=right, result=result, bias=bias)
+    if isinstance(step, Copy):
+        return replace(step, target=moved(step.target), source=moved(step.source))
+    assert isinstance(step, Fill), f"a trial of {type(step).__name__}"
+    return replace(step, target=moved(step.target))

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 
-from ..index import Var
-from ..kernel import Array, Nest, Stage
 from ..llvm.loops import Carried, Values
 from ..llvm.reductions import ArgFold, Reduction
 from ..llvm.text import Operand
-from ..schedule import Loops
+from ..loop_ir.index import Var
+from ..loop_ir.kernel import Array, Nest, Stage
+from ..schedule.schedule import Loops
 from .teams import TeamEmitter
 
 
@@ -156,9 +156,9 @@ class RowEmitter(TeamEmitter):
         self.stand_at(loops, self.widened(unit))
         self.along, self.lanes = last, self.layout.lanes
         ty = self.index_type
-        first = self.at[loops[-1]]
+        first = self.positions[loops[-1]]
         self.first = self.value_of(f"mul {ty} {first}, {self.lanes}") if self.lanes > 1 else first
-        self.at[last] = self.first
+        self.positions[last] = self.first
         valid = self._inside(nest, valid)
         self.points = points
         for point in points:
@@ -213,11 +213,11 @@ class RowEmitter(TeamEmitter):
         ty = self.index_type
         start = self.index_text(self.env[stage.dims[chunks.axis]] * chunks.length)
         left = self.value_of(f"sub {ty} {chunks.total}, {start}")
-        here = self.value_of(f"icmp slt {ty} {self.at[var]}, {left}")
+        here = self.value_of(f"icmp slt {ty} {self.positions[var]}, {left}")
         if var is self.along:
             rest = self.value_of(f"sub {ty} {left}, {self.lanes}")
-            self.first = self.at[var] = self.least(self.at[var], rest)
+            self.first = self.positions[var] = self.least(self.positions[var], rest)
         else:
             rest = self.value_of(f"sub {ty} {left}, 1")
-            self.at[var] = self.least(self.at[var], rest)
+            self.positions[var] = self.least(self.positions[var], rest)
         return self.value_of(f"and i1 {valid}, {here}") if valid else here

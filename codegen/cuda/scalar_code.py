@@ -7,8 +7,8 @@ from collections.abc import MutableMapping, Sequence
 from ...ir.types import I64
 from ..llvm.instructions import SCALAR_TYPES
 from ..llvm.scalar_code import StatementEmitter
+from ..loop_ir.steps import ScalarCode
 from ..scalar import DType
-from ..steps import ScalarCode
 from .emitter import ThreadEmitter
 from .target import CudaTarget
 

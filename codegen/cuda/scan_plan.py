@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from ...ir.record import record
-from ..kernel import Kernel, Stage
+from ..loop_ir.kernel import Kernel, Stage
 from .target import CudaTarget
 
 FULL = 1 << 15  # threads that keep any device busy

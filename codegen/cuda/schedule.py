@@ -18,12 +18,12 @@ from collections.abc import Iterator, Mapping
 
 from ...ir.record import field, record
 from ...ir.types import BOOL
-from ..index import Index, Var, linear, of_var, variables
-from ..kernel import Array, Kernel, Nest, Stage
+from ..loop_ir.index import Index, Var, linear, of_var, variables
+from ..loop_ir.kernel import Array, Kernel, Nest, Stage
 from ..scalar import Expr
-from ..schedule import Loops, collapse, inner_loops, mode_of, renamed
-from ..signature import Signature
-from ..survey import Survey, loads, survey
+from ..schedule.schedule import Loops, collapse, inner_loops, mode_of, renamed
+from ..schedule.signature import Signature
+from ..schedule.survey import Survey, loads, survey
 from .emitter import fits_32_bits
 from .neighbours import Beside, beside
 from .scan_plan import DEEPEST, FULL, ScanPlan, column_plan, row_plan, scan_stage

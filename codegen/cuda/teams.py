@@ -53,7 +53,7 @@ class TeamEmitter(WarpEmitter):
         if self.team > WARP:
             self.barrier()
         elif self.team > 1:
-            self.intrinsic("llvm.nvvm.bar.warp.sync", EVERYBODY)
+            self.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
 
     def folded(self, fold: Reduction, ends: Sequence[Carried]) -> Operand:
         """The fold of what all threads of the team have come to, each the value `ends` of its own."""
@@ -70,11 +70,11 @@ class TeamEmitter(WarpEmitter):
         places = [self.shared(d, warps) for d in fold.dtypes]
         with self.only_if(self.value_of(f"icmp eq i32 {lane}, 0")):
             for place, text, dtype in zip(places, texts, fold.dtypes, strict=True):
-                self.store(dtype, text, self.in_shared(dtype, place, warp), 1)
+                self.store_elements(dtype, text, self.in_shared(dtype, place, warp), 1)
         self.barrier()
         here = self.value_of(f"and i32 {lane}, {warps - 1}")
         found = [
-            self.load(dtype, self.in_shared(dtype, place, here), 1)
+            self.load_elements(dtype, self.in_shared(dtype, place, here), 1)
             for place, dtype in zip(places, fold.dtypes, strict=True)
         ]
         return self.fold_lanes(fold, found, warps)

@@ -6,8 +6,8 @@ block:  a square of SIDE x SIDE points; what lies along the other loop is loaded
 
 from __future__ import annotations
 
-from ..index import Var
 from ..llvm.text import Operand
+from ..loop_ir.index import Var
 from ..scalar import Expr
 from .lanes import LaneEmitter
 from .schedule import SIDE
@@ -33,8 +33,8 @@ class TransposeEmitter(LaneEmitter):
         self.rows = [self.value_of(f"add i32 {row}, {k}") for k in range(0, SIDE, DEEP)]
         ty = self.index_type
         self.corner = {
-            cross: self.value_of(f"mul {ty} {self.at[down]}, {SIDE}"),
-            last: self.value_of(f"mul {ty} {self.at[along]}, {SIDE}"),
+            cross: self.value_of(f"mul {ty} {self.positions[down]}, {SIDE}"),
+            last: self.value_of(f"mul {ty} {self.positions[along]}, {SIDE}"),
         }
         self.squares: dict[Expr, str] = {}
         squares = {expr: self.shared(expr.dtype, SIDE * (SIDE + 1)) for expr in plan.turned}
@@ -43,7 +43,7 @@ class TransposeEmitter(LaneEmitter):
             for expr, memory in squares.items():
                 value = self.operand(expr)
                 place = self.in_shared(expr.dtype, memory, self._in_square(row, self.column))
-                self.store(expr.dtype, value.text, place, 1)
+                self.store_elements(expr.dtype, value.text, place, 1)
             self.forget()
         self.barrier()
         self.squares = squares
@@ -67,9 +67,9 @@ class TransposeEmitter(LaneEmitter):
         ty, valid = self.index_type, ""
         for var, offset in ((first, x), (second, y)):
             at = self.value_of(f"add {ty} {self.corner[var]}, {self.widened(offset)}")
-            self.at[var] = at
+            self.positions[var] = at
             if var.extent % SIDE:
-                self.at[var] = self.least(at, str(var.extent - 1))
+                self.positions[var] = self.least(at, str(var.extent - 1))
                 here = self.value_of(f"icmp slt {ty} {at}, {var.extent}")
                 valid = self.value_of(f"and i1 {valid}, {here}") if valid else here
         return valid
@@ -84,4 +84,4 @@ class TransposeEmitter(LaneEmitter):
         if memory is None:
             return super()._load(expr)
         place = self.in_shared(expr.dtype, memory, self._in_square(self.column, self.row))
-        return Operand(self.load(expr.dtype, place, 1), True)
+        return Operand(self.load_elements(expr.dtype, place, 1), True)

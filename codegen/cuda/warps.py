@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...ir.types import BOOL
 from ..llvm.reductions import Reduction, apply
@@ -40,12 +40,10 @@ class WarpEmitter(LaneEmitter):
         def move(suffix: str, part: str) -> str:
             nonlocal inside
             name = f"llvm.nvvm.shfl.sync.up.{suffix}p"
-            pair = self.intrinsic(
-                name, EVERYBODY, part, str(distance), str(_group(width)), fresh=True
-            )
+            pair = self.nvvm(name, EVERYBODY, part, str(distance), str(_group(width)), fresh=True)
             both = f"{{ {'float' if suffix == 'f32' else suffix}, i1 }}"
-            inside = inside or self.fresh(f"extractvalue {both} {pair}, 1")
-            return self.fresh(f"extractvalue {both} {pair}, 0")
+            inside = inside or self.fresh_of(f"extractvalue {both} {pair}, 1")
+            return self.fresh_of(f"extractvalue {both} {pair}, 0")
 
         return self._moved(text, dtype, move), inside
 
@@ -57,23 +55,23 @@ class WarpEmitter(LaneEmitter):
         if bits == 32:
             return move("f32" if dtype.kind == "f" else "i32", text)
         moved = move("i32", self.value_of(f"zext i{bits} {text} to i32"))
-        return self.fresh(f"trunc i32 {moved} to i{bits}")
+        return self.fresh_of(f"trunc i32 {moved} to i{bits}")
 
     def _moved_halves(self, text: str, dtype: DType, move: Callable[[str], str]) -> str:
         if dtype.kind == "f":
-            text = self.fresh(f"bitcast double {text} to i64")
-        low = self.fresh(f"trunc i64 {text} to i32")
-        high = self.fresh(f"trunc i64 {self.fresh(f'lshr i64 {text}, 32')} to i32")
+            text = self.fresh_of(f"bitcast double {text} to i64")
+        low = self.fresh_of(f"trunc i64 {text} to i32")
+        high = self.fresh_of(f"trunc i64 {self.fresh_of(f'lshr i64 {text}, 32')} to i32")
         low, high = move(low), move(high)
-        upper = self.fresh(f"shl i64 {self.fresh(f'zext i32 {high} to i64')}, 32")
-        whole = self.fresh(f"or i64 {upper}, {self.fresh(f'zext i32 {low} to i64')}")
-        return self.fresh(f"bitcast i64 {whole} to double") if dtype.kind == "f" else whole
+        upper = self.fresh_of(f"shl i64 {self.fresh_of(f'zext i32 {high} to i64')}, 32")
+        whole = self.fresh_of(f"or i64 {upper}, {self.fresh_of(f'zext i32 {low} to i64')}")
+        return self.fresh_of(f"bitcast i64 {whole} to double") if dtype.kind == "f" else whole
 
     def _shuffle(self, how: str, suffix: str, text: str, which: str | int, group: int) -> str:
         name = f"llvm.nvvm.shfl.sync.{how}.{suffix}"
-        return self.intrinsic(name, EVERYBODY, text, str(which), str(group), fresh=True)
+        return self.nvvm(name, EVERYBODY, text, str(which), str(group), fresh=True)
 
-    def fold_lanes(self, fold: Reduction, texts: list[str], lanes: int) -> list[str]:
+    def fold_lanes(self, fold: Reduction, texts: Sequence[str], lanes: int) -> list[str]:
         """The fold of what groups of `lanes` lanes, side by side, have come to; each lane has it."""
         distance = lanes // 2
         while distance:
@@ -84,7 +82,7 @@ class WarpEmitter(LaneEmitter):
             merged = apply(self, fold.merge, pairs, [*fold.dtypes, *fold.dtypes])
             texts = [m.text for m in merged]
             distance //= 2
-        return texts
+        return [*texts]
 
 
 def _group(width: int) -> int:

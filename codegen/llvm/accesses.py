@@ -8,26 +8,28 @@ scatter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from ...ir.types import BOOL
-from ..functions import Function
-from ..index import Index, linear
-from ..kernel import Access, Array
+from ..loop_ir.index import Index, linear
+from ..loop_ir.kernel import Access, Array
+from ..math.functions import Function
 from ..scalar import DType, Expr
+from .builder import Value, constant, vector, vector_constant
 from .checks import CheckEmitter
 from .functions import FunctionTable
-from .instructions import SCALAR_TYPES, suffix, type_text
-from .text import Operand, TextEmitter
+from .instructions import type_text
+from .text import Operand, TextEmitter, address, element_type
 
 
 class AccessEmitter(CheckEmitter):
     """Knows where arrays are: in a register, in a row buffer on the stack, or behind a pointer."""
 
     registers: dict[Array, Operand]
-    buffers: dict[Array, tuple[str, tuple[int, ...]]]
-    pointers: dict[Array, str]
+    buffers: dict[Array, tuple[Any, tuple[int, ...]]]
+    pointers: dict[Array, Any]
     origins: dict[Array, int]  # the elements that the pointers point at
     functions: FunctionTable
     called: frozenset[Function]  # those that are not written out
@@ -59,9 +61,9 @@ class AccessEmitter(CheckEmitter):
             return self._demanded(expr)
         return super().emit_leaf(expr)
 
-    def call(self, function: Function, operands: Sequence[Operand]) -> Operand:
+    def call_function(self, function: Function, operands: Sequence[Operand]) -> Operand:
         if function not in self.called:
-            return super().call(function, operands)
+            return super().call_function(function, operands)
         return self.call_named(function, operands, self)
 
     def call_named(
@@ -71,12 +73,13 @@ class AccessEmitter(CheckEmitter):
         uniform = all(x.uniform for x in operands)
         lanes = 1 if uniform else wide.width
         given = [
-            f"{type_text(p.dtype, lanes)} {x.text if uniform else wide.spread(x, p.dtype)}"
+            self.known(x.text, p.dtype, 1) if uniform else wide.spread(x, p.dtype)
             for p, x in zip(function.params, operands, strict=True)
         ]
         name = self.functions.name(function, lanes)
         ty = type_text(function.root.dtype, lanes)
-        return Operand(self.value_of(f"call fastcc {ty} {name}({', '.join(given)})"), uniform)
+        call = f"call fastcc {ty} {name}({', '.join(repr(x) for x in given)})"
+        return Operand(self.op(ty, call), uniform)
 
     def leaf_is_uniform(self, expr: Expr) -> bool:
         if self.width == 1 or self.lane is None:
@@ -102,17 +105,15 @@ class AccessEmitter(CheckEmitter):
         if self._is_uniform_index(flat):
             offset = self.index_text(flat)
             if guard is not None:
-                on = guard.text if guard.uniform else self._any_lane(guard)
-                offset = self.value_of(
-                    f"select i1 {on}, {self.index_type} {offset}, {self.index_type} 0"
-                )
-            return Operand(self.load(dtype, self._address(dtype, base, offset), 1), True)
+                on = self._any_lane(guard)
+                offset = self.select(on, offset, 0)
+            return Operand(self.load_elements(dtype, self._address(dtype, base, offset), 1), True)
         mask = self._lanes_on(guard)
         lane = self.lane
         assert lane is not None
         if flat.coeff(lane) == 1 and self._rest_uniform(flat):
             pointer = self._address(dtype, base, self.index_text(flat))
-            return Operand(self.load(dtype, pointer, self.width, mask=mask), False)
+            return Operand(self.load_elements(dtype, pointer, self.width, mask=mask), False)
         if self._is_interleaved(dtype, flat):
             pointer = self._address(dtype, base, self.index_text(flat))
             return Operand(self._load_interleaved(dtype, pointer, mask), False)
@@ -124,14 +125,16 @@ class AccessEmitter(CheckEmitter):
         if self._is_uniform_index(flat):
             if not value.uniform:
                 raise AssertionError("a value that differs between lanes is stored to one place")
-            self.store(dtype, value.text, self._address(dtype, base, self.index_text(flat)), 1)
+            self.store_elements(
+                dtype, value.text, self._address(dtype, base, self.index_text(flat)), 1
+            )
             return
         text = self.spread(value, dtype)
         lane = self.lane
         assert lane is not None
         if flat.coeff(lane) == 1 and self._rest_uniform(flat):
             pointer = self._address(dtype, base, self.index_text(flat))
-            self.store(dtype, text, pointer, self.width, mask=self.mask)
+            self.store_elements(dtype, text, pointer, self.width, mask=self.mask)
         elif self._is_interleaved(dtype, flat):
             pointer = self._address(dtype, base, self.index_text(flat))
             self._store_interleaved(dtype, text, pointer)
@@ -144,84 +147,53 @@ class AccessEmitter(CheckEmitter):
         assert lane is not None
         return dtype.itemsize >= 4 and flat.coeff(lane) == 2 and self._rest_uniform(flat)
 
-    def _load_interleaved(self, dtype: DType, pointer: str, mask: str) -> str:
-        wide = type_text(dtype, 2 * self.width)
-        text = self.load(dtype, pointer, 2 * self.width, mask=self._every_other(mask))
-        lanes = _constant(2 * k for k in range(self.width))
-        return self.value_of(f"shufflevector {wide} {text}, {wide} poison, {lanes}")
+    def _load_interleaved(self, dtype: DType, pointer: str, mask: str) -> Value:
+        wide = self.load_elements(dtype, pointer, 2 * self.width, mask=self._every_other(mask))
+        return self.shuffle(wide, Value(wide.type, "poison"), range(0, 2 * self.width, 2))
 
-    def _store_interleaved(self, dtype: DType, text: str, pointer: str) -> None:
-        narrow = type_text(dtype, self.width)
-        lanes = _constant(k // 2 for k in range(2 * self.width))
-        spread = self.value_of(f"shufflevector {narrow} {text}, {narrow} poison, {lanes}")
+    def _store_interleaved(self, dtype: DType, value: Value, pointer: str) -> None:
+        lanes = [k // 2 for k in range(2 * self.width)]
+        spread = self.shuffle(value, Value(value.type, "poison"), lanes)
         mask = self._every_other(self.mask)
-        self.store(dtype, spread, pointer, 2 * self.width, mask=mask)
+        self.store_elements(dtype, spread, pointer, 2 * self.width, mask=mask)
 
-    def _every_other(self, mask: str) -> str:
+    def _every_other(self, mask: str) -> Value:
         """A mask of twice the width: its even lanes are on as in `mask`, its odd lanes off."""
         if not mask:
-            return f"<{', '.join(['i1 true, i1 false'] * self.width)}>"
-        bits = type_text(BOOL, self.width)
-        lanes = _constant(k // 2 if k % 2 == 0 else self.width for k in range(2 * self.width))
-        return self.value_of(f"shufflevector {bits} {mask}, {bits} zeroinitializer, {lanes}")
+            return vector_constant("i1", [True, False] * self.width)
+        lanes = [k // 2 if k % 2 == 0 else self.width for k in range(2 * self.width)]
+        on = self.known(mask, BOOL, self.width)
+        return self.shuffle(on, constant(on.type, "zeroinitializer"), lanes)
 
     def _lanes_on(self, guard: Operand | None) -> str:
         """The mask of a load: the loop's lanes, and those that the program wants."""
         if guard is None:
             return self.mask
-        text = self.spread(guard, BOOL)
-        if not self.mask:
-            return text
-        return self.value_of(f"and {type_text(BOOL, self.width)} {text}, {self.mask}")
+        on = self.spread(guard, BOOL)
+        return on & self.mask if self.mask else on
 
-    def _address(self, dtype: DType, base: str, offset: str) -> str:
-        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-        return self.value_of(f"getelementptr {element}, ptr {base}, {self.index_type} {offset}")
+    def _address(self, dtype: DType, base: str, offset: str) -> Any:
+        return self.offset(address(base), offset, element_type(dtype))
 
-    def _addresses(self, dtype: DType, base: str, flat: Index) -> str:
-        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-        offsets = self._index_vector(flat)
-        return self.value_of(f"getelementptr {element}, ptr {base}, <{self.width} x i64> {offsets}")
+    def _addresses(self, dtype: DType, base: str, flat: Index) -> Value:
+        return self.offset(address(base), self._index_vector(flat), element_type(dtype))
 
-    def _gather(self, dtype: DType, pointers: str, mask: str) -> str:
-        w = self.width
-        memory = f"<{w} x i8>" if dtype == BOOL else type_text(dtype, w)
-        name = f"v{w}i8" if dtype == BOOL else suffix(dtype, w)
-        symbol = f"@llvm.masked.gather.{name}.v{w}p0"
-        bits = type_text(BOOL, w)
-        self.declarations.add(f"declare {memory} {symbol}(<{w} x ptr>, {bits}, {memory})")
-        on = mask or "splat (i1 true)"
-        text = self.fresh(
-            f"call {memory} {symbol}(<{w} x ptr> align {dtype.itemsize} {pointers}, {bits} {on}, "
-            f"{memory} zeroinitializer)"
-        )
-        return self.value_of(f"icmp ne {memory} {text}, zeroinitializer") if dtype == BOOL else text
+    def _gather(self, dtype: DType, places: Value, mask: str) -> Value:
+        memory = constant(vector(self.width, element_type(dtype)), "zeroinitializer")
+        on = self.known(mask or "splat (i1 true)", BOOL, self.width)
+        found = self.gather(places, on, memory, dtype.itemsize)
+        return found.ne(0) if dtype == BOOL else found
 
-    def _scatter(self, dtype: DType, text: str, pointers: str) -> None:
-        w = self.width
-        memory = f"<{w} x i8>" if dtype == BOOL else type_text(dtype, w)
-        name = f"v{w}i8" if dtype == BOOL else suffix(dtype, w)
+    def _scatter(self, dtype: DType, value: Value, places: Value) -> None:
         if dtype == BOOL:
-            text = self.value_of(f"zext {type_text(BOOL, w)} {text} to {memory}")
-        symbol = f"@llvm.masked.scatter.{name}.v{w}p0"
-        bits = type_text(BOOL, w)
-        self.declarations.add(f"declare void {symbol}({memory}, <{w} x ptr>, {bits})")
-        on = self.mask or "splat (i1 true)"
-        self.lines.append(
-            f"  call void {symbol}({memory} {text}, <{w} x ptr> align {dtype.itemsize} {pointers}, "
-            f"{bits} {on})"
-        )
+            value = self.bytes_of(value, self.width)
+        on = self.known(self.mask or "splat (i1 true)", BOOL, self.width)
+        self.scatter(value, places, on, dtype.itemsize)
 
-    def place(self, array: Array, index: tuple[Index, ...]) -> tuple[str, Index]:
+    def place(self, array: Array, index: tuple[Index, ...]) -> tuple[Any, Index]:
         """A pointer, and the offset from it in elements, of a position in an array."""
         buffer = self.buffers.get(array)
         if buffer is not None:
             base, strides = buffer
             return base, linear(index, strides)
         return self.pointers[array], linear(index, array.strides, -self.origins[array])
-
-
-def _constant(lanes: Iterable[int]) -> str:
-    """The mask of a shufflevector."""
-    texts = [f"i32 {k}" for k in lanes]
-    return f"<{len(texts)} x i32> <{', '.join(texts)}>"

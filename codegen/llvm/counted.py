@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from ...ir.record import record
 from ...ir.types import I64
+from ..loop_ir.scalar_code import Let, Repeat, nodes
 from ..scalar import DType, Expr
-from ..scalar_code import Let, Repeat, nodes
 from .instructions import INSTRUCTIONS, SCALAR_TYPES
 
 if TYPE_CHECKING:
@@ -95,11 +95,12 @@ def _distance(e: StatementEmitter, start: str, limit: Expr, up: bool) -> str | i
     if low[0] != "%" and high[0] != "%":
         return max(int(high) - int(low), 0)
     order = "slt" if limit.dtype.kind == "i" else "ult"
-    any_ = e.value_of(f"icmp {order} {ty} {low}, {high}")
-    many = e.value_of(f"sub {ty} {high}, {low}")
+    first, end = (e.known(text, limit.dtype, 1) for text in (low, high))
+    some = e.compare(order, first, end)
+    many = e.binary("sub", end, first)
     if ty != "i64":
-        many = e.value_of(f"zext {ty} {many} to i64")
-    return e.value_of(f"select i1 {any_}, i64 {many}, i64 0")
+        many = many.zext("i64")
+    return e.select(some, many, 0)
 
 
 def emit_counted(
@@ -130,6 +131,7 @@ class _Counted:
         self.step = trips.step
         self.own = trips.position is None
         self.dtypes: list[DType] = [*([I64] if self.own else []), *(c.dtype for c in s.carries)]
+        self.types = [SCALAR_TYPES[d] for d in self.dtypes]
         self.type = SCALAR_TYPES[self.dtypes[self.counts]]
 
     def trip(self, now: Sequence[str]) -> list[str]:
@@ -138,10 +140,10 @@ class _Counted:
             return self.e.trip(self.s, now)
         assert self.s.counter is not None
         number, *carries = now
-        self.e.at[self.s.counter] = number
+        self.e.positions[self.s.counter] = self.e.as_index(number)
         new = self.e.trip(self.s, carries)
         following = number.isdigit() and str(int(number) + 1)
-        return [following or self.e.fresh(f"add nsw i64 {number}, 1"), *new]
+        return [following or self.e.stepped(self.e.word(number), 1), *new]
 
     def turns(self, now: Sequence[str], number: str, copies: int) -> list[str]:
         """`number` trips, a multiple of `copies` and not none."""
@@ -151,67 +153,58 @@ class _Counted:
                 now = self.trip(now)
             return [*now]
         stop = self._after(now[self.counts], number)
-        turn, done, before = e.new_label("turn"), e.new_label("done"), e.block
-        names = [f"%a{next(e.names)}" for _ in now]
-        e.lines.append(f"  br label %{turn}")
-        e.start_block(turn)
-        phis = len(e.lines)
-        new: Sequence[str] = names
+        turn, done = e.later("turn"), e.later("done")
+        new: Sequence[str] = e.parameters(turn, *self.types)
+        e.jump(turn, *now)
+        e.at(turn)
         for _ in range(copies):
             new = self.trip(new)
-        more = e.fresh(f"icmp ne {self.type} {new[self.counts]}, {stop}")
-        e.lines.append(f"  br i1 {more}, label %{turn}, label %{done}")
-        e.phis(phis, names, self.dtypes, [(now, before), (new, e.block)])
-        e.start_block(done)
+        more = e.known(new[self.counts], self.dtypes[self.counts], 1).ne(stop)
+        e.fork(more, turn, new, done)
+        e.at(done)
         return [*new]
 
     def chunks(self, now: Sequence[str], number: str, copies: int, every: int) -> list[str]:
         """`number` trips, any number, with a look for signals after each `every` of them."""
         e = self.e
         chunk, some, look, due, rest = (
-            e.new_label(h) for h in ("chunk", "some", "look", "due", "rest")
+            e.later(h) for h in ("chunk", "some", "look", "due", "rest")
         )
-        before, left = e.block, f"%left{next(e.names)}"
-        names = [f"%a{next(e.names)}" for _ in now]
-        e.lines.append(f"  br label %{chunk}")
-        e.start_block(chunk)
-        phis = len(e.lines)
-        few = e.fresh(f"icmp ult i64 {left}, {copies}")
-        e.lines.append(f"  br i1 {few}, label %{rest}, label %{some}")
-        e.start_block(some)
-        whole = e.fresh(f"and i64 {left}, {-copies}")
-        many = e.fresh(f"icmp ugt i64 {whole}, {every}")
-        trips = e.fresh(f"select i1 {many}, i64 {every}, i64 {whole}")
+        left, *names = e.parameters(chunk, "i64", *self.types)
+        e.jump(chunk, number, *now)
+        e.at(chunk)
+        few = left.ult(copies)
+        e.branch(few, rest, some)
+        e.at(some)
+        whole = left & -copies
+        many = whole.ugt(every)
+        trips = e.select(many, every, whole)
         new = self.turns(names, trips, copies)
-        fewer = e.fresh(f"sub i64 {left}, {trips}")
-        e.lines.append(f"  br i1 {many}, label %{due}, label %{look}")
-        e.start_block(due)
+        fewer = left - trips
+        e.branch(many, due, look)
+        e.at(due)
         e.poll()
-        e.lines.append(f"  br label %{look}")
-        e.start_block(look)
-        e.lines.append(f"  br label %{chunk}")
-        sources = [([number, *now], before), ([fewer, *new], e.block)]
-        e.phis(phis, [left, *names], [I64, *self.dtypes], sources)
-        e.start_block(rest)
+        e.jump(look)
+        e.at(look)
+        e.jump(chunk, fewer, *new)
+        e.at(rest)
         return [*names] if copies == 1 else self._rest(names, left)
 
     def _rest(self, now: Sequence[str], number: str) -> list[str]:
         """`number` trips, few or none."""
         e = self.e
         stop = self._after(now[self.counts], number)
-        head, one, done, before = *(e.new_label(h) for h in ("head", "one", "done")), e.block
-        names = [f"%a{next(e.names)}" for _ in now]
-        e.lines.append(f"  br label %{head}")
-        e.start_block(head)
-        phis = len(e.lines)
-        more = e.fresh(f"icmp ne {self.type} {names[self.counts]}, {stop}")
-        e.lines.append(f"  br i1 {more}, label %{one}, label %{done}")
-        e.start_block(one)
+        head, one, done = (e.later(h) for h in ("head", "one", "done"))
+        names = e.parameters(head, *self.types)
+        e.jump(head, *now)
+        e.at(head)
+        more = names[self.counts].ne(stop)
+        e.branch(more, one, done)
+        e.at(one)
         new = self.trip(names)
-        e.lines.append(f"  br label %{head}")
-        e.phis(phis, names, self.dtypes, [(now, before), (new, e.block)])
-        e.start_block(done)
-        return names
+        e.jump(head, *new)
+        e.at(done)
+        return [*names]
 
     def _after(self, counter: str, number: str) -> str:
         """What counts the trips, `number` trips later."""
@@ -219,5 +212,6 @@ class _Counted:
         if number.isdigit() and counter.isdigit():
             return str(int(counter) + self.step * int(number))
         if self.type != "i64" and not number.isdigit():
-            number = e.value_of(f"trunc i64 {number} to {self.type}")
-        return e.value_of(f"{'add' if self.step > 0 else 'sub'} {self.type} {counter}, {number}")
+            number = e.word(number).trunc(self.type)
+        first = e.known(counter, self.dtypes[self.counts], 1)
+        return e.binary("add" if self.step > 0 else "sub", first, number)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, MutableMapping, MutableSet
 
-from ..functions import Function
+from ..math.functions import Function
 from .instructions import type_text
 from .scalars import ScalarEmitter
 from .text import TargetLike
@@ -59,12 +59,12 @@ class FunctionTable:
 
     def _emit(self, function: Function, lanes: int, name: str) -> str:
         e = ScalarEmitter(
-            self.target, [], lanes, declarations=self.declarations, definitions=self.definitions
+            self.target, lanes, declarations=self.declarations, definitions=self.definitions
         )
         for k, param in enumerate(function.params):
             e.bind(param, f"%x{k}")
         result = e.emit(function.root)
         given = ", ".join(f"{e.type(p.dtype)} %x{k}" for k, p in enumerate(function.params))
         ty = type_text(function.root.dtype, lanes)
-        body = "\n".join([*e.lines, f"  ret {ty} {result}"])
-        return f"define internal fastcc {ty} {name}({given}) nounwind {{\nentry:\n{body}\n}}"
+        e.line(f"ret {ty} {result}")
+        return f"define internal fastcc {ty} {name}({given}) nounwind {{\n{e.code.text()}\n}}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir.types import I32, I64
-from ..index import Data, Div, Index, Mod, Var
+from ..loop_ir.index import Data, Div, Index, Mod, Var
 from ..scalar import DType, Expr
+from .builder import Value, vector_constant
 from .scalars import ScalarEmitter
 from .text import Operand
 
@@ -22,7 +23,7 @@ class IndexEmitter(ScalarEmitter):
 
     lane: Var | None  # the vectorised loop's variable; its value in `at` is that of lane 0
     env: dict[Var, Index]
-    at: dict[Var, str]
+    positions: dict[Var, Any]
 
     def _index(self, index: Index) -> Operand:
         index = index.substitute(self.env)
@@ -30,13 +31,14 @@ class IndexEmitter(ScalarEmitter):
             return Operand(self.index_as(index, I64), True)
         return Operand(self._index_vector(index), False)
 
-    def index_as(self, index: Index, dtype: DType) -> str:
+    def index_as(self, index: Index, dtype: DType) -> Value:
         """The scalar value of an index as an int32, into which it is known to fit, or an int64."""
         text, wanted = self.index_text(index), "i32" if dtype == I32 else "i64"
-        if wanted == self.index_type or text[0] != "%":
-            return text
-        change = "trunc" if wanted == "i32" else "sext"
-        return self.value_of(f"{change} {self.index_type} {text} to {wanted}")
+        if text.is_constant:
+            return self.literal(wanted, str(text))
+        return (
+            text if wanted == text.type else text.to("trunc" if wanted == "i32" else "sext", wanted)
+        )
 
     def _is_uniform_index(self, index: Index) -> bool:
         """Whether an index is the same in all lanes."""
@@ -54,75 +56,71 @@ class IndexEmitter(ScalarEmitter):
             return any(self._varies(a) for a in atom.index.terms)
         return not self.operand(atom.expr).uniform
 
-    def index_text(self, index: Index) -> str:
+    def index_text(self, index: Index) -> Value:
         """The scalar value of an index; of lane 0 if it follows the lanes."""
         index = index.substitute(self.env)
-        total, ty = "", self.index_type
+        total: Value | None = None
         for atom, coeff in index.terms.items():
-            term = self._atom_text(atom)
+            term = self.as_index(self._atom_text(atom))
             if coeff != 1:
-                term = self.value_of(f"mul {ty} {term}, {coeff}")
-            total = self.value_of(f"add {ty} {total}, {term}") if total else term
-        if not total:
-            return str(index.const)
-        return self.value_of(f"add {ty} {total}, {index.const}") if index.const else total
+                term = term * coeff
+            total = term if total is None else total + term
+        if total is None:
+            return self.literal(self.index_type, index.const)
+        return total + index.const if index.const else total
+
+    def as_index(self, text: str) -> Value:
+        """A position, which may be a constant's text."""
+        return text if isinstance(text, Value) else self.literal(self.index_type, text)
 
     def _atom_text(self, atom: Any) -> str:
         if isinstance(atom, Var):
-            return self.at[atom]
+            return self.positions[atom]
         if isinstance(atom, Data):
             return self._data_text(atom.expr)
-        op, ty = "rem" if isinstance(atom, Mod) else "div", self.index_type
         inner = self.index_text(atom.index)
         if atom.index.range()[0] >= 0:
-            return self.value_of(f"u{op} {ty} {inner}, {atom.n}")
-        return self._floor_divide(inner, atom, ty, "")
+            return inner % atom.n if isinstance(atom, Mod) else inner // atom.n
+        return _floor_divide(inner, atom)
 
     def _data_text(self, expr: Expr) -> str:
         """An index that the program computed."""
         return self.operand(expr).text
 
-    def _floor_divide(self, inner: str, atom: Div, ty: str, splat: str) -> str:
-        """Floor division or remainder of an index that may be negative."""
-        shift = -(atom.index.range()[0] // atom.n) * atom.n  # makes it non-negative
-
-        def constant(k: int) -> str:
-            return f"splat (i64 {k})" if splat else str(k)
-
-        moved = self.value_of(f"add {ty} {inner}, {constant(shift)}")
-        if isinstance(atom, Mod):
-            return self.value_of(f"urem {ty} {moved}, {constant(atom.n)}")
-        quotient = self.value_of(f"udiv {ty} {moved}, {constant(atom.n)}")
-        return self.value_of(f"sub {ty} {quotient}, {constant(shift // atom.n)}")
-
-    def _index_vector(self, index: Index) -> str:
+    def _index_vector(self, index: Index) -> Value:
         """The int64 values of an index in all lanes."""
         index = index.substitute(self.env)
         fixed = Index(index.const, {a: c for a, c in index.terms.items() if not self._varies(a)})
-        ty = f"<{self.width} x i64>"
         total = self.spread(Operand(self.index_text(fixed), True), I64)
         for atom, coeff in index.terms.items():
             if not self._varies(atom):
                 continue
             term = self._atom_vector(atom)
             if coeff != 1:
-                term = self.value_of(f"mul {ty} {term}, splat (i64 {coeff})")
-            total = self.value_of(f"add {ty} {total}, {term}")
+                term = term * coeff
+            total = total + term
         return total
 
-    def _atom_vector(self, atom: Any) -> str:
-        ty = f"<{self.width} x i64>"
+    def _atom_vector(self, atom: Any) -> Value:
         if isinstance(atom, Var):
-            base = self.spread(Operand(self.at[atom], True), I64)
-            return self.value_of(f"add {ty} {base}, {iota(self.width, 'i64')}")
+            base = self.spread(Operand(self.as_index(self.positions[atom]), True), I64)
+            return base + iota(self.width, "i64")
         if isinstance(atom, Data):
             return self.spread(self.operand(atom.expr), I64)
         inner = self._index_vector(atom.index)
         if atom.index.range()[0] >= 0:
-            op = "urem" if isinstance(atom, Mod) else "udiv"
-            return self.value_of(f"{op} {ty} {inner}, splat (i64 {atom.n})")
-        return self._floor_divide(inner, atom, ty, "splat")
+            return inner % atom.n if isinstance(atom, Mod) else inner // atom.n
+        return _floor_divide(inner, atom)
 
 
-def iota(width: int, ty: str) -> str:
-    return f"<{', '.join(f'{ty} {k}' for k in range(width))}>"
+def _floor_divide(inner: Value, atom: Div) -> Value:
+    """Floor division or remainder of an index that may be negative."""
+    shift = -(atom.index.range()[0] // atom.n) * atom.n  # makes it non-negative
+    moved = inner + shift
+    if isinstance(atom, Mod):
+        return moved % atom.n
+    return moved // atom.n - shift // atom.n
+
+
+def iota(width: int, ty: str) -> Value:
+    return vector_constant(ty, range(width))

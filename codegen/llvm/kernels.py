@@ -7,13 +7,15 @@ the kernel checks bounds. `lo..hi` is the part of the shared loop that this call
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from ..index import Index, Var
-from ..kernel import Access, Array, Kernel, Nest, Stage
+from ..loop_ir.index import Index, Var
+from ..loop_ir.kernel import Access, Array, Kernel, Nest, Stage
 from ..scalar import Expr
-from ..schedule import Schedule
-from ..signature import Signature
+from ..schedule.schedule import Schedule
+from ..schedule.signature import Signature
 from ..target import Target
+from .builder import Block, Value
 from .functions import FunctionTable
 from .loops import Values
 from .nests import NestEmitter
@@ -28,6 +30,8 @@ TURNS = 1 << 14  # of a loop inside of a kernel between two looks for signals
 class KernelEmitter(NestEmitter):
     """Emits one kernel under one schedule."""
 
+    row_of_square: Value
+
     def __init__(
         self,
         kernel: Kernel,
@@ -37,19 +41,18 @@ class KernelEmitter(NestEmitter):
         definitions: dict[str, str],
         functions: FunctionTable,
     ) -> None:
-        super().__init__(target, [], plan.width, definitions=definitions)
+        super().__init__(target, plan.width, definitions=definitions)
         self.kernel = kernel
         self.plan = plan
-        self.head: list[str] = []  # what stands before all loops
+        self.head = self.code.start  # what stands before all loops
         self.lane: Var | None = None  # the vectorised loop's variable, and where it stands
         self.mask = ""  # the lanes that are on, when not all are
         self.env: dict[Var, Index] = {}
-        self.at: dict[Var, str] = {}  # loop variable -> its int64 value (of lane 0)
+        self.positions: dict[Var, Any] = {}  # loop variable -> its int64 value (of lane 0)
         self.registers: dict[Array, Operand] = {}
-        self.turned: dict[Expr, str] = {}  # loads that a square has ready, and where
-        self.row_of_square = ""
-        self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}  # row buffers
-        self.pointers: dict[Array, str] = {}
+        self.turned: dict[Expr, Value] = {}  # loads that a square has ready, and where
+        self.buffers: dict[Array, tuple[Any, tuple[int, ...]]] = {}  # row buffers
+        self.pointers: dict[Array, Any] = {}
         self.functions = functions
         self.called = functions.called(f for s in plan.surveys.values() for f in s.calls)
         for found in plan.surveys.values():
@@ -59,7 +62,7 @@ class KernelEmitter(NestEmitter):
         self.polls = False  # tells afterwards whether a loop looks for signals
         self.arrays = signature.arrays
         self.origins = signature.origins
-        self.idempotent = self._is_idempotent()
+        self.idempotent = self.kernel.idempotent
 
     # The function.
 
@@ -67,49 +70,41 @@ class KernelEmitter(NestEmitter):
         """The function's text, from the parameter list on: equal kernels have equal texts."""
         head = self.head
         for position, array in enumerate(self.arrays):
-            self.pointers[array] = f"%p{position}"
+            self.pointers[array] = Value("ptr", f"%p{position}", self)
             head += _pointer(f"%p{position}", position)
         if self.checks:
             head += _pointer("%status", len(self.arrays))
         if not self.plan.tile:
             self._row_buffers()
         self._outer()
-        self.lines.append("  ret void")
-        body = "\n".join([*head, *self.lines])
-        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n{body}\n}}\n"
+        self.ret()
+        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{self.code.text()}\n}}\n"
 
-    def _is_idempotent(self) -> bool:
-        """Whether doing a point twice does no harm: nothing in memory is both read and written."""
-        written = {s.array for s in self.kernel.stages if s.array not in self.kernel.local}
-        read = {a.array for s in self.kernel.stages for a in s.reads}
-        plain = all(s.action in ("store", "reduce") for s in self.kernel.stages)
-        return plain and not (written & read)
-
-    def stack(self, nbytes: int) -> str:
+    def stack(self, nbytes: int) -> Value:
         """Memory on the stack, for as long as the function runs."""
-        name = f"%row{next(self.names)}"
+        name = Value("ptr", f"%row{next(self.names)}", self)
         self.head.append(f"  {name} = alloca [{nbytes} x i8], align 64")
         return name
 
-    def turn(self, leave: str) -> None:
+    def turn(self, leave: Block) -> None:
         """Once in many turns, see whether a signal has raised, so that Ctrl-C ends any loop."""
-        left, clock = "%poll_left", "%poll_clock"
+        left, clock = (Value("ptr", f"%poll_{name}", self) for name in ("left", "clock"))
         if not self.polls:
             self.polls = True
             for name, start in ((left, TURNS), (clock, 0)):
                 self.head.append(f"  {name} = alloca i64, align 8")
                 self.head.append(f"  store i64 {start}, ptr {name}, align 8")
-        before = self.fresh(f"load i64, ptr {left}, align 8")
-        after = self.fresh(f"sub i64 {before}, 1")
-        self.lines.append(f"  store i64 {after}, ptr {left}, align 8")
-        over = self.fresh(f"icmp eq i64 {after}, 0")
-        due, on = self.new_label("due"), self.new_label("on")
-        self.lines.append(f"  br i1 {over}, label %{due}, label %{on}{self._seldom()}")
-        self.start_block(due)
-        self.lines.append(f"  store i64 {TURNS}, ptr {left}, align 8")
-        stop = self.fresh(f"call i1 @stopped(ptr %status, ptr {clock})")
-        self.lines.append(f"  br i1 {stop}, label %{leave}, label %{on}")
-        self.start_block(on)
+        before = self.load("i64", left)
+        after = before - 1
+        self.store(after, left)
+        over = after.eq(0)
+        due, on = self.later("due"), self.later("on")
+        self.fork(over, due, (), on, hint=self._seldom())
+        self.at(due)
+        self.store(self.literal("i64", TURNS), left)
+        stop = self.fresh("i1", f"call i1 @stopped(ptr %status, ptr {clock})")
+        self.branch(stop, leave, on)
+        self.at(on)
 
     def _row_buffers(self) -> None:
         """Stack memory for values of one row that a later nest reads again."""
@@ -134,7 +129,8 @@ class KernelEmitter(NestEmitter):
         plan = self.plan
         self.env.update(plan.outer.env)
         loops = plan.outer.vars
-        lo, hi = ("%lo", "%hi") if plan.parallel else ("0", str(plan.range))
+        bounds = ("%lo", "%hi") if plan.parallel else (0, plan.range)
+        lo, hi = (self.literal("i64", bound) for bound in bounds)
         if plan.mode == "inner" and plan.rows > 1:
             RowGroupEmitter(self, lo, hi).emit()
         elif plan.mode == "inner":
@@ -166,15 +162,15 @@ class KernelEmitter(NestEmitter):
         squares = SquareEmitter(self, cross)
 
         def tile() -> None:
-            row = self.value_of(f"mul i64 {self.at[rows]}, {plan.cross_tile}")
-            squares.tile(row, self.value_of(f"mul i64 {self.at[columns]}, {plan.tile}"))
+            row = self.positions[rows] * plan.cross_tile
+            squares.tile(row, self.positions[columns] * plan.tile)
 
         self._walk_rows((*others, rows, columns), lo, hi, tile)
 
     def _tile(self, tile: Var) -> None:
         extent = self.plan.outer.vars[-1].extent
-        lo = self.value_of(f"mul i64 {self.at[tile]}, {self.plan.tile}")
-        hi = self.value_of(f"add i64 {lo}, {self.plan.tile}")
+        lo = self.positions[tile] * self.plan.tile
+        hi = lo + self.plan.tile
         TileEmitter(self, lo, self.least(hi, str(extent))).emit()
 
     def _lanes(self, _: Values) -> Values:
@@ -182,12 +178,12 @@ class KernelEmitter(NestEmitter):
         return []
 
     def line_start(self, stage: Stage, var: Var) -> str:
-        self.at[var] = "0"
+        self.positions[var] = self.literal(self.index_type, 0)
         base, flat = self.place(stage.array, stage.index)
         dtype = stage.array.dtype
         at = self._address(dtype, base, self.index_text(flat.substitute(self.env)))
-        past = self.value_of(f"and i64 {self.value_of(f'ptrtoint ptr {at} to i64')}, {LINE - 1}")
-        return self._minus("0", self.value_of(f"udiv i64 {past}, {dtype.itemsize}"))
+        past = at.to("ptrtoint", "i64") & LINE - 1
+        return self._minus("0", past // dtype.itemsize)
 
     def fetch_ahead(self, nest: Nest) -> None:
         if nest is self.kernel.nests[-1]:
@@ -197,16 +193,14 @@ class KernelEmitter(NestEmitter):
     def _fetch(self, access: Access) -> None:
         """Ask for what the first nest reads of the next row, at this place of the loop."""
         row = self.plan.outer.vars[-1]
-        here = self.at[row]
-        self.at[row] = self.value_of(f"add {self.index_type} {here}, 1")
+        here = self.positions[row]
+        self.positions[row] = here + 1
         base, flat = self.place(access.array, access.index)
         dtype = access.array.dtype
         first = self._address(dtype, base, self.index_text(flat.substitute(self.env)))
-        self.at[row] = here
-        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.positions[row] = here
         for line in range(0, self.width * dtype.itemsize, LINE):
-            at = self.value_of(f"getelementptr i8, ptr {first}, i64 {line}") if line else first
-            self.lines.append(f"  call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+            self.prefetch(self.offset(first, line), 1)
 
     def _load(self, expr: Expr) -> Operand:
         tile = self.turned.get(expr)

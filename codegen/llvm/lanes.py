@@ -11,11 +11,12 @@ may do that, no inner loop.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ...ir.types import BOOL
 from ..scalar import DType, Expr, LoopBody
+from .builder import Block, Value, constant, lanes_of
 from .instructions import INSTRUCTIONS, type_text
 from .text import Operand
 
@@ -52,32 +53,28 @@ def emit_lanes(
     floats = [d.itemsize for d in dtypes if d.kind == "f"]
     lanes = min(e.target.vector_bits // (8 * max(floats or [d.itemsize for d in dtypes])), e.width)
     parts = [_Part(e, node, body, k, lanes) for k in range(0, e.width, lanes)]
-    head, inside, leave = (e.new_label(hint) for hint in ("lanes", "body", "done"))
-    before = e.block
-    e.lines.append(f"  br label %{head}")
-    e.start_block(head)
-    phis_at = len(e.lines)
+    head, inside, leave = (e.later(hint) for hint in ("lanes", "body", "done"))
+    for part in parts:
+        part.begin(head)
+    e.jump(head, *(value for part in parts for value in (*part.start, part.at_first)))
+    e.at(head)
     for copy in range(COPIES):
         for part in parts:
             part.test()
         if not copy:
-            words = [e.fresh(f"bitcast <{lanes} x i1> {p.still} to i{lanes}") for p in parts]
+            words = [e.convert("bitcast", p.still, f"i{lanes}") for p in parts]
             some = words[0]
             for word in words[1:]:
-                some = e.fresh(f"or i{lanes} {some}, {word}")
-            going = e.fresh(f"icmp ne i{lanes} {some}, 0")
-            e.lines.append(f"  br i1 {going}, label %{inside}, label %{leave}")
-            e.start_block(inside)
+                some = some | word
+            going = e.compare("ne", some, 0)
+            e.branch(going, inside, leave)
+            e.at(inside)
         for part in parts:
             part.step(read)
     e.turn(leave)
-    e.lines.append(f"  br label %{head}")
-    e.lines[phis_at:phis_at] = [line for p in parts for line in p.phis(before, e.block)]
-    e.start_block(leave)
-    return [
-        Operand(_joined(e, [p.names[k] for p in parts], dtype, lanes), False)
-        for k, dtype in enumerate(dtypes)
-    ]
+    e.jump(head, *(value for part in parts for value in (*part.now, part.still)))
+    e.at(leave)
+    return [Operand(_joined(e, [p.names[k] for p in parts]), False) for k in range(len(dtypes))]
 
 
 class _Part:
@@ -99,12 +96,16 @@ class _Part:
         self.start = [
             _taken(e, e.spread(e._memo[a], a.dtype), a.dtype, first, lanes) for a in node.args
         ]
-        self.names = [f"%v{next(e.names)}" for _ in self.start]
-        self.at_first = "splat (i1 true)" if lanes > 1 else "true"
+        self.at_first = constant(self.bits, True)
         if e.mask:
             self.at_first = _taken(e, e.mask, BOOL, first, lanes)
-        self.on = f"%v{next(e.names)}"
-        self.now, self.still = list(self.names), self.on
+
+    def begin(self, head: Block) -> None:
+        """The carries as parameters of the loop's head, and the mask."""
+        count = len(self.types) + 1
+        self.names = self.e.parameters(head, *self.types, self.bits)[-count:-1]
+        self.now: list[str] = [*self.names]
+        self.still = head.params[-1]
 
     def test(self) -> None:
         """Which lanes are still on."""
@@ -113,7 +114,7 @@ class _Part:
             e._bound[param.attr] = Operand(name, False)
         with e.scope():
             test = e.spread(e.operand(self.body.test), BOOL)
-        self.still = e.fresh(f"and {self.bits} {self.still}, {test}")
+        self.still = e.binary("and", self.still, test)
 
     def step(self, read: Collection[int]) -> None:
         """The new carries; those that are read keep their values in lanes that are off."""
@@ -121,44 +122,27 @@ class _Part:
         with e.scope():
             new = [e.spread(e.operand(x), x.dtype) for x in self.body.new]
         self.now = [
-            e.fresh(f"select {self.bits} {self.still}, {ty} {after}, {ty} {name}")
-            if position in read and after != name
-            else after
+            e.select(self.still, after, name) if position in read and after != name else after
             for position, (ty, after, name) in enumerate(
                 zip(self.types, new, self.now, strict=True)
             )
         ]
 
-    def phis(self, before: str, end: str) -> list[str]:
-        return [
-            f"  {name} = phi {ty} [ {init}, %{before} ], [ {back}, %{end} ]"
-            for name, ty, init, back in zip(
-                [*self.names, self.on],
-                [*self.types, self.bits],
-                [*self.start, self.at_first],
-                [*self.now, self.still],
-                strict=True,
-            )
-        ]
 
-
-def _taken(e: ScalarEmitter, text: str, dtype: DType, first: int, lanes: int) -> str:
+def _taken(e: ScalarEmitter, text: str, dtype: DType, first: int, lanes: int) -> Value:
     """Some neighbouring lanes of a vector."""
-    if lanes == e.width or text[0] not in "%<":  # a constant, the same in all lanes
-        return text
-    ty = type_text(dtype, e.width)
-    places = ", ".join(f"i32 {k}" for k in range(first, first + lanes))
-    return e.value_of(f"shufflevector {ty} {text}, {ty} poison, <{lanes} x i32> <{places}>")
+    value = e.known(text, dtype, e.width)
+    if lanes == e.width:
+        return value
+    if value[0] not in "%<":  # a constant, the same in all lanes
+        return Value(type_text(dtype, lanes), value, e)
+    return e.shuffle(value, Value(value.type, "poison"), range(first, first + lanes))
 
 
-def _joined(e: ScalarEmitter, texts: list[str], dtype: DType, lanes: int) -> str:
-    """Vectors of `lanes` each, put together two by two."""
-    while len(texts) > 1:
-        ty = type_text(dtype, lanes)
-        lanes *= 2
-        places = ", ".join(f"i32 {k}" for k in range(lanes))
-        texts = [
-            e.value_of(f"shufflevector {ty} {a}, {ty} {b}, <{lanes} x i32> <{places}>")
-            for a, b in zip(texts[::2], texts[1::2], strict=True)
-        ]
-    return texts[0]
+def _joined(e: ScalarEmitter, vectors: Sequence[Value]) -> Value:
+    """Vectors put together two by two."""
+    while len(vectors) > 1:
+        lanes = 2 * lanes_of(vectors[0].type)
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [e.shuffle(a, b, range(lanes)) for a, b in pairs]
+    return vectors[0]

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ...ir.types import I32
-from ..index import Var
-from ..kernel import Stage
-from ..schedule import Schedule
+from ..loop_ir.index import Var
+from ..loop_ir.kernel import Stage
+from ..schedule.schedule import Schedule
+from .builder import Number, Value, vector_constant
 from .indices import IndexEmitter, iota
 from .text import Operand
 
@@ -40,7 +41,7 @@ class LoopEmitter(IndexEmitter):
     ) -> None:
         """Walk the outer points lo..hi of several loops taken as one."""
 
-        def at_row(q: str, _: Values) -> Values:
+        def at_row(q: Value, _: Values) -> Values:
             self.stand_at(loops, q)
             body()
             return []
@@ -49,11 +50,12 @@ class LoopEmitter(IndexEmitter):
 
     def stand_at(self, loops: Sequence[Var], q: str) -> None:
         """Set several loops' variables to the point that is `q` when they are taken as one."""
+        place = self.as_index(q)
         for var in reversed(loops[1:]):
-            self.at[var] = self.value_of(f"urem {self.index_type} {q}, {var.extent}")
-            q = self.value_of(f"udiv {self.index_type} {q}, {var.extent}")
+            self.positions[var] = place % var.extent
+            place = place // var.extent
         if loops:
-            self.at[loops[0]] = q
+            self.positions[loops[0]] = place
 
     def _loop(
         self,
@@ -61,31 +63,20 @@ class LoopEmitter(IndexEmitter):
         hi: str,
         step: int,
         values: Values,
-        body: Callable[[str, Values], Values],
+        body: Callable[[Value, Values], Values],
     ) -> Values:
         """for i in range(lo, hi, step): values = body(i, values)"""
-        head, inside, leave = (self.new_label(h) for h in ("for", "do", "end"))
-        before = self.block
-        i = f"%i{next(self.names)}"
-        carried = [v._replace(text=f"%a{next(self.names)}") for v in values]
-        self.lines.append(f"  br label %{head}")
-        self.start_block(head)
-        phis = len(self.lines)
-        self.lines.append(f"  {i}c = icmp slt {self.index_type} {i}, {hi}")
-        self.lines.append(f"  br i1 {i}c, label %{inside}, label %{leave}")
+        head, inside, leave = (self.later(h) for h in ("for", "do", "end"))
+        i, *accumulators = self.parameters(head, self.index_type, *(v.type for v in values))
+        carried = [v._replace(text=a) for v, a in zip(values, accumulators, strict=True)]
+        self.jump(head, lo, *(v.text for v in values))
+        self.at(head)
+        self.branch(i < hi, inside, leave)
         with self.scope():
-            self.start_block(inside)
+            self.at(inside)
             new = body(i, carried)
-            self.lines.append(f"  {i}n = add nsw {self.index_type} {i}, {step}")
-            self.lines.append(f"  br label %{head}")
-            after = self.block
-        texts = [f"  {i} = phi {self.index_type} [ {lo}, %{before} ], [ {i}n, %{after} ]"]
-        texts += [
-            f"  {c.text} = phi {c.type} [ {v.text}, %{before} ], [ {n.text}, %{after} ]"
-            for c, v, n in zip(carried, values, new, strict=True)
-        ]
-        self.lines[phis:phis] = texts
-        self.start_block(leave)
+            self.jump(head, self.stepped(i, step), *(n.text for n in new))
+        self.at(leave)
         return carried
 
     def _vector(
@@ -130,22 +121,20 @@ class LoopEmitter(IndexEmitter):
         self.lane = outside
         return out
 
-    def _minus(self, text: str, k: int | str) -> str:
-        return self.value_of(f"sub {self.index_type} {text}, {k}")
+    def _minus(self, text: str, k: int | str) -> Value:
+        return self.as_index(text) - k
 
-    def inside(self, i: str, last: int) -> str:
+    def inside(self, i: Value, last: int) -> Value:
         """`i` where it is in 0..last, else the end that is nearer."""
-        ty = self.index_type
-        above = self.value_of(f"icmp sgt {ty} {i}, 0")
-        return self.least(self.value_of(f"select i1 {above}, {ty} {i}, {ty} 0"), str(last))
+        return self.least(self.select(i > 0, i, 0), last)
 
     def line_start(self, stage: Stage, var: Var) -> str:
         """The last position of `var` up to 0 at which a stage's store begins a cache line."""
         raise TypeError("only an emitter of kernels knows where arrays are")
 
-    def least(self, a: str, b: str) -> str:
-        below = self.value_of(f"icmp slt {self.index_type} {a}, {b}")
-        return self.value_of(f"select i1 {below}, {self.index_type} {a}, {self.index_type} {b}")
+    def least(self, a: Value | Number, b: Value | Number) -> Value:
+        a = self.as_index(a) if isinstance(a, str) else self.literal(self.index_type, a)
+        return self.select(a < b, a, b)
 
     def _masked_tail(
         self,
@@ -169,20 +158,19 @@ class LoopEmitter(IndexEmitter):
                     lambda i, v: self._at(var, i, "", v, body),
                 )
             if n % width:
-                lanes = [f"i1 {'true' if k < n % width else 'false'}" for k in range(width)]
+                lanes = vector_constant("i1", [k < n % width for k in range(width)])
                 with self.scope():
-                    values = self._at(var, str(main), f"<{', '.join(lanes)}>", values, body)
+                    values = self._at(var, str(main), lanes, values, body)
             return values
-        length = self.value_of(f"sub i64 {hi}, {lo}")
-        whole = self.value_of(f"and i64 {length}, {-width}")
-        stop = self.value_of(f"add i64 {lo}, {whole}")
+        start = self.as_index(lo)
+        whole = (self.as_index(hi) - start) & -width
+        stop = start + whole
         values = self._loop(lo, stop, width, values, lambda i, v: self._at(var, i, "", v, body))
 
-        def rest(i: str, carried: Values) -> Values:
-            left = self.value_of(f"sub i64 {hi}, {i}")
-            left32 = self.value_of(f"trunc i64 {left} to i32")
+        def rest(i: Value, carried: Values) -> Values:
+            left32 = (self.as_index(hi) - i).trunc("i32")
             spread = self.spread(Operand(left32, True), I32)
-            mask = self.value_of(f"icmp slt <{width} x i32> {iota(width, 'i32')}, {spread}")
+            mask = self.compare("slt", iota(width, "i32"), spread)
             return self._at(var, i, mask, carried, body)
 
         return self._loop(stop, hi, width, values, rest)
@@ -190,7 +178,7 @@ class LoopEmitter(IndexEmitter):
     def _at(
         self, var: Var, position: str, mask: str, values: Values, body: Callable[[Values], Values]
     ) -> Values:
-        self.at[var] = position
+        self.positions[var] = self.as_index(position)
         self.mask, outside = mask, self.mask
         result = body(values)
         self.mask = outside

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..folds import COMBINE
-from ..index import Var, of_var
-from ..kernel import Kernel, Nest, Stage
+from ..loop_ir.index import Var, of_var
+from ..loop_ir.kernel import Kernel, Nest, Stage
 from ..math import EXPANSIONS
-from ..schedule import Loops, Schedule
-from ..survey import accesses, invariants
+from ..math.folds import COMBINE
+from ..schedule.schedule import Loops, Schedule
+from ..schedule.survey import accesses, invariants
 from .accesses import AccessEmitter
+from .builder import Value
 from .loops import Values
 from .reductions import Reduction, apply, reduction
 from .text import Operand
@@ -94,8 +95,8 @@ class NestEmitter(AccessEmitter):
             hi = self.extent(nest, var)
             return self._vector(var, "0", hi, body, values)
 
-        def step(position: str, carried: Values) -> Values:
-            self.at[var] = position
+        def step(position: Value, carried: Values) -> Values:
+            self.positions[var] = position
             return self._walk(rest, nest, carried, body) if rest else body(carried)
 
         return self._loop("0", self.extent(nest, var), 1, values, step)
@@ -111,7 +112,7 @@ class NestEmitter(AccessEmitter):
         if chunks is None or self.env[stage.dims[stage.kept]] != of_var(var):
             return str(var.extent)
         start = self.index_text(self.env[stage.dims[chunks.axis]] * chunks.length)
-        left = self.value_of(f"sub {self.index_type} {chunks.total}, {start}")
+        left = chunks.total - start
         return self.least(left, str(chunks.length))
 
     def fetch_ahead(self, nest: Nest) -> None:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..functions import Function
+from ..math.functions import Function
 from ..scalar import Expr
-from .instructions import INSTRUCTIONS, SCALAR_TYPES, type_text
+from .builder import Value
+from .instructions import INSTRUCTIONS, type_text
 from .text import Operand
 
 if TYPE_CHECKING:
@@ -57,15 +58,13 @@ def _emit(e: ScalarCodeEmitter, values: list[Expr], lanes: int) -> None:
         if function in e.called:
             result = e.call_named(function, operands, wide)
         else:
-            result = wide.call(function, operands)
-        e.block = wide.block
+            result = wide.call_function(function, operands)
         text = wide.spread(result, first.dtype)
     else:
         texts = [wide.spread(x, first.dtype) for x in operands]
         text = INSTRUCTIONS[first.op](wide, first, lanes, *texts)
-    ty = type_text(first.dtype, lanes)
     for k, value in enumerate(values):
-        e.bind(value, e.value_of(f"extractelement {ty} {text}, i64 {k}"), uniform=True)
+        e.bind(value, e.extract(text, k), uniform=True)
 
 
 def _gathered(e: ScalarCodeEmitter, numbers: Sequence[Expr], lanes: int) -> Operand:
@@ -74,7 +73,7 @@ def _gathered(e: ScalarCodeEmitter, numbers: Sequence[Expr], lanes: int) -> Oper
     if len(set(texts)) == 1:
         return Operand(texts[0], True)
     dtype = numbers[0].dtype
-    ty, vector = type_text(dtype, lanes), "poison"
+    vector = Value(type_text(dtype, lanes), "poison")
     for k, text in enumerate([*texts, *texts[:1] * (lanes - len(texts))]):
-        vector = e.value_of(f"insertelement {ty} {vector}, {SCALAR_TYPES[dtype]} {text}, i64 {k}")
+        vector = e.insert(vector, e.known(text, dtype, 1), k)
     return Operand(vector, False)

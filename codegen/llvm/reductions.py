@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...ir.types import I32, I64
-from ..index import Var, contiguous_strides, linear, of_var
-from ..kernel import Stage, identity
+from ...ir.ops.folds.reductions import identity
+from ...ir.types import BOOL, I32, I64
+from ..loop_ir.index import Var, contiguous_strides, linear, of_var
+from ..loop_ir.kernel import Stage
 from ..math import EXPANSIONS
 from ..scalar import DType, Expr, Unique, convert, eq, fma, ne, select, var
+from .builder import Value
 from .indices import iota
 from .instructions import SCALAR_TYPES, constant, type_text
 from .loops import Carried
@@ -82,10 +84,7 @@ class Reduction(ABC):
         for before, after, dtype in zip(old, new, self.dtypes, strict=True):
             text = e.spread(after, dtype) if self.vector else after.text
             if self.vector and e.mask and not self.lanewise:
-                bits = f"<{e.width} x i1>"
-                text = e.value_of(
-                    f"select {bits} {e.mask}, {before.type} {text}, {before.type} {before.text}"
-                )
+                text = e.select(e.known(e.mask, BOOL, e.width), text, before.text)
             out.append(Carried(text, before.uniform, before.type))
         return out
 
@@ -111,17 +110,14 @@ class Reduction(ABC):
         parts: list[Operand] = []
         for start in (0, half):
             for text, dtype in zip(texts, self.dtypes, strict=True):
-                ty = type_text(dtype, width)
+                whole = e.known(text, dtype, width)
                 if half == 1:
-                    part = e.value_of(f"extractelement {ty} {text}, i64 {start}")
+                    part = e.extract(whole, start)
                 else:
-                    lanes = ", ".join(f"i32 {k}" for k in range(start, start + half))
-                    part = e.value_of(
-                        f"shufflevector {ty} {text}, {ty} poison, <{half} x i32> <{lanes}>"
-                    )
+                    lanes = range(start, start + half)
+                    part = e.shuffle(whole, Value(whole.type, "poison"), lanes)
                 parts.append(Operand(part, half == 1))
         merged = apply(sub, self.merge, parts, [*self.dtypes, *self.dtypes])
-        e.block = sub.block
         return [sub.spread(m, d) for m, d in zip(merged, self.dtypes, strict=True)]
 
 
@@ -200,7 +196,7 @@ class ArgFold(Reduction):
         if self.vector and not self.lanewise:
             e, (best, at) = self.e, ends
             scalar = SCALAR_TYPES[self.dtypes[1]]
-            place = e.value_of(f"add {at.type} {at.text}, {iota(e.width, scalar)}")
+            place = at.text + iota(e.width, scalar)
             ends = [best, at._replace(text=place)]
         return super().finish(ends)
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..index import Var
+from ..loop_ir.index import Var
+from .builder import Value
 from .loops import Values
 
 if TYPE_CHECKING:
@@ -26,25 +27,25 @@ if TYPE_CHECKING:
 class RowGroupEmitter:
     """Emits the outer points lo..hi of a kernel whose only loops are those of its first nest."""
 
-    def __init__(self, e: KernelEmitter, lo: str, hi: str) -> None:
+    def __init__(self, e: KernelEmitter, lo: Value, hi: Value) -> None:
         self.e = e
         self.lo, self.hi = lo, hi
-        self.places: list[dict[Var, str]] = []  # where the outer loops stand, for each row
+        self.places: list[dict[Var, Value]] = []  # where the outer loops stand, for each row
 
     def emit(self) -> None:
         e, together = self.e, self.e.plan.rows
-        length = e.value_of(f"sub i64 {self.hi}, {self.lo}")
-        left = e.value_of(f"urem i64 {length}, {together}")
-        whole = e.value_of(f"sub i64 {self.hi}, {left}")
+        length = self.hi - self.lo
+        left = length % together
+        whole = self.hi - left
         e._loop(self.lo, whole, together, [], self._group)
         e._walk_rows(e.plan.outer.vars, whole, self.hi, e._row)
 
-    def _group(self, first: str, _: Values) -> Values:
+    def _group(self, first: Value, _: Values) -> Values:
         e, outer = self.e, self.e.plan.outer.vars
         self.places = []
         for k in range(e.plan.rows):
-            e.stand_at(outer, e.value_of(f"add i64 {first}, {k}") if k else first)
-            self.places.append({v: e.at[v] for v in outer})
+            e.stand_at(outer, first + k if k else first)
+            self.places.append({v: e.positions[v] for v in outer})
         (nest, loops), *rest = zip(e.kernel.nests, e.plan.inner, strict=True)
         e.env.update(loops.env)
         folds = [f for s in nest.stages if (f := e._reduction(s, nest, e.width > 1)) is not None]
@@ -54,7 +55,7 @@ class RowGroupEmitter:
         def body(values: Values) -> Values:
             new: Values = []
             for k, place in enumerate(self.places):
-                e.at.update(place)
+                e.positions.update(place)
                 at = k * count
                 with e.scope():
                     for fold in folds:
@@ -67,7 +68,7 @@ class RowGroupEmitter:
 
         ends = e._walk(loops.vars, nest, starts, body)
         for k, place in enumerate(self.places):
-            e.at.update(place)
+            e.positions.update(place)
             at = k * count
             with e.scope():
                 for fold in folds:

@@ -9,13 +9,12 @@ nothing is tested between copies (`counted`). Long loops look for signals: see `
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from ...ir.types import I64
-from ..index import Index, Var
-from ..kernel import Array
-from ..module import PYTHON_ERROR
-from ..scalar import DType, Expr
-from ..scalar_code import (
+from ...ir.types import BOOL
+from ..loop_ir.index import Index, Var
+from ..loop_ir.kernel import Array
+from ..loop_ir.scalar_code import (
     Block,
     Choose,
     Let,
@@ -26,12 +25,15 @@ from ..scalar_code import (
     calls,
     nodes,
 )
-from ..steps import ScalarCode
+from ..loop_ir.steps import ScalarCode
+from ..module import PYTHON_ERROR
+from ..scalar import Expr
 from ..target import Target
 from .accesses import AccessEmitter
+from .builder import Value
 from .counted import emit_counted, trips_of
 from .functions import FunctionTable
-from .instructions import SCALAR_TYPES, type_text
+from .instructions import type_text
 from .packing import emit_packed
 from .text import Operand
 
@@ -68,55 +70,48 @@ class StatementEmitter(AccessEmitter):
                 self._repeat(s)
 
     def _require(self, s: Require) -> None:
-        flag = self.operand(s.flag).text
-        bad = self.value_of(f"xor i1 {flag}, true")
+        bad = ~self.known(self.operand(s.flag).text, BOOL, 1)
         words = [self._word(v) for v in s.values]
         self._leave_if(bad, words, str(s.site))
 
     def _leave_if(self, bad: str, words: Sequence[str], site: str) -> None:
         """Write to the status block and leave if `bad`."""
-        yes, no = self.new_label("bad"), self.new_label("good")
-        self.lines.append(f"  br i1 {bad}, label %{yes}, label %{no}{self._seldom()}")
-        self.start_block(yes)
-        for position, word in [*enumerate(words), (7, site)]:
-            place = self.fresh(f"getelementptr i64, ptr %status, i64 {position}")
-            self.lines.append(f"  store i64 {word}, ptr {place}, align 8")
-        self.lines.append("  ret void")
-        self.start_block(no)
+        yes, no = self.later("bad"), self.later("good")
+        self.fork(bad, yes, (), no, hint=self._seldom())
+        self.at(yes)
+        with self.scope():
+            for position, word in [*enumerate(words), (7, site)]:
+                place = self.offset(Value("ptr", "%status"), position, "i64")
+                self.store(self.word(word), place)
+        self.ret()
+        self.at(no)
 
-    def _after_report(self, label: str) -> None:
-        self.lines.append("  ret void")
+    def _after_report(self, block: Any) -> None:
+        self.ret()
 
-    def _word(self, value: Expr) -> str:
+    def _word(self, value: Expr) -> Value:
         """The bytes of a value in an int64."""
-        text, dtype = self.operand(value).text, value.dtype
-        if dtype.kind == "b":
-            return self.value_of(f"zext i1 {text} to i64")
-        bits = dtype.itemsize * 8
-        if dtype.kind == "f":
-            text = self.value_of(f"bitcast {SCALAR_TYPES[dtype]} {text} to i{bits}")
-        return text if bits == 64 else self.value_of(f"zext i{bits} {text} to i64")
+        found = self.known(self.operand(value).text, value.dtype, 1)
+        if value.dtype.kind == "f":
+            found = found.to("bitcast", f"i{8 * value.dtype.itemsize}")
+        return found if found.type == "i64" else found.zext("i64")
 
     def _choose(self, s: Choose) -> None:
-        index = self.operand(s.index).text
-        low = self.value_of(f"icmp slt i32 {index}, 0")
-        index = self.value_of(f"select i1 {low}, i32 0, i32 {index}")
-        labels = [self.new_label("branch") for _ in s.blocks]
-        end = self.new_label("joined")
-        cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels[:-1]))
-        self.lines.append(f"  switch i32 {index}, label %{labels[-1]} [ {cases} ]")
-        columns: list[list[str]] = []
-        for label, block, values in zip(labels, s.blocks, s.values, strict=True):
-            self.start_block(label)
+        index = self.known(self.operand(s.index).text, s.index.dtype, 1)
+        index = self.select(index < 0, 0, index)
+        *blocks, last = (self.later("branch") for _ in s.blocks)
+        end = self.later("joined")
+        joined = self.parameters(end, *(type_text(r.dtype, 1) for r in s.results))
+        self.switch(index, last, dict(enumerate(blocks)))
+        for block, statements, values in zip((*blocks, last), s.blocks, s.values, strict=True):
+            self.at(block)
             with self.scope():
-                self._block(block)
-                texts = [self.operand(v).text for v in values]
-            columns.append([f"[ {t}, %{self.block} ]" for t in texts])
-            self.lines.append(f"  br label %{end}")
-        self.start_block(end)
-        for result, *sources in zip(s.results, *columns, strict=True):
-            ty = type_text(result.dtype, 1)
-            self.bind(result, self.fresh(f"phi {ty} {', '.join(sources)}"), uniform=True)
+                self._block(statements)
+                given = [self.operand(v).text for v in values]
+            self.jump(end, *given)
+        self.at(end)
+        for result, value in zip(s.results, joined, strict=True):
+            self.bind(result, value, uniform=True)
 
     # Loops.
 
@@ -145,60 +140,38 @@ class StatementEmitter(AccessEmitter):
     def _while(self, s: Repeat, values: Sequence[str]) -> None:
         assert s.test is not None and s.condition is not None
         copies = _copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
-        head, leave = self.new_label("while"), self.new_label("done")
-        before = self.block
-        names = [f"%a{next(self.names)}" for _ in values]
-        left = f"%left{next(self.names)}"
+        head, leave = self.later("while"), self.later("done")
+        types = [type_text(c.dtype, 1) for c in s.carries]
+        left, *names = self.parameters(head, "i64", *types)
+        last = self.parameters(leave, *types)
         every = _interval(self.step.work * copies)
-        self.lines.append(f"  br label %{head}")
-        self.start_block(head)
-        phis = len(self.lines)
-        fewer = self.fresh(f"sub i64 {left}, 1")
-        ends: list[tuple[Sequence[str], str]] = []
+        self.jump(head, every, *values)
+        self.at(head)
+        fewer = left - 1
         now: Sequence[str] = names
         for _ in range(copies):
-            inside = self.new_label("body")
+            inside = self.later("body")
             with self.scope():
                 for carry, text in zip(s.carries, now, strict=True):
                     self.bind(carry, text, uniform=True)
                 self._block(s.test)
                 going = self.operand(s.condition).text
-                ends.append((now, self.block))
-                self.lines.append(f"  br i1 {going}, label %{inside}, label %{leave}")
-                self.start_block(inside)
+                self.fork(going, inside, (), leave, now)
+                self.at(inside)
                 self._block(s.body)
                 now = [self.operand(e).text for e in s.new]
-        due, on = self.new_label("due"), self.new_label("on")
-        over = self.fresh(f"icmp eq i64 {fewer}, 0")
-        worked = self.block
-        self.lines.append(f"  br i1 {over}, label %{due}, label %{on}{self._seldom()}")
-        self.start_block(due)
+        due, on = self.later("due"), self.later("on")
+        (again,) = self.parameters(on, "i64")
+        over = fewer.eq(0)
+        self.fork(over, due, (), on, (fewer,), self._seldom())
+        self.at(due)
         self.poll()
-        polled = self.block
-        self.lines.append(f"  br label %{on}")
-        self.start_block(on)
-        again = self.fresh(f"phi i64 [ {fewer}, %{worked} ], [ {every}, %{polled} ]")
-        self.lines.append(f"  br label %{head}")
-        self.phis(phis, [left, *names], [I64, *(c.dtype for c in s.carries)], [
-            ([str(every), *values], before), ([again, *now], self.block)])  # fmt: skip
-        self.start_block(leave)
-        for k, carry in enumerate(s.carries):
-            sources = ", ".join(f"[ {texts[k]}, %{label} ]" for texts, label in ends)
-            self.bind(carry, self.fresh(f"phi {type_text(carry.dtype, 1)} {sources}"), uniform=True)
-
-    def phis(
-        self,
-        place: int,
-        names: Sequence[str],
-        dtypes: Sequence[DType],
-        sources: Sequence[tuple[Sequence[str], str]],
-    ) -> None:
-        """Insert phis: `sources` are their texts and the block that these come from."""
-        self.lines[place:place] = [
-            f"  {name} = phi {type_text(dtype, 1)} "
-            + ", ".join(f"[ {texts[k]}, %{label} ]" for texts, label in sources)
-            for k, (name, dtype) in enumerate(zip(names, dtypes, strict=True))
-        ]
+        self.jump(on, every)
+        self.at(on)
+        self.jump(head, again, *now)
+        self.at(leave)
+        for carry, value in zip(s.carries, last, strict=True):
+            self.bind(carry, value, uniform=True)
 
     def together(self, values: Sequence[Expr]) -> None:
         """Emit those of the values that are better computed together than one by one."""
@@ -217,12 +190,12 @@ class ScalarCodeEmitter(StatementEmitter):
         definitions: dict[str, str],
         functions: FunctionTable,
     ) -> None:
-        super().__init__(target, [], 1, definitions=definitions)
+        super().__init__(target, 1, definitions=definitions)
         self.step = step
         self.lane: Var | None = None
         self.mask = ""
         self.env: dict[Var, Index] = {}
-        self.at: dict[Var, str] = {}
+        self.positions: dict[Var, Any] = {}
         self.registers: dict[Array, Operand] = {}
         self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}
         self.pointers: dict[Array, str] = {}
@@ -230,7 +203,7 @@ class ScalarCodeEmitter(StatementEmitter):
         self.functions = functions
         self.called = functions.called(calls(step.body))
         self.polls = False
-        self.head: list[str] = []
+        self.head = self.code.start
         self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
 
     def function(self) -> str:
@@ -241,8 +214,8 @@ class ScalarCodeEmitter(StatementEmitter):
         self.pointers = {array: f"%p{k}" for k, array in enumerate(self.arrays)}
         self.origins = dict.fromkeys(self.arrays, 0)
         self._block(self.step.body)
-        body = "\n".join([*self.head, *self.lines, "  ret void"])
-        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\nentry:\n{body}\n}}\n"
+        self.ret()
+        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{self.code.text()}\n}}\n"
 
     def together(self, values: Sequence[Expr]) -> None:
         emit_packed(self, values)
@@ -255,7 +228,8 @@ class ScalarCodeEmitter(StatementEmitter):
                 f"  {clock} = alloca i64, align 8",
                 f"  store i64 0, ptr {clock}, align 8",
             ]
-        self._leave_if(self.fresh(f"call i1 @poll(ptr {clock})"), (), str(PYTHON_ERROR))
+        due = self.fresh("i1", f"call i1 @poll(ptr {clock})")
+        self._leave_if(due, (), str(PYTHON_ERROR))
 
 
 def _interval(work: int) -> int:

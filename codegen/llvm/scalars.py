@@ -20,10 +20,11 @@ from functools import cache
 from typing import Any
 
 from ...ir.types import BOOL, F16, F32, bits_dtype
-from ..functions import Function
+from ..math.functions import Function
 from ..math.small_floats import half_bits, half_value
 from ..scalar import DType, Expr, LoopBody, var
-from .instructions import INSTRUCTIONS, SCALAR_TYPES, number, type_text
+from .builder import Block, Code, Value
+from .instructions import INSTRUCTIONS, number, type_text
 from .lanes import emit_lanes, is_plain
 from .text import Operand, TargetLike, TextEmitter
 
@@ -36,14 +37,12 @@ class ScalarEmitter(TextEmitter):
     def __init__(
         self,
         target: TargetLike,
-        lines: list[str],
         width: int,
-        names: Iterator[int] | None = None,
+        code: Code | None = None,
         declarations: MutableSet[str] | None = None,
         definitions: MutableMapping[str, str] | None = None,
-        block: str = "entry",
     ) -> None:
-        super().__init__(target, lines, width, names, declarations, definitions, block)
+        super().__init__(target, width, code, declarations, definitions)
         self._memo: dict[Expr, Operand] = {}
         self._memo_log: list[Expr] = []
         self._bound: dict[Any, Operand] = {}
@@ -71,6 +70,8 @@ class ScalarEmitter(TextEmitter):
         """
         operand = Operand(text, self.width == 1 if uniform is None else uniform)
         if isinstance(what, Expr) and what.op != "var":
+            lanes = 1 if operand.uniform else self.width
+            operand = Operand(self.known(text, what.dtype, lanes), operand.uniform)
             self._remember(what, operand)
         else:
             self._bound[what.attr if isinstance(what, Expr) else what] = operand
@@ -89,15 +90,7 @@ class ScalarEmitter(TextEmitter):
 
     def narrower(self, width: int) -> ScalarEmitter:
         """An emitter of `width` lanes that goes on where this one stands."""
-        return ScalarEmitter(
-            self.target,
-            self.lines,
-            width,
-            self.names,
-            self.declarations,
-            self.definitions,
-            self.block,
-        )
+        return ScalarEmitter(self.target, width, self.code, self.declarations, self.definitions)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -147,6 +140,9 @@ class ScalarEmitter(TextEmitter):
                     for o, a in zip(operands, node.args, strict=True)
                 ]
                 value = Operand(instruction(self, node, width, *texts), False)
+            if type(value[0]) is not Value:  # a constant, or the name of what was bound
+                lanes = 1 if value[1] else width
+                value = Operand(self.known(value[0], node.dtype, lanes), value[1])
             memo[node] = value
             log.append(node)
         return memo[root]
@@ -169,10 +165,10 @@ class ScalarEmitter(TextEmitter):
             self._results[node] = self._emit_loop(node, node.attr)
             return Operand("", True)
         if node.op == "call":
-            return self.call(node.attr, [self._memo[a] for a in node.args])
+            return self.call_function(node.attr, [self._memo[a] for a in node.args])
         return self.emit_leaf(node)
 
-    def call(self, function: Function, operands: Sequence[Operand]) -> Operand:
+    def call_function(self, function: Function, operands: Sequence[Operand]) -> Operand:
         """An elementwise function of emitted operands, written here."""
         return self.write_out(function.params, function.root, operands)
 
@@ -192,8 +188,9 @@ class ScalarEmitter(TextEmitter):
                 self._bound[param.attr] = before
         return result
 
-    def half_by_bits(self, node: Expr, lanes: int, a: str) -> str:
-        return self.write_out(*_half_formula(node.op), [Operand(a, lanes == 1)]).text
+    def half_by_bits(self, node: Expr, lanes: int, a: Value) -> Value:
+        found = self.write_out(*_half_formula(node.op), [Operand(a, lanes == 1)])
+        return self.known(found.text, node.dtype, lanes)
 
     def _emit_loop(self, node: Expr, body: LoopBody) -> list[Operand]:
         """head: carries, test; body: new values, kept back in lanes that are done; exit."""
@@ -208,57 +205,47 @@ class ScalarEmitter(TextEmitter):
             return self._emit_by_lane(node, body)
         if masked and not body.rare and is_plain(body):
             return emit_lanes(self, node, body, self.read_results.get(node, range(len(node.args))))
-        carries: list[tuple[str, str, str]] = []  # name, type, initial value
+        head, inside, leave = (self.later(hint) for hint in ("loop", "body", "done"))
+        first: list[Value | str] = []
         for param, init in zip(body.params, node.args, strict=True):
             operand = self._memo[init]
             uniform = param not in varying
-            text = operand.text if uniform else self.spread(operand, param.dtype)
+            first.append(operand.text if uniform else self.spread(operand, param.dtype))
             ty = type_text(param.dtype, 1 if uniform else self.width)
-            name = f"%v{next(self.names)}"
-            carries.append((name, ty, text))
+            *_, name = self.parameters(head, ty)
             self._bound[param.attr] = Operand(name, uniform)
-        head, inside, leave = (self.new_label(hint) for hint in ("loop", "body", "done"))
-        before = self.block
-        self.lines.append(f"  br label %{head}")
-        self.start_block(head)
-        phis_at = len(self.lines)  # the phis go here, once the last block of the body is known
+        carries = head.params
+        self.jump(head, *first)
+        self.at(head)
         with self.scope():
             test = self.operand(body.test)
             if masked and self.mask:  # lanes beyond the array's end might never be done
                 spread = self.spread(test, BOOL)
-                bits = type_text(BOOL, self.width)
-                test = Operand(self.value_of(f"and {bits} {spread}, {self.mask}"), False)
+                test = Operand(self.binary("and", spread, self.mask), False)
             going = self._any_lane(test)
             weights = self._seldom() if body.rare else ""
-            self.lines.append(f"  br i1 {going}, label %{inside}, label %{leave}{weights}")
-            test_text = self.spread(test, BOOL) if masked else ""
-            self.start_block(inside)
-            back: list[str] = []
-            for param, new, (name, ty, _) in zip(body.params, body.new, carries, strict=True):
+            self.fork(going, inside, (), leave, hint=weights)
+            on = self.spread(test, BOOL) if masked else None
+            self.at(inside)
+            back: list[Any] = []
+            for param, new, name in zip(body.params, body.new, carries, strict=True):
                 value = self.operand(new)
                 text = value.text if param not in varying else self.spread(value, param.dtype)
-                if masked and text != name:
-                    text = self.value_of(
-                        f"select {type_text(BOOL, self.width)} {test_text}, {ty} {text}, {ty} {name}"
-                    )
+                if on is not None and text != name:
+                    text = self.select(on, text, name)
                 back.append(text)
             if not body.rare:
                 self.turn(leave)
-            after = self.block
-            self.lines.append(f"  br label %{head}")
-        self.lines[phis_at:phis_at] = [
-            f"  {name} = phi {ty} [ {init}, %{before} ], [ {new}, %{after} ]"
-            for (name, ty, init), new in zip(carries, back, strict=True)
-        ]
-        self.start_block(leave)
+            self.jump(head, *back)
+        self.at(leave)
         for param in body.params:
             del self._bound[param.attr]
         return [
             Operand(name, param not in varying)
-            for (name, _, _), param in zip(carries, body.params, strict=True)
+            for name, param in zip(carries, body.params, strict=True)
         ]
 
-    def turn(self, leave: str) -> None:
+    def turn(self, leave: Block) -> None:
         """At the end of each turn of a loop: whoever watches for signals may go to `leave`."""
 
     def _emit_by_lane(self, node: Expr, body: LoopBody) -> list[Operand]:
@@ -274,49 +261,26 @@ class ScalarEmitter(TextEmitter):
             going = self._any_lane(self.operand(body.test))
             for param in body.params:
                 del self._bound[param.attr]
-        lanes, leave = self.new_label("lanes"), self.new_label("done")
-        before = self.block
-        self.lines.append(f"  br i1 {going}, label %{lanes}, label %{leave}{self._seldom()}")
-        self.start_block(lanes)
-        phis_at = len(self.lines)
-        lane, following, more = (f"%v{next(self.names)}" for _ in range(3))
-        vectors = [f"%v{next(self.names)}" for _ in initial]
-        scalar = ScalarEmitter(
-            self.target, self.lines, 1, self.names, self.declarations, self.definitions, lanes
-        )
+        types = [type_text(a.dtype, self.width) for a in node.args]
+        lanes, leave = self.later("lanes"), self.later("done")
+        lane, *vectors = self.parameters(lanes, "i32", *types)
+        self.parameters(leave, *types)
+        self.fork(going, lanes, (0, *initial), leave, initial, self._seldom())
+        self.at(lanes)
+        scalar = self.narrower(1)
         for value in (*outer, *node.args):
             operand = self._memo.get(value) or self._bound[value.attr]
-            text = operand.text
-            if not operand.uniform:
-                vector = type_text(value.dtype, self.width)
-                text = scalar.value_of(f"extractelement {vector} {text}, i32 {lane}")
-            scalar.bind(value, text)
+            whole = self.known(operand.text, value.dtype, 1 if operand.uniform else self.width)
+            scalar.bind(value, whole if operand.uniform else scalar.extract(whole, lane))
         results = scalar._emit_loop(node, body)
-        types = [type_text(a.dtype, self.width) for a in node.args]
         updated = [
-            scalar.value_of(
-                f"insertelement {ty} {vector}, {SCALAR_TYPES[a.dtype]} {r.text}, i32 {lane}"
-            )
-            for a, ty, vector, r in zip(node.args, types, vectors, results, strict=True)
+            scalar.insert(vector, scalar.known(r.text, a.dtype, 1), lane)
+            for a, vector, r in zip(node.args, vectors, results, strict=True)
         ]
-        self.lines += [
-            f"  {following} = add i32 {lane}, 1",
-            f"  {more} = icmp ult i32 {following}, {self.width}",
-            f"  br i1 {more}, label %{lanes}, label %{leave}",
-        ]
-        after = scalar.block
-        self.lines[phis_at:phis_at] = [
-            f"  {lane} = phi i32 [ 0, %{before} ], [ {following}, %{after} ]",
-            *(
-                f"  {vector} = phi {ty} [ {init}, %{before} ], [ {new}, %{after} ]"
-                for vector, ty, init, new in zip(vectors, types, initial, updated, strict=True)
-            ),
-        ]
-        self.start_block(leave)
-        return [
-            Operand(self.fresh(f"phi {ty} [ {init}, %{before} ], [ {new}, %{after} ]"), False)
-            for ty, init, new in zip(types, initial, updated, strict=True)
-        ]
+        following = scalar.binary("add", lane, 1)
+        more = scalar.compare("ult", following, self.width)
+        self.fork(more, lanes, (following, *updated), leave, updated)
+        return [Operand(value, False) for value in self.at(leave)]
 
     def _outer_values(self, body: LoopBody) -> list[Expr]:
         """What a rare loop reads from outside: values that exist, and leaves, which are emitted."""
@@ -343,11 +307,12 @@ class ScalarEmitter(TextEmitter):
     def _seldom(self) -> str:
         return ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
 
-    def _any_lane(self, test: Operand) -> str:
+    def _any_lane(self, test: Operand) -> Value:
+        on = self.known(test.text, BOOL, 1 if test.uniform else self.width)
         if test.uniform:
-            return test.text
-        word = self.value_of(f"bitcast {type_text(BOOL, self.width)} {test.text} to i{self.width}")
-        return self.value_of(f"icmp ne i{self.width} {word}, 0")
+            return on
+        word = self.convert("bitcast", on, f"i{self.width}")
+        return self.compare("ne", word, 0)
 
     def _inner_nodes(self, body: LoopBody) -> list[Expr]:
         """The nodes of a loop's body that depend on variables without a value yet, operands first."""

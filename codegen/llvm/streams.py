@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..index import Var, contiguous_strides, linear, of_var
-from ..kernel import Array, Nest
+from ..loop_ir.index import Var, contiguous_strides, linear, of_var
+from ..loop_ir.kernel import Array, Nest
 from ..scalar import DType
-from ..schedule import Loops
+from ..schedule.schedule import Loops
+from .builder import Value
 from .instructions import SCALAR_TYPES
 from .loops import Carried, Values
 from .reductions import Reduction, reduction
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 class TileEmitter:
     """Emits everything that happens at the outer points lo..hi of the last outer loop."""
 
-    def __init__(self, e: KernelEmitter, lo: str, hi: str) -> None:
+    def __init__(self, e: KernelEmitter, lo: Value, hi: Value) -> None:
         self.e = e
         self.lo, self.hi = lo, hi
         self.last: Var = e.plan.outer.vars[-1]
 
     def emit(self) -> None:
         e = self.e
-        e.at[self.last] = self.lo
+        e.positions[self.last] = self.lo
         for array in self._shared():
             self._share(array)
         for nest, loops in zip(e.kernel.nests, e.plan.inner, strict=True):
@@ -51,7 +52,7 @@ class TileEmitter:
 
     # Memory of the tile.
 
-    def _memory(self, dtype: DType) -> str:
+    def _memory(self, dtype: DType) -> Value:
         return self.e.stack(self.e.plan.tile * dtype.itemsize)
 
     def _shared(self) -> list[Array]:
@@ -72,9 +73,9 @@ class TileEmitter:
         strides = contiguous_strides(e.kernel.extents)
         own = [of_var(v) for v in e.kernel.stages[0].dims[: len(strides)]]
         first = e.index_text(linear(own, strides).substitute(e.env))
-        back = e.value_of(f"sub i64 0, {first}")
+        back = 0 - first
         element = "i8" if array.dtype.kind == "b" else SCALAR_TYPES[array.dtype]
-        base = e.value_of(f"getelementptr {element}, ptr {self._memory(array.dtype)}, i64 {back}")
+        base = e.offset(self._memory(array.dtype), back, element)
         e.buffers[array] = (base, strides)
 
     # Loops.
@@ -95,31 +96,33 @@ class TileEmitter:
         folds = [reduction(e, s, vector, True, s.dims[nest.outer :]) for s in nest.stages]
         memory = [[self._memory(d) for d in f.dtypes] for f in folds]
 
-        def place(base: str, dtype: DType) -> str:
-            column = e.value_of(f"sub i64 {e.at[self.last]}, {self.lo}")
+        def place(base: Value, dtype: DType) -> Value:
+            column = e.positions[self.last] - self.lo
             element = "i8" if dtype.kind == "b" else SCALAR_TYPES[dtype]
-            return e.value_of(f"getelementptr {element}, ptr {base}, i64 {column}")
+            return e.offset(base, column, element)
 
-        def load(fold: Reduction, bases: Sequence[str]) -> Values:
+        def load(fold: Reduction, bases: Sequence[Value]) -> Values:
             return [
-                Carried(e.load(d, place(b, d), e.width, mask=e.mask), e.width == 1, start.type)
+                Carried(
+                    e.load_elements(d, place(b, d), e.width, mask=e.mask), e.width == 1, start.type
+                )
                 for b, d, start in zip(bases, fold.dtypes, fold.initial(), strict=True)
             ]
 
-        def store(fold: Reduction, bases: Sequence[str], values: Values) -> None:
+        def store(fold: Reduction, bases: Sequence[Value], values: Values) -> None:
             for b, d, v in zip(bases, fold.dtypes, values, strict=True):
                 text = e.spread(Operand(v.text, v.uniform), d)
-                e.store(d, text, place(b, d), e.width, mask=e.mask)
+                e.store_elements(d, text, place(b, d), e.width, mask=e.mask)
 
         def begin() -> None:
             for fold, bases in zip(folds, memory, strict=True):
                 store(fold, bases, fold.initial())
 
-        def rows(var: Var, first: str, count: int) -> None:
+        def rows(var: Var, first: Value, count: int) -> None:
             def some_rows() -> None:
                 values = [load(f, b) for f, b in zip(folds, memory, strict=True)]
                 for k in range(count):
-                    e.at[var] = e.value_of(f"add i64 {first}, {k}") if k else first
+                    e.positions[var] = first + k if k else first
                     with e.scope():
                         for n, fold in enumerate(folds):
                             values[n] = fold.combine(values[n])
@@ -140,7 +143,7 @@ class TileEmitter:
         self._columns(end)
 
     def _rows(
-        self, nest: Nest, loops: Sequence[Var], rows: Callable[[Var, str, int], None]
+        self, nest: Nest, loops: Sequence[Var], rows: Callable[[Var, Value, int], None]
     ) -> None:
         """Walk the inner loops, the last one a few rows at a time."""
         e = self.e
@@ -148,8 +151,8 @@ class TileEmitter:
         extent = e.extent(nest, var)
         if rest:
 
-            def step(position: str, _: Values) -> Values:
-                e.at[var] = position
+            def step(position: Value, _: Values) -> Values:
+                e.positions[var] = position
                 self._rows(nest, rest, rows)
                 return []
 
@@ -157,8 +160,8 @@ class TileEmitter:
             return
         together = e.plan.rows
 
-        def some(count: int) -> Callable[[str, Values], Values]:
-            def step(position: str, _: Values) -> Values:
+        def some(count: int) -> Callable[[Value, Values], Values]:
+            def step(position: Value, _: Values) -> Values:
                 rows(var, position, count)
                 return []
 
@@ -167,8 +170,8 @@ class TileEmitter:
         if extent.isdigit():
             whole = str(int(extent) - int(extent) % together)
         else:
-            left = e.value_of(f"urem i64 {extent}, {together}")
-            whole = e.value_of(f"sub i64 {extent}, {left}")
+            total = e.as_index(extent)
+            whole = total - total % together
         if whole != "0":
             e._loop("0", whole, together, [], some(together))
         if whole != extent:

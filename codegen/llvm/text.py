@@ -1,18 +1,29 @@
-"""LLVM instructions as lines of text: names, numbering of equal instructions, loads and stores.
+"""The builder that emitters of kernels are: numbering of equal instructions, lanes, loads and stores.
 
-`TextEmitter` appends to `lines`. Values are *uniform* (one scalar for all lanes) or vectors of the full
-width; `spread` makes the second out of the first.
+Values are *uniform* (one scalar for all lanes) or vectors of the full width; `spread` makes the second
+out of the first. Code for GPUs hands over instructions as text (`value_of`), whose type is read off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, MutableSet
 from contextlib import contextmanager
-from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 from ...ir.types import BOOL
 from ..scalar import DType, Expr
+from .builder import (
+    Block,
+    Builder,
+    Code,
+    Number,
+    Value,
+    bools,
+    constant,
+    element_of,
+    lanes_of,
+    vector,
+)
 from .instructions import SCALAR_TYPES, type_text
 
 LINE = 64  # bytes of a cache line
@@ -35,13 +46,12 @@ class Operand(NamedTuple):
     uniform: bool
 
 
-class TextEmitter:
-    """Emits instructions at one width (1: plain scalars) into `lines`.
+class TextEmitter(Builder):
+    """Emits instructions at one width (1: plain scalars).
 
-    `names` numbers the values and labels of the whole function; `declarations` collects `declare`
-    lines; `definitions` maps the body of each module-level constant to its name (`name = body`).
-    All three may be shared by several emitters. `block` is the label of the block being filled.
-    `table_space` is where tables of constants lie: nothing, or an address space and a blank.
+    `declarations` collects `declare` lines; `definitions` maps the body of each module-level constant to
+    its name (`name = body`). They, and the code, may be shared by several emitters. `table_space` is
+    where tables of constants lie: nothing, or an address space and a blank.
     """
 
     table_space = ""
@@ -50,25 +60,20 @@ class TextEmitter:
     def __init__(
         self,
         target: TargetLike,
-        lines: list[str],
         width: int,
-        names: Iterator[int] | None = None,
+        code: Code | None = None,
         declarations: MutableSet[str] | None = None,
         definitions: MutableMapping[str, str] | None = None,
-        block: str = "entry",
     ) -> None:
+        super().__init__(code)
         self.target = target
-        self.lines = lines
         self.width = width
-        self.names = count() if names is None else names
         self.declarations: MutableSet[str] = set() if declarations is None else declarations
         self.definitions: MutableMapping[str, str] = {} if definitions is None else definitions
-        self.block = block
         features = target.features.split(",")
         self.has_half = not self.HALF_FEATURES.isdisjoint(features)
         self.has_scalef = "+avx512f" in features and "+avx512vl" in features
-        self.signatures: dict[Any, tuple[str, str]] = {}
-        self._numbered: dict[str, str] = {}  # instruction -> name of its value
+        self._numbered: dict[str, Value] = {}  # instruction -> its value
         self._numbered_log: list[str] = []
 
     @contextmanager
@@ -81,23 +86,46 @@ class TextEmitter:
             while len(self._numbered_log) > mark:
                 del self._numbered[self._numbered_log.pop()]
 
-    def value_of(self, instruction: str) -> str:
-        """The name of an instruction's value; an instruction that is in scope is not repeated."""
-        name = self._numbered.get(instruction)
-        if name is None:
-            name = f"%v{next(self.names)}"
-            self.lines.append(f"  {name} = {instruction}")
-            self._numbered[instruction] = name
-            self._numbered_log.append(instruction)
-        return name
+    def declare(self, name: str, declaration: str) -> None:
+        self.declarations.add(declaration)
 
-    def fresh(self, instruction: str) -> str:
+    def op(self, type: str, text: str) -> Value:
+        """An instruction that is in scope is not repeated."""
+        value = self._numbered.get(text)
+        if value is None:
+            value = self._numbered[text] = Builder.fresh(self, type, text)
+            self._numbered_log.append(text)
+        return value
+
+    def value_of(self, instruction: str) -> Any:
+        """The value of an instruction that is given as text."""
+        value = self._numbered.get(instruction)
+        return self.op(typed(instruction), instruction) if value is None else value
+
+    def fresh_of(self, instruction: str) -> Any:
         """Like `value_of` for what may give another value each time, such as a load."""
-        name = f"%v{next(self.names)}"
-        self.lines.append(f"  {name} = {instruction}")
-        return name
+        return self.fresh(typed(instruction), instruction)
 
-    def half_by_bits(self, node: Expr, lanes: int, a: str) -> str:
+    @contextmanager
+    def when(self, condition: Value, likely: bool = False, hint: str = "then") -> Iterator[None]:
+        """`with e.when(c):` the code inside runs where `c` holds; its values stay inside."""
+        body, end = self.later(hint), self.later("next")
+        self.branch(condition, body, end, likely)
+        with self.scope():
+            self.at(body)
+            yield
+        self.jump(end)
+        self.at(end)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.current.lines
+
+    @property
+    def names(self) -> Iterator[int]:
+        return self.code.numbers
+
+    def half_by_bits(self, node: Expr, lanes: int, a: Value) -> Value:
         """A conversion of halves, where the machine has no instruction for it."""
         raise TypeError("a plain text emitter writes no formulas")
 
@@ -109,64 +137,72 @@ class TextEmitter:
         return f"{hint}{next(self.names)}"
 
     def start_block(self, label: str) -> None:
-        self.lines.append(f"{label}:")
-        self.block = label
+        self.at(Block(label, []))
 
-    def spread(self, operand: Operand, dtype: DType) -> str:
+    def spread(self, operand: Operand, dtype: DType) -> Value:
         """The operand at full width."""
         text, uniform = operand
         if not uniform or self.width == 1:
-            return text
+            return self.known(text, dtype, self.width)
         if text[0] != "%":
-            return f"splat ({SCALAR_TYPES[dtype]} {text})"
-        ty = type_text(dtype, self.width)
-        first = self.value_of(f"insertelement {ty} poison, {SCALAR_TYPES[dtype]} {text}, i64 0")
-        zeros = f"<{self.width} x i32> zeroinitializer"
-        return self.value_of(f"shufflevector {ty} {first}, {ty} poison, {zeros}")
+            ty = type_text(dtype, self.width)
+            return Value(ty, f"splat ({SCALAR_TYPES[dtype]} {text})", self)
+        return self.splat(self.known(text, dtype, 1), self.width)
 
-    def load(self, dtype: DType, pointer: str, lanes: int, align: int = 0, mask: str = "") -> str:
+    def known(self, text: str, dtype: DType, lanes: int) -> Value:
+        """A value of this dtype, by its text."""
+        return text if isinstance(text, Value) else Value(type_text(dtype, lanes), text, self)
+
+    def word(self, a: Value | Number) -> Value:
+        """An i64, which may be a number or the text of one."""
+        return a if isinstance(a, Value) else self.literal("i64", a)
+
+    def load_elements(
+        self, dtype: DType, pointer: str, lanes: int, align: int = 0, mask: str = ""
+    ) -> Value:
         """Load `lanes` adjacent elements; under a mask, lanes that are off read as zero."""
-        memory = _memory_type(dtype, lanes)
+        memory, place = _memory_type(dtype, lanes), address(pointer)
         align = align or dtype.itemsize
         if mask:
-            symbol = f"@llvm.masked.load.{_memory_suffix(dtype, lanes)}.p0"
-            bits = type_text(BOOL, lanes)
-            self.declarations.add(f"declare {memory} {symbol}(ptr, {bits}, {memory})")
-            text = self.fresh(
-                f"call {memory} {symbol}(ptr align {align} {pointer}, {bits} {mask}, "
-                f"{memory} zeroinitializer)"
-            )
+            on = self.known(mask, BOOL, lanes)
+            found = self.load_masked(place, on, constant(memory, "zeroinitializer"), align)
         else:
-            text = self.fresh(f"load {memory}, ptr {pointer}, align {align}")
-        if dtype == BOOL:
-            zero = "0" if lanes == 1 else "zeroinitializer"
-            return self.value_of(f"icmp ne {memory} {text}, {zero}")
-        return text
+            found = self.load(memory, place, align=align)
+        return found.ne(0) if dtype == BOOL else found
 
-    def store(
+    def bytes_of(self, value: Value, lanes: int) -> Value:
+        """Booleans as they lie in memory. Of vectors by a subtraction: what `zext` becomes for AVX-512
+        masks, a vector of ones, ends LLVM 20 when it looks for a wider constant that begins so."""
+        memory = _memory_type(BOOL, lanes)
+        if lanes == 1:
+            return self.convert("zext", value, memory)
+        return 0 - self.convert("sext", value, memory)
+
+    def store_elements(
         self, dtype: DType, text: str, pointer: str, lanes: int, align: int = 0, mask: str = ""
     ) -> None:
         """Store `lanes` adjacent elements, those of the mask if there is one."""
-        memory = _memory_type(dtype, lanes)
+        value, place = self.known(text, dtype, lanes), address(pointer)
         align = align or dtype.itemsize
         if dtype == BOOL:
-            text = self.value_of(f"zext {type_text(BOOL, lanes)} {text} to {memory}")
+            value = self.bytes_of(value, lanes)
         lane = _only_lane(mask)
         if lane is not None:  # LLVM forgets to truncate what is stored under such a mask
-            one = self.value_of(f"extractelement {memory} {text}, i64 {lane}")
-            place = f"getelementptr i8, ptr {pointer}, i64 {lane * dtype.itemsize}"
-            scalar = _memory_type(dtype, 1)
-            align = min(align, dtype.itemsize)
-            self.lines.append(f"  store {scalar} {one}, ptr {self.value_of(place)}, align {align}")
+            one = self.extract(value, lane)
+            there = self.offset(place, lane * dtype.itemsize)
+            self.store(one, there, align=min(align, dtype.itemsize))
         elif mask:
-            symbol = f"@llvm.masked.store.{_memory_suffix(dtype, lanes)}.p0"
-            bits = type_text(BOOL, lanes)
-            self.declarations.add(f"declare void {symbol}({memory}, ptr, {bits})")
-            self.lines.append(
-                f"  call void {symbol}({memory} {text}, ptr align {align} {pointer}, {bits} {mask})"
-            )
+            self.store_masked(value, place, self.known(mask, BOOL, lanes), align)
         else:
-            self.lines.append(f"  store {memory} {text}, ptr {pointer}, align {align}")
+            self.store(value, place, align=align)
+
+
+def address(text: str) -> Value:
+    """A pointer, by its text, which may begin with an address space."""
+    if isinstance(text, Value):
+        return text
+    space, _, name = text.rpartition(" ")
+    return Value(f"ptr {space}".strip(), name)
 
 
 def _only_lane(mask: str) -> int | None:
@@ -175,11 +211,75 @@ def _only_lane(mask: str) -> int | None:
     return bits.index("i1 true") if bits.count("i1 true") == 1 else None
 
 
+def element_type(dtype: DType) -> str:
+    """The LLVM type of an element in memory, where a bool is a byte."""
+    return "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+
+
 def _memory_type(dtype: DType, lanes: int) -> str:
-    scalar = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+    return vector(lanes, element_type(dtype))
 
 
-def _memory_suffix(dtype: DType, lanes: int) -> str:
-    name = "i8" if dtype == BOOL else f"{'f' if dtype.kind == 'f' else 'i'}{dtype.itemsize * 8}"
-    return f"v{lanes}{name}"
+_FLAGS = {"nsw", "nuw", "exact", "fast", "volatile", "atomic", "fastcc", "contract"}
+_CASTS = {
+    *("zext", "sext", "trunc", "fpext", "fptrunc", "sitofp", "uitofp", "fptosi", "fptoui"),
+    *("bitcast", "ptrtoint", "inttoptr", "addrspacecast"),
+}
+
+
+def _type_at(text: str, at: int) -> tuple[str, int]:
+    """The type that begins there, and where it ends."""
+    closing = {"<": ">", "{": "}", "[": "]"}.get(text[at])
+    if closing:
+        end, depth, opening = at, 0, text[at]
+        while True:
+            depth += (text[end] == opening) - (text[end] == closing)
+            end += 1
+            if not depth:
+                return text[at:end], end
+    end = at
+    while end < len(text) and text[end] not in " ,":
+        end += 1
+    if text.startswith(" addrspace(", end):
+        end = text.index(")", end) + 1
+    return text[at:end], end
+
+
+def typed(text: str) -> str:
+    """The type of what an instruction gives."""
+    at = text.index(" ") + 1
+    name = text[: at - 1]
+    if name in _CASTS:
+        return text[text.rindex(" to ") + 4 :]
+    if name in ("icmp", "fcmp"):
+        return bools(_type_at(text, text.index(" ", at) + 1)[0])
+    if name == "select":
+        condition = _type_at(text, at)[1] + 1
+        at = text.index(", ", _type_at(text, condition)[1]) + 2
+        return _type_at(text, at)[0]
+    if name == "getelementptr":
+        if text[at:].startswith("inbounds "):
+            at += 9
+        type, end = _type_at(text, _type_at(text, at)[1] + 2)
+        index = _type_at(text, text.index(", ", end) + 2)[0]
+        return vector(lanes_of(index), type) if index[0] == "<" and type[0] != "<" else type
+    if name == "extractelement":
+        return element_of(_type_at(text, at)[0])
+    if name == "shufflevector":
+        type = _type_at(text, at)[0]
+        lanes = text[: text.rindex(" x i32>")]
+        return vector(int(lanes[lanes.rindex("<") + 1 :]), element_of(type))
+    if name == "extractvalue":
+        parts, end = _type_at(text, at)
+        return parts[1:-1].split(",")[int(text[text.rindex(" ") + 1 :])].strip()
+    if name == "cmpxchg":
+        place = _type_at(text, at)[1]
+        return f"{{ {_type_at(text, text.index(', ', place) + 2)[0]}, i1 }}"
+    if name == "atomicrmw":
+        at = text.index(" ", at) + 1
+        return _type_at(text, text.index(", ", _type_at(text, at)[1]) + 2)[0]
+    while True:
+        word, end = _type_at(text, at)
+        if word not in _FLAGS:
+            return word
+        at = end + 1

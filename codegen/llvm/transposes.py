@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...ir.types import BOOL
-from ..index import Index, Var
-from ..kernel import Access
+from ..loop_ir.index import Index, Var
+from ..loop_ir.kernel import Access
 from ..scalar import DType, Expr
+from .builder import Value
 from .instructions import SCALAR_TYPES
 from .loops import Values
 
@@ -32,18 +33,18 @@ class SquareEmitter:
         self.last: Var = e.plan.outer.vars[-1]
         self.side = e.width
 
-    def tile(self, row: str, column: str) -> None:
+    def tile(self, row: Value, column: Value) -> None:
         """The tile that begins at `row` of cross and `column` of the last loop."""
         e, plan = self.e, self.e.plan
-        rows_end = e.least(e.value_of(f"add i64 {row}, {plan.cross_tile}"), str(self.cross.extent))
-        columns_end = e.least(e.value_of(f"add i64 {column}, {plan.tile}"), str(self.last.extent))
+        rows_end = e.least(row + plan.cross_tile, str(self.cross.extent))
+        columns_end = e.least(column + plan.tile, str(self.last.extent))
 
         def at_columns(j: str, _: Values) -> Values:
             place = e.least(j, str(self.last.extent - self.side))
 
-            def at_rows(i: str, _: Values) -> Values:
-                e.at[self.last] = place
-                e.at[self.cross] = first = e.least(i, str(self.cross.extent - self.side))
+            def at_rows(i: Value, _: Values) -> Values:
+                e.positions[self.last] = place
+                e.positions[self.cross] = first = e.least(i, str(self.cross.extent - self.side))
                 self._square(first)
                 return []
 
@@ -51,9 +52,9 @@ class SquareEmitter:
 
         e._loop(column, columns_end, self.side, [], at_columns)
 
-    def _square(self, first: str) -> None:
+    def _square(self, first: Value) -> None:
         e = self.e
-        places: dict[tuple[object, Index, Expr | None], str] = {}
+        places: dict[tuple[object, Index, Expr | None], Value] = {}
         for expr in e.plan.turned:
             access: Access = expr.attr
             base, flat = e.place(access.array, access.index)
@@ -65,8 +66,8 @@ class SquareEmitter:
             e.turned[expr] = places[key]
         e.lane = self.last
 
-        def at_row(m: str, _: Values) -> Values:
-            e.at[self.cross] = e.value_of(f"add i64 {first}, {m}")
+        def at_row(m: Value, _: Values) -> Values:
+            e.positions[self.cross] = first + m
             e.row_of_square = m
             e._row()
             return []
@@ -74,7 +75,7 @@ class SquareEmitter:
         e._loop("0", str(self.side), 1, [], at_row)
         e.lane = None
 
-    def _turn(self, dtype: DType, base: str, flat: Index, guard: Expr | None) -> str:
+    def _turn(self, dtype: DType, base: Value, flat: Index, guard: Expr | None) -> Value:
         """Turn over the square at this place; returns where its rows are put.
 
         A `guard` says which of the vectors that are loaded exist.
@@ -85,34 +86,33 @@ class SquareEmitter:
         stride = flat.coeff(self.last)
         rows = []
         for k in range(side):
-            offset = e.value_of(f"add i64 {start}, {k * stride}") if k else start
-            at = e.value_of(f"getelementptr {element}, ptr {base}, i64 {offset}")
+            offset = start + (k * stride) if k else start
+            at = e.offset(base, offset, element)
             ty, align = f"<{side} x {element}>", dtype.itemsize
             if guard is None:
-                rows.append(e.fresh(f"load {ty}, ptr {at}, align {align}"))
+                rows.append(e.load(ty, at, align=align))
             else:
-                rows.append(e.load(dtype, at, side, mask=self._guarded(guard, k)))
+                rows.append(e.load_elements(dtype, at, side, mask=self._guarded(guard, k)))
         tile = e.stack(side * side * dtype.itemsize)
         for k, row in enumerate(turned(e, rows, element)):
-            at = e.value_of(f"getelementptr {element}, ptr {tile}, i64 {k * side}")
-            e.lines.append(f"  store <{side} x {element}> {row}, ptr {at}, align {dtype.itemsize}")
+            at = e.offset(tile, k * side, element)
+            e.store(row, at, align=dtype.itemsize)
         return tile
 
-    def _guarded(self, guard: Expr, k: int) -> str:
+    def _guarded(self, guard: Expr, k: int) -> Value:
         """Whether vector k of the square exists, as a mask."""
         e = self.e
-        first = e.at[self.last]
+        first = e.positions[self.last]
         with e.scope():
-            e.at[self.last] = e.value_of(f"add i64 {first}, {k}")
+            e.positions[self.last] = first + k
             mask = e.spread(e.operand(guard), BOOL)
-        e.at[self.last] = first
+        e.positions[self.last] = first
         return mask
 
 
-def turned(e: KernelEmitter, rows: list[str], element: str) -> list[str]:
+def turned(e: KernelEmitter, rows: list[Value], element: str) -> list[Value]:
     """The columns of a square matrix of vectors, by halves: blocks off the diagonal trade places."""
     side = len(rows)
-    vector = f"<{side} x {element}>"
     half = side // 2
     while half:
         after = list(rows)
@@ -123,17 +123,14 @@ def turned(e: KernelEmitter, rows: list[str], element: str) -> list[str]:
             upper = [lane if not lane & half else side + lane - half for lane in range(side)]
             lower = [lane + half if not lane & half else side + lane for lane in range(side)]
             for place, lanes in ((k, upper), (k + half, lower)):
-                mask = ", ".join(f"i32 {lane}" for lane in lanes)
-                after[place] = e.value_of(
-                    f"shufflevector {vector} {a}, {vector} {b}, <{side} x i32> <{mask}>"
-                )
+                after[place] = e.shuffle(a, b, lanes)
         rows, half = after, half // 2
     return rows
 
 
-def row_of(e: KernelEmitter, tile: str, dtype: DType) -> str:
+def row_of(e: KernelEmitter, tile: Value, dtype: DType) -> Value:
     """The vector that a turned access has in this row of the square."""
     element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-    offset = e.value_of(f"mul i64 {e.row_of_square}, {e.width}")
-    at = e.value_of(f"getelementptr {element}, ptr {tile}, i64 {offset}")
-    return e.load(dtype, at, e.width)
+    offset = e.row_of_square * e.width
+    at = e.offset(tile, offset, element)
+    return e.load_elements(dtype, at, e.width)

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..kernel import Array
+from ..loop_ir.kernel import Array
+from .builder import Function, Value
 
 
 class Share(NamedTuple):
@@ -36,44 +37,27 @@ class Own(NamedTuple):
 
 def function(shares: Sequence[Share], own: Sequence[Own], words: int) -> str:
     """The function's text, from its parameter list on."""
-    lines = ["(ptr noalias %shared, i64 %lo, i64 %hi) nounwind {", "entry:"]
-    context = "%shared"
-    memory: dict[Array, str] = {}
+    f = Function("void", "", noalias="shared", shared="ptr", lo="i64", hi="i64")
+    context = f.shared
+    memory: dict[Array, Value] = {}
     if own:
-        context = "%ctx"
-        lines += [
-            f"  %ctx = alloca [{words} x ptr], align 8",
-            "  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %ctx, ptr align 8 %shared, "
-            f"i64 {8 * words}, i1 false)",
-        ]
+        context = f.alloca(f"[{words} x ptr]", align=8)
+        f.copy(context, f.shared, 8 * words, align=8)
     for word in own:
         if word.array not in memory:
-            memory[word.array] = f"%own{len(memory)}"
-            lines.append(f"  {memory[word.array]} = alloca [{word.nbytes} x i8], align 64")
-    lines += [
-        "  br label %head",
-        "head:",
-        "  %u = phi i64 [ %lo, %entry ], [ %next, %unit ]",
-        "  %more = icmp slt i64 %u, %hi",
-        "  br i1 %more, label %unit, label %end",
-        "unit:",
-        "  %next = add nsw i64 %u, 1",
-    ]
-    for k, word in enumerate(own):
-        lines += [
-            f"  %rows{k} = mul nsw i64 %u, {-word.nbytes}",
-            f"  %back{k} = add nsw i64 %rows{k}, {word.offset}",
-            f"  %base{k} = getelementptr i8, ptr {memory[word.array]}, i64 %back{k}",
-            f"  %word{k} = getelementptr ptr, ptr %ctx, i64 {word.word}",
-            f"  store ptr %base{k}, ptr %word{k}, align 8",
-        ]
-    for k, share in enumerate(shares):
-        lines += [
-            f"  %ctx{k} = getelementptr ptr, ptr {context}, i64 {share.place}",
-            f"  %lo{k} = mul nsw i64 %u, {share.each}",
-            f"  %to{k} = add nsw i64 %lo{k}, {share.each}",
-            f"  %in{k} = icmp slt i64 %to{k}, {share.range}",
-            f"  %hi{k} = select i1 %in{k}, i64 %to{k}, i64 {share.range}",
-            f"  call void @{share.name}(ptr %ctx{k}, i64 %lo{k}, i64 %hi{k})",
-        ]
-    return "\n".join([*lines, "  br label %head", "end:", "  ret void", "}", ""])
+            memory[word.array] = f.alloca(f"[{word.nbytes} x i8]", align=64)
+    with f.loop(u=f.lo) as loop:
+        loop.going(loop.u < f.hi)
+        following = f.stepped(loop.u, 1)
+        for word in own:
+            back = f.binary("mul nsw", loop.u, -word.nbytes)
+            base = f.offset(memory[word.array], f.stepped(back, word.offset))
+            f.store(base, context, word.word, "ptr")
+        for share in shares:
+            lo = f.binary("mul nsw", loop.u, share.each)
+            hi = f.least(f.stepped(lo, share.each), share.range)
+            kernel = Value("ptr", f"@{share.name}")
+            f.call("void", kernel, f.offset(context, share.place, "ptr"), lo, hi)
+        loop.next(following)
+    f.ret()
+    return f.unnamed()

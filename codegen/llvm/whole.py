@@ -1,58 +1,62 @@
-"""Arithmetic on i64 values as text, folded where both sides are constants."""
+"""Arithmetic on i64 values, folded where both sides are constants."""
 
 from __future__ import annotations
 
+from .builder import Number, Value
 from .text import TextEmitter
 
+Word = Value | Number  # an i64: a value, a number, or the text of either
 
-def known(text: str) -> int | None:
+
+def known(word: Word) -> int | None:
     """The value of a constant operand."""
+    text = str(word)
     return int(text) if text.lstrip("-").isdigit() else None
 
 
 class Whole(TextEmitter):
-    """A text emitter for the loops around micro-kernels: operands are names or numbers."""
+    """An emitter for the loops around micro-kernels."""
 
-    def plus(self, a: str, b: str | int) -> str:
-        return self._fold("add", a, str(b), neutral=0)
+    def plus(self, a: Word, b: Word) -> Value:
+        return self._fold("add", a, b, neutral=0)
 
-    def minus(self, a: str, b: str | int) -> str:
-        x, y = known(a), known(str(b))
-        if x is not None and y is not None:
-            return str(x - y)
-        return a if y == 0 else self.value_of(f"sub nsw i64 {a}, {b}")
-
-    def times(self, a: str, b: str | int) -> str:
-        if "0" in (a, str(b)):
-            return "0"
-        return self._fold("mul", a, str(b), neutral=1)
-
-    def _fold(self, op: str, a: str, b: str, neutral: int) -> str:
+    def minus(self, a: Word, b: Word) -> Value:
         x, y = known(a), known(b)
         if x is not None and y is not None:
-            return str(x + y if op == "add" else x * y)
+            return self.word(x - y)
+        return self.word(a) if y == 0 else self.binary("sub nsw", self.word(a), b)
+
+    def times(self, a: Word, b: Word) -> Value:
+        if 0 in (known(a), known(b)):
+            return self.word(0)
+        return self._fold("mul", a, b, neutral=1)
+
+    def _fold(self, op: str, a: Word, b: Word, neutral: int) -> Value:
+        x, y = known(a), known(b)
+        if x is not None and y is not None:
+            return self.word(x + y if op == "add" else x * y)
         if x == neutral:
-            return b
-        return a if y == neutral else self.value_of(f"{op} nsw i64 {a}, {b}")
+            return self.word(b)
+        return self.word(a) if y == neutral else self.binary(f"{op} nsw", self.word(a), b)
 
-    def least(self, a: str, b: str | int) -> str:
-        return self._choose("slt", a, str(b))
+    def least(self, a: Word, b: Word) -> Value:
+        return self._choose("slt", a, b)
 
-    def most(self, a: str, b: str | int) -> str:
-        return self._choose("sgt", a, str(b))
+    def most(self, a: Word, b: Word) -> Value:
+        return self._choose("sgt", a, b)
 
-    def _choose(self, order: str, a: str, b: str) -> str:
+    def _choose(self, order: str, a: Word, b: Word) -> Value:
         x, y = known(a), known(b)
         if x is not None and y is not None:
-            return str(min(x, y) if order == "slt" else max(x, y))
-        test = self.value_of(f"icmp {order} i64 {a}, {b}")
-        return self.value_of(f"select i1 {test}, i64 {a}, i64 {b}")
+            return self.word(min(x, y) if order == "slt" else max(x, y))
+        first = self.word(a)
+        return self.select(self.compare(order, first, b), first, b)
 
-    def split(self, a: str, n: int) -> tuple[str, str]:
+    def split(self, a: Word, n: int) -> tuple[Value, Value]:
         """a // n, a % n, of a that is not negative."""
+        word, x = self.word(a), known(a)
         if n == 1:
-            return a, "0"
-        x = known(a)
+            return word, self.word(0)
         if x is not None:
-            return str(x // n), str(x % n)
-        return self.value_of(f"udiv i64 {a}, {n}"), self.value_of(f"urem i64 {a}, {n}")
+            return self.word(x // n), self.word(x % n)
+        return word // n, word % n

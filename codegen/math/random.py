@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.ops.random import PARITY, ROTATIONS, ROUNDS
+from ...ir.ops.elementwise.random import PARITY, ROTATIONS, ROUNDS
 from ..scalar import Expr, binary
 
 

@@ -1,27 +1,24 @@
 """Units of row blocks keep apart: none touches what another one writes, or more than its own of what is
-local. Found by the ranges of indices in the rows of some units, not by the spans that the pass knows."""
+local. Found by the elements that some units touch, not by the spans that the pass knows."""
 
 from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..index import Data, Var, contiguous_strides, linear, of_var
-from ..kernel import Array, Kernel
-from ..schedule import Schedule
-from ..steps import Matmul, Part, RowBlocks
+from ..loop_ir.footprints import Footprint, footprints
+from ..loop_ir.steps import Matmul, Part, RowBlocks
+from ..schedule.regions import Region, apart, covers, in_rows, interval
+from ..schedule.schedule import Schedule
 from .errors import StepError, name_of
 
 
-class _Reach(NamedTuple):
-    """The elements of an array that a stage or product touches in a unit of row blocks lie in lo..hi."""
+class _Touch(NamedTuple):
+    """What an access touches in one unit of row blocks, or a part of that."""
 
-    by: Any
-    array: Array
-    lo: int
-    hi: int
-    writes: bool
+    access: Footprint
+    region: Region
 
 
 def check_units(blocks: RowBlocks) -> None:
@@ -29,63 +26,31 @@ def check_units(blocks: RowBlocks) -> None:
     for part in blocks.parts:
         _check_plan(part, blocks.units)
     looked_at = sorted({0, 1, blocks.units // 2, blocks.units - 2, blocks.units - 1})
-    reaches = {u: _unit_reaches(blocks, u) for u in looked_at if 0 <= u < blocks.units}
-    for u, here in reaches.items():
-        for reach in here:
-            own = blocks.local.get(reach.array)
-            if own is not None and (reach.lo < own * u or reach.hi >= own * (u + 1)):
-                raise StepError(f"unit {u} of {name_of(blocks)} leaves its part of {reach.array!r}")
-        for v in (v for v in reaches if v > u):
-            for a, b in product(here, reaches[v]):
+    touched = {u: _touched(blocks, u) for u in looked_at if 0 <= u < blocks.units}
+    for u, here in touched.items():
+        for (_, array, *_), region in here:
+            own = blocks.local.get(array)
+            if own is not None and not covers(interval(own * u, own), region):
+                raise StepError(f"unit {u} of {name_of(blocks)} leaves its part of {array!r}")
+        for v in (v for v in touched if v > u):
+            for (a, at), (b, there) in product(here, touched[v]):
                 # The points of one stage write different elements, even where these are interleaved.
-                apart = a.array is not b.array or (a.by is b.by and a.writes and b.writes)
-                if not apart and (a.writes or b.writes) and a.hi >= b.lo:
+                meeting = a.array is b.array and not (a.by is b.by and a.writes and b.writes)
+                if meeting and (a.writes or b.writes) and not apart(at, there):
                     raise StepError(
                         f"units {u} and {v} of {name_of(blocks)} meet in {a.array!r}: "
-                        f"{a.lo}..{a.hi} and {b.lo}..{b.hi}"
+                        f"{at.low}..{at.high} and {there.low}..{there.high}"
                     )
 
 
-def _unit_reaches(blocks: RowBlocks, unit: int) -> list[_Reach]:
-    found: list[_Reach] = []
+def _touched(blocks: RowBlocks, unit: int) -> list[_Touch]:
+    found: list[_Touch] = []
     for part in blocks.parts:
         first, last = unit * part.length, min((unit + 1) * part.length, part.total) - 1
-        if isinstance(part.step, Matmul):
-            found += _product_reaches(part.step, first, last)
-        else:
-            found += _kernel_reaches(part.step, part.total, first, last)
-    return found
-
-
-def _product_reaches(step: Matmul, first: int, last: int) -> list[_Reach]:
-    between, row, column = step.a_strides
-    corners = [
-        step.a_offset + r // step.m * between + r % step.m * row + k * column
-        for r in (first, last)
-        for k in (0, step.k - 1)
-    ]
-    return [
-        _Reach(step, step.a, min(corners), max(corners), False),
-        _Reach(step, step.b, 0, step.b.size - 1, False),
-        _Reach(step, step.c, first * step.n, (last + 1) * step.n - 1, True),
-    ]
-
-
-def _kernel_reaches(kernel: Kernel, total: int, first: int, last: int) -> list[_Reach]:
-    """Of the arrays outside of a kernel, what is touched in the rows first..last of `total`."""
-    rank = next(d for d in range(len(kernel.extents) + 1) if prod(kernel.extents[:d]) == total)
-    row = of_var(Var("row", last - first + 1)) + first
-    found: list[_Reach] = []
-    for stage in kernel.stages:
-        weights = contiguous_strides(stage.extents[:rank])
-        at = {v: (row // w) % v.extent for v, w in zip(stage.dims[:rank], weights, strict=True)}
-        accesses = [(a.array, a.index, False) for a in stage.reads]
-        for array, index, writes in [*accesses, (stage.array, stage.index, True)]:
-            if array not in kernel.local:
-                flat = linear(index, array.strides)
-                data = any(isinstance(atom, Data) for atom in flat.terms)
-                lo, hi = (0, array.size - 1) if data else flat.substitute(at).range()
-                found.append(_Reach(stage, array, lo, hi, writes))
+        accesses = footprints(part.step, part.total)
+        if accesses is None:
+            raise StepError(f"{name_of(part.step)} has no {part.total} rows")
+        found += [_Touch(a, r) for a in accesses for r in in_rows(a.flat, a.rows, first, last)]
     return found
 
 
@@ -101,10 +66,11 @@ def _check_plan(part: Part, units: int) -> None:
         begins = _first_point(plan, unit * each)
         if begins != unit * part.length * points // part.total:
             raise StepError(f"{name_of(part.step)} does not go by the rows of its unit")
-    if plan.cross is not None and (plan.cross.extent % plan.width or loops[-1].extent % plan.width):
-        written = {s.array for s in part.step.stages} - part.step.local
-        if any(a.array in written for s in part.step.stages for a in s.reads):
-            raise StepError(f"{name_of(part.step)} does points twice, and reads what it writes")
+    overlap = plan.cross is not None and (
+        plan.cross.extent % plan.width or loops[-1].extent % plan.width
+    )
+    if overlap and not part.step.idempotent:
+        raise StepError(f"{name_of(part.step)} does points twice, and reads what it writes")
     least = min(part.length, part.total - (units - 1) * part.length) * (plan.range // part.total)
     if plan.split_last and not plan.tile and plan.width > least:
         raise StepError(f"{name_of(part.step)} has vectors longer than a unit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir.opdef import GraphError
-from ..kernel import Stage
+from ..loop_ir.kernel import Stage
 
 
 class StepError(GraphError):

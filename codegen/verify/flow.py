@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..kernel import Array, Kernel, Stage
-from ..steps import Matmul, RowBlocks, Tiled, touched
+from ..loop_ir.kernel import Array, Kernel, Stage
+from ..loop_ir.steps import Matmul, RowBlocks, Tiled, touched
 from .errors import StepError, name_of
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..kernel import Array, Kernel
-from ..memory import ALIGN
-from ..steps import Branch, Loop, Program, RowBlocks, Scan, direct, inner_programs
+from ..loop_ir.kernel import Array
+from ..loop_ir.steps import Branch, Loop, Program, Scan, inner_programs, outside
+from ..schedule.memory import ALIGN
 from .errors import StepError, name_of
-from .flow import parts_of
 
 NOBODY = -1
 
@@ -76,10 +75,7 @@ def _place(held: np.ndarray, array: Array) -> np.ndarray:
 
 def _in_arena(step: Any) -> tuple[list[Array], list[Array]]:
     """What a step reads and writes by itself that is not its own."""
-    hidden = {
-        a for s in (step, *parts_of(step)) if isinstance(s, (Kernel, RowBlocks)) for a in s.local
-    }
-    reads, writes = direct(step)
+    reads, writes = outside(step)
     if isinstance(step, Loop):
-        hidden.add(step.flag)  # its test writes it
-    return [a for a in reads if a not in hidden], [a for a in writes if a not in hidden]
+        reads.remove(step.flag)  # its test writes it
+    return reads, writes

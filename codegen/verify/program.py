@@ -1,17 +1,17 @@
 """What a finished program holds to: all that is read was written before, on every path; what is local is
-touched only where it lives; stages that share loops meet in an array at the same point."""
+touched only where it lives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from ..index import of_var, variables
-from ..kernel import Access, Array, Kernel, Stage
-from ..steps import Branch, Loop, Matmul, Program, RowBlocks, Scan, direct, steps_within
+from ..loop_ir.kernel import Array, Kernel, Stage
+from ..loop_ir.steps import Branch, Loop, Matmul, Program, RowBlocks, Scan, direct, steps_within
 from .blocks import check_units
 from .errors import StepError, name_of
 from .flow import accesses, leaves, parts_of
+from .places import check_places
 from .tiles import check_tiles
 
 
@@ -21,7 +21,7 @@ def check_program(program: Program) -> None:
     _check_locals(program)
     for step in steps_within(program):
         if isinstance(step, Kernel):
-            _check_points(step)
+            check_places(step)
         elif isinstance(step, RowBlocks):
             check_units(step)
         elif isinstance(step, Scan) and step.tiles is not None:
@@ -93,33 +93,3 @@ def _check_locals(program: Program) -> None:
                 raise StepError(
                     f"{name_of(step)} touches {array!r}, which lives in {name_of(where)}"
                 )
-
-
-def _check_points(kernel: Kernel) -> None:
-    """Stages of one kernel meet in an array at the same outer point, in one nest at the same point:
-    what else is there may not be written yet, or be overwritten already."""
-    if kernel.ordered:
-        return
-    outer = len(kernel.extents)
-    for nest in kernel.nests:
-        for reader in nest.stages:
-            for access in reader.reads:
-                for there in kernel.nests:
-                    for maker in there.stages:
-                        if maker.array is access.array and maker is not reader:
-                            dims = len(reader.dims) if there is nest else outer
-                            _check_meeting(kernel, reader, access, maker, dims)
-
-
-def _check_meeting(kernel: Kernel, reader: Stage, access: Access, maker: Stage, dims: int) -> None:
-    """Compare indices in the first `dims` loops of a kernel."""
-    if len(maker.dims) < dims:
-        dims = len(maker.dims)
-    same = {r: of_var(m) for r, m in zip(reader.dims[:dims], maker.dims[:dims], strict=True)}
-    shared = set(maker.dims[:dims])
-    for here, there in zip(access.index, maker.index, strict=True):
-        if variables(there) & shared and here.substitute(same) != there:
-            raise StepError(
-                f"{name_of(kernel)}: {name_of(reader)} reads {access!r} at other points than those "
-                f"at which {name_of(maker)} writes it"
-            )

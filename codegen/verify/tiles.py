@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..index import of_var
-from ..kernel import Array
-from ..steps import Scan, TilePart, TimeTiles
+from ..loop_ir.kernel import Access, Array, Stage
+from ..loop_ir.steps import Scan, TilePart, TimeTiles
+from ..schedule.regions import distance
 from .errors import StepError, name_of
 
 Buffer = Array  # the array whose name stands for it in even trips
@@ -43,10 +43,18 @@ def check_tiles(scan: Scan, tiles: TimeTiles) -> None:
     for backwards in (False, True):
         tiled = _Walk(scan, tiles, plain.found)
         for run in _tiled(tiles, trips, backwards):
+            _check_vectors(run)
             tiled.walk(run)
         for buffer, rows in plain.rows.items():
             if not np.array_equal(tiled.rows[buffer], rows):
                 raise StepError(f"time tiles leave out rows of {buffer!r}")
+
+
+def _check_vectors(run: _Run) -> None:
+    """A kernel's last vector may move back, over what the kernel has done in this block."""
+    plan, points = run.part.plan, (run.end - run.begin) * run.part.each
+    if plan.split_last and 0 < points < plan.width:
+        raise StepError(f"{name_of(run.part.step)} has vectors longer than a block has points")
 
 
 def _plain(tiles: TimeTiles, trips: int) -> Iterator[_Run]:
@@ -78,6 +86,14 @@ def _tiled(tiles: TimeTiles, trips: int, backwards: bool) -> Iterator[_Run]:
                     yield _Run(number, trip, part, begin, max(begin, end))
 
 
+def _row(stage: Stage, access: Access) -> int:
+    """Which row an access is to in the first trip of its stage's loop over rows."""
+    row = distance(access.index, stage.dims[0])
+    if row is None:
+        raise StepError(f"{name_of(stage)} touches more than a row of {access!r} in time tiles")
+    return row
+
+
 class _Walk:
     """The rows of each buffer, and what kernels found there when they read: `found` is compared with,
     where it is known already."""
@@ -95,13 +111,16 @@ class _Walk:
     def walk(self, run: _Run) -> None:
         """Look at what a kernel reads, then let it write its rows."""
         kernel = run.part.step
+        moving = self.changing - kernel.local
         for stage in kernel.stages:
             for access in stage.reads:
-                if access.array in self.changing - kernel.local and access.index:
-                    row = access.index[0] - of_var(stage.dims[0])
-                    self._look(run, access.array, row.const - run.part.first)
-        for array in {s.array for s in kernel.stages} - kernel.local:
-            self._rows(run, array)[run.begin : run.end] = run.number
+                if access.array in moving:
+                    self._look(run, access.array, _row(stage, access) - run.part.first)
+        for stage in kernel.stages:
+            if stage.array not in kernel.local:
+                if _row(stage, stage.write) != run.part.first:
+                    raise StepError(f"{name_of(stage)} writes other rows than its time tiles say")
+                self._rows(run, stage.array)[run.begin : run.end] = run.number
 
     def _look(self, run: _Run, array: Array, offset: int) -> None:
         rows = self._rows(run, array)

@@ -1,48 +1,26 @@
 """The ops: one record each, and everything about an op that is not code generation stands in it.
 
-Importing this package fills `opdef.OPS`. Families (`families.py`) carry the rules that many ops
-share; `masks.py` says how a branch that was not taken contributes exactly nothing to a gradient.
+Importing this package fills `opdef.OPS`. Records stand in folders by what ops do; families
+(`families.py`) carry the rules that many ops share; `masks.py` says how a branch that was not taken
+contributes exactly nothing to a gradient.
 What does not live here: expansions into scalar primitives (`codegen.math`), what users call
 (`tracer.functions`), and ops that are short compositions of these (mean, logsumexp, clip, ...).
 """
 
 from ..opdef import OPS
-from . import (  # noqa: F401  (imported for their registrations)
-    attention,
-    binary,
-    bitwise,
-    callbacks,
-    complex,
-    contraction,
-    convolution,
-    custom,
+from .control import callbacks, custom, effects, loops_lanes, loops_while, scan, structured, tape  # noqa: F401
+from .elementwise import binary, bitwise, complex, erfinv, fused, random, removable, unary  # noqa: F401
+from .folds import partitions, reductions, scans, sorting, window_reductions  # noqa: F401
+from .libraries import (  # noqa: F401
     determinants,
-    effects,
-    erfinv,
     fourier,
-    fused,
-    indexing,
     library,
     linear_algebra,
-    loops_lanes,
-    loops_while,
-    movement,
-    partitions,
-    random,
-    reductions,
-    removable,
-    scan,
-    scans,
     singular_values,
-    sorting,
-    sources,
-    structured,
-    tape,
     triangular,
     ufunc_loops,
-    unary,
-    window_reductions,
-    windows,
 )
+from .movement import indexing, movement, sources, windows  # noqa: F401
+from .products import attention, contraction, convolution  # noqa: F401
 
 OPS.complete = True

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..autodiff import jvp_graph, vjp_graph
-from ..batching import Rule as Batch
-from ..batching import batch_elementwise
+from ..autodiff.transform import jvp_graph, vjp_graph
+from ..batching.transform import Rule as Batch
+from ..batching.transform import batch_elementwise
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..interpreter import evaluate

@@ -12,14 +12,15 @@ the type rule accepts, `extra["domain"]` bounds the float samples to where the o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from ..batching import Rule, batch_elementwise
+from ..batching.transform import Rule, batch_elementwise
 from ..build import Builder
+from ..cost import Cost
 from ..graph import Graph, Op, Value
-from ..opdef import GraphError, OpDef, register
+from ..opdef import Facts, GraphError, OpDef, register
 from ..record import field, record
 from ..types import DTYPE_NAMES, TensorType, dtype_kind, is_complex, real_dtype
 from .masks import product
@@ -126,6 +127,7 @@ def check_same(types: Sequence[TensorType], dtypes_too: bool = True) -> None:
 
 def elementwise(
     name: str,
+    cost: Cost,
     reference: Callable[..., Any],
     partials: Sequence[Partial | None] | None = None,
     *,
@@ -133,12 +135,10 @@ def elementwise(
     operands: Sequence[str] = ("T",),
     result: str = "T",
     infer: Callable[..., TensorType] | None = None,
-    attrs: tuple[str, ...] = (),
     samples: dict[str, Any] | None = None,
     domain: tuple[float, float] | Sequence[tuple[float, float]] = (-2.0, 2.0),
     of_complex: tuple[Partial, Partial] | None = None,
-    moves: bool = False,
-    doc: str = "",
+    **facts: Unpack[Facts],
 ) -> OpDef:
     """Define an op that works on each element by itself.
 
@@ -208,6 +208,7 @@ def elementwise(
         return found if found.dtype == dtype else b.op("real", found)
 
     shapes = ((2, 3), (), (0, 2))
+    facts.setdefault("pointwise", True)
     return register(
         OpDef(
             name,
@@ -217,10 +218,9 @@ def elementwise(
             jvp if partials is not None else None,
             vjp if partials is not None else None,
             batch=batch_elementwise,
-            moves=moves,
+            cost=cost,
             dtypes=kinds,
-            attrs=attrs,
-            doc=doc,
+            **facts,
             extra={
                 "partials": partials,
                 "of_complex": of_complex,
@@ -241,12 +241,11 @@ def linear(
     transpose: Callable[[Builder, Op, Value, int], Value],
     *,
     batch: Rule,
+    cost: Cost,
     linear_in: tuple[int, ...] | None = None,
-    moves: bool = True,
     kinds: str = ANY,
-    attrs: tuple[str, ...] = (),
     examples: tuple[Example, ...] = (),
-    doc: str = "",
+    **facts: Unpack[Facts],
 ) -> OpDef:
     """Define an op that is linear, jointly, in the operands `linear_in` (None: in all of them).
 
@@ -276,6 +275,7 @@ def linear(
                 found[i] = transpose(b, op, ct, i)
         return found
 
+    facts.setdefault("moves", True)
     return register(
         OpDef(
             name,
@@ -285,10 +285,9 @@ def linear(
             jvp,
             vjp,
             batch=batch,
-            moves=moves,
+            cost=cost,
             dtypes=kinds,
-            attrs=attrs,
-            doc=doc,
+            **facts,
             extra={"linear_in": linear_in, "transpose": transpose, "examples": examples},
         )
     )
@@ -303,11 +302,10 @@ def opaque(
     jvp: Callable[..., Any] | None = None,
     vjp: Callable[..., Any] | None = None,
     batch: Rule | None = None,
-    moves: bool | Callable[..., bool] = False,
     kinds: str = ANY,
-    attrs: tuple[str, ...] = (),
     examples: tuple[Example, ...] = (),
-    doc: str = "",
+    cost: Any = None,  # a Cost, or that of the family
+    **facts: Unpack[Facts],
 ) -> OpDef:
     """Define an op that brings its own rules."""
 
@@ -324,10 +322,9 @@ def opaque(
             jvp,
             vjp,
             batch=batch,
-            moves=moves,
+            cost=cost,
             dtypes=kinds,
-            attrs=attrs,
-            doc=doc,
+            **facts,
             extra={"examples": examples},
         )
     )

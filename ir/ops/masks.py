@@ -28,8 +28,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..autodiff.cotangents import is_zero
 from ..build import Builder
-from ..cotangents import is_zero
 from ..graph import Op, Value
 from ..types import I32
 from .term import Term
@@ -74,8 +74,8 @@ def _unmasked(t: Value) -> Value:
 
 _SAME = ("neg", "convert", "conj", "real", "imag")
 _SUMS = ("add", "sub")
-_MOVES = ("reshape", "transpose", "broadcast", "slice", "flip", "gather", "dynamic_slice")
-_JOINS = {"pad": 2, "update_slice": 2, "dynamic_update_slice": 2}  # how many operands are values
+# How many operands are values, of what moves these.
+_MOVED = {"gather": 1, "dynamic_slice": 1, "pad": 2, "update_slice": 2, "dynamic_update_slice": 2}
 
 
 def _parts(v: Value) -> Sequence[Value]:
@@ -86,13 +86,13 @@ def _parts(v: Value) -> Sequence[Value]:
     if op.name == "select":
         _, x, y = op.operands
         return (x,) if is_zero(y) else (y,) if is_zero(x) else ()
-    if op.name in _SAME or op.name in _MOVES or op.name == "sum":
+    if op.name in _SAME or op.definition.view or op.name == "sum":
         return op.operands[:1]
     if op.name in _SUMS or op.name == "concat":
         return op.operands
     if op.name == "scatter" and op.attrs["combine"] == "add":
         return op.operands[:2]
-    return op.operands[: _JOINS.get(op.name, 0)]
+    return op.operands[: _MOVED.get(op.name, 0)]
 
 
 def _combine(b: Builder, v: Value) -> Value | None:

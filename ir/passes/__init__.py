@@ -6,8 +6,7 @@ nothing. It never edits. Its docstring shows before and after, which is also its
 pairs of real ones (`split_complex`), floats of 16 and 8 bits integers (`pack_floats`).
 
 What does not live here: derivatives (`ir.autodiff`), and anything that knows kernels or machines.
-The rules of `simplify` stand in `algebra`, `movement`, `parts`, `reductions`, `fold`,
-`control` and `loops`.
+The rules of `simplify` stand in `rules`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from .accumulate import gather_sums
 from .attention import recognise_attention
 from .cse import eliminate_common_subexpressions
 from .dead import eliminate_dead_code
-from .fold import fold_constants
-from .hash import canonical_key
 from .hoist import hoist_invariants
 from .inline_calls import inline_calls
 from .pack_floats import pack_floats
+from .rules.fold import fold_constants
+from .rules.hash import canonical_key
 from .simplify import exact_rules, simplify, simplify_fast
 from .sink import sink_views
 from .small_matrices import write_out_matrices

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from .dead import eliminate_dead_code
-from .regions import map_regions
+from .regions import map_regions, substituted
 
 
 class _Sum(NamedTuple):
@@ -40,26 +41,12 @@ def gather_sums(graph: Graph) -> Graph:
 
 def _gather(graph: Graph) -> Graph:
     graph = map_regions(graph, _gather)
-    plans = {op: sums for op in graph.ops if op.name == "scan" and (sums := _sums(op))}
-    if not plans:
-        return graph
-    new = Graph(graph.name)
-    new.params = list(graph.params)
-    b = Builder(new)
-    env: dict[Value, Value] = {}
-    for op in graph.ops:
-        here = op
-        if not env.keys().isdisjoint(op.operands):
-            here = op.with_operands([env.get(v, v) for v in op.operands])
-        if op not in plans:
-            new.ops.append(here)
-            if here is not op:
-                env.update(zip(op.results, here.results, strict=True))
-            continue
-        with b.at(op.loc):
-            env.update(zip(op.results, _without(b, here, plans[op]), strict=True))
-    new.outputs = [env.get(v, v) for v in graph.outputs]
-    return new
+
+    def gathered(b: Builder, op: Op, operands: Sequence[Value]) -> list[Value] | None:
+        sums = _sums(op) if op.name == "scan" else []
+        return _without(b, op.with_operands(operands), sums) if sums else None
+
+    return substituted(graph, gathered)
 
 
 def _sums(op: Op) -> list[_Sum]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ..attention_pattern import Attention, find, is_causal_bias
+from collections.abc import Sequence
+
+from ..autodiff.attention_pattern import find, is_causal_bias
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from .dead import eliminate_dead_code
-from .regions import map_regions
+from .regions import map_regions, substituted
 
 PLAIN = {"attention": 3, "attention_grad": 6}  # operands besides the bias
 
@@ -22,11 +24,8 @@ def recognise_attention(graph: Graph) -> Graph:
     graph = map_regions(graph, recognise_attention)
     names = {op.name for op in graph.ops}
     if "attention" in names:
-        graph = _with_causal(graph)
+        graph = substituted(graph, _causal)
     return _recognised(graph) if "exp" in names else graph
-
-
-VIEWS = frozenset(("broadcast", "flip", "reshape", "slice", "transpose"))
 
 
 def widen_last(graph: Graph) -> Graph:
@@ -36,30 +35,21 @@ def widen_last(graph: Graph) -> Graph:
     after:  %t = transpose %x;  %k = widen %t dtype=f16;  ... attention %q %k %v
     """
     graph = map_regions(graph, widen_last)
-    if not any(op.name in PLAIN for op in graph.ops):
-        return graph
-    new = Graph(graph.name)
-    new.params = list(graph.params)
-    b = Builder(new)
-    env: dict[Value, Value] = {}
-    for op in graph.ops:
-        operands = [env.get(v, v) for v in op.operands]
-        if op.name in PLAIN:
-            with b.at(op.loc):
-                operands = [_widened_last(b, v) for v in operands]
-        if all(x is y for x, y in zip(operands, op.operands, strict=True)):
-            new.ops.append(op)
-            continue
-        copy = op.with_operands(operands)
-        env.update(zip(op.results, copy.results, strict=True))
-        new.ops.append(copy)
-    new.outputs = [env.get(v, v) for v in graph.outputs]
-    return eliminate_dead_code(new) if env else graph
+
+    def last(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
+        if op.name not in PLAIN:
+            return None
+        widened = [_widened_last(b, v) for v in operands]
+        same = all(x is y for x, y in zip(widened, operands, strict=True))
+        return None if same else b.put(op.with_operands(widened))
+
+    found = substituted(graph, last)
+    return graph if found is graph else eliminate_dead_code(found)
 
 
 def _widened_last(b: Builder, value: Value) -> Value:
     views, source = [], value.op
-    while source is not None and source.name in VIEWS:
+    while source is not None and source.definition.view:
         views.append(source)
         source = source.operands[0].op
     if source is None or source.name != "widen" or not views:
@@ -70,59 +60,29 @@ def _widened_last(b: Builder, value: Value) -> Value:
     return b.append(source.definition, [bits], source.attrs).results[0]
 
 
-def _with_causal(graph: Graph) -> Graph:
-    new = Graph(graph.name)
-    new.params = list(graph.params)
-    b = Builder(new)
-    env: dict[Value, Value] = {}
-    for op in graph.ops:
-        operands = [env.get(v, v) for v in op.operands]
-        plain = PLAIN.get(op.name)
-        if plain is not None and len(operands) > plain and is_causal_bias(operands[plain]):
-            attrs = op.attrs | {"causal": True}
-            with b.at(op.loc):
-                found = b.append(op.definition, operands[:plain], attrs)
-            env.update(zip(op.results, found.results, strict=True))
-        elif env.keys().isdisjoint(op.operands):
-            new.ops.append(op)
-        else:
-            found = op.with_operands(operands)
-            env.update(zip(op.results, found.results, strict=True))
-            new.ops.append(found)
-    new.outputs = [env.get(v, v) for v in graph.outputs]
-    return new if env else graph
+def _causal(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
+    plain = PLAIN.get(op.name)
+    if plain is None or len(operands) <= plain or not is_causal_bias(operands[plain]):
+        return None
+    return b.append(op.definition, operands[:plain], op.attrs | {"causal": True}).results
 
 
 def _recognised(graph: Graph) -> Graph:
-    found = {op: match for op in graph.ops if (match := _alone(graph, op)) is not None}
-    if not found:
-        return graph
-    new = Graph(graph.name)
-    new.params = list(graph.params)
-    b = Builder(new)
-    env: dict[Value, Value] = {}
-    for op in graph.ops:
-        match = found.get(op)
-        if match is not None:
-            with b.at(op.loc):
-                env[op.result] = b.op("attention", *match.operands(b, env), **match.attrs)[0]
-        elif env.keys().isdisjoint(op.operands):
-            new.ops.append(op)
-        else:
-            copy = op.with_operands([env.get(v, v) for v in op.operands])
-            env.update(zip(op.results, copy.results, strict=True))
-            new.ops.append(copy)
-    new.outputs = [env.get(v, v) for v in graph.outputs]
-    return new
+    def written_out(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
+        match = find(op.with_operands(operands)) if _stands_alone(graph, op) else None
+        return b.op("attention", *match.operands(b, {}), **match.attrs)[:1] if match else None
+
+    return substituted(graph, written_out)
 
 
-def _alone(graph: Graph, op: Op) -> Attention | None:
+def _stands_alone(graph: Graph, op: Op) -> bool:
+    """Whether `op` is the last of an attention of which nothing else reads what is in between."""
     match = find(op)
     if match is None:
-        return None
+        return False
     outputs, users = set(graph.outputs), graph.users()
     for inner in match.inner:
         for value in inner.results:
             if value in outputs or any(u is not op and u not in match.inner for u in users[value]):
-                return None
-    return match
+                return False
+    return True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
-from ..ops.sorting import compose_places
+from ..ops.folds.sorting import compose_places
 from .fourier import TRANSFORMS
-from .inline_calls import inline_calls, substituted
-from .regions import map_regions
+from .inline_calls import inline_calls
+from .regions import map_regions, substituted
 
 Rule = Callable[..., Value]
 COMPOSITIONS: dict[str, Rule] = {**TRANSFORMS, "true_places": compose_places}
@@ -21,8 +21,8 @@ def compose(graph: Graph, chosen: Mapping[str, Rule] = COMPOSITIONS) -> Graph:
     %y = fft %x inverse=False factor=1.0 : c64[8]     ->     %y = dot %x, %f ... : c64[8]
     """
 
-    def composed(b: Builder, op: Op, operands: list[Value]) -> list[Value]:
-        return [chosen[op.name](b, *operands, **op.attrs)]
+    def composed(b: Builder, op: Op, operands: Sequence[Value]) -> list[Value] | None:
+        return [chosen[op.name](b, *operands, **op.attrs)] if op.name in chosen else None
 
     graph = map_regions(inline_calls(graph), lambda region: compose(region, chosen))
-    return substituted(graph, lambda op: op.name in chosen, composed)
+    return substituted(graph, composed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..graph import Graph
-from .rewrite import RuleTable, rewrite
+from .rules.rewrite import RuleTable, rewrite
 
 
 def eliminate_common_subexpressions(graph: Graph) -> Graph:

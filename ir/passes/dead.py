@@ -39,12 +39,8 @@ def eliminate_dead_code(graph: Graph) -> Graph:
     for op, trimmed in kept:
         if trimmed is not None:
             new.ops.append(trimmed.build(op, env))
-        elif env and not env.keys().isdisjoint(op.operands):
-            copy = op.with_operands([env.get(v, v) for v in op.operands])
-            env.update(zip(op.results, copy.results, strict=True))
-            new.ops.append(copy)
         else:
-            new.ops.append(op)
+            new.ops.append(op.rebased(env))
     new.outputs = [env.get(v, v) for v in graph.outputs]
     return new
 
@@ -128,10 +124,7 @@ def with_outputs(graph: Graph, outputs: Sequence[int]) -> Graph:
     """`graph` with only some of its outputs, and what they need."""
     if len(outputs) == len(graph.outputs):
         return eliminate_dead_code(graph)
-    new = Graph(graph.name)
-    new.params, new.ops = list(graph.params), list(graph.ops)
-    new.outputs = [graph.outputs[i] for i in outputs]
-    return eliminate_dead_code(new)
+    return eliminate_dead_code(graph.giving(graph.outputs[i] for i in outputs))
 
 
 def with_params(graph: Graph, params: Sequence[int]) -> Graph:
@@ -143,10 +136,7 @@ def with_params(graph: Graph, params: Sequence[int]) -> Graph:
     for i in params:
         old = graph.params[i]
         env[old] = new.add_param(old.type, old.name)
-    b = Builder(new)
-    for op in graph.ops:
-        b.copy(op, env)
-    new.outputs = [env[v] for v in graph.outputs]
+    new.outputs = Builder(new).replay(graph, env)
     return new
 
 

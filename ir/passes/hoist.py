@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ..autodiff.residuals import can_hoist, is_cheap
 from ..build import Builder
 from ..graph import Graph, Op, Value
-from ..residuals import can_hoist, is_cheap
 from .cse import eliminate_common_subexpressions
 from .dead import eliminate_dead_code
-from .regions import map_regions
+from .regions import map_regions, substituted
 
 
 def hoist_invariants(graph: Graph) -> Graph:
@@ -31,25 +33,12 @@ def hoist_invariants(graph: Graph) -> Graph:
 
 def _hoist(graph: Graph) -> Graph:
     graph = map_regions(graph, _hoist)
-    plans = {op: roots for op in graph.ops if (roots := _invariants(op))}
-    if not plans:
-        return graph
-    new = Graph(graph.name)
-    new.params = list(graph.params)
-    b = Builder(new)
-    env: dict[Value, Value] = {}
-    for op in graph.ops:
-        here = op
-        if not env.keys().isdisjoint(op.operands):
-            here = op.with_operands([env.get(v, v) for v in op.operands])
-        if op in plans:
-            with b.at(op.loc):
-                here = _lifted(b, here, plans[op])
-        new.ops.append(here)
-        if here is not op:
-            env.update(zip(op.results, here.results, strict=True))
-    new.outputs = [env.get(v, v) for v in graph.outputs]
-    return new
+
+    def lifted(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
+        roots = _invariants(op)
+        return b.put(_lifted(b, op.with_operands(operands), roots)) if roots else None
+
+    return substituted(graph, lifted)
 
 
 def _invariants(op: Op) -> list[Op]:
@@ -84,9 +73,7 @@ def _lifted(b: Builder, op: Op, roots: list[Op]) -> Op:
     regions = [_with_consts(r, consts, values, r is body) for r in op.regions]
     operands = [*op.operands[:consts], *(env[v] for v in values), *op.operands[consts:]]
     attrs = {**op.attrs, "consts": consts + len(values)}
-    new = Op(op.definition, tuple(operands), attrs, tuple(regions), op.loc)
-    new.results = tuple([Value(v.type, new, v.index, v.name) for v in op.results])
-    return new
+    return op.with_operands(operands, tuple(regions), attrs)
 
 
 def _with_consts(graph: Graph, consts: int, values: list[Value], inside: bool) -> Graph:

@@ -3,14 +3,14 @@ what remains is what runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
-from .regions import map_regions
+from .regions import map_regions, substituted
 
-_DISSOLVED = frozenset({"custom_vjp", "custom_jvp", "checkpoint_name", "remat"})
-COTANGENT = "cotangent:"  # the names of where backward parts begin, for `ir.mincut`
+_GIVEN_ON = ("custom_vjp", "custom_jvp", "checkpoint_name")
+COTANGENT = "cotangent:"  # the names of where backward parts begin, for `ir.passes.mincut`
 
 
 def inline_calls(graph: Graph, *, cotangents: bool = False) -> Graph:
@@ -31,46 +31,20 @@ def inline_calls(graph: Graph, *, cotangents: bool = False) -> Graph:
     """
     graph = map_regions(graph, inline_calls)
 
-    def dissolves(op: Op) -> bool:
-        kept = cotangents and op.attrs.get("label", "").startswith(COTANGENT)
-        return (op.name in _DISSOLVED or op.definition.family == "composition") and not kept
+    def inside(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
+        if cotangents and op.attrs.get("label", "").startswith(COTANGENT):
+            return None
+        return _inside(b, op, operands)
 
-    return substituted(graph, dissolves, _inside)
-
-
-def substituted(
-    graph: Graph,
-    chosen: Callable[[Op], bool],
-    expand: Callable[[Builder, Op, list[Value]], Sequence[Value]],
-) -> Graph:
-    """`graph` with what `expand(b, op, operands)` appends in the place of each chosen op; itself if
-    there is none."""
-    if not any(map(chosen, graph.ops)):
-        return graph
-    new = Graph(graph.name)
-    new.params = list(graph.params)
-    b = Builder(new)
-    env: dict[Value, Value] = {v: v for v in graph.params}
-    for op in graph.ops:
-        if chosen(op):
-            with b.at(op.loc):
-                found = expand(b, op, [env[v] for v in op.operands])
-            env.update(zip(op.results, found, strict=True))
-        elif all(env[v] is v for v in op.operands):
-            new.ops.append(op)
-            env.update((v, v) for v in op.results)
-        else:
-            copy = op.with_operands([env[v] for v in op.operands])
-            new.ops.append(copy)
-            env.update(zip(op.results, copy.results, strict=True))
-    new.outputs = [env[v] for v in graph.outputs]
-    return new
+    return substituted(graph, inside)
 
 
-def _inside(b: Builder, op: Op, operands: list[Value]) -> list[Value]:
+def _inside(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
     if op.definition.family == "composition":
         return list(op.definition.extra["compose"](b, *operands, **op.attrs))
     if op.name == "remat":
         return b.inline(op.regions[0], operands)
+    if op.name not in _GIVEN_ON:
+        return None
     start = op.attrs.get("inputs", 0)
     return operands[start : start + len(op.results)]

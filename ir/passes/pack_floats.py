@@ -22,9 +22,9 @@ import numpy as np
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
-from ..ops.callbacks import PythonFunction
+from ..ops.control.callbacks import PythonFunction
 from ..record import record
-from ..types import F16, F32, F64, TensorType, Type, bits_dtype, is_small
+from ..types import F16, F32, F64, I64, TensorType, Type, bits_dtype, is_small
 from .attention import recognise_attention
 from .dead import eliminate_dead_code
 from .inline_calls import inline_calls
@@ -34,18 +34,10 @@ Values = list[Value]
 
 def pack_floats(graph: Graph) -> Graph:
     """`graph` without floats of 16 and 8 bits; itself if there are none."""
-    if not _has_small(graph):
+    if not any(map(_is_small, graph.all_values())):
         return graph
     graph = eliminate_dead_code(inline_calls(graph))
     return _packed(recognise_attention(graph))  # whose intermediate results are not rounded
-
-
-def _has_small(graph: Graph) -> bool:
-    return (
-        any(map(_is_small, graph.params))
-        or any(any(map(_is_small, op.results)) for op in graph.walk())
-        or any(any(map(_is_small, region.params)) for op in graph.walk() for region in op.regions)
-    )
 
 
 def _is_small(value: Value) -> bool:
@@ -131,11 +123,26 @@ def _convert(b: Builder, op: Op, operands: Values) -> Values:
         return [value]
     if _is_small(given):
         value = widened(b, value, given)
+        if to.kind in "iu":
+            return [_to_integer(b, value, given.dtype, to)]
     exact = value.dtype == F64 and to == F16  # NumPy rounds that once; ml_dtypes rounds to float32
     part = value.dtype if exact else F32 if is_small(to) else to
     if value.dtype != part:
         value = b.convert(value, dtype=part)
     return [b.narrow(value, dtype=to) if is_small(to) else value]
+
+
+def _to_integer(b: Builder, x: Value, small: np.dtype[Any], to: np.dtype[Any]) -> Value:
+    """What numbers beyond all integers, and NaN, become: of halves, which NumPy takes through int64 to
+    uint32, what C gives; floats of 8 bits saturate, and their NaN is 0, as in ml_dtypes."""
+    if small.itemsize == 2:
+        if small == F16 and to == np.uint32:
+            x = b.convert(x, dtype=I64)
+        return b.convert(x, dtype=to)
+    found = b.convert(b.select(b.ne(x, x), b.full_like(x, 0), x), dtype=to)
+    for beyond, limit in ((np.inf, np.iinfo(to).max), (-np.inf, np.iinfo(to).min)):
+        found = b.select(b.eq(x, b.full_like(x, beyond)), b.full(x.shape, limit, to), found)
+    return found
 
 
 @_rule("bitcast")

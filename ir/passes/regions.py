@@ -1,35 +1,47 @@
-"""Running a pass on the regions of a graph's ops."""
+"""Graphs rebuilt with other ops in the place of some, and passes run on the regions of ops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from ..build import Builder
 from ..graph import Graph, Op, Value
+
+Expand = Callable[[Builder, Op, Sequence[Value]], Sequence[Value] | None]
+
+
+def substituted(graph: Graph, expand: Expand) -> Graph:
+    """`graph` with what `expand(b, op, operands)` appends in the place of `op`; itself if that is
+    None for all ops.
+
+    Ops of which it is None stay. They are copied only if they read what was replaced.
+    """
+    b = Builder(Graph(graph.name))
+    b.graph.params = list(graph.params)
+    env: dict[Value, Value] = {}
+    changed = False
+    for op in graph.ops:
+        b.loc = op.loc
+        operands = [env.get(v, v) for v in op.operands] if env else op.operands
+        found = expand(b, op, operands)
+        if found is None:
+            b.graph.ops.append(op.rebased(env))
+        else:
+            changed = True
+            env.update(zip(op.results, found, strict=True))
+    b.graph.outputs = [env.get(v, v) for v in graph.outputs]
+    return b.graph if changed else graph
 
 
 def map_regions(graph: Graph, transform: Callable[[Graph], Graph]) -> Graph:
-    """`graph` with `transform` applied to each region of its ops; itself if none changed.
+    """`graph` with `transform` applied to each region of its ops; itself if none changed."""
 
-    Ops are shared with the input as far as possible: an op is copied if its regions changed or if
-    it reads a result of a copied op.
-    """
-    changed: dict[Op, tuple[Graph, ...]] = {}
-    for op in graph.ops:
-        if op.regions:
-            regions = tuple([transform(region) for region in op.regions])
-            if any(a is not b for a, b in zip(regions, op.regions, strict=True)):
-                changed[op] = regions
-    if not changed:
-        return graph
-    new = Graph(graph.name)
-    new.params = list(graph.params)
-    env: dict[Value, Value] = {}
-    for op in graph.ops:
-        if op in changed or not env.keys().isdisjoint(op.operands):
-            operands = tuple([env.get(v, v) for v in op.operands])
-            copy = op.with_operands(operands, changed.get(op))
-            env.update(zip(op.results, copy.results, strict=True))
-            op = copy
-        new.ops.append(op)
-    new.outputs = [env.get(v, v) for v in graph.outputs]
-    return new
+    def with_regions(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
+        if not op.regions:
+            return None
+        regions = tuple([transform(region) for region in op.regions])
+        if all(a is b for a, b in zip(regions, op.regions, strict=True)):
+            return None
+        return b.put(op.with_operands(operands, regions))
+
+    return substituted(graph, with_regions) if any(op.regions for op in graph.ops) else graph

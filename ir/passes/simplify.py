@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 
 from ..graph import Graph
-from .algebra import ALGEBRA, INEXACT
-from .control import CONTROL
-from .fold import FOLDING
-from .movement import MOVEMENT
-from .parts import PARTS
-from .reductions import REDUCTIONS
-from .rewrite import RuleTable, rewrite
+from .rules.algebra import ALGEBRA, INEXACT
+from .rules.control import CONTROL
+from .rules.fold import FOLDING
+from .rules.movement import MOVEMENT
+from .rules.parts import PARTS
+from .rules.reductions import REDUCTIONS
+from .rules.rewrite import RuleTable, rewrite
 
 
 def simplify(graph: Graph) -> Graph:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from .dead import eliminate_dead_code
-from .regions import map_regions
-
-VIEWS = frozenset(("broadcast", "flip", "reshape", "slice", "transpose"))
+from .regions import map_regions, substituted
 
 
 def sink_views(graph: Graph) -> Graph:
@@ -25,24 +25,12 @@ def sink_views(graph: Graph) -> Graph:
 
 def _sink(graph: Graph) -> Graph:
     graph = map_regions(graph, _sink)
-    plans = {op: places for op in graph.ops if (places := _sinkable(op))}
-    if not plans:
-        return graph
-    new = Graph(graph.name)
-    new.params = list(graph.params)
-    env: dict[Value, Value] = {}
-    for op in graph.ops:
-        here = op
-        if op in plans or not env.keys().isdisjoint(op.operands):
-            operands = [env.get(v, v) for v in op.operands]
-            here = op.with_operands(operands)
-        if op in plans:
-            here = _with_views(here, plans[op])
-        new.ops.append(here)
-        if here is not op:
-            env.update(zip(op.results, here.results, strict=True))
-    new.outputs = [env.get(v, v) for v in graph.outputs]
-    return new
+
+    def sunk(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
+        places = _sinkable(op)
+        return b.put(_with_views(op.with_operands(operands), places)) if places else None
+
+    return substituted(graph, sunk)
 
 
 def _sinkable(op: Op) -> list[int]:
@@ -53,7 +41,7 @@ def _sinkable(op: Op) -> list[int]:
         place
         for place, value in enumerate(op.operands[: op.attrs["consts"]])
         if value.op is not None
-        and value.op.name in VIEWS
+        and value.op.definition.view
         and all(_only_contracted(region, region.params[place]) for region in op.regions)
         and any(region.params[place] in o.operands for region in op.regions for o in region.ops)
     ]
@@ -72,9 +60,7 @@ def _with_views(op: Op, places: list[int]) -> Op:
         assert view is not None
         (operands[place],) = view.operands
     regions = tuple([_taking(region, views) for region in op.regions])
-    new = Op(op.definition, tuple(operands), op.attrs, regions, op.loc)
-    new.results = tuple([Value(v.type, new, v.index, v.name) for v in op.results])
-    return new
+    return op.with_operands(operands, regions)
 
 
 def _taking(region: Graph, views: dict[int, Op | None]) -> Graph:
@@ -92,7 +78,5 @@ def _taking(region: Graph, views: dict[int, Op | None]) -> Graph:
             taken.append((view, {source: given}, param))
     for view, inner, param in taken:
         env[param] = b.copy(view, inner).result
-    for op in region.ops:
-        b.copy(op, env)
-    new.outputs = [env[v] for v in region.outputs]
+    new.outputs = b.replay(region, env)
     return new

@@ -16,8 +16,8 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..ops.term import Term, where
 from ..types import is_complex
-from .inline_calls import inline_calls, substituted
-from .regions import map_regions
+from .inline_calls import inline_calls
+from .regions import map_regions, substituted
 
 LARGEST = 4  # rows of a matrix that is written out
 _COLUMNS = 16  # elements of a right-hand side
@@ -33,7 +33,7 @@ def write_out_matrices(graph: Graph) -> Graph:
     if not any(op.definition.family in ("library", "composition") for op in graph.walk()):
         return graph
     graph = map_regions(inline_calls(graph), write_out_matrices)
-    return substituted(graph, _is_small, _expand)
+    return substituted(graph, _expand)
 
 
 def _is_small(op: Op) -> bool:
@@ -45,8 +45,8 @@ def _is_small(op: Op) -> bool:
     return len(shapes) == 1 or 0 < math.prod(shapes[1][-2:]) <= _COLUMNS
 
 
-def _expand(b: Builder, op: Op, operands: list[Value]) -> Sequence[Value]:
-    return _EXPANSIONS[op.name](b, op, *operands)
+def _expand(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
+    return _EXPANSIONS[op.name](b, op, *operands) if _is_small(op) else None
 
 
 # Matrices as rows of elements, each a column vector [batch, 1]: as long as all have that shape, they are

@@ -8,7 +8,7 @@
 
 Among parameters and outputs, in what regions take and give and in records of tapes, a complex value
 is its real part followed by its imaginary part. Most ops do the same to both parts; functions are
-the formulas of `ir.complex_math`. This is the one pass that changes a graph's signature: compiled
+the formulas of `ir.passes.complex_math`. This is the one pass that changes a graph's signature: compiled
 code takes a complex array as two views of its memory.
 """
 
@@ -21,20 +21,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..build import Builder
-from ..complex_math import FUNCTIONS, Z, integer_power
-from ..complex_order import extremum_place, sorted_order
 from ..graph import Graph, Op, Value
-from ..ops.callbacks import PythonFunction
-from ..ops.indexing import take_along
-from ..ops.library import LIBRARY_CALL, loop_of
-from ..ops.reductions import multiply_tree
-from ..ops.scans import doubling_products
+from ..ops.control.callbacks import PythonFunction
+from ..ops.folds.reductions import multiply_tree
+from ..ops.folds.scans import doubling_products
+from ..ops.folds.window_reductions import multiply_taps
+from ..ops.libraries.library import LIBRARY_CALL, loop_of
+from ..ops.movement.indexing import take_along
 from ..ops.term import Term
-from ..ops.window_reductions import multiply_taps
 from ..record import record
 from ..types import I64, TensorType, Type, complex_dtype, is_complex, real_dtype
+from .complex_math import FUNCTIONS, Z, integer_power
+from .complex_order import extremum_place, sorted_order
 from .inline_calls import inline_calls
-from .rewrite import uniform
+from .rules.rewrite import uniform
 
 Pair = tuple[Value, Value]
 Parts = Value | Pair  # what stands for a value
@@ -42,7 +42,7 @@ Parts = Value | Pair  # what stands for a value
 
 def split_complex(graph: Graph) -> Graph:
     """`graph` without complex values; itself if there are none."""
-    if not _has_complex(graph):
+    if not any(map(_is_complex, graph.all_values())):
         return graph
     return _split(inline_calls(graph))
 
@@ -56,14 +56,6 @@ def _parts_of(type: Type) -> list[Type]:
     if not isinstance(type, TensorType) or not is_complex(type.dtype):
         return [type]
     return [type.with_dtype(real_dtype(type.dtype))] * 2
-
-
-def _has_complex(graph: Graph) -> bool:
-    return (
-        any(map(_is_complex, graph.params))
-        or any(any(map(_is_complex, op.results)) for op in graph.walk())
-        or any(any(map(_is_complex, region.params)) for op in graph.walk() for region in op.regions)
-    )
 
 
 def _is_complex(value: Value) -> bool:
@@ -125,7 +117,8 @@ class Splitter:
         if touched and op.name in FUNCTIONS:
             return [self._function(op, operands)]
         if touched:
-            assert op.name in _BOTH, f"{op.name} of complex numbers"
+            linear = op.definition.family == "linear"
+            assert linear or op.name in _BOTH, f"{op.name} of complex numbers"
             return [self.both(op, operands)]
         values = [v for v in operands if isinstance(v, Value)]
         return list(self.b.append(op.definition, values, op.attrs).results)
@@ -163,12 +156,9 @@ def _values(found: Z | Term) -> Parts:
     return found.value if isinstance(found, Term) else (found.re.value, found.im.value)
 
 
-# Ops that do the same to both parts. The other operands (indices, conditions) are as they were.
-_BOTH = frozenset(
-    "add sub neg rint select stop_gradient reshape transpose broadcast slice flip pad concat "
-    "update_slice gather scatter dynamic_slice dynamic_update_slice sum cumsum window_sum window_pick "
-    "window_put".split()
-)
+# Ops that do the same to both parts, beside the linear ones; other operands (indices, conditions) stay
+# as they are.
+_BOTH = ("add", "sub", "neg", "rint", "select", "stop_gradient", "scatter")
 
 Rule = Callable[[Splitter, Op, list[Parts]], Any]
 F = TypeVar("F", bound=Rule)
@@ -218,6 +208,8 @@ def _convert(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
         truths = (s.b.ne(v, s.b.full_like(v, 0)) for v in given)
         made: Value = s.b.bitwise_or(*truths)
         return made
+    if to == np.uint32:  # NumPy's loop goes through int64, which shows beyond its range
+        re = s.b.convert(re, dtype=I64)
     return converted(re)
 
 

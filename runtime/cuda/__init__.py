@@ -9,8 +9,14 @@
     execute       a DeviceProgram on a stream;  launcher: its launches as one native call
     heaps         memory for tapes that the device keeps;  tapes: those that the host keeps
     plan          steps prepared for that;  walk: the host decides;  conditions: the device does
-    emulator/     the LLVM text of kernels run on this CPU, thread by thread
-    emulated_driver   functions for `library` without a GPU (emulated_memory, emulated_streams)
+    emulator/     the LLVM text of kernels run on this CPU, thread by thread, and libcuda without a GPU
 
 Needs llvmlite and nothing of NVIDIA's but the driver, and that only to run on a GPU.
 """
+
+from ...ir.surface import provides
+
+
+@provides("emulated GPU")
+def _emulation() -> None:
+    from .emulator import cublas, driver  # noqa: F401

@@ -1,6 +1,6 @@
 """`DeviceArray`: an array in a GPU's memory, as its owner and other libraries see it.
 
-What computes with it (operators, NumPy's functions) is attached by `tracer.device_functions`.
+What computes with it (operators, NumPy's functions) is attached by `tracer.interop.device_functions`.
 """
 
 from __future__ import annotations

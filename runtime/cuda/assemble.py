@@ -12,9 +12,10 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from ...codegen.cuda import wgmma
 from ...codegen.cuda.intrinsics import INTRINSICS
-from ..engine import NativeError, llvm, lock
+from ...codegen.kernels.matmul import cuda_wgmma as wgmma
+from ..native.engine import NativeError
+from ..native.llvm import llvm, lock
 
 TRIPLE = "nvptx64-nvidia-cuda"
 # The PTX versions that this LLVM emits, and the least of each architecture (LLVM exits below that).
@@ -141,7 +142,7 @@ def check(ir: str, arch: str, ptx: int) -> None:
 
 
 def _check_assembly(ir: str, arch: str) -> None:
-    """Raise AssembleError but for the assembly of `codegen/cuda/wgmma.py`, where there is such."""
+    """Raise AssembleError but for the assembly of `cuda_wgmma.py`, where there is such."""
     known = _KNOWN_ASSEMBLY.findall(ir)
     if len(known) != len(_ASSEMBLY.findall(ir)) or any(wgmma.parse(t) is None for t in set(known)):
         raise AssembleError("kernels may not contain inline assembly but wgmma's")

@@ -21,23 +21,23 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.cuda.compile import compile_device
-from ...codegen.cuda.hosted import HostedOp
 from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.target import CudaTarget
 from ...codegen.cuda.tuning import Chooser
+from ...codegen.device.compile import compile_device
+from ...codegen.device.hosted import HostedOp
 from ...codegen.module import Given, KernelReport
 from ...ir.forks import renewed
 from ...ir.graph import Graph
 from ...ir.record import replace
 from ...ir.types import TensorType
-from ..cache import SharedCode
+from ..cache.disk import disk_cache
+from ..cache.in_memory import SharedCode
+from ..cache.installation import digest, installation
 from ..compile import graph_key
 from ..config import config
 from ..devices import Device
-from ..disk import disk_cache
 from ..dlpack import CUDA
-from ..installation import digest, installation
 from .array import DeviceArray
 from .assemble import architecture_number, ptx_for
 from .cublas import BlasError, find_blas

@@ -31,8 +31,9 @@ from typing import Any, NamedTuple
 
 from ...codegen.cuda.program import Gemm, Matrix
 from ...ir.forks import renewed
+from ...ir.surface import ensure
 from .driver import Context
-from .library import DeviceError
+from .library import EMULATED, DeviceError
 
 # P pointer or handle, I int or enum, Q uint64_t, L int64_t, Z size_t
 _TYPES = {
@@ -350,9 +351,9 @@ def _find(context: Context) -> Blas | BlasError:
 def _open(context: Context) -> Blas | BlasError:
     try:
         if context.info.emulated:
-            from .emulated_cublas import EmulatedBlas
-
-            return EmulatedBlas(context)
+            ensure("emulated GPU")
+            blas: Blas = EMULATED["cublas"](context)
+            return blas
         return Blas(context, *load(context.info.driver))
     except BlasError as error:
         return error

@@ -27,9 +27,10 @@ from typing import Any, TypeVar
 from ...codegen.cuda.program import Entry
 from ...ir.forks import renewed
 from ...ir.record import record
+from ...ir.surface import ensure
 from ..config import config
 from .assemble import AssembleError, nearest_architecture, ptx_for
-from .library import NOT_READY, SUCCESS, DeviceError, Library, find_library
+from .library import EMULATED, NOT_READY, SUCCESS, DeviceError, Library, find_library
 from .modules import Function, Module, load, ptx_of
 
 Grid = tuple[int, int, int]
@@ -92,9 +93,8 @@ def _survey(kind: str, process: int) -> tuple[tuple[DeviceInfo, ...], tuple[str,
     if kind == "off":
         raise DeviceError("jitney.config.cuda or JITNEY_CUDA switches GPUs off")
     if kind == "emulate":
-        from .emulated_driver import EmulatedLibrary
-
-        return survey_of(EmulatedLibrary())
+        ensure("emulated GPU")
+        return survey_of(EMULATED["driver"]())
     return survey_of(find_library())
 
 

@@ -22,7 +22,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from ...codegen.cuda.program import DeviceProgram
-from ...codegen.cuda.tapes import PEAK, STATE_BYTES
+from ...codegen.kernels.tape.cuda_tapes import PEAK, STATE_BYTES
 from ...codegen.module import STATUS_WORDS
 from ...ir.forks import renewed
 from .conditions import RecordedWalk

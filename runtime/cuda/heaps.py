@@ -1,4 +1,4 @@
-"""Heaps for tapes that the device keeps by itself (`codegen.cuda.tapes`): which programs have one, and
+"""Heaps for tapes that the device keeps by itself (`codegen.kernels.tape`): which programs have one, and
 how large it is at first.
 
 A program that ran out of room runs again with a larger heap. So one whose runs leave something behind
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...codegen.cuda.program import DeviceProgram, If, Scan, Step, TapeNew, TapePop, TapePush, While
-from ...codegen.cuda.tapes import HANDLE_BYTES, RECORD_BYTES, STATE_BYTES
+from ...codegen.kernels.tape.cuda_tapes import HANDLE_BYTES, RECORD_BYTES, STATE_BYTES
 
 FIRST_BYTES = 1 << 20  # of a heap of which nobody knows how large it will be
 KNOWN_BYTES = 16 << 20  # above which what is known for sure is taken for much more than is wanted

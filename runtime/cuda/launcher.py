@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...codegen.cuda.program import MAP_ALIGNMENT, MAP_BYTES
-from ..function_ir import NULL, Function, Value, module_ir
-from ..support import load_support
+from ...codegen.llvm.builder import NULL, Function, Value, module_ir
+from ..native.support import load_support
 from .library import Library
 
 END, LAUNCH, COPY, FILL, FETCH, GRAPH, RECORD = range(7)
@@ -171,18 +171,17 @@ def interpreter() -> Function:
     functions, table, bases, stream = f.args
     room, popped = f.alloca("i8", _MAX_ARGUMENTS + 64), f.alloca("ptr")
     size_word, extra = f.alloca("i64"), f.alloca("i64", 5)
-    f.callees["llvm.memcpy.p0.p0.i64"] = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
     loop = f.block("loop", here="ptr")
     names = ("launch", "copy", "fill", "fetch", "graph", "record", "end")
     launch, copy, fill, fetch, graph, record, end = (f.block(name) for name in names)
     over = f.block("over", code="i32")
     context = f.load("ptr", functions, 8 * len(DRIVER_FUNCTIONS))
     push, pop = (f.load("ptr", functions, 8 * len(DRIVER_FUNCTIONS) - k) for k in (16, 8))
-    wanted = f.unlike(context, NULL)
+    wanted = context.ne(NULL)
     with f.when(wanted, likely=True):
         pushed = f.call("i32", push, context)
         refused, accepted = f.block("refused"), f.block("accepted")
-        f.branch(f.same(pushed, 0), accepted, refused)
+        f.branch(pushed.eq(0), accepted, refused, likely=True)
         f.at(refused)
         f.ret(pushed)
         f.at(accepted)
@@ -206,11 +205,11 @@ def interpreter() -> Function:
 
     def place(word: int) -> Value:
         base = f.load("i64", bases, f.load("i64", here, 8 * word), "i64")
-        return f.add(base, f.load("i64", here, 8 * word + 8))
+        return base + f.load("i64", here, 8 * word + 8)
 
     def go_on(code: Value) -> None:
         good, bad = f.block("good"), f.block("bad")
-        f.branch(f.same(code, 0), good, bad)
+        f.branch(code.eq(0), good, bad, likely=True)
         f.at(bad)
         f.jump(over, code)
         f.at(good)
@@ -219,24 +218,22 @@ def interpreter() -> Function:
     f.at(launch)
     patches = f.load("i64", here, 56)
     triples = f.offset(here, 8 * _HEAD)
-    source = f.offset(triples, f.op("i64", f"mul i64 {patches.text}, 3"), "i64")
-    nbytes = f.convert("zext", half(6, True), "i64")
-    operands = f"ptr {room.text}, ptr {source.text}, i64 {nbytes.text}, i1 false"
-    f._line(f"call void @llvm.memcpy.p0.p0.i64({operands})")
+    source = f.offset(triples, patches * 3, "i64")
+    nbytes = half(6, True).zext("i64")
+    f.copy(room, source, nbytes)
     with f.each(patches) as k:
-        triple = f.offset(triples, f.op("i64", f"mul i64 {k.text}, 3"), "i64")
+        triple = f.offset(triples, k * 3, "i64")
         base = f.load("i64", bases, f.load("i64", triple, 8), "i64")
-        value, offset = f.add(base, f.load("i64", triple, 16)), f.load("i64", triple)
+        value, offset = base + f.load("i64", triple, 16), f.load("i64", triple)
         address, described, next = (f.block(n) for n in ("address", "described", "next"))
-        f.branch(f.less(offset, 1 << _BYTES), address, described)
+        f.branch(offset < 1 << _BYTES, address, described, likely=True)
         f.at(address)
         f.store(value, room, offset)
         f.jump(next)
         f.at(described)
-        target = f.offset(room, f.both(offset, (1 << _BYTES) - 1))
-        source = f.convert("inttoptr", value, "ptr")
-        operands = f"ptr {target.text}, ptr {source.text}, i64 {MAP_BYTES}, i1 false"
-        f._line(f"call void @llvm.memcpy.p0.p0.i64({operands})")
+        target = f.offset(room, offset & (1 << _BYTES) - 1)
+        source = value.to("inttoptr", "ptr")
+        f.copy(target, source, MAP_BYTES)
         f.jump(next)
         f.at(next)
     f.store(nbytes, size_word)
@@ -271,9 +268,9 @@ def interpreter() -> Function:
     for number, (size, block) in enumerate(widths.items()):
         f.at(block)
         type = f"i{8 * size}"
-        pattern = f.convert("trunc", value, type)
+        pattern = value.trunc(type)
         if size < 4:  # as C passes it
-            pattern = f.convert("zext", pattern, "i32")
+            pattern = pattern.zext("i32")
         go_on(f.call("i32", function(2 + number), target, pattern, count, stream))
     return f
 

@@ -5,7 +5,7 @@
 
 Functions are called by their exported, versioned names; each is a row of `SIGNATURES`. One that an old
 driver lacks is `None` in `cuda.has(...)`: what needs it is switched off. A library is a table of C
-functions, so another one can stand in for it: `emulated_driver.py`.
+functions, so another one can stand in for it: `emulator/driver.py`.
 """
 
 from __future__ import annotations
@@ -198,3 +198,7 @@ def find_library() -> Library:
     except DeviceError as error:
         raise DeviceError(f"the NVIDIA driver finds no usable GPU ({error})", error.code) from None
     return library
+
+
+EMULATED: dict[str, Callable[..., Any]] = {}
+"""What makes NVIDIA's libraries where no GPU is; the emulation, which knows them, enters itself."""

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...codegen.cuda.program import Entry
-from ..disk import disk_cache
-from ..installation import digest, installation
+from ..cache.disk import disk_cache
+from ..cache.installation import digest, installation
 from .assemble import architecture_for, assemble, ptx_for
 from .library import DeviceError
 

@@ -28,9 +28,9 @@ from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.tuning import Chooser
 from ...ir.forks import renewed
 from ...ir.record import replace
+from ..cache.disk import disk_cache
+from ..cache.installation import digest, installation
 from ..config import config
-from ..disk import disk_cache
-from ..installation import digest, installation
 from .cublas import BlasError, find_blas
 from .driver import Context
 from .execute import DeviceExecutable

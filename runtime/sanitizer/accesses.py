@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..function_ir import NULL, Block, Function, Value
+from ...codegen.llvm.builder import NULL, Block, Function, Value, vector
 from . import layout as at
 from .records import NAME, bare, check_function, own_state, record_of, tell, word
 
@@ -16,20 +16,20 @@ def _cells(
 ) -> Iterator[tuple[Value, list[Value]]]:
     """For each of n bytes from `start` on: which, and the addresses of its cells in the three planes."""
     shadow, stride = f.load("ptr", record, at.SHADOW), f.load("i64", record, at.STRIDE)
-    first = f.offset(shadow, f.mul(start, 4))
-    planes = [first, f.offset(first, stride), f.offset(first, f.mul(stride, 2))]
+    first = f.offset(shadow, start * 4)
+    planes = [first, f.offset(first, stride), f.offset(first, stride * 2)]
     with f.each(n) as i:
         yield i, [f.offset(p, i, "i32") for p in planes]
 
 
 def has(f: Function, kind: Value, bit: int) -> Value:
     """Whether a flag is set."""
-    return f.unlike(f.both(kind, bit), 0)
+    return (kind & bit).ne(0)
 
 
 def _level(f: Function, own: Value, depth: Value) -> tuple[Value, Value]:
     """(first unit, running unit) of a parallel loop."""
-    level = f.offset(own, f.add(f.mul(depth, 16), at.LEVELS))
+    level = f.offset(own, depth * 16 + at.LEVELS)
     return f.load("i64", level), f.load("i64", level, 8)
 
 
@@ -37,9 +37,9 @@ def racing() -> Function:
     """`racing(state, unit)`: whether a unit is another one of a parallel loop that runs now."""
     f = check_function("i1", "racing", state="ptr", unit="i64")
     own, unit = f.args
-    with f.each(f.add(f.load("i64", own, at.DEPTH), 1)) as d:
+    with f.each(f.load("i64", own, at.DEPTH) + 1) as d:
         first, running = _level(f, own, d)
-        sibling = f.both(f.compare("sge", unit, first), f.compare("slt", unit, running))
+        sibling = (unit >= first) & (unit < running)
         with f.when(sibling):
             f.ret(Value("i1", "true"))
             f.at(f.block("unused"))
@@ -52,9 +52,9 @@ def _byte(
 ) -> None:
     """Look at one byte, and say what is wrong: the words of `say` follow."""
     site, offset, size = f.args[3:6]
-    writer, through, reader = (f.convert("zext", f.load("i32", c), "i64") for c in cells)
-    number = f.both(f.load("i64", record, at.NUMBER), (1 << 32) - 1)
-    nobody = f.same(writer, 0)
+    writer, through, reader = (f.load("i32", c).zext("i64") for c in cells)
+    number = f.load("i64", record, at.NUMBER) & (1 << 32) - 1
+    nobody = writer.eq(0)
     total = f.load("i64", record, at.BYTES)
 
     def say(what: int, detail: Value | int) -> None:
@@ -62,27 +62,27 @@ def _byte(
         tell(f, own, what, kind, owner, site, offset, size, total, detail)
 
     flags = f.load("i64", record, at.FLAGS)
-    useful = f.both(has(f, kind, at.READ), f.same(f.both(flags, at.LOOSE), 0))
-    fresh = f.same(f.both(flags, at.PRESET), 0)
-    with f.when(f.both(f.both(useful, fresh), nobody)):
+    useful = has(f, kind, at.READ) & (flags & at.LOOSE).eq(0)
+    fresh = (flags & at.PRESET).eq(0)
+    with f.when(useful & fresh & nobody):
         say(at.UNWRITTEN, 0)
-    strange = f.both(f.compare("ne", through, number), f.unlike(writer, 0))
-    with f.when(f.both(useful, strange)):
+    strange = through.ne(number) & writer.ne(0)
+    with f.when(useful & strange):
         say(at.OVERLAP, through)
     wrote = f.call("i1", f"{NAME}_racing", own, writer)
-    with f.when(f.both(has(f, kind, at.READ), wrote)):
+    with f.when(has(f, kind, at.READ) & wrote):
         say(at.RACE, writer)
     read = f.call("i1", f"{NAME}_racing", own, reader)
-    with f.when(f.both(has(f, kind, at.WRITE), f.either(wrote, read))):
+    with f.when(has(f, kind, at.WRITE) & (wrote | read)):
         count = f.load("i64", own, at.PENDING)
-        with f.when(f.less(count, at.MAX_PENDING), likely=True):
-            entry = f.offset(own, f.add(f.mul(count, 64), at.PENDING + 64))
-            where = f.add(f.load("i64", record, at.START), f.add(offset, index))
-            old = f.load("i8", f.convert("inttoptr", where, "ptr"))
+        with f.when(count < at.MAX_PENDING, likely=True):
+            entry = f.offset(own, count * 64 + (at.PENDING + 64))
+            where = f.load("i64", record, at.START) + (offset + index)
+            old = f.load("i8", where.to("inttoptr", "ptr"))
             words = (f.load("i64", record, at.NUMBER), site, offset, size, total, writer)
-            for k, value in enumerate((where, f.convert("zext", old, "i64"), *words)):
+            for k, value in enumerate((where, old.zext("i64"), *words)):
                 f.store(value, entry, 8 * k)
-            f.store(f.add(count, 1), own, at.PENDING)
+            f.store(count + 1, own, at.PENDING)
 
 
 def settle() -> Function:
@@ -94,12 +94,12 @@ def settle() -> Function:
     f = check_function("void", "settle", state="ptr")
     (own,) = f.args
     count = f.load("i64", own, at.PENDING)
-    with f.when(f.unlike(count, 0)):
+    with f.when(count.ne(0)):
         with f.each(count) as i:
-            entry = f.offset(own, f.add(f.mul(i, 64), at.PENDING + 64))
+            entry = f.offset(own, i * 64 + (at.PENDING + 64))
             where, old, *words = (f.load("i64", entry, 8 * k) for k in range(8))
-            now = f.convert("zext", f.load("i8", f.convert("inttoptr", where, "ptr")), "i64")
-            with f.when(f.unlike(now, old)):
+            now = f.load("i8", where.to("inttoptr", "ptr")).zext("i64")
+            with f.when(now.ne(old)):
                 tell(f, own, at.RACE, at.WRITE, *words)
         f.store(word(0), own, at.PENDING)
     f.ret()
@@ -120,23 +120,17 @@ def judge() -> Function:
 
 def _splat(f: Function, value: Value, lanes: int) -> Value:
     """A word as so many cells."""
-    cell = f.convert("trunc", value, "i32")
+    cell = value.trunc("i32")
     if lanes == 1:
         return cell
-    type = f"<{lanes} x i32>"
-    one = f.op(type, f"insertelement {type} poison, i32 {cell.text}, i64 0")
-    zeros = f"<{lanes} x i32> zeroinitializer"
-    return f.op(type, f"shufflevector {type} {one.text}, {type} poison, {zeros}")
+    return f.splat(cell, lanes)
 
 
 def _any(f: Function, flags: list[Value], lanes: int) -> Value:
-    bits = "i1" if lanes == 1 else f"<{lanes} x i1>"
     total = flags[0]
     for flag in flags[1:]:
-        total = f.op(bits, f"or {bits} {total.text}, {flag.text}")
-    if lanes == 1:
-        return total
-    return f.unlike(f.op(f"i{lanes}", f"bitcast {bits} {total.text} to i{lanes}"), 0)
+        total = total | flag
+    return total if lanes == 1 else total.to("bitcast", f"i{lanes}").ne(0)
 
 
 def touch(lanes: int) -> Function:
@@ -147,64 +141,48 @@ def touch(lanes: int) -> Function:
         size="i64",
     )  # fmt: skip
     own, record, kind, site, offset, size = f.args
-    type = "i32" if lanes == 1 else f"<{lanes} x i32>"
-    bits = "i1" if lanes == 1 else f"<{lanes} x i1>"
+    type = vector(lanes, "i32")
     depth = f.load("i64", own, at.DEPTH)
     first, running = _level(f, own, depth)
-    outermost, _ = _level(f, own, f.select(f.same(depth, 0), depth, word(1)))
+    outermost, _ = _level(f, own, f.select(depth.eq(0), depth, word(1)))
     from_ = _splat(f, outermost, lanes)
-    span = _splat(f, f.sub(running, outermost), lanes)
+    span = _splat(f, running - outermost, lanes)
     newest = _splat(f, first, lanes)
     owner = _splat(f, f.load("i64", own, at.OWNER), lanes)
     number = _splat(f, f.load("i64", record, at.NUMBER), lanes)
     shadow, stride = f.load("ptr", record, at.SHADOW), f.load("i64", record, at.STRIDE)
-    start = f.offset(shadow, f.mul(offset, 4))
+    start = f.offset(shadow, offset * 4)
     flags = f.load("i64", record, at.FLAGS)
-    useful = f.both(has(f, kind, at.READ), f.same(f.both(flags, at.LOOSE), 0))
-    fresh = f.same(f.both(flags, at.PRESET), 0)
+    useful = has(f, kind, at.READ) & (flags & at.LOOSE).eq(0)
+    fresh = (flags & at.PRESET).eq(0)
     writes, reads = has(f, kind, at.WRITE), has(f, kind, at.READ)
 
     def all_if(condition: Value, flags: Value) -> Value:
-        return f.op(
-            bits, f"select i1 {condition.text}, {bits} {flags.text}, {bits} zeroinitializer"
-        )
-
-    def compare(how: str, a: Value, b: Value) -> Value:
-        return f.op(bits, f"icmp {how} {type} {a.text}, {b.text}")
-
-    zero = Value(type, "0" if lanes == 1 else "zeroinitializer")
+        return f.select(condition, flags, 0)
 
     def sibling(units: Value) -> Value:
-        away = f.op(type, f"sub {type} {units.text}, {from_.text}")
-        return compare("ult", away, span)
+        return (units - from_).ult(span)
 
-    def load(pointer: Value) -> Value:
-        return f.op(type, f"load {type}, ptr {pointer.text}, align 4")
-
-    with f.each(f.divide(size, lanes)) as i:
-        cell = f.offset(start, f.mul(i, 4 * lanes))
-        planes = [cell, f.offset(cell, stride), f.offset(cell, f.mul(stride, 2))]
-        writer, through, reader = (load(p) for p in planes)
-        nobody = compare("eq", writer, zero)
-        strange = compare("ne", through, number)
-        somebody = compare("ne", writer, zero)
-        strange = f.op(bits, f"and {bits} {strange.text}, {somebody.text}")
+    with f.each(size // lanes) as i:
+        cell = f.offset(start, i * (4 * lanes))
+        planes = [cell, f.offset(cell, stride), f.offset(cell, stride * 2)]
+        writer, through, reader = (f.load(type, p, align=4) for p in planes)
+        nobody = writer.eq(0)
+        strange = through.ne(number) & writer.ne(0)
         wrong = [
-            all_if(f.both(useful, fresh), nobody),
+            all_if(useful & fresh, nobody),
             all_if(useful, strange),
             sibling(writer),
             all_if(writes, sibling(reader)),
         ]
         with f.when(_any(f, wrong, lanes)):
-            place = f.add(offset, f.mul(i, lanes))
+            place = offset + i * lanes
             f.call("void", f"{NAME}_judge", own, record, kind, site, place, lanes)
         with f.when(writes, likely=True):
             f.store(owner, planes[0], align=4)
             f.store(number, planes[1], align=4)
         with f.when(reads, likely=True):
-            known = compare("uge", reader, newest)
-            keep = f"{type} {reader.text}, {type} {owner.text}"
-            f.store(f.op(type, f"select {bits} {known.text}, {keep}"), planes[2], align=4)
+            f.store(f.select(reader.uge(newest), reader, owner), planes[2], align=4)
     f.ret()
     return f
 
@@ -224,40 +202,40 @@ def checked() -> Function:
     own = own_state(f)
     tag, address = bare(f, pointer)
     nothing = f.block("nothing")
-    f.require(f.unlike(size, 0), nothing)
+    f.require(size.ne(0), nothing)
     plain, wild, outside, good = (f.block(n) for n in ("plain", "wild", "outside", "good"))
     sink = f.block("sink", kind="i64", number="i64", offset="i64", bytes="i64")
-    f.require(f.unlike(tag, 0), plain)
-    low = f.less(tag, f.load("i64", own, at.TOP))
-    high = f.compare("sge", tag, f.load("i64", own, at.HEAP))
-    f.require(f.either(low, high), wild)
+    f.require(tag.ne(0), plain)
+    low = tag < f.load("i64", own, at.TOP)
+    high = tag >= f.load("i64", own, at.HEAP)
+    f.require(low | high, wild)
     record = record_of(f, own, tag)
-    offset = f.sub(address, f.load("i64", record, at.START))
+    offset = address - f.load("i64", record, at.START)
     total = f.load("i64", record, at.BYTES)
-    f.require(f.compare("sge", offset, 0), outside)
-    f.require(f.compare("sge", f.sub(total, size), offset), outside)
+    f.require(offset >= 0, outside)
+    f.require(total - size >= offset, outside)
     fixed = f.block("fixed")
-    f.require(f.unlike(f.load("ptr", record, at.SHADOW), NULL), fixed)
-    f.require(f.same(f.both(kind, at.QUIET), 0), good)
+    f.require(f.load("ptr", record, at.SHADOW).ne(NULL), fixed)
+    f.require((kind & at.QUIET).eq(0), good)
     narrow, wide = f.block("narrow"), f.block("wide")
-    f.branch(f.same(f.both(size, 3), 0), wide, narrow)
+    f.branch((size & 3).eq(0), wide, narrow, likely=True)
     for block, lanes in ((narrow, 1), (wide, 4)):
         f.at(block)
         f.call("void", f"{NAME}_touch{lanes}", own, record, kind, site, offset, size)
         f.jump(good)
     f.at(good)
-    f.ret(f.convert("inttoptr", address, "ptr"))
+    f.ret(address.to("inttoptr", "ptr"))
     f.at(nothing)  # a copy of no bytes, wherever to
     f.jump(good)
     f.at(fixed)
-    forbidden = f.both(has(f, kind, at.WRITE), has(f, f.load("i64", record, at.FLAGS), at.FIXED))
-    f.require(f.same(forbidden, 0), _to_sink(f, sink, at.READ_ONLY, record, offset, total))
+    forbidden = has(f, kind, at.WRITE) & has(f, f.load("i64", record, at.FLAGS), at.FIXED)
+    f.require(forbidden.eq(0), _to_sink(f, sink, at.READ_ONLY, record, offset, total))
     f.jump(good)
     f.at(outside)
     number = f.load("i64", record, at.NUMBER)
     f.jump(sink, at.OUT_OF_BOUNDS, number, offset, total)
     f.at(plain)
-    f.require(f.compare("ult", address, 1 << 16), good)
+    f.require(address.ult(1 << 16), good)
     f.jump(sink, at.NULL, 0, address, 0)
     f.at(wild)
     f.jump(sink, at.WILD, 0, address, 0)
@@ -271,7 +249,7 @@ def _to_sink(
     f: Function, sink: Block, kind: int, record: Value, offset: Value, total: Value
 ) -> Block:
     """A block that goes to the sink."""
-    here, block = f._here, f.block("refused")
+    here, block = f.current, f.block("refused")
     f.at(block)
     f.jump(sink, kind, f.load("i64", record, at.NUMBER), offset, total)
     f.at(here)
@@ -279,7 +257,7 @@ def _to_sink(
 
 
 def _lane(f: Function, bits: Value, lane: Value) -> Value:
-    return f.unlike(f.both(f.op("i64", f"lshr i64 {bits.text}, {lane.text}"), 1), 0)
+    return (bits >> lane & 1).ne(0)
 
 
 def masked() -> Function:
@@ -292,11 +270,11 @@ def masked() -> Function:
     f.call("void", f"{NAME}_settle", own)
     before = f.load("i64", own, at.ERROR)
     with f.each(lanes) as i, f.when(_lane(f, bits, i), likely=True):
-        place = f.offset(pointer, f.mul(i, size))
+        place = f.offset(pointer, i * size)
         f.call("ptr", f"{NAME}_checked", place, size, kind, site)
-    wrong = f.both(f.same(before, 0), f.unlike(f.load("i64", own, at.ERROR), 0))
+    wrong = before.eq(0) & f.load("i64", own, at.ERROR).ne(0)
     _, address = bare(f, pointer)
-    place = f.convert("inttoptr", address, "ptr")
+    place = address.to("inttoptr", "ptr")
     f.ret(f.select(wrong, f.offset(own, at.SINK), place))
     return f
 

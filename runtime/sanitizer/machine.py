@@ -6,11 +6,11 @@ import ctypes
 from collections.abc import Callable
 from functools import lru_cache
 
+from ...codegen.llvm.builder import Function, module_ir
 from ...codegen.module import NativeModule
 from ...codegen.target import Target
-from ..engine import engine_for
-from ..function_ir import Function, module_ir
-from ..support import load_support
+from ..native.engine import engine_for
+from ..native.support import load_support
 from . import accesses, records, work
 from .records import KEY
 from .rewrite import Checked, checked

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...codegen.llvm.builder import NULL, Block, Function, Value
 from ...codegen.target import Target
-from ..function_ir import NULL, Block, Function, Value
 from . import layout as at
 
 NAME = Target.SANITIZER
@@ -30,7 +30,7 @@ def state() -> Function:
     key = f.load("i32", Value("ptr", f"@{KEY}"))
     known = f.call("ptr", "pthread_getspecific", key)
     missing, ready = f.block("missing"), f.block("ready")
-    f.branch(f.same(known, Value("ptr", "null")), missing, ready, likely=False)
+    f.branch(known.eq(NULL), missing, ready)
     f.at(ready)
     f.ret(known)
     f.at(missing)
@@ -49,7 +49,7 @@ def report() -> Function:
     words = dict.fromkeys((*at.ERROR_WORDS[:-1],), "i64")
     f = check_function("void", "report", state="ptr", kind="i64", **words)
     own, kind, *rest = f.args
-    with f.when(f.same(f.load("i64", own, at.ERROR), 0)):
+    with f.when(f.load("i64", own, at.ERROR).eq(0)):
         f.store(kind, own, at.ERROR)
         for k, value in enumerate([*rest, f.load("i64", own, at.KERNEL)]):
             f.store(value, own, at.ERROR + 8 * (k + 1))
@@ -62,8 +62,8 @@ def tell(
 ) -> None:
     """`access` is what was done; then come the words of a report."""
     if isinstance(access, int):
-        access = word(access)
-    kind = f.add(f.mul(access, 1 << at.ACCESS_SHIFT), what)
+        access = f.literal("i64", access)
+    kind = access * (1 << at.ACCESS_SHIFT) + what
     f.call("void", f"{NAME}_report", own, kind, *words, *[0] * (6 - len(words)))
 
 
@@ -87,19 +87,19 @@ def kernel() -> Function:
 
 def record_of(f: Function, own: Value, number: Value) -> Value:
     """Where the record of that number is."""
-    return f.offset(own, f.add(f.mul(number, 64), at.RECORDS))
+    return f.offset(own, number * 64 + at.RECORDS)
 
 
 def tagged(f: Function, address: Value, number: Value) -> Value:
     """The pointer to an address, for the array of that record."""
-    tag = f.op("i64", f"shl i64 {number.text}, {at.TAG_SHIFT}")
-    return f.convert("inttoptr", f.either(address, tag), "ptr")
+    tag = number << at.TAG_SHIFT
+    return (address | tag).to("inttoptr", "ptr")
 
 
 def bare(f: Function, pointer: Value) -> tuple[Value, Value]:
     """(the record's number, the address) of a pointer."""
-    word = f.convert("ptrtoint", pointer, "i64")
-    return f.shift_right(word, at.TAG_SHIFT), f.both(word, (1 << at.TAG_SHIFT) - 1)
+    word = pointer.to("ptrtoint", "i64")
+    return word >> at.TAG_SHIFT, word & (1 << at.TAG_SHIFT) - 1
 
 
 def _fill(f: Function, record: Value, fields: dict[int, Value]) -> None:
@@ -109,14 +109,14 @@ def _fill(f: Function, record: Value, fields: dict[int, Value]) -> None:
 
 def _shadow(f: Function, nbytes: Value) -> tuple[Value, Value]:
     """(memory for the shadow of so many bytes, bytes of a plane)."""
-    plane = f.add(f.mul(nbytes, 4), 64)
+    plane = nbytes * 4 + 64
     return f.call("ptr", "calloc", 3, plane), plane
 
 
 def _next_record(f: Function, own: Value, otherwise: Block) -> Value:
     top = f.load("i64", own, at.TOP)
-    f.require(f.less(top, f.load("i64", own, at.HEAP)), otherwise)
-    f.store(f.add(top, 1), own, at.TOP)
+    f.require(top < f.load("i64", own, at.HEAP), otherwise)
+    f.store(top + 1, own, at.TOP)
     return top
 
 
@@ -131,17 +131,17 @@ def array() -> Function:
     pointer, low, nbytes, number, flags = f.args
     own, full = own_state(f), f.block("full")
     top = _next_record(f, own, full)
-    address = f.convert("ptrtoint", pointer, "i64")
+    address = pointer.to("ptrtoint", "i64")
     record = record_of(f, own, top)
     fixed, free = f.block("fixed"), f.block("free")
     done = f.block("done", shadow="ptr", stride="i64")
-    f.branch(f.unlike(f.both(flags, at.FIXED), 0), fixed, free)
+    f.branch((flags & at.FIXED).ne(0), fixed, free, likely=True)
     f.at(fixed)
     f.jump(done, NULL, 0)
     f.at(free)
     f.jump(done, *_shadow(f, nbytes))
     shadow, stride = f.at(done)
-    fields = {at.START: f.add(address, low), at.BYTES: nbytes, at.FLAGS: flags, at.NUMBER: number}
+    fields = {at.START: address + low, at.BYTES: nbytes, at.FLAGS: flags, at.NUMBER: number}
     fields |= {at.SHADOW: shadow, at.STRIDE: stride, at.OWNED: shadow}
     _fill(f, record, fields)
     f.ret(tagged(f, address, top))
@@ -156,15 +156,15 @@ def part() -> Function:
     pointer, nbytes, number, flags = f.args
     own, out = own_state(f), f.block("out")
     tag, address = bare(f, pointer)
-    f.require(f.unlike(tag, 0), out)
+    f.require(tag.ne(0), out)
     top = _next_record(f, own, out)
     whole, record = record_of(f, own, tag), record_of(f, own, top)
     cells = f.load("ptr", whole, at.SHADOW)
-    offset, room = f.sub(address, f.load("i64", whole, at.START)), f.load("i64", whole, at.BYTES)
-    inside = f.both(f.compare("sge", offset, 0), f.compare("sge", f.sub(room, offset), nbytes))
-    with f.when(f.same(inside, Value("i1", "false"))):
+    offset, room = address - f.load("i64", whole, at.START), f.load("i64", whole, at.BYTES)
+    inside = (offset >= 0) & (room - offset >= nbytes)
+    with f.when(inside.eq(Value("i1", "false"))):
         tell(f, own, at.OUT_OF_BOUNDS, at.READ, number, 0, offset, nbytes, room)
-    cells = f.select(f.same(cells, NULL), NULL, f.offset(cells, f.mul(offset, 4)))
+    cells = f.select(cells.eq(NULL), NULL, f.offset(cells, offset * 4))
     size = f.select(inside, nbytes, word(0))  # of one that is not, all is out of bounds
     fields = {at.START: address, at.BYTES: size, at.FLAGS: flags, at.NUMBER: number}
     fields |= {at.SHADOW: cells, at.STRIDE: f.load("i64", whole, at.STRIDE), at.OWNED: NULL}
@@ -187,8 +187,8 @@ def release() -> Function:
     f = check_function("void", "release", mark="i64")
     own = own_state(f)
     top = f.load("i64", own, at.TOP)
-    with f.each(f.sub(top, f.args[0])) as i:
-        f.call("void", "free", f.load("ptr", record_of(f, own, f.add(f.args[0], i)), at.OWNED))
+    with f.each(top - f.args[0]) as i:
+        f.call("void", "free", f.load("ptr", record_of(f, own, f.args[0] + i), at.OWNED))
     f.store(f.args[0], own, at.TOP)
     f.ret()
     return f
@@ -200,21 +200,21 @@ def allocate() -> Function:
     (nbytes,) = f.args
     own, out = own_state(f), f.block("out")
     pointer = f.call("ptr", "malloc", nbytes)
-    f.require(f.unlike(pointer, NULL), out)
+    f.require(pointer.ne(NULL), out)
     reused, fresh = f.block("reused"), f.block("fresh")
     made = f.block("made", number="i64")
     known = f.load("i64", own, at.FREE)
-    f.branch(f.unlike(known, 0), reused, fresh)
+    f.branch(known.ne(0), reused, fresh, likely=True)
     f.at(reused)
     f.store(f.load("i64", record_of(f, own, known), at.LINK), own, at.FREE)
     f.jump(made, known)
     f.at(fresh)
-    heap = f.sub(f.load("i64", own, at.HEAP), 1)
-    f.require(f.less(f.load("i64", own, at.TOP), heap), out)
+    heap = f.load("i64", own, at.HEAP) - 1
+    f.require(f.load("i64", own, at.TOP) < heap, out)
     f.store(heap, own, at.HEAP)
     f.jump(made, heap)
     (number,) = f.at(made)
-    address = f.convert("ptrtoint", pointer, "i64")
+    address = pointer.to("ptrtoint", "i64")
     shadow, stride = _shadow(f, nbytes)
     fields = {at.START: address, at.BYTES: nbytes, at.FLAGS: word(0), at.NUMBER: word(-1)}
     fields |= {at.SHADOW: shadow, at.STRIDE: stride, at.OWNED: shadow}
@@ -230,13 +230,13 @@ def free() -> Function:
     f = check_function("void", "free", pointer="ptr")
     own = own_state(f)
     tag, address = bare(f, f.args[0])
-    with f.when(f.unlike(tag, 0)):
+    with f.when(tag.ne(0)):
         record = record_of(f, own, tag)
         f.call("void", "free", f.load("ptr", record, at.OWNED))
         f.store(NULL, record, at.SHADOW)
         f.store(word(0), record, at.BYTES)  # whoever comes late is out of bounds
         f.store(f.load("i64", own, at.FREE), record, at.LINK)
         f.store(tag, own, at.FREE)
-    f.call("void", "free", f.convert("inttoptr", address, "ptr"))
+    f.call("void", "free", address.to("inttoptr", "ptr"))
     f.ret()
     return f

@@ -17,7 +17,7 @@ import numpy as np
 from ...codegen.module import NativeModule
 from ...codegen.target import Target
 from ...ir.record import field, record
-from ..llvm_text import Call, parse_access, parse_call, size_and_alignment, split, take_type
+from ..native.llvm_text import Call, parse_access, parse_call, size_and_alignment, split, take_type
 from . import layout as at
 
 NAME = Target.SANITIZER

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...codegen.llvm.builder import NULL, Function, Value
 from ...codegen.module import SANITIZER_ERROR
-from ..function_ir import NULL, Function, Value
 from . import layout as at
 from .accesses import has
 from .records import NAME, bare, check_function, own_state, record_of, tell, word
@@ -16,7 +16,7 @@ def lend() -> Function:
     f = check_function("void", "lend", words="ptr", k="i64", size="i64", kind="i64", site="i64")
     words, k, size, kind, site = f.args
     _, address = bare(f, words)
-    place = f.offset(f.convert("inttoptr", address, "ptr"), k, "ptr")
+    place = f.offset(address.to("inttoptr", "ptr"), k, "ptr")
     f.store(f.call("ptr", f"{NAME}_checked", f.load("ptr", place), size, kind, site), place)
     f.ret()
     return f
@@ -31,14 +31,12 @@ def lend_items() -> Function:
         **dict.fromkeys(names, "i64"),
     )  # fmt: skip
     words, k, sizes, steps, size, dim0, step0, dim1, step1, kind, site = f.args
-    words, sizes, steps = (
-        f.convert("inttoptr", bare(f, p)[1], "ptr") for p in (words, sizes, steps)
-    )
+    words, sizes, steps = (bare(f, p)[1].to("inttoptr", "ptr") for p in (words, sizes, steps))
     place = f.offset(words, k, "ptr")
     pointer = f.load("ptr", place)
 
     def item(block: Value, number: Value, default: int) -> Value:
-        none = f.less(number, 0)
+        none = f.compare("slt", number, 0)
         known = f.load("i64", f.offset(block, f.select(none, word(0), number), "i64"))
         return f.select(none, word(default), known)
 
@@ -46,11 +44,11 @@ def lend_items() -> Function:
     counts = [item(sizes, dim, 1) for dim, _ in dims]
     strides = [item(steps, step, 0) for _, step in dims]
     with f.each(counts[0]) as a, f.each(counts[1]) as b, f.each(counts[2]) as c:
-        offset = f.mul(a, strides[0])
+        offset = a * strides[0]
         for index, stride in ((b, strides[1]), (c, strides[2])):
-            offset = f.add(offset, f.mul(index, stride))
+            offset = offset + index * stride
         f.call("ptr", f"{NAME}_checked", f.offset(pointer, offset), size, kind, site)
-    f.store(f.convert("inttoptr", bare(f, pointer)[1], "ptr"), place)
+    f.store(bare(f, pointer)[1].to("inttoptr", "ptr"), place)
     f.ret()
     return f
 
@@ -60,22 +58,22 @@ def parallel() -> Function:
     f = check_function("void", "parallel", function="ptr", context="ptr", n="i64", grain="i64")
     function, context, n, grain = f.args
     own = own_state(f)
-    grain = f.select(f.less(grain, 1), word(1), grain)
-    depth = f.add(f.load("i64", own, at.DEPTH), 1)
+    grain = f.select(grain < 1, word(1), grain)
+    depth = f.load("i64", own, at.DEPTH) + 1
     f.store(depth, own, at.DEPTH)
-    level = f.offset(own, f.add(f.mul(depth, 16), at.LEVELS))
-    f.store(f.add(f.load("i64", own, at.OWNER), 1), level)
-    units = f.divide(f.sub(f.add(n, grain), 1), grain)
-    with f.each(units) as i, f.when(f.same(f.load("i64", own, at.ERROR), 0), likely=True):
-        owner = f.add(f.load("i64", own, at.OWNER), 1)
+    level = f.offset(own, depth * 16 + at.LEVELS)
+    f.store(f.load("i64", own, at.OWNER) + 1, level)
+    units = (n + grain - 1) // grain
+    with f.each(units) as i, f.when(f.load("i64", own, at.ERROR).eq(0), likely=True):
+        owner = f.load("i64", own, at.OWNER) + 1
         f.store(owner, own, at.OWNER)
         f.store(owner, level, 8)
-        low = f.mul(i, grain)
-        end = f.add(low, grain)
-        high = f.select(f.less(end, n), end, n)
+        low = i * grain
+        end = low + grain
+        high = f.select(end < n, end, n)
         f.call("void", function, context, low, high)
         f.call("void", f"{NAME}_settle", own)
-    f.store(f.sub(depth, 1), own, at.DEPTH)
+    f.store(depth - 1, own, at.DEPTH)
     f.ret()
     return f
 
@@ -86,7 +84,7 @@ def fullness() -> Function:
     own, record = f.args
     total, number = f.load("i64", record, at.BYTES), f.load("i64", record, at.NUMBER)
     shadow = f.load("ptr", record, at.SHADOW)
-    with f.each(total) as i, f.when(f.same(f.load("i32", shadow, i, "i32"), 0)):
+    with f.each(total) as i, f.when(f.load("i32", shadow, i, "i32").eq(0)):
         tell(f, own, at.UNFILLED, at.WRITE, number, 0, i, 1, total)
     f.ret()
     return f
@@ -99,17 +97,17 @@ def leave() -> Function:
     own = own_state(f)
     f.call("void", f"{NAME}_settle", own)
     top = f.load("i64", own, at.TOP)
-    fine = f.both(f.same(code, 0), f.same(f.load("i64", own, at.ERROR), 0))
-    with f.when(fine, likely=True), f.each(f.sub(top, first)) as i:
-        record = record_of(f, own, f.add(first, i))
-        kept = f.unlike(f.load("ptr", record, at.SHADOW), NULL)
+    fine = code.eq(0) & f.load("i64", own, at.ERROR).eq(0)
+    with f.when(fine, likely=True), f.each(top - first) as i:
+        record = record_of(f, own, first + i)
+        kept = f.load("ptr", record, at.SHADOW).ne(NULL)
         filled = has(f, f.load("i64", record, at.FLAGS), at.FILLED)
-        with f.when(f.both(filled, kept)):
+        with f.when(filled & kept):
             f.call("void", f"{NAME}_fullness", own, record)
     f.call("void", f"{NAME}_release", first)
     f.store(word(0), own, at.KERNEL)
     good = f.block("good")
-    f.require(f.unlike(f.load("i64", own, at.ERROR), 0), good)
+    f.require(f.load("i64", own, at.ERROR).ne(0), good)
     for k in range(8):
         f.store(f.load("i64", own, at.ERROR + 8 * k), status, 8 * k)
     f.store(word(0), own, at.ERROR)

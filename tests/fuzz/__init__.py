@@ -7,7 +7,7 @@
     python tests/fuzz programs --seed 17 --show     one program, its text and what becomes of it
 
 Programs run in child processes, so that one that crashes or hangs is counted like one that is wrong. A
-seed gives the same program everywhere. `tests/test_fuzz.py` has a short slice of each kind.
+seed gives the same program everywhere. `tests/e2e/test_fuzz.py` has a short slice of each kind.
 
     runner      child processes, time-outs, counts
     compare     when two results are the same, and when a program is too ill-conditioned to say

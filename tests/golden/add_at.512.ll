@@ -8,15 +8,15 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
-  %i3c = icmp slt i64 %i3, 40
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v8, %do1 ]
+  %v4 = icmp slt i64 %a3, 40
+  br i1 %v4, label %do1, label %end2
 do1:
-  %v4 = getelementptr double, ptr %p0, i64 %i3
-  %v5 = load <8 x double>, ptr %v4, align 8
-  %v6 = getelementptr double, ptr %p1, i64 %i3
-  store <8 x double> %v5, ptr %v6, align 8
-  %i3n = add nsw i64 %i3, 8
+  %v5 = getelementptr double, ptr %p0, i64 %a3
+  %v6 = load <8 x double>, ptr %v5, align 8
+  %v7 = getelementptr double, ptr %p1, i64 %a3
+  store <8 x double> %v6, ptr %v7, align 8
+  %v8 = add nsw i64 %a3, 8
   br label %for0
 end2:
   ret void
@@ -34,63 +34,62 @@ entry:
   %status = load ptr, ptr %statusa, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end6 ]
-  %i3c = icmp slt i64 %i3, 1
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v44, %end7 ]
+  %v4 = icmp slt i64 %a3, 1
+  br i1 %v4, label %do1, label %end2
 do1:
-  br label %for4
-for4:
-  %i7 = phi i64 [ 0, %do1 ], [ %i7n, %end10 ]
-  %i7c = icmp slt i64 %i7, 3
-  br i1 %i7c, label %do5, label %end6
-do5:
-  br label %for8
-for8:
-  %i11 = phi i64 [ 0, %do5 ], [ %i11n, %good23 ]
-  %i11c = icmp slt i64 %i11, 8
-  br i1 %i11c, label %do9, label %end10
-do9:
-  %v12 = mul i64 %i7, 8
-  %v13 = add i64 %v12, %i11
-  %v14 = getelementptr double, ptr %p0, i64 %v13
-  %v15 = load <8 x double>, ptr %v14, align 8
-  %v16 = getelementptr i64, ptr %p1, i64 %i7
-  %v17 = load i64, ptr %v16, align 8
-  %v18 = icmp slt i64 %v17, 0
-  %v19 = add i64 %v17, 5
-  %v20 = select i1 %v18, i64 %v19, i64 %v17
-  %v21 = icmp uge i64 %v20, 5
-  br i1 %v21, label %bad22, label %good23, !prof !0
-bad22:
-  %v24 = getelementptr i64, ptr %status, i64 0
-  %v25 = getelementptr i64, ptr %status, i64 1
-  %v26 = getelementptr i64, ptr %status, i64 7
-  %v27 = load i64, ptr %v24, align 8
-  %v28 = load i64, ptr %v25, align 8
-  %v29 = load i64, ptr %v26, align 8
-  %v30 = icmp eq i64 %v29, 0
-  %v31 = select i1 %v30, i64 %v17, i64 %v27
-  store i64 %v31, ptr %v24, align 8
-  %v32 = select i1 %v30, i64 5, i64 %v28
-  store i64 %v32, ptr %v25, align 8
-  %v33 = select i1 %v30, i64 1, i64 %v29
-  store i64 %v33, ptr %v26, align 8
-  br label %good23
-good23:
-  %v34 = select i1 %v21, i64 0, i64 %v20
-  %v35 = mul i64 %v34, 8
-  %v36 = add i64 %v35, %i11
-  %v37 = getelementptr double, ptr %p2, i64 %v36
-  %v38 = load <8 x double>, ptr %v37, align 8
-  %v39 = fadd <8 x double> %v38, %v15
-  store <8 x double> %v39, ptr %v37, align 8
-  %i11n = add nsw i64 %i11, 8
-  br label %for8
-end10:
-  %i7n = add nsw i64 %i7, 1
-  br label %for4
-end6:
-  %i3n = add nsw i64 %i3, 1
+  br label %for5
+for5:
+  %a8 = phi i64 [ 0, %do1 ], [ %v43, %end12 ]
+  %v9 = icmp slt i64 %a8, 3
+  br i1 %v9, label %do6, label %end7
+do6:
+  br label %for10
+for10:
+  %a13 = phi i64 [ 0, %do6 ], [ %v42, %good26 ]
+  %v14 = icmp slt i64 %a13, 8
+  br i1 %v14, label %do11, label %end12
+do11:
+  %v15 = mul i64 %a8, 8
+  %v16 = add i64 %v15, %a13
+  %v17 = getelementptr double, ptr %p0, i64 %v16
+  %v18 = load <8 x double>, ptr %v17, align 8
+  %v19 = getelementptr i64, ptr %p1, i64 %a8
+  %v20 = load i64, ptr %v19, align 8
+  %v21 = icmp slt i64 %v20, 0
+  %v22 = add i64 %v20, 5
+  %v23 = select i1 %v21, i64 %v22, i64 %v20
+  %v24 = icmp uge i64 %v23, 5
+  br i1 %v24, label %bad25, label %good26, !prof !0
+bad25:
+  %v27 = getelementptr i64, ptr %status, i64 1
+  %v28 = getelementptr i64, ptr %status, i64 7
+  %v29 = load i64, ptr %status
+  %v30 = load i64, ptr %v27
+  %v31 = load i64, ptr %v28
+  %v32 = icmp eq i64 %v31, 0
+  %v33 = select i1 %v32, i64 %v20, i64 %v29
+  store i64 %v33, ptr %status
+  %v34 = select i1 %v32, i64 5, i64 %v30
+  store i64 %v34, ptr %v27
+  %v35 = select i1 %v32, i64 1, i64 %v31
+  store i64 %v35, ptr %v28
+  br label %good26
+good26:
+  %v36 = select i1 %v24, i64 0, i64 %v23
+  %v37 = mul i64 %v36, 8
+  %v38 = add i64 %v37, %a13
+  %v39 = getelementptr double, ptr %p2, i64 %v38
+  %v40 = load <8 x double>, ptr %v39, align 8
+  %v41 = fadd <8 x double> %v40, %v18
+  store <8 x double> %v41, ptr %v39, align 8
+  %v42 = add nsw i64 %a13, 8
+  br label %for10
+end12:
+  %v43 = add nsw i64 %a8, 1
+  br label %for5
+end7:
+  %v44 = add nsw i64 %a3, 1
   br label %for0
 end2:
   ret void

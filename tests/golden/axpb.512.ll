@@ -8,19 +8,19 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
-  %i3c = icmp slt i64 %i3, 1000
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v12, %do1 ]
+  %v4 = icmp slt i64 %a3, 1000
+  br i1 %v4, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 936
-  %v5 = select i1 %v4, i64 %i3, i64 936
-  %v6 = getelementptr float, ptr %p0, i64 %v5
-  %v7 = load <64 x float>, ptr %v6, align 4
-  %v8 = fmul <64 x float> %v7, splat (float 0x4000000000000000)
-  %v9 = fadd <64 x float> %v8, splat (float 0x3FF0000000000000)
-  %v10 = getelementptr float, ptr %p1, i64 %v5
-  store <64 x float> %v9, ptr %v10, align 4
-  %i3n = add nsw i64 %i3, 64
+  %v5 = icmp slt i64 %a3, 936
+  %v6 = select i1 %v5, i64 %a3, i64 936
+  %v7 = getelementptr float, ptr %p0, i64 %v6
+  %v8 = load <64 x float>, ptr %v7, align 4
+  %v9 = fmul <64 x float> %v8, splat (float 0x4000000000000000)
+  %v10 = fadd <64 x float> %v9, splat (float 0x3FF0000000000000)
+  %v11 = getelementptr float, ptr %p1, i64 %v6
+  store <64 x float> %v10, ptr %v11, align 4
+  %v12 = add nsw i64 %a3, 64
   br label %for0
 end2:
   ret void

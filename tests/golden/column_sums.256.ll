@@ -8,28 +8,28 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end6 ]
-  %i3c = icmp slt i64 %i3, 20
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v18, %end7 ]
+  %v4 = icmp slt i64 %a3, 20
+  br i1 %v4, label %do1, label %end2
 do1:
-  br label %for4
-for4:
-  %i7 = phi i64 [ 0, %do1 ], [ %i7n, %do5 ]
-  %a8 = phi <4 x double> [ splat (double 0x0000000000000000), %do1 ], [ %v13, %do5 ]
-  %i7c = icmp slt i64 %i7, 100
-  br i1 %i7c, label %do5, label %end6
-do5:
-  %v9 = mul i64 %i7, 20
-  %v10 = add i64 %v9, %i3
-  %v11 = getelementptr double, ptr %p0, i64 %v10
-  %v12 = load <4 x double>, ptr %v11, align 8
-  %v13 = fadd <4 x double> %a8, %v12
-  %i7n = add nsw i64 %i7, 1
-  br label %for4
-end6:
-  %v14 = getelementptr double, ptr %p1, i64 %i3
-  store <4 x double> %a8, ptr %v14, align 8
-  %i3n = add nsw i64 %i3, 4
+  br label %for5
+for5:
+  %a8 = phi i64 [ 0, %do1 ], [ %v16, %do6 ]
+  %a9 = phi <4 x double> [ splat (double 0x0000000000000000), %do1 ], [ %v15, %do6 ]
+  %v10 = icmp slt i64 %a8, 100
+  br i1 %v10, label %do6, label %end7
+do6:
+  %v11 = mul i64 %a8, 20
+  %v12 = add i64 %v11, %a3
+  %v13 = getelementptr double, ptr %p0, i64 %v12
+  %v14 = load <4 x double>, ptr %v13, align 8
+  %v15 = fadd <4 x double> %a9, %v14
+  %v16 = add nsw i64 %a8, 1
+  br label %for5
+end7:
+  %v17 = getelementptr double, ptr %p1, i64 %a3
+  store <4 x double> %a9, ptr %v17, align 8
+  %v18 = add nsw i64 %a3, 4
   br label %for0
 end2:
   ret void

@@ -8,30 +8,30 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end8 ]
-  %i3c = icmp slt i64 %i3, 20
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v20, %end9 ]
+  %v4 = icmp slt i64 %a3, 20
+  br i1 %v4, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 12
-  %v5 = select i1 %v4, i64 %i3, i64 12
-  br label %for6
-for6:
-  %i9 = phi i64 [ 0, %do1 ], [ %i9n, %do7 ]
-  %a10 = phi <8 x double> [ splat (double 0x0000000000000000), %do1 ], [ %v15, %do7 ]
-  %i9c = icmp slt i64 %i9, 100
-  br i1 %i9c, label %do7, label %end8
-do7:
-  %v11 = mul i64 %i9, 20
-  %v12 = add i64 %v11, %v5
-  %v13 = getelementptr double, ptr %p0, i64 %v12
-  %v14 = load <8 x double>, ptr %v13, align 8
-  %v15 = fadd <8 x double> %a10, %v14
-  %i9n = add nsw i64 %i9, 1
-  br label %for6
-end8:
-  %v16 = getelementptr double, ptr %p1, i64 %v5
-  store <8 x double> %a10, ptr %v16, align 8
-  %i3n = add nsw i64 %i3, 8
+  %v5 = icmp slt i64 %a3, 12
+  %v6 = select i1 %v5, i64 %a3, i64 12
+  br label %for7
+for7:
+  %a10 = phi i64 [ 0, %do1 ], [ %v18, %do8 ]
+  %a11 = phi <8 x double> [ splat (double 0x0000000000000000), %do1 ], [ %v17, %do8 ]
+  %v12 = icmp slt i64 %a10, 100
+  br i1 %v12, label %do8, label %end9
+do8:
+  %v13 = mul i64 %a10, 20
+  %v14 = add i64 %v13, %v6
+  %v15 = getelementptr double, ptr %p0, i64 %v14
+  %v16 = load <8 x double>, ptr %v15, align 8
+  %v17 = fadd <8 x double> %a11, %v16
+  %v18 = add nsw i64 %a10, 1
+  br label %for7
+end9:
+  %v19 = getelementptr double, ptr %p1, i64 %v6
+  store <8 x double> %a11, ptr %v19, align 8
+  %v20 = add nsw i64 %a3, 8
   br label %for0
 end2:
   ret void

@@ -1,26 +1,24 @@
 !0 = !{!"branch_weights", i32 1, i32 2000}
-
-
-declare i64 @llvm.readcyclecounter()
-declare i32 @PyGILState_Ensure()
-declare void @PyGILState_Release(i32)
 declare i32 @PyErr_CheckSignals()
-
+declare i32 @PyGILState_Ensure()
+declare i64 @llvm.readcyclecounter()
+declare void @PyGILState_Release(i32)
 define internal i1 @poll(ptr %last_at) noinline nounwind {
-  %now = call i64 @llvm.readcyclecounter()
-  %last = load i64, ptr %last_at, align 8
-  %passed = sub i64 %now, %last
-  %soon = icmp ult i64 %passed, 100000000
-  br i1 %soon, label %go_on, label %look
-go_on:
+entry:
+  %v2 = call i64 @llvm.readcyclecounter()
+  %v3 = load i64, ptr %last_at
+  %v4 = sub i64 %v2, %v3
+  %v5 = icmp ult i64 %v4, 100000000
+  br i1 %v5, label %go_on0, label %look1
+go_on0:
   ret i1 false
-look:
-  store i64 %now, ptr %last_at, align 8
-  %state = call i32 @PyGILState_Ensure()
-  %raised = call i32 @PyErr_CheckSignals()
-  call void @PyGILState_Release(i32 %state)
-  %stop = icmp ne i32 %raised, 0
-  ret i1 %stop
+look1:
+  store i64 %v2, ptr %last_at
+  %v6 = call i32 @PyGILState_Ensure()
+  %v7 = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %v6)
+  %v8 = icmp ne i32 %v7, 0
+  ret i1 %v8
 }
 
 define internal void @gt_sub_0(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {
@@ -37,43 +35,43 @@ entry:
   %v1 = load i64, ptr %v0, align 8
   br label %while2
 while2:
-  %left5 = phi i64 [ 131072, %entry ], [ %v26, %on20 ]
-  %a4 = phi i64 [ %v1, %entry ], [ %v18, %on20 ]
-  %v6 = sub i64 %left5, 1
-  %v8 = icmp sgt i64 %a4, 0
-  br i1 %v8, label %body7, label %done3
-body7:
-  %v9 = sub i64 %a4, 3
-  %v11 = icmp sgt i64 %v9, 0
-  br i1 %v11, label %body10, label %done3
-body10:
-  %v12 = sub i64 %v9, 3
-  %v14 = icmp sgt i64 %v12, 0
-  br i1 %v14, label %body13, label %done3
-body13:
-  %v15 = sub i64 %v12, 3
-  %v17 = icmp sgt i64 %v15, 0
-  br i1 %v17, label %body16, label %done3
-body16:
-  %v18 = sub i64 %v15, 3
-  %v21 = icmp eq i64 %v6, 0
-  br i1 %v21, label %due19, label %on20, !prof !0
-due19:
-  %v22 = call i1 @poll(ptr %poll_clock)
-  br i1 %v22, label %bad23, label %good24, !prof !0
-bad23:
-  %v25 = getelementptr i64, ptr %status, i64 7
-  store i64 -1, ptr %v25, align 8
+  %a4 = phi i64 [ 131072, %entry ], [ %a22, %on21 ]
+  %a5 = phi i64 [ %v1, %entry ], [ %v19, %on21 ]
+  %v7 = sub i64 %a4, 1
+  %v9 = icmp sgt i64 %a5, 0
+  br i1 %v9, label %body8, label %done3
+body8:
+  %v10 = sub i64 %a5, 3
+  %v12 = icmp sgt i64 %v10, 0
+  br i1 %v12, label %body11, label %done3
+body11:
+  %v13 = sub i64 %v10, 3
+  %v15 = icmp sgt i64 %v13, 0
+  br i1 %v15, label %body14, label %done3
+body14:
+  %v16 = sub i64 %v13, 3
+  %v18 = icmp sgt i64 %v16, 0
+  br i1 %v18, label %body17, label %done3
+body17:
+  %v19 = sub i64 %v16, 3
+  %v23 = icmp eq i64 %v7, 0
+  br i1 %v23, label %due20, label %on21, !prof !0
+due20:
+  %v24 = call i1 @poll(ptr %poll_clock)
+  br i1 %v24, label %bad25, label %good26, !prof !0
+bad25:
+  %v27 = getelementptr i64, ptr %status, i64 7
+  store i64 -1, ptr %v27
   ret void
-good24:
-  br label %on20
-on20:
-  %v26 = phi i64 [ %v6, %body16 ], [ 131072, %good24 ]
+good26:
+  br label %on21
+on21:
+  %a22 = phi i64 [ %v7, %body17 ], [ 131072, %good26 ]
   br label %while2
 done3:
-  %v27 = phi i64 [ %a4, %while2 ], [ %v9, %body7 ], [ %v12, %body10 ], [ %v15, %body13 ]
+  %a6 = phi i64 [ %a5, %while2 ], [ %v10, %body8 ], [ %v13, %body11 ], [ %v16, %body14 ]
   %v28 = getelementptr i64, ptr %p1, i64 0
-  store i64 %v27, ptr %v28, align 8
+  store i64 %a6, ptr %v28, align 8
   ret void
 }
 

@@ -9,93 +9,93 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end57 ]
-  %i3c = icmp slt i64 %i3, 8
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v77, %end62 ]
+  %v4 = icmp slt i64 %a3, 8
+  br i1 %v4, label %do1, label %end2
 do1:
-  br label %for4
-for4:
-  %i7 = phi i64 [ 0, %do1 ], [ %i7n, %do5 ]
-  %a8 = phi <16 x float> [ splat (float 0x0000000000000000), %do1 ], [ %v13, %do5 ]
-  %i7c = icmp slt i64 %i7, 64
-  br i1 %i7c, label %do5, label %end6
-do5:
-  %v9 = mul i64 %i3, 64
-  %v10 = add i64 %v9, %i7
-  %v11 = getelementptr float, ptr %p0, i64 %v10
-  %v12 = load <16 x float>, ptr %v11, align 4
-  %v13 = fadd <16 x float> %a8, %v12
-  %i7n = add nsw i64 %i7, 16
-  br label %for4
-end6:
-  %v14 = shufflevector <16 x float> %a8, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
-  %v15 = shufflevector <16 x float> %a8, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v16 = fadd <8 x float> %v14, %v15
-  %v17 = shufflevector <8 x float> %v16, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %v18 = shufflevector <8 x float> %v16, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  %v19 = fadd <4 x float> %v17, %v18
-  %v20 = shufflevector <4 x float> %v19, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %v21 = shufflevector <4 x float> %v19, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %v22 = fadd <2 x float> %v20, %v21
-  %v23 = extractelement <2 x float> %v22, i64 0
-  %v24 = extractelement <2 x float> %v22, i64 1
-  %v25 = fadd float %v23, %v24
-  %v26 = fdiv float %v25, 0x4050000000000000
-  br label %for27
-for27:
-  %i30 = phi i64 [ 0, %end6 ], [ %i30n, %do28 ]
-  %a31 = phi <16 x float> [ splat (float 0x0000000000000000), %end6 ], [ %v39, %do28 ]
-  %i30c = icmp slt i64 %i30, 64
-  br i1 %i30c, label %do28, label %end29
-do28:
-  %v32 = mul i64 %i3, 64
-  %v33 = add i64 %v32, %i30
-  %v34 = getelementptr float, ptr %p0, i64 %v33
-  %v35 = load <16 x float>, ptr %v34, align 4
-  %v36 = insertelement <16 x float> poison, float %v26, i64 0
-  %v37 = shufflevector <16 x float> %v36, <16 x float> poison, <16 x i32> zeroinitializer
-  %v38 = fsub <16 x float> %v35, %v37
-  %v39 = call <16 x float> @llvm.fma.v16f32(<16 x float> %v38, <16 x float> %v38, <16 x float> %a31)
-  %i30n = add nsw i64 %i30, 16
-  br label %for27
-end29:
-  %v40 = shufflevector <16 x float> %a31, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
-  %v41 = shufflevector <16 x float> %a31, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v42 = fadd <8 x float> %v40, %v41
-  %v43 = shufflevector <8 x float> %v42, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %v44 = shufflevector <8 x float> %v42, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  %v45 = fadd <4 x float> %v43, %v44
-  %v46 = shufflevector <4 x float> %v45, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %v47 = shufflevector <4 x float> %v45, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %v48 = fadd <2 x float> %v46, %v47
-  %v49 = extractelement <2 x float> %v48, i64 0
-  %v50 = extractelement <2 x float> %v48, i64 1
-  %v51 = fadd float %v49, %v50
-  %v52 = fdiv float %v51, 0x4050000000000000
-  %v53 = fadd float %v52, 0x3EE4F8B580000000
-  %v54 = call float @llvm.sqrt.f32(float %v53)
-  br label %for55
-for55:
-  %i58 = phi i64 [ 0, %end29 ], [ %i58n, %do56 ]
-  %i58c = icmp slt i64 %i58, 64
-  br i1 %i58c, label %do56, label %end57
-do56:
-  %v59 = mul i64 %i3, 64
-  %v60 = add i64 %v59, %i58
-  %v61 = getelementptr float, ptr %p0, i64 %v60
-  %v62 = load <16 x float>, ptr %v61, align 4
-  %v63 = insertelement <16 x float> poison, float %v26, i64 0
-  %v64 = shufflevector <16 x float> %v63, <16 x float> poison, <16 x i32> zeroinitializer
-  %v65 = fsub <16 x float> %v62, %v64
-  %v66 = insertelement <16 x float> poison, float %v54, i64 0
-  %v67 = shufflevector <16 x float> %v66, <16 x float> poison, <16 x i32> zeroinitializer
-  %v68 = fdiv <16 x float> %v65, %v67
-  %v69 = getelementptr float, ptr %p1, i64 %v60
-  store <16 x float> %v68, ptr %v69, align 4
-  %i58n = add nsw i64 %i58, 16
-  br label %for55
-end57:
-  %i3n = add nsw i64 %i3, 1
+  br label %for5
+for5:
+  %a8 = phi i64 [ 0, %do1 ], [ %v16, %do6 ]
+  %a9 = phi <16 x float> [ splat (float 0x0000000000000000), %do1 ], [ %v15, %do6 ]
+  %v10 = icmp slt i64 %a8, 64
+  br i1 %v10, label %do6, label %end7
+do6:
+  %v11 = mul i64 %a3, 64
+  %v12 = add i64 %v11, %a8
+  %v13 = getelementptr float, ptr %p0, i64 %v12
+  %v14 = load <16 x float>, ptr %v13, align 4
+  %v15 = fadd <16 x float> %a9, %v14
+  %v16 = add nsw i64 %a8, 16
+  br label %for5
+end7:
+  %v17 = shufflevector <16 x float> %a9, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
+  %v18 = shufflevector <16 x float> %a9, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
+  %v19 = fadd <8 x float> %v17, %v18
+  %v20 = shufflevector <8 x float> %v19, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %v21 = shufflevector <8 x float> %v19, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %v22 = fadd <4 x float> %v20, %v21
+  %v23 = shufflevector <4 x float> %v22, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %v24 = shufflevector <4 x float> %v22, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %v25 = fadd <2 x float> %v23, %v24
+  %v26 = extractelement <2 x float> %v25, i64 0
+  %v27 = extractelement <2 x float> %v25, i64 1
+  %v28 = fadd float %v26, %v27
+  %v29 = fdiv float %v28, 0x4050000000000000
+  br label %for30
+for30:
+  %a33 = phi i64 [ 0, %end7 ], [ %v44, %do31 ]
+  %a34 = phi <16 x float> [ splat (float 0x0000000000000000), %end7 ], [ %v43, %do31 ]
+  %v35 = icmp slt i64 %a33, 64
+  br i1 %v35, label %do31, label %end32
+do31:
+  %v36 = mul i64 %a3, 64
+  %v37 = add i64 %v36, %a33
+  %v38 = getelementptr float, ptr %p0, i64 %v37
+  %v39 = load <16 x float>, ptr %v38, align 4
+  %v40 = insertelement <16 x float> poison, float %v29, i64 0
+  %v41 = shufflevector <16 x float> %v40, <16 x float> poison, <16 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %v42 = fsub <16 x float> %v39, %v41
+  %v43 = call <16 x float> @llvm.fma.v16f32(<16 x float> %v42, <16 x float> %v42, <16 x float> %a34)
+  %v44 = add nsw i64 %a33, 16
+  br label %for30
+end32:
+  %v45 = shufflevector <16 x float> %a34, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
+  %v46 = shufflevector <16 x float> %a34, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
+  %v47 = fadd <8 x float> %v45, %v46
+  %v48 = shufflevector <8 x float> %v47, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %v49 = shufflevector <8 x float> %v47, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %v50 = fadd <4 x float> %v48, %v49
+  %v51 = shufflevector <4 x float> %v50, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %v52 = shufflevector <4 x float> %v50, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %v53 = fadd <2 x float> %v51, %v52
+  %v54 = extractelement <2 x float> %v53, i64 0
+  %v55 = extractelement <2 x float> %v53, i64 1
+  %v56 = fadd float %v54, %v55
+  %v57 = fdiv float %v56, 0x4050000000000000
+  %v58 = fadd float %v57, 0x3EE4F8B580000000
+  %v59 = call float @llvm.sqrt.f32(float %v58)
+  br label %for60
+for60:
+  %a63 = phi i64 [ 0, %end32 ], [ %v76, %do61 ]
+  %v64 = icmp slt i64 %a63, 64
+  br i1 %v64, label %do61, label %end62
+do61:
+  %v65 = mul i64 %a3, 64
+  %v66 = add i64 %v65, %a63
+  %v67 = getelementptr float, ptr %p0, i64 %v66
+  %v68 = load <16 x float>, ptr %v67, align 4
+  %v69 = insertelement <16 x float> poison, float %v29, i64 0
+  %v70 = shufflevector <16 x float> %v69, <16 x float> poison, <16 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %v71 = fsub <16 x float> %v68, %v70
+  %v72 = insertelement <16 x float> poison, float %v59, i64 0
+  %v73 = shufflevector <16 x float> %v72, <16 x float> poison, <16 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %v74 = fdiv <16 x float> %v71, %v73
+  %v75 = getelementptr float, ptr %p1, i64 %v66
+  store <16 x float> %v74, ptr %v75, align 4
+  %v76 = add nsw i64 %a63, 16
+  br label %for60
+end62:
+  %v77 = add nsw i64 %a3, 1
   br label %for0
 end2:
   ret void

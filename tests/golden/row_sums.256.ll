@@ -8,46 +8,46 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end6 ]
-  %i3c = icmp slt i64 %i3, 8
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v36, %end7 ]
+  %v4 = icmp slt i64 %a3, 8
+  br i1 %v4, label %do1, label %end2
 do1:
-  br label %for4
-for4:
-  %i7 = phi i64 [ 0, %do1 ], [ %i7n, %do5 ]
-  %a8 = phi <16 x float> [ splat (float 0x0000000000000000), %do1 ], [ %v13, %do5 ]
-  %i7c = icmp slt i64 %i7, 96
-  br i1 %i7c, label %do5, label %end6
-do5:
-  %v9 = mul i64 %i3, 100
-  %v10 = add i64 %v9, %i7
-  %v11 = getelementptr float, ptr %p0, i64 %v10
-  %v12 = load <16 x float>, ptr %v11, align 4
-  %v13 = fadd <16 x float> %a8, %v12
-  %i7n = add nsw i64 %i7, 16
-  br label %for4
-end6:
-  %v14 = mul i64 %i3, 100
-  %v15 = add i64 %v14, 96
-  %v16 = getelementptr float, ptr %p0, i64 %v15
-  %v17 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr align 4 %v16, <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <16 x float> zeroinitializer)
-  %v18 = fadd <16 x float> %a8, %v17
-  %v19 = select <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <16 x float> %v18, <16 x float> %a8
-  %v20 = shufflevector <16 x float> %v19, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
-  %v21 = shufflevector <16 x float> %v19, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
-  %v22 = fadd <8 x float> %v20, %v21
-  %v23 = shufflevector <8 x float> %v22, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %v24 = shufflevector <8 x float> %v22, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  %v25 = fadd <4 x float> %v23, %v24
-  %v26 = shufflevector <4 x float> %v25, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %v27 = shufflevector <4 x float> %v25, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %v28 = fadd <2 x float> %v26, %v27
-  %v29 = extractelement <2 x float> %v28, i64 0
-  %v30 = extractelement <2 x float> %v28, i64 1
-  %v31 = fadd float %v29, %v30
-  %v32 = getelementptr float, ptr %p1, i64 %i3
-  store float %v31, ptr %v32, align 4
-  %i3n = add nsw i64 %i3, 1
+  br label %for5
+for5:
+  %a8 = phi i64 [ 0, %do1 ], [ %v16, %do6 ]
+  %a9 = phi <16 x float> [ splat (float 0x0000000000000000), %do1 ], [ %v15, %do6 ]
+  %v10 = icmp slt i64 %a8, 96
+  br i1 %v10, label %do6, label %end7
+do6:
+  %v11 = mul i64 %a3, 100
+  %v12 = add i64 %v11, %a8
+  %v13 = getelementptr float, ptr %p0, i64 %v12
+  %v14 = load <16 x float>, ptr %v13, align 4
+  %v15 = fadd <16 x float> %a9, %v14
+  %v16 = add nsw i64 %a8, 16
+  br label %for5
+end7:
+  %v17 = mul i64 %a3, 100
+  %v18 = add i64 %v17, 96
+  %v19 = getelementptr float, ptr %p0, i64 %v18
+  %v20 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr align 4 %v19, <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <16 x float> zeroinitializer)
+  %v21 = fadd <16 x float> %a9, %v20
+  %v22 = select <16 x i1> <i1 true, i1 true, i1 true, i1 true, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false, i1 false>, <16 x float> %v21, <16 x float> %a9
+  %v23 = shufflevector <16 x float> %v22, <16 x float> poison, <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>
+  %v24 = shufflevector <16 x float> %v22, <16 x float> poison, <8 x i32> <i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>
+  %v25 = fadd <8 x float> %v23, %v24
+  %v26 = shufflevector <8 x float> %v25, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %v27 = shufflevector <8 x float> %v25, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %v28 = fadd <4 x float> %v26, %v27
+  %v29 = shufflevector <4 x float> %v28, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %v30 = shufflevector <4 x float> %v28, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %v31 = fadd <2 x float> %v29, %v30
+  %v32 = extractelement <2 x float> %v31, i64 0
+  %v33 = extractelement <2 x float> %v31, i64 1
+  %v34 = fadd float %v32, %v33
+  %v35 = getelementptr float, ptr %p1, i64 %a3
+  store float %v34, ptr %v35, align 4
+  %v36 = add nsw i64 %a3, 1
   br label %for0
 end2:
   ret void

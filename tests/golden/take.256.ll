@@ -13,46 +13,45 @@ entry:
   %status = load ptr, ptr %statusa, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %good15 ]
-  %i3c = icmp slt i64 %i3, 33
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v33, %good16 ]
+  %v4 = icmp slt i64 %a3, 33
+  br i1 %v4, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 29
-  %v5 = select i1 %v4, i64 %i3, i64 29
-  %v6 = getelementptr i64, ptr %p0, i64 %v5
-  %v7 = load <4 x i64>, ptr %v6, align 8
-  %v8 = icmp slt <4 x i64> %v7, zeroinitializer
-  %v9 = add <4 x i64> %v7, splat (i64 50)
-  %v10 = select <4 x i1> %v8, <4 x i64> %v9, <4 x i64> %v7
-  %v11 = icmp uge <4 x i64> %v10, splat (i64 50)
-  %v12 = bitcast <4 x i1> %v11 to i4
-  %v13 = icmp ne i4 %v12, 0
-  br i1 %v13, label %bad14, label %good15, !prof !0
-bad14:
-  %v16 = call i4 @llvm.cttz.i4(i4 %v12, i1 true)
-  %v17 = extractelement <4 x i64> %v7, i4 %v16
-  %v18 = getelementptr i64, ptr %status, i64 0
+  %v5 = icmp slt i64 %a3, 29
+  %v6 = select i1 %v5, i64 %a3, i64 29
+  %v7 = getelementptr i64, ptr %p0, i64 %v6
+  %v8 = load <4 x i64>, ptr %v7, align 8
+  %v9 = icmp slt <4 x i64> %v8, splat (i64 0)
+  %v10 = add <4 x i64> %v8, splat (i64 50)
+  %v11 = select <4 x i1> %v9, <4 x i64> %v10, <4 x i64> %v8
+  %v12 = icmp uge <4 x i64> %v11, splat (i64 50)
+  %v13 = bitcast <4 x i1> %v12 to i4
+  %v14 = icmp ne i4 %v13, 0
+  br i1 %v14, label %bad15, label %good16, !prof !0
+bad15:
+  %v17 = call i4 @llvm.cttz.i4(i4 %v13, i1 true)
+  %v18 = extractelement <4 x i64> %v8, i4 %v17
   %v19 = getelementptr i64, ptr %status, i64 1
   %v20 = getelementptr i64, ptr %status, i64 7
-  %v21 = load i64, ptr %v18, align 8
-  %v22 = load i64, ptr %v19, align 8
-  %v23 = load i64, ptr %v20, align 8
+  %v21 = load i64, ptr %status
+  %v22 = load i64, ptr %v19
+  %v23 = load i64, ptr %v20
   %v24 = icmp eq i64 %v23, 0
-  %v25 = select i1 %v24, i64 %v17, i64 %v21
-  store i64 %v25, ptr %v18, align 8
+  %v25 = select i1 %v24, i64 %v18, i64 %v21
+  store i64 %v25, ptr %status
   %v26 = select i1 %v24, i64 50, i64 %v22
-  store i64 %v26, ptr %v19, align 8
+  store i64 %v26, ptr %v19
   %v27 = select i1 %v24, i64 1, i64 %v23
-  store i64 %v27, ptr %v20, align 8
-  br label %good15
-good15:
-  %v28 = select <4 x i1> %v11, <4 x i64> zeroinitializer, <4 x i64> %v10
+  store i64 %v27, ptr %v20
+  br label %good16
+good16:
+  %v28 = select <4 x i1> %v12, <4 x i64> splat (i64 0), <4 x i64> %v11
   %v29 = add <4 x i64> splat (i64 0), %v28
   %v30 = getelementptr double, ptr %p1, <4 x i64> %v29
   %v31 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v30, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
-  %v32 = getelementptr double, ptr %p2, i64 %v5
+  %v32 = getelementptr double, ptr %p2, i64 %v6
   store <4 x double> %v31, ptr %v32, align 8
-  %i3n = add nsw i64 %i3, 4
+  %v33 = add nsw i64 %a3, 4
   br label %for0
 end2:
   ret void

@@ -9,24 +9,24 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
-  %i3c = icmp slt i64 %i3, 10
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v16, %do1 ]
+  %v4 = icmp slt i64 %a3, 10
+  br i1 %v4, label %do1, label %end2
 do1:
-  %v4 = icmp slt i64 %i3, 6
-  %v5 = select i1 %v4, i64 %i3, i64 6
-  %v6 = getelementptr double, ptr %p0, i64 %v5
-  %v7 = load <4 x double>, ptr %v6, align 8
-  %v8 = fneg <4 x double> %v7
-  %v9 = getelementptr double, ptr %p1, i64 %v5
-  store <4 x double> %v8, ptr %v9, align 8
-  %v10 = add i64 %v5, 50
-  %v11 = getelementptr double, ptr %p0, i64 %v10
-  %v12 = load <4 x double>, ptr %v11, align 8
-  %v13 = fneg <4 x double> %v12
-  %v14 = getelementptr double, ptr %p1, i64 %v10
-  store <4 x double> %v13, ptr %v14, align 8
-  %i3n = add nsw i64 %i3, 4
+  %v5 = icmp slt i64 %a3, 6
+  %v6 = select i1 %v5, i64 %a3, i64 6
+  %v7 = getelementptr double, ptr %p0, i64 %v6
+  %v8 = load <4 x double>, ptr %v7, align 8
+  %v9 = fneg <4 x double> %v8
+  %v10 = getelementptr double, ptr %p1, i64 %v6
+  store <4 x double> %v9, ptr %v10, align 8
+  %v11 = add i64 %v6, 50
+  %v12 = getelementptr double, ptr %p0, i64 %v11
+  %v13 = load <4 x double>, ptr %v12, align 8
+  %v14 = fneg <4 x double> %v13
+  %v15 = getelementptr double, ptr %p1, i64 %v11
+  store <4 x double> %v14, ptr %v15, align 8
+  %v16 = add nsw i64 %a3, 4
   br label %for0
 end2:
   ret void
@@ -40,27 +40,27 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %do1 ]
-  %i3c = icmp slt i64 %i3, 4
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v19, %do1 ]
+  %v4 = icmp slt i64 %a3, 4
+  br i1 %v4, label %do1, label %end2
 do1:
-  %v4 = insertelement <4 x i64> poison, i64 %i3, i64 0
-  %v5 = shufflevector <4 x i64> %v4, <4 x i64> poison, <4 x i32> zeroinitializer
-  %v6 = add <4 x i64> %v5, <i64 0, i64 1, i64 2, i64 3>
-  %v7 = mul <4 x i64> %v6, splat (i64 10)
-  %v8 = add <4 x i64> splat (i64 0), %v7
-  %v9 = getelementptr double, ptr %p0, <4 x i64> %v8
-  %v10 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v9, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
-  %v11 = fneg <4 x double> %v10
-  %v12 = getelementptr double, ptr %p1, <4 x i64> %v8
-  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v11, <4 x ptr> align 8 %v12, <4 x i1> splat (i1 true))
-  %v13 = add <4 x i64> splat (i64 9), %v7
-  %v14 = getelementptr double, ptr %p0, <4 x i64> %v13
-  %v15 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v14, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
-  %v16 = fneg <4 x double> %v15
-  %v17 = getelementptr double, ptr %p1, <4 x i64> %v13
-  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v16, <4 x ptr> align 8 %v17, <4 x i1> splat (i1 true))
-  %i3n = add nsw i64 %i3, 4
+  %v5 = insertelement <4 x i64> poison, i64 %a3, i64 0
+  %v6 = shufflevector <4 x i64> %v5, <4 x i64> poison, <4 x i32> <i32 0, i32 0, i32 0, i32 0>
+  %v7 = add <4 x i64> %v6, <i64 0, i64 1, i64 2, i64 3>
+  %v8 = mul <4 x i64> %v7, splat (i64 10)
+  %v9 = add <4 x i64> splat (i64 0), %v8
+  %v10 = getelementptr double, ptr %p0, <4 x i64> %v9
+  %v11 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v10, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
+  %v12 = fneg <4 x double> %v11
+  %v13 = getelementptr double, ptr %p1, <4 x i64> %v9
+  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v12, <4 x ptr> align 8 %v13, <4 x i1> splat (i1 true))
+  %v14 = add <4 x i64> splat (i64 9), %v8
+  %v15 = getelementptr double, ptr %p0, <4 x i64> %v14
+  %v16 = call <4 x double> @llvm.masked.gather.v4f64.v4p0(<4 x ptr> align 8 %v15, <4 x i1> splat (i1 true), <4 x double> zeroinitializer)
+  %v17 = fneg <4 x double> %v16
+  %v18 = getelementptr double, ptr %p1, <4 x i64> %v14
+  call void @llvm.masked.scatter.v4f64.v4p0(<4 x double> %v17, <4 x ptr> align 8 %v18, <4 x i1> splat (i1 true))
+  %v19 = add nsw i64 %a3, 4
   br label %for0
 end2:
   ret void
@@ -74,28 +74,28 @@ entry:
   %p1 = load ptr, ptr %p1a, align 8
   br label %for0
 for0:
-  %i3 = phi i64 [ 0, %entry ], [ %i3n, %end6 ]
-  %i3c = icmp slt i64 %i3, 4
-  br i1 %i3c, label %do1, label %end2
+  %a3 = phi i64 [ 0, %entry ], [ %v18, %end7 ]
+  %v4 = icmp slt i64 %a3, 4
+  br i1 %v4, label %do1, label %end2
 do1:
-  br label %for4
-for4:
-  %i7 = phi i64 [ 0, %do1 ], [ %i7n, %do5 ]
-  %i7c = icmp slt i64 %i7, 8
-  br i1 %i7c, label %do5, label %end6
-do5:
-  %v8 = mul i64 %i3, 8
-  %v9 = add i64 %v8, %i7
-  %v10 = getelementptr double, ptr %p0, i64 %v9
-  %v11 = load <4 x double>, ptr %v10, align 8
-  %v12 = mul i64 %i3, 10
-  %v13 = add i64 %v12, %i7
-  %v14 = getelementptr double, ptr %p1, i64 %v13
-  store <4 x double> %v11, ptr %v14, align 8
-  %i7n = add nsw i64 %i7, 4
-  br label %for4
-end6:
-  %i3n = add nsw i64 %i3, 1
+  br label %for5
+for5:
+  %a8 = phi i64 [ 0, %do1 ], [ %v17, %do6 ]
+  %v9 = icmp slt i64 %a8, 8
+  br i1 %v9, label %do6, label %end7
+do6:
+  %v10 = mul i64 %a3, 8
+  %v11 = add i64 %v10, %a8
+  %v12 = getelementptr double, ptr %p0, i64 %v11
+  %v13 = load <4 x double>, ptr %v12, align 8
+  %v14 = mul i64 %a3, 10
+  %v15 = add i64 %v14, %a8
+  %v16 = getelementptr double, ptr %p1, i64 %v15
+  store <4 x double> %v13, ptr %v16, align 8
+  %v17 = add nsw i64 %a8, 4
+  br label %for5
+end7:
+  %v18 = add nsw i64 %a3, 1
   br label %for0
 end2:
   ret void

@@ -19,6 +19,6 @@ from typing import Any
 
 def convert(function: Any) -> Any:
     """The twin of a user's function, or `function` itself where there is nothing to transform."""
-    from .twins import convert as transformed
+    from . import runtime  # no process needs it that runs no function for the first time
 
-    return transformed(function)
+    return runtime.convert(function)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.graph import Value
-from ..core import Storage
-from ..trace import Trace, require_trace
+from ..core.trace import Trace, require_trace
+from ..core.tracers import Storage
 
 
 class Adoption:

@@ -10,19 +10,21 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, I32, TensorType
-from .. import errors, pytree
-from ..core import Storage, Tracer, as_value, emit, wrap
-from ..effects import advance, order_token
-from ..errors import complain
-from ..regions import Out, Region, common_type, have_effects, show_tree, trace_region
-from ..regions import union as captures
-from ..source import user_line
-from ..trace import Trace, require_trace
-from ..views import OuterPartError
+from ..control.regions import Out, Region, common_type, have_effects, show_tree, trace_region
+from ..control.regions import union as captures
+from ..core import pytree
+from ..core.effects import advance, order_token
+from ..core.sharing import Doubt, settle_doubts
+from ..core.trace import Trace, require_trace
+from ..core.tracers import Storage, Tracer, as_value, emit, wrap
+from ..core.views import OuterPartError
+from ..messages import errors
+from ..messages.errors import complain
+from ..messages.source import user_line
 from .adoption import Adoption, union, write
 from .jumps import RESULT
 from .raising import Raised
-from .sharing import Doubt, confuse, settle_doubts, storage_of
+from .sharing import confuse, storage_of
 from .surroundings import Place, Surroundings
 from .variables import (
     Containers,
@@ -161,7 +163,9 @@ def _end(value: Any, trace: Trace | None, out: list[Any]) -> _End:
     for leaf in leaves:
         if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
             kept.append(_Inside(len(out), storage_of(leaf)))
-            out.append(wrap(leaf.value, leaf.weak, scalar=leaf.scalar))
+            inside = wrap(leaf.value, leaf.weak, scalar=leaf.scalar)
+            inside._strides = leaf._strides
+            out.append(inside)
         else:
             kept.append(leaf)
     return _End(value, tree, kept)
@@ -351,7 +355,7 @@ class _Merge:
         )
 
         def make(results: Sequence[Value]) -> Tracer:
-            result = wrap(results[number], common.weak, scalar=common.scalar)
+            result = common.wrap(results[number])
             if not common.scalar:
                 sources = [_storage(leaf) for leaf in self.sources[number]]
                 self.made.append((label, result, sources))

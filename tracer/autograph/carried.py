@@ -6,12 +6,13 @@ from typing import Any, NoReturn
 
 from ...ir.graph import Value
 from ...ir.record import record
-from .. import errors, pytree
-from ..core import as_value
-from ..errors import complain
-from ..regions import Out, Region, common_type, fits, show_tree
-from ..tensor_array import adopt_elements
-from ..trace import require_trace
+from ..control.regions import Out, Region, common_type, fits, show_tree
+from ..control.tensor_array import adopt_elements
+from ..core import pytree
+from ..core.trace import require_trace
+from ..core.tracers import as_value
+from ..messages import errors
+from ..messages.errors import complain
 from .jumps import RESULT
 from .variables import Undefined, is_traceable, out_of, same, shown
 

@@ -7,10 +7,10 @@ from typing import Any, NoReturn
 
 from ...ir.record import record
 from ...ir.types import C128, F64, I64, is_integer
-from .. import errors
-from ..core import Tracer, as_value, emit, wrap
-from ..effects import check
-from ..errors import complain, describe
+from ..core.effects import check
+from ..core.tracers import Tracer, as_value, emit, wrap
+from ..messages import errors
+from ..messages.errors import complain, describe
 from .logic import choose
 from .variables import is_traced
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from ..core import Tracer, as_value, emit, wrap
-from ..effects import check
-from ..errors import complain
+from ..core.effects import check
+from ..core.tracers import Tracer, as_value, emit, wrap
+from ..messages import errors
+from ..messages.errors import complain
 from .branches import branch
 from .rolling import FEW
 from .variables import State, is_traced

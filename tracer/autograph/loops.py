@@ -16,20 +16,22 @@ import numpy as np
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, TensorType
-from .. import errors, pytree
-from ..core import Storage, Tracer, as_value, wrap
-from ..effects import advance, order_token
-from ..errors import complain
-from ..regions import Out, Region, have_effects, trace_region
-from ..regions import union as captures
-from ..source import user_line
-from ..trace import require_trace
-from ..tracing import Spec
-from ..views import OuterPartError
+from ..control.regions import Out, Region, have_effects, trace_region
+from ..control.regions import union as captures
+from ..core import pytree
+from ..core.effects import advance, order_token
+from ..core.sharing import Doubt, settle_doubts
+from ..core.specs import Spec
+from ..core.trace import require_trace
+from ..core.tracers import Storage, Tracer, as_value, wrap
+from ..core.views import OuterPartError
+from ..messages import errors
+from ..messages.errors import complain
+from ..messages.source import user_line
 from .adoption import Adoption, write
 from .carried import Carried
 from .jumps import RESULT
-from .sharing import Doubt, confuse, settle_doubts, storage_of
+from .sharing import confuse, storage_of
 from .surroundings import Place, Surroundings
 from .variables import (
     Containers,

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Tracer
-from ..functions.common import array
-from ..functions.table import BY_NUMPY, FUNCTIONS, holds_tracer
+from ...ir.surface import ensure
+from ..arrays.common import array
+from ..arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
+from ..core.tracers import Tracer
+from .iteration import int_
 
 _KINDS = (type(np.zeros_like), BuiltinFunctionType, FunctionType)
 _CREATIONS = {
@@ -23,7 +25,13 @@ _CREATIONS = {
         *("zeros_like", "ones_like", "empty_like", "full_like"),
     )
 }
-_CONVERSIONS = {getattr(np, name): name for name in ("array", "asarray", "asanyarray")}
+_UNASKED = {  # functions that ask no argument what to do
+    getattr(np, name): name
+    for name in (
+        *("array", "asarray", "asanyarray", "asarray_chkfinite", "require", "isscalar"),
+        *("ascontiguousarray", "asfortranarray"),
+    )
+}
 _MATH: dict[Any, Callable[..., Any]] = {
     getattr(math, name): getattr(np, name)
     for name in (
@@ -75,10 +83,11 @@ def _function(function: Any) -> Callable[..., Any] | None:
         return None
     if name is not None:
         return FUNCTIONS[name]
-    name = _CONVERSIONS.get(function)
+    # Others ask some of their arguments.
+    name = _UNASKED.get(function)
     entry = FUNCTIONS[name] if name is not None else BY_NUMPY.get(function)
     if entry is not None:
-        return _unless(_seen_by_numpy, function, entry)
+        return where_traced(function, entry)
     if function in _MATH:
         return where_traced(function, _MATH[function])
     if isinstance(getattr(function, "__self__", None), np.ufunc):
@@ -88,28 +97,13 @@ def _function(function: Any) -> Callable[..., Any] | None:
 
 def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable[..., Any]:
     """`traced` in place of `function` for arguments with traced values."""
-    return _unless(_no_tracers, function, traced)
 
-
-def _unless(
-    plain: Callable[[Any], bool], function: Callable[..., Any], traced: Callable[..., Any]
-) -> Callable[..., Any]:
     @functools.wraps(function, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = (*args, *kwargs.values())
-        return (function if plain(given) else traced)(*args, **kwargs)
+        some = holds_tracer((*args, *kwargs.values()))
+        return (traced if some else function)(*args, **kwargs)
 
     return call
-
-
-def _no_tracers(given: Any) -> bool:
-    return not holds_tracer(given)
-
-
-def _seen_by_numpy(given: Any) -> bool:
-    """Whether there are no tracers, or NumPy asks one of them what to do."""
-    direct = any(isinstance(x, Tracer) or getattr(type(x), "_jitney_lazy", False) for x in given)
-    return direct or not holds_tracer(given)
 
 
 def _with_arrays(function: Any) -> Callable[..., Any]:
@@ -137,12 +131,9 @@ def _scalar_type(kind: Any) -> Callable[..., Any]:
 
 
 def _special(name: str, x: Any) -> Any:
-    from .. import special  # noqa: F401  (enters its functions)
-
+    ensure("special")
     return FUNCTIONS[f"special.{name}"](x)
 
 
 def _whole(x: Any) -> Any:
-    from .iteration import int_
-
     return int_(x)

@@ -12,8 +12,8 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 
 from ...ir.record import record
-from .. import errors
-from ..errors import complain
+from ..messages import errors
+from ..messages.errors import complain
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...ir.ops.effects import ERRORS
+from ...ir.ops.control.effects import ERRORS
 from ...ir.record import record
-from ..core import Tracer
-from ..effects import check
+from ..core.effects import check
+from ..core.tracers import Tracer
 from .variables import is_traced
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.graph import Graph, Op, Value
 from ...ir.types import TensorType, is_integer
-from .. import errors
-from ..regions import Region
-from ..trace import require_trace
+from ..control.regions import Region
+from ..core.trace import require_trace
+from ..messages import errors
 from .surroundings import Surroundings
 from .variables import Containers, State, is_traced
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from .. import errors
-from ..concatenators import c_, r_
-from ..errors import complain
-from ..functions.common import array
-from ..functions.table import holds_tracer
-from ..regions import Region
-from ..streams import draws
+from ..control.regions import Region
+from ..core.streams import draws
+from ..messages import errors
+from ..messages.errors import complain
 from .branches import branch
 from .carried import NoneCarriedError
 from .iteration import Items, items_of
@@ -34,10 +30,12 @@ from .raising import raised as raised
 from .raising import text as text
 from .rolling import FEW, Watch, check_numbers, needs_numbers, traced_test
 from .stores import elements as elements
+from .stores import item as item
 from .stores import own as own
 from .stores import update as update
 from .stores import update_elements as update_elements
 from .twins import convert as convert
+from .twins import provide_helpers
 from .variables import State as State
 from .variables import Undefined as Undefined
 from .variables import in_graph, is_traced
@@ -47,17 +45,6 @@ from .variables import peek as peek
 from .variables import put as put
 
 slice_ = slice
-
-
-def item(x: Any, index: Any) -> Any:
-    """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
-    if x is np.r_ or x is np.c_:
-        return (r_ if x is np.r_ else c_)[index]
-    if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
-        return array(x)[index]
-    return x[index]
-
-
 _UNROLLED = 1  # with no more trips left, a loop with a traced `break` goes on one by one
 
 
@@ -135,7 +122,7 @@ def _rest(test: Callable[[], Any], body: Callable[[], Any], state: State) -> Non
 
 def _effects() -> Any:
     """What tells that something was done: the order of effects goes on, and random numbers."""
-    from ..trace import current_trace
+    from ..core.trace import current_trace
 
     trace = current_trace()
     return trace.token if trace is not None else None, draws()
@@ -154,8 +141,8 @@ def for_stmt(
         return
     rest = iter(iterable)
     watch = Watch(body) if type(iterable) is range and in_graph() else None
-    for count, item in enumerate(rest, 1):
-        body(item)
+    for count, value in enumerate(rest, 1):
+        body(value)
         go_on = more is None or more()
         if is_traced(go_on):
             _finish(iterable, rest, body, more, state)  # type: ignore[arg-type]
@@ -270,9 +257,9 @@ def _finish(
             return
         except (errors.TracerIndexError, errors.TracerConversionError):
             pass  # the body needs the number itself, as a list's index or in a shape
-    for item in left or rest:
+    for value in left or rest:
         state.refuse_try("a `for` loop")
-        branch(truth(more()), [lambda: None, partial(body, item)], state, "for")
+        branch(truth(more()), [lambda: None, partial(body, value)], state, "for")
 
 
 def returned(done: Any, result: Any) -> Any:
@@ -286,3 +273,6 @@ def returned(done: Any, result: Any) -> Any:
         "the function returns a value on some paths and None on others, where it comes to its end",
         "end it with a `return` of the same structure.",
     )
+
+
+provide_helpers(sys.modules[__name__])

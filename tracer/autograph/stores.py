@@ -17,8 +17,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..functions.common import array
-from ..functions.table import holds_tracer
+import numpy as np
+
+from ..arrays.common import array
+from ..arrays.table import holds_tracer
+from ..indexing.concatenators import c_, r_
 from .names import dotted
 from .nodes import assign, constant, expression, helper, load, placed
 from .variables import is_own_array, taken_over
@@ -65,11 +68,18 @@ def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
     return root
 
 
+def item(x: Any, index: Any) -> Any:
+    """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
+    if x is np.r_ or x is np.c_:
+        return (r_ if x is np.r_ else c_)[index]
+    if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
+        return array(x)[index]
+    return x[index]
+
+
 def elements(root: Any, indices: Sequence[Any]) -> Any:
     """`root[indices[0]][indices[1]]...`, to be updated and put back: no view of an array of NumPy's,
     which `own` may replace."""
-    from .runtime import item
-
     for index in indices:
         part = item(root, index)
         copied = is_own_array(root) and isinstance(part, type(root))

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.record import record
-from ..core import Tracer
-from ..paths import is_user_module
+from ..captures.paths import is_user_module
+from ..core.tracers import Tracer
 from .nodes import HELPERS
 from .variables import Undefined, put, refill
 

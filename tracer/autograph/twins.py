@@ -6,14 +6,15 @@ import __future__
 import ast
 import functools
 from collections.abc import Callable
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from ..paths import is_user_module
-from ..trace import current_trace
-from ..vectorize import of_numpys
+from ..captures.paths import is_user_module
+from ..core.trace import current_trace
+from ..transforms.vectorize import of_numpys
+from . import iteration, logic
 from .lazy import Lazy, is_lazy
 from .nodes import HELPERS, THUNK
 from .numpy_calls import replaced_numpy, where_traced
@@ -27,7 +28,13 @@ _FUTURE = functools.reduce(
 )
 _codes: dict[int, tuple[CodeType, CodeType]] = {}  # by the id of the original: it and its twin
 _done: dict[int, CodeType] = {}  # transformed code, by id
+_helpers: list[ModuleType] = []
 _CALLS_BACK = (map, filter, sorted, functools.reduce, functools.partial, min, max)
+
+
+def provide_helpers(module: ModuleType) -> None:
+    """What twins know under the name `_jt_`; it lies above, as its helpers make twins too."""
+    _helpers[:] = [module]
 
 
 def convert(function: Any) -> Any:
@@ -49,10 +56,8 @@ def convert(function: Any) -> Any:
         return functools.partial(convert(function.func), *function.args, **function.keywords)
     if kind is np.vectorize:
         return where_traced(function, convert(of_numpys(function)))
-    from ..jit import JitFunction
-
-    if isinstance(function, JitFunction):
-        return convert(function._target)
+    if hasattr(kind, "__jitney_target__"):  # a jitted one
+        return convert(function.__jitney_target__)
     if is_user_module(kind.__module__):
         call = getattr(kind, "__call__", None)  # noqa: B004  (the method itself is wanted)
         if type(call) is FunctionType:
@@ -83,8 +88,6 @@ def _maker(kind: Any) -> Any:
 
 
 def _builtin(function: Any) -> Any:
-    from . import iteration, logic
-
     replaced = {
         range: iteration.range_,
         enumerate: iteration.enumerate_,
@@ -144,10 +147,8 @@ def _function(function: FunctionType) -> Any:
     if known is None:
         known = _codes[id(code)] = (code, _transform(function))
     twin = known[1]
-    from . import runtime
-
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    cells[HELPERS] = CellType(runtime)
+    cells[HELPERS] = CellType(_helpers[0])
     made = FunctionType(
         twin,
         function.__globals__,

@@ -9,11 +9,12 @@ from weakref import ref
 import numpy as np
 
 from ...ir.types import is_supported
-from .. import errors, pytree
-from ..core import Tracer, as_value, weak_kind, wrap
-from ..errors import complain
-from ..regions import Out
-from ..trace import current_trace, require_trace
+from ..control.regions import Out
+from ..core import pytree
+from ..core.trace import current_trace, require_trace
+from ..core.tracers import Tracer, as_value, weak_kind, wrap
+from ..messages import errors
+from ..messages.errors import complain
 from .jumps import RESULT
 
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -155,7 +156,8 @@ def is_traceable(x: Any) -> bool:
 def out_of(x: Any) -> Out:
     """The type of a traceable leaf."""
     scalar = x.scalar if isinstance(x, Tracer) else not isinstance(x, np.ndarray)
-    return Out(as_value(x).tensor, weak_kind(x), scalar)
+    strides = x._strides if isinstance(x, Tracer) else None
+    return Out(as_value(x).tensor, weak_kind(x), scalar, strides)
 
 
 def same(a: Any, b: Any) -> bool:

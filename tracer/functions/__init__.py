@@ -1,45 +1,38 @@
-"""The array functions: one table of NumPy's names and ours, with their traced implementations.
+"""NumPy's functions over tracers that need indexing or loops, and the surface of tracers.
 
-What a function does is written once, over tracers, in the module of its kind. Here live no
-operators and no indexing (`tracer.operators`, `tracer.indexing`), and nothing that compiles.
+applying          Functions that apply the user's own: along an axis, over several
+arranging         Functions that rearrange or repeat elements: flip, roll, repeat, tile, grids
+choices           Of several values one for each element, by conditions or by number: select
+diagonals         Diagonals, traces, and triangles of matrices
+equality          Are arrays equal, element by element or as a whole, exactly or nearly?
+histograms        Histograms: counts of elements between edges
+methods           The methods and attributes of an ndarray, on tracers
+operators         Python's operators on tracers, in-place ones included, and NumPy's protocols
+order_statistics  Quantiles and medians: elements of a sorted row, and what lies between them
+padding           np.pad: constants around an array, or its own elements continued past the edge
+places            Index arrays: triangles and diagonals of matrices
+public            The functions of the table as users call them
+scans             Running sums and products, differences, gradients and integrals along an axis
+selection         Functions that pick elements by index: take, put, windows at traced places
+sorting           Sorting, order statistics, and searches in sorted arrays
+ufunc_methods     The methods of ufuncs over tracers: reduce, accumulate, reduceat, outer, at
+value_shapes      Functions whose result is as long as the values say: nonzero, unique
 """
 
-from . import (  # noqa: F401  (each module enters its functions into the table)
+from . import (  # noqa: F401  (each enters its functions)
     applying,
     arranging,
-    as_arrays,
-    at,
-    attention,
-    contraction,
-    convolution,
-    creation,
+    choices,
     diagonals,
-    einsum,
-    elementwise,
-    factored,
-    fourier,
+    equality,
     histograms,
-    linalg,
-    matrix_functions,
-    movement,
-    norms,
+    methods,
+    operators,
     order_statistics,
     padding,
     places,
-    polynomials,
-    pooling,
-    reductions,
-    resizing,
     scans,
     selection,
     sorting,
-    ufuncs,
     value_shapes,
 )
-from .table import BY_NUMPY, FUNCTIONS, ArrayFunction, public_names
-
-# isort: split
-# Last: they attach functions of the table to Tracer.
-from .. import flat, indexing, masked, methods, operators  # noqa: F401
-
-__all__ = ["BY_NUMPY", "FUNCTIONS", "ArrayFunction", "public_names"]

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Tracer
-from .as_arrays import asarray
-from .common import array, axis_index, ints
-from .creation import indices
-from .movement import expand_dims, moveaxis
-from .table import function
+from ..arrays.as_arrays import asarray
+from ..arrays.common import array, axis_index, ints
+from ..arrays.creation import indices
+from ..arrays.movement import expand_dims, moveaxis
+from ..arrays.table import function
+from ..core.tracers import Tracer
+from ..transforms.vmap import vmap
 
 
 @function("apply_along_axis")
@@ -22,8 +23,6 @@ def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
 ) -> Tracer:
     """`func1d` is traced once, and batched over all rows."""
-    from ..vmap import vmap
-
     x = array(arr)
     axis = axis_index(axis, x.ndim, x)
     rows = moveaxis(x, axis, -1)

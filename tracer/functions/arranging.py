@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -12,12 +11,10 @@ import numpy as np
 from ...ir.build import Builder
 from ...ir.graph import Value
 from ...ir.types import BOOL
-from .. import views
-from ..core import Tracer, as_value, wrap, wrap_like
-from .common import (
+from ..arrays.common import (
     array,
+    as_elements,
     axis_index,
-    axis_tuple,
     broadcast_shape,
     build,
     index_array,
@@ -26,33 +23,16 @@ from .common import (
     require_static,
     shape_of,
 )
-from .elementwise import no_static_shape
-from .elementwise import where as choose
-from .movement import broadcast_to, concatenate, moveaxis
-from .table import BY_NUMPY, FUNCTIONS, function, refuse_option
-
-
-@function("flip")
-def flip(m: Any, axis: Any = None) -> Tracer:
-    x = array(m)
-    axes = axis_tuple(axis, x.ndim, x, strict=True)
-    return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
-
-
-@function("fliplr")
-def fliplr(m: Any) -> Tracer:
-    x = array(m)
-    if x.ndim < 2:
-        raise ValueError("Input must be >= 2-d.")
-    return flip(x, 1)
-
-
-@function("flipud")
-def flipud(m: Any) -> Tracer:
-    x = array(m)
-    if x.ndim < 1:
-        raise ValueError("Input must be >= 1-d.")
-    return flip(x, 0)
+from ..arrays.creation import arange
+from ..arrays.elementwise import no_static_shape
+from ..arrays.elementwise import where as choose
+from ..arrays.movement import broadcast_to, concatenate, flip, moveaxis
+from ..arrays.table import BY_NUMPY, FUNCTIONS, function, refuse_option
+from ..core import views
+from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from .scans import cumsum
+from .selection import take
+from .sorting import searchsorted
 
 
 @function("rot90")
@@ -97,8 +77,6 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
 
 def _rolled(x: Tracer, shift: Tracer, axis: Any) -> Tracer:
     """Rolled by as much as is known when the compiled function runs."""
-    from .creation import arange
-    from .selection import take
 
     axes, model = np.atleast_1d(axis), x
     count = max(len(axes), shift.size)
@@ -151,7 +129,6 @@ def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any =
         raise ValueError(
             f"operands could not be broadcast together with shape ({n},) {counts.shape}"
         )
-    from .selection import take
 
     return take(x, np.repeat(np.arange(n), counts).tolist(), axis=axis)
 
@@ -159,10 +136,6 @@ def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any =
 def _repeated(x: Tracer, repeats: Tracer, axis: int, length: int) -> Tracer:
     """Each entry its number of times, `length` of them in all: entry i ends where the sum of the first
     i numbers does."""
-    from .creation import arange
-    from .scans import cumsum
-    from .selection import take
-    from .sorting import searchsorted
 
     n = x.shape[axis]
     if n == 0:
@@ -218,32 +191,6 @@ def _windows(a: Tracer, sizes: Sequence[int], axes: Sequence[int]) -> Tracer:
 BY_NUMPY[np.lib.stride_tricks.sliding_window_view] = FUNCTIONS["sliding_window_view"]
 
 
-@function("tile")
-def tile(A: Any, reps: Any) -> Tracer:
-    x = array(A)
-    counts = ints(reps)
-    rank = max(x.ndim, len(counts))
-    counts = (1,) * (rank - len(counts)) + counts
-    shape = (1,) * (rank - x.ndim) + x.shape
-    if set(counts) <= {1}:
-        return wrap_like(as_value(x), (x,), scalar=False, copy=True).reshape(shape)
-    wide = tuple(size for pair in zip(counts, shape, strict=True) for size in pair)
-    b = build()
-    value = b.reshape(as_value(x), shape=shape)
-    value = b.broadcast(value, shape=wide, dims=tuple(range(1, 2 * rank, 2)))
-    final = tuple(c * n for c, n in zip(counts, shape, strict=True))
-    return wrap(b.reshape(value, shape=final), scalar=False)
-
-
-@function("resize")
-def resize(a: Any, new_shape: Any) -> Tracer:
-    x, shape = array(a).ravel(), ints(new_shape)
-    size = math.prod(shape)
-    if x.size == 0:
-        return wrap(build().full(shape, 0, x.dtype), scalar=False)
-    return tile(x, -(-size // x.size))[:size].reshape(shape)
-
-
 @function("meshgrid")
 def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
@@ -288,8 +235,6 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
     n = x.shape[axis]
     if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:
         place = _traced_place(obj, n)
-        from .creation import arange
-        from .selection import take
 
         found = arange(n - 1)
         return take(x, found + (found >= place), axis, mode="clip")
@@ -302,7 +247,6 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
 
 def _traced_place(index: Tracer, n: int) -> Tracer:
     """A traced index into n places, counted from the front; checked when the function runs."""
-    from .creation import arange
 
     return arange(n)[index]
 
@@ -314,7 +258,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
-    new = array(values).astype(x.dtype)
+    new = as_elements(values, x.dtype)
     if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:
         # There are n + 1 places: -1 is not the last of them, but in front of the last element.
         place = _traced_place(choose(obj < 0, obj - 1, obj), n + 1)
@@ -357,8 +301,6 @@ def _rows_of(x: Tracer, new: Tracer, axis: int, leading: bool) -> Tracer:
 
 def _inserted(x: Tracer, place: Tracer, new: Tracer, axis: int) -> Tracer:
     """`new` in front of a traced place."""
-    from .creation import arange
-    from .selection import take
 
     n, rows = x.shape[axis], new.shape[axis]
     at = arange(n + rows)
@@ -369,7 +311,6 @@ def _inserted(x: Tracer, place: Tracer, new: Tracer, axis: int) -> Tracer:
 
 def _by_positions(x: Tracer, positions: np.ndarray[Any, Any], axis: int) -> Tracer:
     """`take` of static positions, as slices joined where they form a few runs."""
-    from .selection import take
 
     cuts = np.flatnonzero(np.diff(positions) != 1) + 1
     lead = (slice(None),) * axis

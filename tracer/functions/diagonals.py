@@ -6,13 +6,13 @@ import operator
 from typing import Any
 
 from ...ir.types import I64
-from .. import views
-from ..core import Tracer, as_value, wrap, wrap_like
-from .common import array, axis_index, build, finish
-from .movement import moveaxis
+from ..arrays.common import array, axis_index, build, finish
+from ..arrays.movement import moveaxis
+from ..arrays.reductions import sum_
+from ..arrays.table import function
+from ..core import views
+from ..core.tracers import Tracer, as_value, wrap, wrap_like
 from .padding import pad
-from .reductions import sum_
-from .table import function
 
 
 @function("diagonal")

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import BOOL, F64, I64, is_float, is_inexact
-from ..core import Tracer
-from ..promotion import can_cast
-from . import ufuncs
-from .common import (
+from ..arrays import ufuncs
+from ..arrays.common import (
     array,
     check_real,
     check_values,
@@ -21,13 +19,15 @@ from .common import (
     require_static,
     shape_of,
 )
-from .creation import linspace
-from .elementwise import clip, where
-from .reductions import max_, min_, sum_
+from ..arrays.creation import linspace
+from ..arrays.elementwise import clip, where
+from ..arrays.reductions import max_, min_, sum_
+from ..arrays.table import function
+from ..core.promotion import can_cast
+from ..core.tracers import Tracer
 from .scans import diff
 from .selection import totals
 from .sorting import searchsorted
-from .table import function
 
 
 class _Bins:

@@ -13,11 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import BOOL, F32, F64, I64, is_float, is_small
-from .. import views
-from ..core import Tracer, as_value, wrap
-from ..promotion import DType, float_dtype, result_dtype
-from . import ufuncs
-from .common import (
+from ..arrays import ufuncs
+from ..arrays.common import (
     array,
     axis_tuple,
     build,
@@ -27,12 +24,17 @@ from .common import (
     finish_ufunc,
     known_array,
 )
-from .elementwise import where
-from .movement import moveaxis, stack
-from .reductions import any_, kept_shape, sum_, weights_along
+from ..arrays.elementwise import where
+from ..arrays.movement import moveaxis, stack
+from ..arrays.reductions import any_, kept_shape, sum_, weights_along
+from ..arrays.table import FUNCTIONS, function
+from ..core import views
+from ..core.constants import is_differentiated
+from ..core.promotion import DType, float_dtype, result_dtype
+from ..core.tracers import Tracer, as_value, wrap
+from .scans import cumsum
 from .selection import take_along_axis
-from .sorting import sort
-from .table import FUNCTIONS, function
+from .sorting import argsort, sort
 
 Place = Callable[[Any, Any], Any]
 
@@ -132,8 +134,6 @@ class _Fractions:
     def __init__(self, q: Any, percent: bool) -> None:
         traced = isinstance(q, Tracer)
         self.weak = q.weak is not None if traced else type(q) in (int, float)
-        from ..constants import is_differentiated
-
         known = None if traced and is_differentiated(q) else known_array(q)
         values: Any = wrap(as_value(array(q)), scalar=False) if known is None else known
         if values.ndim > 2:
@@ -227,9 +227,6 @@ def _weighted(
     x: Tracer, weights: Any, q: _Fractions, axis: Any, keepdims: Any, skip_nan: bool
 ) -> Tracer:
     """The first of the sorted elements up to which there is the fraction q of all weight."""
-    from .scans import cumsum
-    from .sorting import argsort
-
     check_real("quantile", x)
     axes = axis_tuple(axis, x.ndim, x, strict=True)
     w = weights_along(x, weights, None if axis is None else axes).astype(F64)

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Tracer, as_value, wrap, wrap_like
+from ..arrays.common import array, build, require_static
+from ..arrays.creation import linspace
+from ..arrays.elementwise import where
+from ..arrays.movement import concatenate
+from ..arrays.table import FUNCTIONS, function
+from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from .applying import apply_along_axis
 from .arranging import flip, repeat
-from .common import array, build, require_static
-from .elementwise import where
-from .movement import concatenate
-from .table import FUNCTIONS, function
+from .selection import take
 
 
 @function("pad")
@@ -70,8 +73,6 @@ def _each_axis(
 
 
 def _continued(x: Tracer, axis: int, widths: Sides, mode: str, odd: bool) -> Tracer:
-    from .selection import take
-
     (low, high), n = widths, x.shape[axis]
     if odd:
         return _turned(x, axis, widths, n - 1 if mode == "reflect" else n)
@@ -82,8 +83,6 @@ def _continued(x: Tracer, axis: int, widths: Sides, mode: str, odd: bool) -> Tra
 
 def _turned(x: Tracer, axis: int, widths: Sides, half: int) -> Tracer:
     """Turned about its ends by half a turn, again and again: 2 * edge - x."""
-    from .selection import take
-
     n = x.shape[axis]
     turns, rest = np.divmod(np.arange(-widths[0], n + widths[1]), max(2 * half, 1))
     forth = rest < n
@@ -99,8 +98,6 @@ def _turned(x: Tracer, axis: int, widths: Sides, half: int) -> Tracer:
 
 def _ramps(x: Tracer, axis: int, widths: Sides, ends: tuple[Any, Any]) -> Tracer:
     """Straight lines from the edges to the end values."""
-    from .creation import linspace
-
     n, lead = x.shape[axis], (slice(None),) * axis
     parts = [x]
     for side, (width, end) in enumerate(zip(widths, ends, strict=True)):
@@ -144,8 +141,6 @@ def _pad_by(
     function: Callable[..., Any], x: Tracer, widths: list[Sides], kwargs: dict[str, Any]
 ) -> Tracer:
     """The user's function overwrites the pads of each row, axis after axis."""
-    from .applying import apply_along_axis
-
     padded = _pad_constant(x, widths, [(0, 0)] * x.ndim)
     for axis, pair in enumerate(widths):
 

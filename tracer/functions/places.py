@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import I64
-from ..core import Tracer, as_value, wrap_like
-from .common import array, axis_index, check_values, ints
-from .elementwise import where
-from .table import function
+from ..arrays.common import array, axis_index, check_values, ints
+from ..arrays.elementwise import where
+from ..arrays.movement import moveaxis
+from ..arrays.table import function
+from ..core.tracers import Tracer, as_value, wrap_like
+from .padding import pad
 
 
 def _constants(found: tuple[np.ndarray[Any, Any], ...]) -> tuple[Tracer, ...]:
@@ -114,9 +116,6 @@ def _bit_shifts(bitorder: str) -> np.ndarray[Any, Any]:
 
 @function("packbits")
 def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Tracer:
-    from .movement import moveaxis
-    from .padding import pad
-
     x = array(a)
     if x.dtype.kind not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
@@ -133,9 +132,6 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Tracer:
 
 @function("unpackbits")
 def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "big") -> Tracer:
-    from .movement import moveaxis
-    from .padding import pad
-
     x = array(a)
     if x.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")

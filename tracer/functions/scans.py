@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...ir.types import BOOL, F64, is_inexact
-from ..core import Tracer, as_value, wrap, wrap_like
-from ..promotion import can_cast, canonical, sum_dtype
-from . import ufuncs
-from .common import (
+from ..arrays import ufuncs
+from ..arrays.common import (
     NO_VALUE,
     array,
     axis_index,
     axis_tuple,
     build,
+    common_dtype,
     finish,
     given,
+    operand,
     shape_of,
 )
-from .elementwise import where
-from .movement import concatenate, moveaxis
-from .reductions import sum_
-from .table import function
+from ..arrays.elementwise import where
+from ..arrays.movement import broadcast_to, concatenate, moveaxis
+from ..arrays.reductions import sum_
+from ..arrays.table import function
+from ..core.promotion import can_cast, canonical, sum_dtype
+from ..core.tracers import Tracer, as_value, wrap, wrap_like
 
 
 def _lead(axis: int, item: Any) -> tuple[Any, ...]:
@@ -124,8 +127,6 @@ def diff(
         if given(extra):
             e = array(extra)
             if e.ndim == 0:
-                from .movement import broadcast_to
-
                 e = broadcast_to(e, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
             parts = [e, *parts] if front else [*parts, e]
     x = concatenate(parts, axis) if len(parts) > 1 else x
@@ -237,3 +238,22 @@ def polyval(p: Any, x: Any) -> Any:
     for i in range(len(coefficients)):
         y = y * points + coefficients[i]
     return y
+
+
+@function("unwrap")
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
+    x = array(p)
+    steps = diff(x, axis=axis)
+    discont = period / 2 if discont is None else discont
+    dtype = common_dtype(steps, operand(period))
+    whole = dtype.kind in "iu"
+    high = period // 2 if whole else period / 2
+    low = -high
+    wrapped = (steps - low) % period + low
+    if not whole or period % 2 == 0:
+        wrapped = where((wrapped == low) & (steps > 0), high, wrapped)
+    correction = where(abs(steps) < discont, wrapped.dtype.type(0), wrapped - steps)
+    result = x.astype(dtype).copy("K")
+    lead = (slice(None),) * (axis % x.ndim)
+    result[(*lead, slice(1, None))] = x[(*lead, slice(1, None))] + cumsum(correction, axis=axis)
+    return result

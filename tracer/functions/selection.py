@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import I64, is_inexact
-from .. import errors
-from ..core import Tracer, as_value, wrap, wrap_like
-from ..errors import complain
-from ..promotion import can_cast
-from . import ufuncs
-from .common import (
+from ..arrays import ufuncs
+from ..arrays.common import (
     array,
+    as_elements,
     axis_index,
     build,
     check_real,
@@ -24,9 +21,17 @@ from .common import (
     index_array,
     ints,
     static_array,
+    store,
 )
-from .elementwise import clip, no_static_shape, where
-from .table import function
+from ..arrays.elementwise import clip, no_static_shape, where
+from ..arrays.movement import resize
+from ..arrays.table import function
+from ..core.promotion import can_cast, check_python_int
+from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..indexing.indexing import update
+from ..messages import errors
+from ..messages.errors import complain
+from .scans import cumsum
 
 
 def _bounded(indices: Tracer, n: int, mode: str) -> Tracer:
@@ -96,8 +101,9 @@ def destination(x: Any) -> Tracer:
 @function("put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x = destination(a)
-    places, values = index_array(ind).ravel(), array(v).ravel()
+    places, values = index_array(ind).ravel(), as_elements(v, x.dtype).ravel()
     if not places.size or not values.size:
+        x.assign(as_value(x))  # which only asks whether it could be written
         return
     if check_mode(mode) != "raise":
         places = _bounded(places, x.size, mode)
@@ -121,8 +127,6 @@ def _repeated(values: Tracer, size: int) -> Tracer:
     """The values again and again, `size` of them."""
     if values.size in (1, size):
         return values
-    from .arranging import resize
-
     return resize(values, size)
 
 
@@ -139,10 +143,11 @@ def _check_safe(values: Any, target: Any) -> None:
 
 
 def _where_true(arr: Any, mask: Any, vals: Any) -> tuple[Tracer, Tracer, Tracer]:
-    x, chosen, values = destination(arr), array(mask).astype(bool), array(vals).ravel()
+    x, chosen = destination(arr), array(mask).astype(bool)
+    values = as_elements(vals, x.dtype).ravel()
     if chosen.size != x.size:
         raise ValueError("place: mask and data must be the same size")
-    return x, chosen.reshape(x.shape), values.astype(x.dtype)
+    return x, chosen.reshape(x.shape), values
 
 
 @function("place")
@@ -154,8 +159,6 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         check_values(~chosen.any(), "Cannot insert from an empty array!")
         return
     if values.size > 1:
-        from .scans import cumsum
-
         number = cumsum(chosen.ravel().astype(np.int64)) - 1
         values = values[number.reshape(x.shape) % values.size]
     x[...] = where(chosen, values if values.ndim == x.ndim else values.reshape(()), x)
@@ -174,10 +177,10 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 @function("copyto")
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    from .common import store
-
     x = destination(dst)
     big = type(src) is int and is_inexact(x.dtype)  # as a float, an int may be of any size
+    if type(src) is int and x.dtype.kind in "iu":
+        check_python_int(src, x.dtype)
     store(x, array(src, x.dtype if big else None), casting, where)
 
 
@@ -194,7 +197,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     flat = np.arange(0, end, step)
     if flat.size:
         places = tuple(part.tolist() for part in np.unravel_index(flat, x.shape))
-        x[places] = _repeated(array(val).ravel(), flat.size)
+        x[places] = _repeated(as_elements(val, x.dtype).ravel(), flat.size)
+    else:
+        x.assign(as_value(x))  # which only asks whether it could be written
 
 
 def _bincount_reference(
@@ -232,8 +237,6 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
 def totals(place: Tracer, added: Any, size: int, spare: bool = False) -> Tracer:
     """The sums of what is added at each of `size` places; with `spare`, what is at place `size` is left
     out. The table is a place longer then: adding there costs less than asking where to add."""
-    from ..indexing import update
-
     table = wrap(build().full((size + spare,), 0, added.dtype), scalar=False)
     update(table, place, added, "add")
     return table[:size].copy() if spare else table

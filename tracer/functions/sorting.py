@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Value
-from ...ir.ops.sorting import search
+from ...ir.ops.folds.sorting import search
 from ...ir.types import BOOL, C64, C128, F64, is_complex
-from .. import views
-from ..core import Tracer, as_value, wrap, wrap_like
-from . import ufuncs
-from .common import (
+from ..arrays import ufuncs
+from ..arrays.common import (
     array,
     axis_index,
     build,
@@ -22,10 +20,14 @@ from .common import (
     common_dtype,
     known_array,
 )
-from .elementwise import where
-from .movement import concatenate
-from .reductions import any_
-from .table import function
+from ..arrays.elementwise import where
+from ..arrays.movement import concatenate, flip
+from ..arrays.reductions import any_
+from ..arrays.table import function
+from ..core import views
+from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..indexing.indexing import update
+from .selection import take, take_along_axis
 
 
 def _sort(op: str, a: Any, axis: Any) -> Tracer:
@@ -123,8 +125,6 @@ def argsort(
 
 
 def _flipped(x: Tracer, axis: int) -> Tracer:
-    from .arranging import flip
-
     return flip(x, axis)
 
 
@@ -188,8 +188,6 @@ def sort_complex(a: Any) -> Tracer:
 
 @function("lexsort")
 def lexsort(keys: Any, axis: int = -1) -> Tracer:
-    from .selection import take_along_axis
-
     parts = [array(k) for k in keys] if isinstance(keys, (list, tuple)) else list(array(keys))
     if not parts:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -220,8 +218,6 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Trac
 
 def _in_order(x: Tracer, sorter: Any) -> Tracer:
     """x in the order of the indices that sort it."""
-    from .selection import take
-
     places, n = array(sorter), x.size
     if places.ndim != 1:
         raise TypeError("could not parse sorter argument")
@@ -292,8 +288,6 @@ def isin(
 
 def _looked_up(x: Tracer, tests: Tracer, info: Any) -> Tracer:
     """Whether elements are among the tests, by a table of all that the dtype holds."""
-    from ..indexing import update
-
     table = array(np.zeros(int(info.max) - int(info.min) + 1, bool))
     update(table, tests.astype(np.int64) - info.min, True, "set")
     return table[x.astype(np.int64) - info.min]

@@ -14,13 +14,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import BOOL, F32, I64, is_complex, is_small
-from .. import errors
-from ..core import Tracer, as_value, wrap, wrap_like
-from ..errors import complain
-from ..promotion import DType, NoLoop, ufunc_dtypes
-from .common import (
+from ..arrays.common import (
     NO_VALUE,
     array,
+    as_elements,
     axis_tuple,
     broadcast_shape,
     build,
@@ -29,8 +26,16 @@ from .common import (
     reduced,
     static_array,
 )
-from .table import FUNCTIONS, ArrayFunction
-from .ufuncs import apply, call, loop_dtypes
+from ..arrays.table import FUNCTIONS, ArrayFunction
+from ..arrays.ufuncs import apply, call, loop_dtypes
+from ..control.control import while_loop
+from ..control.scans import scan
+from ..core.promotion import DType, NoLoop, ufunc_dtypes
+from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..indexing.indexing import update, update_each
+from ..messages import errors
+from ..messages.errors import complain
+from .selection import destination
 
 _REDUCTIONS = {
     "add": "sum",
@@ -201,7 +206,7 @@ def _start(
 ) -> tuple[Any, Tracer | None]:
     """What a reduction starts from (None: its first element), and the mask of its elements."""
     identity = _identity(ufunc, dtype)
-    start = identity if initial is None else array(initial).astype(dtype)
+    start = identity if initial is None else as_elements(initial, dtype)
     if where is True:
         return start, None
     if start is None:
@@ -239,7 +244,6 @@ def _folded(ufunc: np.ufunc, rows: Tracer, acc: Any, mask: Tracer | None, dtype:
         for i in range(len(rows)):
             acc = step(acc, rows[i])
         return acc
-    from ..scans import scan
 
     def trip(acc: Any, given: Any) -> Any:
         if mask is None:
@@ -302,8 +306,6 @@ def _prefixes(ufunc: np.ufunc, rows: Tracer, dtype: DType) -> Tracer:
         return rows.astype(dtype)
     if ufunc.__name__ in _IN_CHUNKS and len(rows) >= 4 * _CHUNKS and rows[0].size < _CHUNKS:
         return _prefixes_in_chunks(ufunc, rows.astype(dtype))
-    from ..scans import scan
-
     step = _step(ufunc, dtype)
 
     def trip(acc: Any, row: Any) -> Any:
@@ -403,9 +405,6 @@ def _segments_of_rows(
     ufunc: np.ufunc, rows: Tracer, starts: Tracer, ends: Tracer, dtype: DType
 ) -> Tracer:
     """Rows as wholes: each step takes one, for all its elements."""
-    from ..control import while_loop
-    from ..scans import scan
-
     step = _step(ufunc, dtype)
 
     def row(place: Any) -> Tracer:
@@ -427,9 +426,6 @@ def _segments_of_rows(
 
 def _segments(ufunc: np.ufunc, lines: Tracer, starts: Tracer, ends: Tracer, dtype: DType) -> Tracer:
     """The segments of each line, one after the other, as a nest of loops over numbers."""
-    from ..control import while_loop
-    from ..scans import scan
-
     count, n = lines.shape
     step, flat = _step(ufunc, dtype), lines.reshape(-1)
     by_blocks = ufunc.__name__ in _BY_BLOCKS and n >= 2 * _BLOCK * len(starts)
@@ -480,9 +476,6 @@ _COMBINES = {
 
 def _at(ufunc: np.ufunc, a: Any, indices: Any, values: Any = NO_VALUE, /) -> None:
     """`ufunc.at(a, indices, values)`: unbuffered and in order, so repeated indices accumulate."""
-    from ..indexing import update, update_each
-    from .selection import destination
-
     x, name = destination(a), ufunc.__name__
     if ufunc.nout != 1:
         raise ValueError("Only single output ufuncs supported at this time")
@@ -507,12 +500,14 @@ def _at(ufunc: np.ufunc, a: Any, indices: Any, values: Any = NO_VALUE, /) -> Non
 def _scattered(ufunc: np.ufunc, x: Tracer, values: Any) -> Any:
     """The values in x's dtype, if combining them there gives what NumPy's loop gives; or None.
 
-    NumPy promotes first, and casts each result.
+    NumPy promotes first, and casts each result: so those of small floats are rounded one by one.
     """
-    from ...ir.ops.indexing import takes
+    from ...ir.ops.movement.indexing import takes
 
     name = ufunc.__name__
     if name not in _COMBINES or not takes(x.dtype, _COMBINES[name]):
+        return None
+    if is_small(x.dtype) and name in _ARITHMETIC:
         return None
     if getattr(type(values), "_jitney_lazy", False):
         return values if values.dtype == x.dtype else None

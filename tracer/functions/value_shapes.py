@@ -16,16 +16,25 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import BOOL, I64, is_inexact
-from ..core import Tracer, as_value, wrap
-from . import ufuncs
-from .common import array, axis_index, build, finish_written_back, known_array
-from .creation import arange
-from .elementwise import no_static_shape, where
-from .movement import concatenate, moveaxis, stack
+from ..arrays import ufuncs
+from ..arrays.common import (
+    NO_VALUE,
+    array,
+    axis_index,
+    build,
+    finish_written_back,
+    given,
+    known_array,
+)
+from ..arrays.creation import arange
+from ..arrays.elementwise import no_static_shape, where
+from ..arrays.movement import concatenate, moveaxis, stack
+from ..arrays.table import FUNCTIONS, eagerly, function, numpy_function, refuse_option
+from ..core.tracers import Tracer, as_value, wrap
+from ..indexing.indexing import update
 from .scans import cumsum
 from .selection import take
 from .sorting import argsort, isin, lexsort, sort
-from .table import eagerly, function, numpy_function, refuse_option
 
 Array = np.ndarray[Any, Any]
 
@@ -216,8 +225,6 @@ class _Groups:
 
     def inverse(self) -> Tracer:
         """The number of each row's group."""
-        from ..indexing import update
-
         numbers = cumsum(self.new.astype(I64)) - 1
         found = array(np.zeros(self.x.shape[0], I64))
         update(found, self.order, numbers, "set")
@@ -379,3 +386,27 @@ def trim_zeros(
     last = n - mask[::-1].argmax() if "b" in trim.lower() else n
     place = arange(0, n, dtype=I64)
     return _chosen(x, (place >= first) & (place < last) & mask.any(), 0, size, fill_value)
+
+
+def _where_reference(*args: Any, size: Any = None, fill_value: Any = None) -> Any:
+    if size is None:
+        return np.where(*args)
+    return FUNCTIONS["nonzero"].reference(*args, size=size, fill_value=fill_value)
+
+
+@function("where", reference=_where_reference)
+def where_(
+    condition: Any,
+    x: Any = NO_VALUE,
+    y: Any = NO_VALUE,
+    /,
+    *,
+    size: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """np.where; without `x` and `y` it is `nonzero`, and takes its `size` and `fill_value`."""
+    if not given(x) and not given(y):
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if not (given(x) and given(y)):
+        raise ValueError("either both or neither of x and y should be given")
+    return where(condition, x, y)

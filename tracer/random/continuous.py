@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64
-from ..control import cond
-from ..core import Tracer, as_value, wrap
-from ..functions.common import array, build, shape_of
-from ..functions.elementwise import clip, erf, erfinv, where
+from ..arrays.common import array, build, shape_of
+from ..arrays.elementwise import clip, erf, erfinv, where
+from ..control.control import cond
+from ..core.tracers import Tracer, as_value, wrap
 from ..special.error_functions import log_normal_cdf, upper_normal_quantile
 from .entry import sampler
 from .keys import split

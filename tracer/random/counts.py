@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64
-from .. import errors
-from ..control import while_loop
-from ..errors import complain
-from ..functions.common import array, ints, operand, shape_of
-from ..functions.elementwise import clip, where
-from ..functions.movement import broadcast_to, moveaxis
-from ..scans import scan
+from ..arrays.common import array, ints, operand, shape_of
+from ..arrays.elementwise import clip, where
+from ..arrays.movement import broadcast_to, moveaxis
+from ..control.control import while_loop
+from ..control.scans import scan
+from ..messages import errors
+from ..messages.errors import complain
 from ..special.arithmetic import polynomial
 from .continuous import split_in
 from .entry import sampler

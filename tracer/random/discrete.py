@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64, I64, is_integer
-from .. import errors
-from ..control import while_loop
-from ..core import Tracer, as_value, wrap
-from ..errors import complain
-from ..functions.common import array, axis_index, build, ints, shape_of
-from ..functions.elementwise import where
-from ..functions.movement import moveaxis
-from ..functions.reductions import argmax
+from ..arrays.common import array, axis_index, build, ints, shape_of
+from ..arrays.elementwise import where
+from ..arrays.movement import moveaxis
+from ..arrays.reductions import argmax
+from ..control.control import while_loop
+from ..core.tracers import Tracer, as_value, wrap
 from ..functions.scans import cumsum
 from ..functions.selection import take, take_along_axis
 from ..functions.sorting import argsort, searchsorted, sort
+from ..messages import errors
+from ..messages.errors import complain
 from .continuous import exponentials, gumbels, precise
 from .entry import sampler
 from .keys import U32, U64, fold_in, joined, raw_bits, split, threefry

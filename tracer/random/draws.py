@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from ..core import Tracer
-from ..errors import complain, describe
-from ..functions.common import array, ints
-from ..trace import current_trace
+from ..arrays.common import array, ints
+from ..core.trace import current_trace
+from ..core.tracers import Tracer
+from ..messages import errors
+from ..messages.errors import complain, describe
 from . import continuous, counts, discrete, gammas, limits, uniforms, vectors
 
 Array = np.ndarray[Any, Any]

@@ -17,9 +17,9 @@ import numpy as np
 
 from ...ir.forks import renewed
 from ...ir.types import F32, dtype_name
-from ..functions.table import ArrayFunction
-from ..trace import current_trace
-from ..tracebacks import shorten
+from ..arrays.table import ArrayFunction
+from ..core.trace import current_trace
+from ..messages.tracebacks import shorten
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -131,7 +131,7 @@ class _Compiled:
     ) -> Callable[..., Any]:
         found = self.made.get((fixed, names))
         if found is None:
-            from ..jit import jit
+            from ..jit.jit import jit
 
             self.signature.bind(**dict(fixed), **dict.fromkeys(names))
             found = jit(_partial(self.function, fixed, names))

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64
-from .. import errors
-from ..control import while_loop
-from ..core import Tracer
-from ..custom import custom_jvp
-from ..errors import complain
-from ..functions.common import array, ints
-from ..functions.elementwise import where
+from ..arrays.common import array, ints
+from ..arrays.elementwise import where
+from ..control.control import while_loop
+from ..core.tracers import Tracer
+from ..messages import errors
+from ..messages.errors import complain
+from ..transforms.custom import custom_jvp
 from .continuous import split_in
 from .entry import sampler
 from .lanes import Stream, each, element_keys, repeat

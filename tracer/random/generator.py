@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from ...ir.forks import renewed
-from .. import errors
-from ..core import Tracer, as_value, refuse_leaked, wrap
-from ..errors import complain
-from ..functions.common import build
-from ..streams import advance, count_draw, refuse_examples, stand_in
-from ..trace import Trace, current_trace
+from ..arrays.common import build
+from ..core.streams import advance, count_draw, refuse_examples, stand_in
+from ..core.trace import Trace, current_trace
+from ..core.tracers import Tracer, as_value, refuse_leaked, wrap
+from ..messages import errors
+from ..messages.errors import complain
 from . import limits
 from .draws import Draws
 from .entry import sampler

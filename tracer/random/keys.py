@@ -16,10 +16,10 @@ import numpy as np
 
 from ...ir.graph import Value
 from ...ir.types import DTYPE_NAMES
-from .. import errors
-from ..core import Tracer, as_value, wrap
-from ..errors import complain
-from ..functions.common import array, build, ints
+from ..arrays.common import array, build, ints
+from ..core.tracers import Tracer, as_value, wrap
+from ..messages import errors
+from ..messages.errors import complain
 from .entry import sampler
 
 U32, U64 = np.dtype(np.uint32), np.dtype(np.uint64)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..control import while_loop
-from ..core import Tracer, as_value, wrap
-from ..functions.common import build
-from ..vmap import vmap
+from ..arrays.common import build
+from ..control.control import while_loop
+from ..core.tracers import Tracer, as_value, wrap
+from ..transforms.vmap import vmap
 from .keys import Words, blocks, joined, threefry
 from .uniforms import fraction, normal_of
 

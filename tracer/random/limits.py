@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Tracer
+from ..core.tracers import Tracer
 
 Test = Callable[[Any], Any]
 

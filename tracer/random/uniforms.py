@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import DTYPE_NAMES, F32, F64, dtype_name
-from .. import errors
-from ..core import Tracer, as_value, wrap
-from ..errors import complain
-from ..functions.common import array, build, ints, kind, operand, shape_of
+from ..arrays.common import array, build, ints, kind, operand, shape_of
+from ..core.tracers import Tracer, as_value, wrap
+from ..messages import errors
+from ..messages.errors import complain
 from .entry import sampler
 from .keys import counters, raw_bits, stacked, threefry, words_of
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
-from ..control import fori_loop
-from ..core import Tracer
-from ..errors import complain
-from ..functions.common import array, ints
-from ..functions.elementwise import where
-from ..functions.movement import broadcast_to
-from ..vmap import vmap
+from ..arrays.common import array, ints
+from ..arrays.elementwise import where
+from ..arrays.movement import broadcast_to
+from ..control.control import fori_loop
+from ..core.tracers import Tracer
+from ..messages import errors
+from ..messages.errors import complain
+from ..transforms.vmap import vmap
 from .continuous import exponentials, split_in
 from .entry import sampler
 from .gammas import generalized_normal

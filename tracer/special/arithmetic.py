@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core import as_value, wrap
-from ..functions.common import broadcast_values, build
-from ..functions.elementwise import where
+from ..arrays.common import broadcast_values, build
+from ..arrays.elementwise import where
+from ..control.control import while_loop
+from ..core.tracers import as_value, wrap
+from ..transforms.vmap import vmap
 
 Pair = tuple[Any, Any]
 
@@ -135,8 +137,6 @@ def value_of(x: Any) -> Any:
 
 def each(function: Callable[..., Any], *arrays: Any) -> Any:
     """`function` of the elements of arrays of one shape; its loops are each element's own."""
-    from ..vmap import vmap
-
     shape = arrays[0].shape
     if not shape:
         return function(*arrays)
@@ -148,30 +148,40 @@ def each(function: Callable[..., Any], *arrays: Any) -> Any:
 
 def repeat(step: Callable[[Any], Any], state: Any) -> Any:
     """The state after `step` for as long as its last part holds."""
-    from ..control import while_loop
-
     return while_loop(lambda s: s[-1], step, state)
 
 
-def lentz(first: Any, terms: Callable[[Any], Any], going: Any) -> Any:
+def lentz(
+    first: Any,
+    terms: Callable[[Any], Any],
+    going: Any,
+    size: Callable[[Any], Any] | None = None,
+) -> Any:
     """The continued fraction first + t1 / (b1 + t2 / (b2 + ...)) by Lentz's algorithm.
 
-    terms(n) gives (t_n, b_n) for n = 1.0, 2.0, ...
+    terms(n) gives (t_n, b_n) for n = 1.0, 2.0, ... If it is differentiated by a parameter, size(n) is
+    |t_n|, but where this vanishes for whole parameters, that of its derivative: there the fraction
+    ends, and its derivative does not.
     """
 
     def step(state: Any) -> Any:
-        n, f, c, d, _ = state
+        n, f, before, d, rest, _ = state
         t, b = terms(n)
         d = b + t * d
         d = 1.0 / where(d == 0, 1e-300, d)
-        c = b + t / c
+        c = b + t / before
         c = where(c == 0, 1e-300, c)
         change = c * d
-        return n + 1.0, f * change, c, d, (abs(change - 1.0) > 1e-16) & (n < 1e6)
+        more = abs(change - 1.0) > 1e-16
+        if size is not None:
+            # |change - 1| is the one before times |t d / before|.
+            rest = rest * size(value_of(n)) * value_of(abs(d / before))
+            more = more | (rest > 1e-17)
+        return n + 1.0, f * change, c, d, rest, more & (n < 1e6)
 
     zero = 0.0 * first
     start = where(first == 0, 1e-300, first)
-    return repeat(step, (zero + 1.0, start, start, zero, going))[1]
+    return repeat(step, (zero + 1.0, start, start, zero, value_of(zero) + 1.0, going))[1]
 
 
 def seldom(needed: Any, function: Callable[..., Any], *arrays: Any) -> Any:

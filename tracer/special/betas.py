@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..custom import custom_jvp
-from ..functions.elementwise import where
+from ..arrays.elementwise import where
+from ..transforms.custom import custom_jvp
 from .arithmetic import fma, log1p_rest, seldom, sin_pi, two_sum
-from .gammas import gamma_function, lgamma_right, psi, stirling_rest
+from .gammas import gamma_function, lgamma_right, psi, stirling_rest, times_psi
 from .operands import special
 
 _LARGE = 8.0
@@ -149,9 +149,15 @@ def log_beta(a: Any, b: Any) -> Any:
     return where(np.isnan(a) | np.isnan(b), math.nan, found)
 
 
+def _beta_in_a(z: Any, a: Any, b: Any) -> Any:
+    def others(a: Any, b: Any) -> Any:
+        return gamma_function(a) * gamma_function(b)
+
+    return z * psi(a) - times_psi(z, a + b, others, a, b)
+
+
 beta_function.defjvps(
-    lambda t, z, a, b: t * (z * (psi(a) - psi(a + b))),
-    lambda t, z, a, b: t * (z * (psi(b) - psi(a + b))),
+    lambda t, z, a, b: t * _beta_in_a(z, a, b), lambda t, z, a, b: t * _beta_in_a(z, b, a)
 )
 log_beta.defjvps(
     lambda t, z, a, b: t * (psi(a) - psi(a + b)), lambda t, z, a, b: t * (psi(b) - psi(a + b))

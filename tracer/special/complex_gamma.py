@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..custom import custom_jvp
-from ..functions.elementwise import where
+from ..arrays.elementwise import where
+from ..transforms.custom import custom_jvp
 from .arithmetic import BERNOULLI, sin_pi
 
 _STEPS = 10

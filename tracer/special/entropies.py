@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F32, F64, is_float, is_small
-from ..core import as_value, wrap
-from ..custom import custom_jvp
-from ..functions.common import array, check_real
-from ..functions.elementwise import where
-from ..functions.reductions import max_, sum_
-from ..functions.table import function
+from ..arrays.common import array, check_real
+from ..arrays.elementwise import where
+from ..arrays.reductions import max_, sum_
+from ..arrays.table import function
+from ..core.tracers import as_value, wrap
+from ..transforms.custom import custom_jvp
 from .arithmetic import log1p_rest, value_of
 from .operands import special
 
@@ -68,9 +68,13 @@ def _complex_xlog1py(x: Any, y: Any) -> Any:
     return where(x == 0, where(np.isnan(y), y, 0.0), x * np.log1p(where(x == 0, 0.0, y)))
 
 
+@custom_jvp
 def _over(x: Any, y: Any) -> Any:
-    """x / y; 0 where both are."""
+    """x / y; 0 where both are, though its derivative by x is infinite there."""
     return x / where((x == 0) & (y == 0), 1.0, y)
+
+
+_over.defjvps(lambda t, z, x, y: t / y, lambda t, z, x, y: -(t * _over(z, y)))
 
 
 _xlogy.defjvps(lambda t, z, x, y: t * np.log(y), lambda t, z, x, y: t * _over(x, y))

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.ops.erfinv import QUANTILE_FAR, QUANTILE_MIDDLE, QUANTILE_TAIL
+from ...ir.ops.elementwise.erfinv import QUANTILE_FAR, QUANTILE_MIDDLE, QUANTILE_TAIL
 from ...ir.types import F32, F64
-from ..core import as_value, wrap
-from ..custom import custom_jvp
-from ..functions.common import build
-from ..functions.elementwise import where
+from ..arrays.common import build
+from ..arrays.elementwise import where
+from ..core.tracers import as_value, wrap
+from ..transforms.custom import custom_jvp
 from .arithmetic import polynomial
 from .complex_error import complex_erf, complex_erfc, complex_erfcx, faddeeva
 from .operands import special

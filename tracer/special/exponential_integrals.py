@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..custom import custom_jvp
-from ..functions.elementwise import where
+from ..arrays.elementwise import where
+from ..transforms.custom import custom_jvp
 from .arithmetic import each, lentz, polynomial, repeat, value_of
 from .operands import special
 

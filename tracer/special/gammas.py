@@ -9,12 +9,13 @@ interpolate lgamma(y) / ((y - 1) (y - 2)) and digamma(y) / (y - root) at Chebysh
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..custom import custom_jvp
-from ..functions.elementwise import where
+from ..arrays.elementwise import where
+from ..transforms.custom import custom_jvp
 from .arithmetic import BERNOULLI, fma, polynomial, seldom, sin_pi
 from .complex_gamma import complex_digamma, complex_gamma, complex_loggamma
 from .operands import special
@@ -176,13 +177,38 @@ def psi(x: Any) -> Any:
     return where(x == 0, np.copysign(math.inf, -x), found)
 
 
-def _trigamma(x: Any) -> Any:
-    from .zetas import polygamma_of
+@custom_jvp
+def reciprocal_gamma(x: Any) -> Any:
+    left = x <= -0.5
+    big, half = gamma_parts(where(left, -x, x))
+    reflected = -x * sin_pi(x) / math.pi * big * half
+    found = where(left, reflected, 1.0 / big / half)
+    return where(x == 0, x, where(x == -math.inf, 0.0, found))
 
-    return polygamma_of(np.ones_like(x), x)
+
+def _reciprocal_slope(z: Any, x: Any) -> Any:
+    """-z psi(x); on the left, where psi has poles, the derivative of sin(pi x) gamma(1 - x) / pi."""
+    left = x < 0.5
+    y = where(left, 1.0 - x, 1.0)
+    turn = np.cos(math.pi * np.remainder(x, 2.0)) - sin_pi(x) / math.pi * psi(y)
+    return where(left, gamma_function(y) * turn, -z * psi(where(left, 1.0, x)))
 
 
-psi.defjvps(lambda t, z, x: t * _trigamma(x))
+reciprocal_gamma.defjvps(lambda t, z, x: t * _reciprocal_slope(z, x))
+
+
+def is_pole(x: Any) -> Any:
+    """Whether gamma has a pole: at 0, -1, -2, ..."""
+    return (x <= 0) & (x == np.floor(x))
+
+
+def times_psi(z: Any, x: Any, others: Callable[..., Any], *arguments: Any) -> Any:
+    """z psi(x) for z = others(*arguments) / gamma(x), also at the poles of psi, where z is 0."""
+    pole = is_pole(x)
+    at_pole = where(pole, x, 0.0)
+    slope = _reciprocal_slope(reciprocal_gamma(at_pole), at_pole)
+    rest = others(*(where(pole, v, 1.0) for v in arguments))
+    return where(pole, -rest * slope, z * psi(where(pole, 1.0, x)))
 
 
 @special("gammaln")

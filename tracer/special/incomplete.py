@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..custom import custom_jvp
-from ..functions.elementwise import where
+from ..arrays.elementwise import where
+from ..transforms.custom import custom_jvp
+from ..transforms.derivatives import jvp
 from .arithmetic import (
     Pair,
     each,
@@ -34,6 +36,7 @@ from .arithmetic import (
     seldom,
     two_product,
     two_sum,
+    value_of,
 )
 from .betas import log_beta, log_of_positive, usual_beta
 from .error_functions import scaled_complement
@@ -129,11 +132,14 @@ def _lower_sum(a: Any, x: Any, going: Any) -> Any:
     return repeat(step, (0.0 * a + 1.0, 1.0 / a, 1.0 / a, going))[2]
 
 
-def _upper_fraction(a: Any, x: Any, going: Any) -> Any:
+def _upper_fraction(a: Any, x: Any, going: Any, differentiated: bool = False) -> Any:
     def terms(n: Any) -> Any:
         return n * (a - n), x + (2.0 * n + 1.0) - a
 
-    return 1.0 / lentz(x + 1.0 - a, terms, going)
+    def size(n: Any) -> Any:
+        return n * np.maximum(abs(value_of(a) - n), 1.0)
+
+    return 1.0 / lentz(x + 1.0 - a, terms, going, size if differentiated else None)
 
 
 def _with_edges(a: Any, x: Any, found: Any, first: float, last: float) -> Any:
@@ -151,9 +157,8 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> Any:
     below = y < p + 1.0
     density = _gamma_density(p, y)
     low = density * each(_lower_sum, p, where(below, y, 0.5 * p), usual & below)
-    high = density * each(
-        _upper_fraction, where(below, 1.0, p), where(below, 3.0, y), usual & ~below
-    )
+    fraction = partial(_upper_fraction, differentiated=True)
+    high = density * each(fraction, where(below, 1.0, p), where(below, 3.0, y), usual & ~below)
     if upper:
         found = where(below, 1.0 - low, high)
     else:
@@ -216,8 +221,6 @@ def _in_a(function: Callable[..., Any]) -> Callable[..., Any]:
     """The derivative by a parameter: that of the sum or the fraction, term by term."""
 
     def rule(t: Any, z: Any, a: Any, *others: Any) -> Any:
-        from ..transforms import jvp
-
         return jvp(lambda a: function(a, *others), (a,), (t,))[1]
 
     return rule
@@ -282,9 +285,8 @@ def _beta_slope_factor(a: Any, b: Any, x: Any, y: Pair) -> Any:
     return where(far, seldom(far, logarithmic, a, b, x, y[0]), found)
 
 
-def _beta_fraction(a: Any, b: Any, x: Any, y: Any, going: Any) -> Any:
+def _beta_fraction(a: Any, b: Any, x: Any, y: Any, going: Any, differentiated: bool = False) -> Any:
     """The fraction of 8.17.22, whose odd and even terms are taken together."""
-
     off = a * y - b * x  # a - (a + b) x, without its cancellation
 
     def under(m: Any) -> Any:
@@ -296,7 +298,13 @@ def _beta_fraction(a: Any, b: Any, x: Any, y: Any, going: Any) -> Any:
         before = (a + 2.0 * m) - 1.0
         return (a + m - 1.0) * (a + b + m - 1.0) * m * (b - m) * x * x / (before * before), under(m)
 
-    return 1.0 / lentz(under(0.0 * a), terms, going)
+    def size(m: Any) -> Any:
+        p, q, u = value_of(a), value_of(b), value_of(x)
+        before = (p + 2.0 * m) - 1.0
+        others = abs((p + m - 1.0) * (p + q + m - 1.0)) * m * u * u / (before * before)
+        return others * np.maximum(abs(q - m), 1.0)
+
+    return 1.0 / lentz(under(0.0 * a), terms, going, size if differentiated else None)
 
 
 def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool, accurate: bool = False) -> Any:
@@ -310,9 +318,8 @@ def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool, accurate: bool = False
         density = _beta_density(p, q, u, v)
     swapped = u * (p + q) > p
     left, right = where(swapped, q, p), where(swapped, p, q)
-    tail = density * each(
-        _beta_fraction, left, right, where(swapped, v, u), where(swapped, u, v), usual
-    )
+    fraction = partial(_beta_fraction, differentiated=not accurate)
+    tail = density * each(fraction, left, right, where(swapped, v, u), where(swapped, u, v), usual)
     found = where(swapped, tail, 1.0 - tail) if upper else where(swapped, 1.0 - tail, tail)
     first, last = (1.0, 0.0) if upper else (0.0, 1.0)
     found = where((x == 0) | (b == 0) & (x < 1) | (a == math.inf), first, found)

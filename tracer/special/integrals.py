@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..custom import custom_jvp
-from ..functions.elementwise import where
+from ..arrays.elementwise import where
+from ..transforms.custom import custom_jvp
 from .arithmetic import BERNOULLI, fma, polynomial, two_product
 from .complex_error import complex_dawson
 from .operands import special

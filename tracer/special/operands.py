@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...ir.types import C128, F32, F64, complex_dtype, is_complex, is_float, is_inexact, is_small
-from ..core import as_value, wrap
-from ..functions.common import broadcast_shape, broadcast_values, common_dtype, operand
-from ..functions.table import function, refuse_complex
+from ..arrays.common import broadcast_shape, broadcast_values, common_dtype, operand
+from ..arrays.table import function, refuse_complex
+from ..core.tracers import as_value, wrap
 from .eager import Blockwise
 
 F = TypeVar("F", bound=Callable[..., Any])

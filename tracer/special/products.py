@@ -9,36 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..custom import custom_jvp
-from ..functions.common import array, check_real
-from ..functions.elementwise import where
-from ..functions.table import function
+from ..arrays.common import array, check_real
+from ..arrays.elementwise import where
+from ..arrays.table import function
+from ..transforms.custom import custom_jvp
 from .arithmetic import sin_pi
 from .betas import beta_function, log_beta
 from .complex_gamma import complex_rgamma
-from .gammas import gamma_function, gamma_parts, lgamma, psi
+from .gammas import gamma_function, is_pole, lgamma, psi, reciprocal_gamma, times_psi
 from .operands import special
 from .zetas import riemann_less_1
-
-
-@custom_jvp
-def reciprocal_gamma(x: Any) -> Any:
-    left = x <= -0.5
-    big, half = gamma_parts(where(left, -x, x))
-    reflected = -x * sin_pi(x) / math.pi * big * half
-    found = where(left, reflected, 1.0 / big / half)
-    return where(x == 0, x, where(x == -math.inf, 0.0, found))
-
-
-def _reciprocal_slope(z: Any, x: Any) -> Any:
-    """-z psi(x); on the left, where psi has poles, the derivative of sin(pi x) gamma(1 - x) / pi."""
-    left = x < 0.5
-    y = where(left, 1.0 - x, 1.0)
-    turn = np.cos(math.pi * np.remainder(x, 2.0)) - sin_pi(x) / math.pi * psi(y)
-    return where(left, gamma_function(y) * turn, -z * psi(where(left, 1.0, x)))
-
-
-reciprocal_gamma.defjvps(lambda t, z, x: t * _reciprocal_slope(z, x))
 
 
 def _rising(z: Any, m: Any) -> Any:
@@ -53,16 +33,30 @@ def _rising(z: Any, m: Any) -> Any:
 def rising_factorial(z: Any, m: Any) -> Any:
     down = m < 0
     found = _rising(where(down, z + m, z), where(m == 0, 1.0, abs(m)))
-    return where(m == 0, where(np.isnan(z), z, 1.0), where(down, 1.0 / found, found))
-
-
-rising_factorial.defjvps(
-    lambda t, y, z, m: t * (y * (psi(z + m) - psi(z))), lambda t, y, z, m: t * (y * psi(z + m))
-)
+    found = where(down, 1.0 / found, found)
+    found = where(is_pole(z) & np.logical_not(_whole(m)), 0.0, found)
+    return where(m == 0, where(np.isnan(z), z, 1.0), found)
 
 
 def _whole(x: Any) -> Any:
     return x == np.floor(x)
+
+
+def _rising_slope(y: Any, z: Any, m: Any) -> Any:
+    """y (psi(z + m) - psi(z)); on the left, for whole m, by the reflection, in which poles cancel."""
+    left = _whole(m) & (z < 0.5) & (z + m < 0.5)
+    x, n = where(left, 1.0, z), where(left, 1.0, m)
+    usual = y * psi(x + n) - times_psi(y, x, gamma_function, x + n)
+    x, n = where(left, z, 0.25), where(left, m, 0.0)
+    sines = sin_pi(x + n) * sin_pi(x)
+    # It is 0, but not its derivative by m.
+    turn = math.pi * sin_pi(n) / where(sines == 0, 1.0, sines)
+    return where(left, y * (psi(1.0 - x - n) - psi(1.0 - x) + turn), usual)
+
+
+rising_factorial.defjvps(
+    lambda t, y, z, m: t * _rising_slope(y, z, m), lambda t, y, z, m: t * (y * psi(z + m))
+)
 
 
 @custom_jvp
@@ -73,9 +67,18 @@ def binomial(n: Any, k: Any) -> Any:
     return where(_whole(n) & (n < 0), math.nan, found)
 
 
+def _times_psi_of(y: Any, n: Any, k: Any, other: Any) -> Any:
+    """y psi(k + 1) for y, n over k, and other = n - k."""
+
+    def others(n: Any, other: Any) -> Any:
+        return gamma_function(n + 1.0) * reciprocal_gamma(other + 1.0)
+
+    return times_psi(y, k + 1.0, others, n, other)
+
+
 binomial.defjvps(
-    lambda t, y, n, k: t * (y * (psi(n + 1.0) - psi(n - k + 1.0))),
-    lambda t, y, n, k: t * (y * (psi(n - k + 1.0) - psi(k + 1.0))),
+    lambda t, y, n, k: t * (y * psi(n + 1.0) - _times_psi_of(y, n, n - k, k)),
+    lambda t, y, n, k: t * (_times_psi_of(y, n, n - k, k) - _times_psi_of(y, n, k, n - k)),
 )
 
 

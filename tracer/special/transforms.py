@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F32, F64
-from ..custom import custom_jvp
-from ..functions.elementwise import where
+from ..arrays.elementwise import where
+from ..transforms.custom import custom_jvp
 from .complex_error import complex_erfi
 from .error_functions import bell, erf_of, normal_cdf
 from .integrals import dawson, log1p_over
@@ -122,11 +122,13 @@ def huber(delta: Any, r: Any) -> Any:
 @special("pseudo_huber", wide=False)
 def pseudo_huber(delta: Any, r: Any) -> Any:
     """delta**2 (sqrt(1 + (r / delta)**2) - 1), for delta >= 0."""
-    outside = (delta == 0) | ((r == 0) & np.logical_not(np.isfinite(delta)))
-    u = where(outside, 1.0, r) / where(outside, 1.0, delta)
-    square = u * u
-    found = delta * (delta * where(square < 1e300, square / (1.0 + np.sqrt(1.0 + square)), abs(u)))
-    return where(delta < 0, math.inf, where(outside, 0.0, found))
+    # It is delta r**2 / (delta + hypot(delta, r)), which divides by delta nowhere.
+    total = 0.5 * delta + 0.5 * np.hypot(delta, r)
+    share = 0.5 * r / where(total == 0, 1.0, total)
+    share = where(np.isinf(r) & np.isfinite(delta), np.sign(r), share)
+    nothing = (delta == 0) & np.logical_not(np.isfinite(r))
+    nothing = nothing | (r == 0) & np.logical_not(np.isfinite(delta))
+    return where(delta < 0, math.inf, where(nothing, 0.0, delta * (r * share)))
 
 
 @custom_jvp

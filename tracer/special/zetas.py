@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ..custom import custom_jvp
-from ..functions.elementwise import where
+from ..arrays.elementwise import where
+from ..transforms.custom import custom_jvp
+from ..transforms.derivatives import jvp
 from .arithmetic import BERNOULLI, seldom, sin_pi, value_of
 from .gammas import gamma_function, gamma_parts, psi
 from .operands import special
 
 _TERMS = 10
 _TAU_LOW = 2.4492935982947064e-16 / (2 * math.pi)
+_LOG_TAU = math.log(2 * math.pi)
 _CORRECTIONS = tuple(b / math.factorial(2 * k + 2) for k, b in enumerate(BERNOULLI))
 
 
@@ -64,28 +66,31 @@ def hurwitz(s: Any, q: Any) -> Any:
 
 
 def _in_s(t: Any, z: Any, s: Any, q: Any) -> Any:
-    from ..transforms import jvp
-
     return jvp(lambda s: _hurwitz(s, q), (s,), (t,))[1]
 
 
 hurwitz.defjvps(_in_s, lambda t, z, s, q: t * (-s * hurwitz(s + 1.0, q)))
 
 
-def _reflected(x: Any, found: Any) -> Any:
-    """zeta(x) for x < 0 from `found`, zeta(1 - x) (DLMF 25.4.1)."""
+def _wave(x: Any, wave: Any) -> Any:
+    """What `wave` = sin(pi x / 2) makes zeta(x), for x < 0 (DLMF 25.4.1)."""
     big, half = gamma_parts(1.0 - x)
     # What 2 pi lost by rounding is put back.
     power = np.power(2 * math.pi, x) * np.exp(x * _TAU_LOW)
-    return power * big / math.pi * sin_pi(0.5 * x) * half * found
+    found = 1.0 + _series(1.0 - x, np.full_like(x, 2.0))
+    return power * big / math.pi * wave * half * found
+
+
+def _reflected(x: Any) -> Any:
+    return _wave(x, sin_pi(0.5 * x))
 
 
 def _riemann(x: Any, less: float) -> Any:
     """zeta(x) - less, for less = 0 or 1."""
-    left = x < 0
-    s = np.minimum(where(left, 1.0 - x, where(x == 1, 2.0, x)), 1e300)
+    left = x < -0.1  # nearer to 0 the reflection would lose digits to the pole at 1
+    s = np.minimum(where(left | (x == 1), 2.0, x), 1e300)
     found = _series(s, np.full_like(x, 2.0))  # zeta(s) - 1
-    reflected = seldom(left & (x > -math.inf), _reflected, x, 1.0 + found) - less
+    reflected = seldom(left & (x > -math.inf), _reflected, x) - less
     found = where(left, reflected, found + (1.0 - less))
     return where(x == 1, math.inf, where(x == -math.inf, math.nan, found))
 
@@ -100,21 +105,41 @@ def riemann_less_1(x: Any) -> Any:
     return _riemann(x, 1.0)
 
 
+# Left of -2 the slope is not that of the series, but of the reflection: with the factor
+# g(x) = (2 pi)**x / pi gamma(1 - x) zeta(1 - x), zeta is S = g sin(pi x / 2), C is g cos(pi x / 2), and
+# S' = L S + pi/2 C, C' = L C - pi/2 S for L, the derivative of log g.
+
+
+@custom_jvp
+def _turned(x: Any) -> Any:
+    """C"""
+    return _wave(x, _cos_half_pi(x))
+
+
+def _cos_half_pi(x: Any) -> Any:
+    return sin_pi(0.5 * (x + 1.0))
+
+
+def _log_slope(x: Any) -> Any:
+    s = 1.0 - x
+    one = np.ones_like(x)
+    return _LOG_TAU - psi(s) - _slope_of_series(s) / (1.0 + _series(s, one + 1.0))
+
+
+_turned.defjvps(lambda t, z, x: t * (_log_slope(x) * z - 0.5 * math.pi * riemann(x)))
+
+
+def _slope_of_series(s: Any) -> Any:
+    one = np.ones_like(s)
+    return jvp(lambda s: _series(s, one), (s,), (one,))[1]
+
+
 def _riemann_slope(t: Any, z: Any, x: Any) -> Any:
-    from ..transforms import jvp
-
-    left = x < 0
-
-    def right(s: Any) -> Any:
-        return _series(where(s == 1, 2.0, s), 1.0 + 0.0 * s)
-
-    def reflected(s: Any) -> Any:
-        return _reflected(s, right(1.0 - s))
-
-    one = 1.0 + 0.0 * x
-    slope = jvp(right, (where(left, 2.0, x),), (one,))[1]
-    other = jvp(reflected, (where(left, x, -1.0),), (one,))[1]
-    return t * where(left, other, slope)
+    left = x < -2
+    right = _slope_of_series(where(left | (x == 1), 2.0, x))
+    y = where(left, x, -3.0)
+    reflected = _log_slope(y) * riemann(y) + 0.5 * math.pi * _turned(y)
+    return t * where(left, reflected, right)
 
 
 riemann.defjvps(_riemann_slope)
@@ -139,6 +164,7 @@ def polygamma_of(n: Any, x: Any) -> Any:
     return where(n == 0, psi(x), where((n < 0) | (n != np.floor(n)), math.nan, found))
 
 
+psi.defjvps(lambda t, z, x: t * polygamma_of(np.ones_like(x), x))
 polygamma_of.defjvps(None, lambda t, z, n, x: t * polygamma_of(n + 1.0, x))
 
 

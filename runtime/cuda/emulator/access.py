@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...function_ir import Function, Value
+from ....codegen.llvm.builder import Function, Value
 from . import layout as at
 from .layout import JOB
 
@@ -21,28 +21,15 @@ def word(n: int) -> Value:
     return Value(I32, str(n))
 
 
-def multiply(f: Function, a: Value, b: Value | int) -> Value:
-    return f.op(a.type, f"mul {a.type} {a.text}, {b.text if isinstance(b, Value) else b}")
-
-
-def remainder(f: Function, a: Value, b: Value | int) -> Value:
-    return f.op(a.type, f"urem {a.type} {a.text}, {b.text if isinstance(b, Value) else b}")
-
-
-def quotient(f: Function, a: Value, b: Value | int) -> Value:
-    return f.op(a.type, f"udiv {a.type} {a.text}, {b.text if isinstance(b, Value) else b}")
-
-
-def bit(f: Function, position: Value) -> Value:
+def bit(position: Value) -> Value:
     """1 << position, as i32."""
     if position.type != I32:
-        position = f.convert("trunc", position, I32)
-    return f.op(I32, f"shl i32 1, {position.text}")
+        position = position.trunc(I32)
+    return 1 << position
 
 
 def lowest_bit(f: Function, mask: Value) -> Value:
-    f.callees["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1)"
-    return f.op(I32, f"call i32 @llvm.cttz.i32(i32 {mask.text}, i1 false)")
+    return f.intrinsic("cttz", I32, mask, False)
 
 
 def count_bits(f: Function, mask: Value) -> Value:
@@ -50,44 +37,42 @@ def count_bits(f: Function, mask: Value) -> Value:
 
 
 def is_set(f: Function, mask: Value, position: Value) -> Value:
-    return f.unlike(f.both(mask, bit(f, position)), 0)
+    return (mask & bit(position)).ne(0)
 
 
 def warp_at(f: Function, job: Value, warp: Value) -> Value:
-    return f.offset(f.load("ptr", job, JOB["warps"]), multiply(f, warp, at.WARP_BYTES))
+    return f.offset(f.load("ptr", job, JOB["warps"]), warp * at.WARP_BYTES)
 
 
 def thread_at(f: Function, job: Value, warp: Value, lane: Value) -> Value:
-    linear = f.add(multiply(f, warp, at.WARP_SIZE), lane)
-    return f.offset(f.load("ptr", job, JOB["threads"]), multiply(f, linear, at.THREAD_SIZE))
+    linear = warp * at.WARP_SIZE + lane
+    return f.offset(f.load("ptr", job, JOB["threads"]), linear * at.THREAD_SIZE)
 
 
 def thread_count(f: Function, job: Value) -> Value:
     x, y, z = (job_load(f, job, f"block_{axis}") for axis in "xyz")
-    return multiply(f, multiply(f, x, y), z)
+    return x * y * z
 
 
 def warp_count(f: Function, job: Value) -> Value:
-    return quotient(f, f.add(thread_count(f, job), at.WARP_SIZE - 1), at.WARP_SIZE)
+    return (thread_count(f, job) + (at.WARP_SIZE - 1)) // at.WARP_SIZE
 
 
 def set_bits(f: Function, warp: Value, state: int | Value, bits: Value) -> None:
     """Lanes get a state."""
-    where = at.state_mask(state) if isinstance(state, int) else f.add(multiply(f, state, 4), 4)
-    f.store(f.either(f.load(I32, warp, where), bits), warp, where)
+    where = at.state_mask(state) if isinstance(state, int) else state * 4 + 4
+    f.store(f.load(I32, warp, where) | bits, warp, where)
 
 
 def clear_bits(f: Function, warp: Value, state: int, bits: Value) -> None:
     where = at.state_mask(state)
-    f.store(f.both(f.load(I32, warp, where), f.differ(bits, -1)), warp, where)
+    f.store(f.load(I32, warp, where) & (bits ^ -1), warp, where)
 
 
 def place_of(f: Function, position: Value, job: Value) -> Value:
     """The warp or lane that stands at a position of the order, 0..31."""
-    moved = f.add(
-        multiply(f, job_load(f, job, "multiplier"), position), job_load(f, job, "increment")
-    )
-    return f.both(moved, at.WARP_SIZE - 1)
+    moved = job_load(f, job, "multiplier") * position + job_load(f, job, "increment")
+    return moved & at.WARP_SIZE - 1
 
 
 def raise_error(f: Function, thread: Value, kind: int, detail: Value | int = 0) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...function_ir import Function, Value
+from ....codegen.llvm.builder import Function, Value
 from . import layout as at
 from .access import (
     I32,
@@ -13,7 +13,6 @@ from .access import (
     is_set,
     job_store,
     lowest_bit,
-    multiply,
     raise_error,
     set_bits,
     thread_at,
@@ -85,41 +84,39 @@ def barrier() -> Function:
             waiting = f.load(I32, warp, at.state_mask(at.AT_BARRIER))
             with f.each(at.WARP_SIZE) as lane, f.when(is_set(f, waiting, lane)):
                 thread = thread_at(f, job, number, lane)
-                with f.when(f.same(f.load(I32, thread, at.BARRIER), id)):
+                with f.when(f.load(I32, thread, at.BARRIER).eq(id)):
                     body(waiting, lane, thread)
 
     def count_it(waiting: Value, lane: Value, thread: Value) -> None:
-        true = f.convert("zext", f.load(I32, thread, at.INPUT), "i64")
-        wanted = f.convert("zext", f.load(I32, thread, at.COUNT), "i64")
-        f.store(f.add(f.load("i64", totals), 1), totals)
-        f.store(f.add(f.load("i64", totals, 8), true), totals, 8)
+        true = f.load(I32, thread, at.INPUT).zext("i64")
+        wanted = f.load(I32, thread, at.COUNT).zext("i64")
+        f.store(f.load("i64", totals) + 1, totals)
+        f.store(f.load("i64", totals, 8) + true, totals, 8)
         f.store(wanted, totals, 16)
 
     each_waiting(count_it)
     waiting, true, wanted = (f.load("i64", totals, 8 * k) for k in range(3))
-    with f.when(f.same(waiting, 0)):
+    with f.when(waiting.eq(0)):
         f.ret()
         f.at(f.block("unused"))
     everyone = thread_count(f, job)
-    wanted = f.select(f.same(wanted, 0), everyone, wanted)
-    arrivals = f.offset(job, f.add(multiply(f, f.convert("zext", id, "i64"), 8), JOB["arrivals"]))
-    with f.when(f.unlike(f.add(waiting, f.load("i64", arrivals)), wanted)):
+    wanted = f.select(wanted.eq(0), everyone, wanted)
+    arrivals = f.offset(job, id.zext("i64") * 8 + JOB["arrivals"])
+    with f.when((waiting + f.load("i64", arrivals)).ne(wanted)):
         f.ret()
         f.at(f.block("unused"))
     f.store(Value("i64", "0"), arrivals)
 
     def let_go(waiting: Value, lane: Value, thread: Value) -> None:
-        first = f.convert("zext", lowest_bit(f, waiting), "i64")
-        base = f.offset(thread, multiply(f, f.sub(first, lane), at.THREAD_SIZE))
-        with f.when(f.unlike(f.load(I32, thread, at.SITE), f.load(I32, base, at.SITE))):
+        first = lowest_bit(f, waiting).zext("i64")
+        base = f.offset(thread, (first - lane) * at.THREAD_SIZE)
+        with f.when(f.load(I32, thread, at.SITE).ne(f.load(I32, base, at.SITE))):
             raise_error(f, thread, at.DIVERGED_BARRIER, first)
         operation = f.load(I32, thread, at.OPERATION)
-        every = f.convert("zext", f.same(true, f.load("i64", totals)), I32)
-        some = f.convert("zext", f.unlike(true, 0), I32)
-        total = f.convert("trunc", true, I32)
-        result = f.select(
-            f.same(operation, AND), every, f.select(f.same(operation, OR), some, total)
-        )
+        every = true.eq(f.load("i64", totals)).zext(I32)
+        some = true.ne(0).zext(I32)
+        total = true.trunc(I32)
+        result = f.select(operation.eq(AND), every, f.select(operation.eq(OR), some, total))
         f.store(result, thread, at.OUTPUT)
         f.store(word(at.READY), thread, at.STATE)
         job_store(f, 1, job, "moved")
@@ -130,8 +127,8 @@ def barrier() -> Function:
         stopped = f.load(I32, warp, at.state_mask(at.AT_BARRIER))
         with f.each(at.WARP_SIZE) as lane, f.when(is_set(f, stopped, lane)):
             thread = thread_at(f, job, number, lane)
-            with f.when(f.same(f.load(I32, thread, at.STATE), at.READY)):
-                clear_bits(f, warp, at.AT_BARRIER, bit(f, lane))
-                set_bits(f, warp, at.READY, bit(f, lane))
+            with f.when(f.load(I32, thread, at.STATE).eq(at.READY)):
+                clear_bits(f, warp, at.AT_BARRIER, bit(lane))
+                set_bits(f, warp, at.READY, bit(lane))
     f.ret()
     return f

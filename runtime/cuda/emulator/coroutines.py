@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from ....ir.record import field, record
-from ...llvm_text import (
+from ...native.llvm_text import (
     Access,
     parse_access,
     parse_assembly,

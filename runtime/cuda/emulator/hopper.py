@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....codegen.cuda import wgmma
-from ...llvm_text import Assembly, Call
+from ....codegen.kernels.matmul import cuda_wgmma as wgmma
+from ...native.llvm_text import Assembly, Call
 from ..assemble import AssembleError
 from . import layout as at
 from . import warps

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from ...llvm_text import Call
+from ...native.llvm_text import Call
 from . import barriers, warps
 from . import layout as at
 from .races import READ, WRITE

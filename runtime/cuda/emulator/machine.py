@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from ....codegen.llvm.builder import module_ir
 from ....ir.forks import renewed
 from ....ir.record import record
-from ...disk import disk_cache
-from ...engine import host_engine, load_code
-from ...function_ir import module_ir
-from ...host import host_target
-from ...image import Library
-from ...installation import digest, installation
-from ...records import dump_code, load_code_record
-from ...support import load_support
+from ...cache.disk import disk_cache
+from ...cache.installation import digest, installation
+from ...native.engine import host_engine, load_code
+from ...native.host import host_target
+from ...native.image import Library
+from ...native.records import dump_code, load_code_record
+from ...native.support import load_support
 from .. import assemble
 from . import boxes, races, warpgroups
 from . import layout as at

@@ -11,7 +11,7 @@ may, so kernels must look at what it says.
 
 from __future__ import annotations
 
-from ...function_ir import Function, Value
+from ....codegen.llvm.builder import NULL, Function, Value
 from . import layout as at
 from .access import (
     I32,
@@ -34,20 +34,20 @@ _BYTES = (1 << 20) - 1  # the most that may be announced
 
 
 def _bits(f: Function, state: Value, shift: int, mask: int) -> Value:
-    moved = f.op(I64, f"lshr i64 {state.text}, {shift}") if shift else state
-    return f.both(moved, mask)
+    moved = state >> shift if shift else state
+    return moved & mask
 
 
 def _pack(f: Function, pending: Value, expected: Value, nbytes: Value, parity: Value) -> Value:
     state = pending
     for value, shift in ((expected, 20), (nbytes, 40), (parity, 62)):
-        state = f.either(state, f.op(I64, f"shl i64 {value.text}, {shift}"))
+        state = state | f.binary("shl", value, shift)
     return state
 
 
 def refuse_unless(f: Function, good: Value, thread: Value, site: Value, kind: int) -> None:
     """End the function with an error unless `good`."""
-    fine = f.op("i1", f"xor i1 {good.text}, true")
+    fine = ~good
     with f.when(fine):
         f.store(site, thread, at.SITE)
         raise_error(f, thread, kind)
@@ -59,8 +59,8 @@ def _checked(f: Function, thread: Value, place: Value, site: Value) -> tuple[Val
     """(pending, expected, bytes, parity) of a word that was initialised."""
     state = f.load(I64, place)
     pending, expected = _bits(f, state, 0, _COUNT), _bits(f, state, 20, _COUNT)
-    good = f.both(f.compare("sge", state, 0), f.compare("ule", pending, expected))
-    good = f.both(good, f.unlike(expected, 0))
+    good = (state >= 0) & pending.ule(expected)
+    good = good & expected.ne(0)
     refuse_unless(f, good, thread, site, at.NO_MBARRIER)
     return pending, expected, _bits(f, state, 40, _BYTES), _bits(f, state, 62, 1)
 
@@ -69,9 +69,9 @@ def _settle(
     f: Function, place: Value, pending: Value, expected: Value, nbytes: Value, parity: Value
 ) -> None:
     """Write the word; a phase of which nothing is missing gives way to the next."""
-    done = f.same(f.either(pending, nbytes), 0)
+    done = (pending | nbytes).eq(0)
     pending = f.select(done, expected, pending)
-    parity = f.select(done, f.differ(parity, 1), parity)
+    parity = f.select(done, parity ^ 1, parity)
     f.store(_pack(f, pending, expected, nbytes, parity), place)
 
 
@@ -79,14 +79,14 @@ def init() -> Function:
     """`init(thread, place, count, site)`. The copy engine knows of it after a fence."""
     f = Function("void", "emu_mbarrier_init", thread="ptr", place="ptr", count=I32, site=I32)
     thread, place, count, site = f.args
-    wide = f.convert("zext", count, I64)
-    good = f.both(f.unlike(wide, 0), f.compare("ule", wide, _COUNT))
+    wide = count.zext(I64)
+    good = wide.ne(0) & wide.ule(_COUNT)
     refuse_unless(f, good, thread, site, at.NO_MBARRIER)
-    zero = Value(I64, "0")
+    zero = f.literal(I64, 0)
     f.store(_pack(f, wide, wide, zero, zero), place)
-    f.store(f.add(f.load(I32, thread, at.UNFENCED), 1), thread, at.UNFENCED)
+    f.store(f.load(I32, thread, at.UNFENCED) + 1, thread, at.UNFENCED)
     job = f.load("ptr", thread, at.THREAD_JOB)
-    job_store(f, f.add(job_load(f, job, "unfenced"), 1), job, "unfenced")
+    job_store(f, job_load(f, job, "unfenced") + 1, job, "unfenced")
     f.ret()
     return f
 
@@ -96,8 +96,8 @@ def fence() -> Function:
     f = Function("void", "emu_mbarrier_fence", thread="ptr")
     (thread,) = f.args
     job = f.load("ptr", thread, at.THREAD_JOB)
-    own = f.convert("zext", f.load(I32, thread, at.UNFENCED), I64)
-    job_store(f, f.sub(job_load(f, job, "unfenced"), own), job, "unfenced")
+    own = f.load(I32, thread, at.UNFENCED).zext(I64)
+    job_store(f, job_load(f, job, "unfenced") - own, job, "unfenced")
     f.store(word(0), thread, at.UNFENCED)
     f.ret()
     return f
@@ -111,11 +111,11 @@ def arrive() -> Function:
     thread, place, count, nbytes, site = f.args
     before = f.load(I64, place)
     pending, expected, missing, parity = _checked(f, thread, place, site)
-    count, nbytes = f.convert("zext", count, I64), f.convert("zext", nbytes, I64)
-    missing = f.add(missing, nbytes)
-    refuse_unless(f, f.compare("ule", missing, _BYTES), thread, site, at.TOO_MANY_BYTES)
-    refuse_unless(f, f.compare("ule", count, pending), thread, site, at.TOO_MANY_ARRIVALS)
-    _settle(f, place, f.sub(pending, count), expected, missing, parity)
+    count, nbytes = count.zext(I64), nbytes.zext(I64)
+    missing = missing + nbytes
+    refuse_unless(f, missing.ule(_BYTES), thread, site, at.TOO_MANY_BYTES)
+    refuse_unless(f, count.ule(pending), thread, site, at.TOO_MANY_ARRIVALS)
+    _settle(f, place, pending - count, expected, missing, parity)
     f.ret(before)
     return f
 
@@ -125,9 +125,9 @@ def bytes_arrive() -> Function:
     f = Function("void", "emu_bytes_arrive", thread="ptr", place="ptr", nbytes=I32, site=I32)
     thread, place, nbytes, site = f.args
     pending, expected, missing, parity = _checked(f, thread, place, site)
-    nbytes = f.convert("zext", nbytes, I64)
-    refuse_unless(f, f.compare("ule", nbytes, missing), thread, site, at.UNANNOUNCED_BYTES)
-    _settle(f, place, pending, expected, f.sub(missing, nbytes), parity)
+    nbytes = nbytes.zext(I64)
+    refuse_unless(f, nbytes.ule(missing), thread, site, at.UNANNOUNCED_BYTES)
+    _settle(f, place, pending, expected, missing - nbytes, parity)
     f.ret()
     return f
 
@@ -139,23 +139,23 @@ def _answer(f: Function, job: Value, thread: Value) -> Value:
     phase, registers = f.block("phase"), f.block("registers")
     first, other = f.block("first_lane"), f.block("other_lane")
     take, keep, done = f.block("take"), f.block("keep"), f.block("answered", yes="i1")
-    f.branch(f.unlike(place, Value("ptr", "null")), phase, registers)
+    f.branch(place.ne(NULL), phase, registers, likely=True)
     f.at(phase)
-    parity = f.convert("trunc", _bits(f, f.load(I64, place), 62, 1), I32)
-    f.jump(done, f.unlike(parity, f.load(I32, thread, at.COUNT)))
+    parity = _bits(f, f.load(I64, place), 62, 1).trunc(I32)
+    f.jump(done, parity.ne(f.load(I32, thread, at.COUNT)))
     f.at(registers)
-    lane = f.convert("zext", f.load(I32, thread, at.LANE), I64)
-    leader = f.offset(thread, f.mul(lane, -at.THREAD_SIZE))
+    lane = f.load(I32, thread, at.LANE).zext(I64)
+    leader = f.offset(thread, lane * -at.THREAD_SIZE)
     wanted, held = f.load(I32, thread, at.COUNT), f.load(I32, leader, at.REGISTERS)
-    f.branch(f.same(lane, 0), first, other)
+    f.branch(lane.eq(0), first, other, likely=True)
     f.at(other)
-    f.jump(done, f.same(wanted, held))
+    f.jump(done, wanted.eq(held))
     f.at(first)
-    more = f.mul(f.convert("sext", f.sub(wanted, held), I64), at.WARP_SIZE)
+    more = (wanted - held).sext(I64) * at.WARP_SIZE
     pool = job_load(f, job, "pool")
-    f.branch(f.compare("sle", more, pool), take, keep)
+    f.branch(more <= pool, take, keep, likely=True)
     f.at(take)
-    job_store(f, f.sub(pool, more), job, "pool")
+    job_store(f, pool - more, job, "pool")
     f.store(wanted, thread, at.REGISTERS)
     f.jump(done, Value("i1", "true"))
     f.at(keep)
@@ -168,7 +168,7 @@ def _ask(f: Function, thread: Value) -> None:
     """Stop the thread, unless there is nothing to wait for."""
     job = f.load("ptr", thread, at.THREAD_JOB)
     yes = _answer(f, job, thread)
-    f.store(f.convert("zext", yes, I32), thread, at.OUTPUT)
+    f.store(yes.zext(I32), thread, at.OUTPUT)
     f.store(f.select(yes, word(at.READY), word(at.AT_PHASE)), thread, at.STATE)
     f.ret()
 
@@ -188,11 +188,11 @@ def registers() -> Function:
     """`registers(thread, count, site)`: give registers to the block, or wait for more from it."""
     f = Function("void", "emu_registers", thread="ptr", count=I32, site=I32)
     thread, count, site = f.args
-    good = f.both(f.compare("uge", count, 24), f.compare("ule", count, 256))
-    good = f.both(good, f.same(f.both(count, 7), 0))
-    good = f.both(good, f.unlike(f.load(I32, thread, at.REGISTERS), 0))
+    good = count.uge(24) & count.ule(256)
+    good = good & (count & 7).eq(0)
+    good = good & f.load(I32, thread, at.REGISTERS).ne(0)
     refuse_unless(f, good, thread, site, at.NO_REGISTERS)
-    f.store(Value("ptr", "null"), thread, at.PHASE_PLACE)
+    f.store(NULL, thread, at.PHASE_PLACE)
     f.store(count, thread, at.COUNT)
     f.store(site, thread, at.SITE)
     _ask(f, thread)
@@ -210,12 +210,12 @@ def answer_waits() -> Function:
         with f.each(at.WARP_SIZE) as lane, f.when(is_set(f, waiting, lane)):
             thread = thread_at(f, job, number, lane)
             yes = _answer(f, job, thread)
-            phase = f.unlike(f.load("ptr", thread, at.PHASE_PLACE), Value("ptr", "null"))
-            with f.when(f.either(yes, f.both(everyone, phase))):
-                f.store(f.convert("zext", yes, I32), thread, at.OUTPUT)
+            phase = f.load("ptr", thread, at.PHASE_PLACE).ne(NULL)
+            with f.when(yes | everyone & phase):
+                f.store(yes.zext(I32), thread, at.OUTPUT)
                 f.store(word(at.READY), thread, at.STATE)
-                clear_bits(f, warp, at.AT_PHASE, bit(f, lane))
-                set_bits(f, warp, at.READY, bit(f, lane))
+                clear_bits(f, warp, at.AT_PHASE, bit(lane))
+                set_bits(f, warp, at.READY, bit(lane))
                 job_store(f, 1, job, "moved")
     f.ret()
     return f

@@ -6,9 +6,9 @@ harm until it stops next; then the launch ends with the error.
 
 from __future__ import annotations
 
-from ...function_ir import Block, Function, Value
+from ....codegen.llvm.builder import NULL, Block, Function, Value
 from . import layout as at
-from .access import I32, job_load, job_store, multiply, quotient, raise_error, word
+from .access import I32, job_load, job_store, raise_error, word
 from .layout import JOB
 from .races import WRITE, track
 
@@ -16,24 +16,24 @@ from .races import WRITE, track
 def _refuse(
     f: Function, job: Value, thread: Value, kind: int, address: Value, size: Value, site: Value
 ) -> None:
-    with f.when(f.same(job_load(f, job, "error"), 0)):
+    with f.when(job_load(f, job, "error").eq(0)):
         raise_error(f, thread, kind)
         job_store(f, address, job, "address")
-        job_store(f, f.convert("zext", size, "i64"), job, "size")
-        job_store(f, f.convert("zext", site, "i64"), job, "site")
+        job_store(f, size.zext("i64"), job, "size")
+        job_store(f, site.zext("i64"), job, "site")
 
 
 def _access(name: str) -> tuple[Function, Value, Value, Value, Block]:
     f = Function("ptr", name, thread="ptr", pointer="ptr", size=I32, align=I32, kind=I32, site=I32)
     thread, pointer, size, align, _, site = f.args
     job = f.load("ptr", thread, at.THREAD_JOB)
-    address = f.convert("ptrtoint", pointer, "i64")
-    rest = f.both(address, f.sub(f.convert("zext", align, "i64"), 1))
-    with f.when(f.unlike(rest, 0)):
+    address = pointer.to("ptrtoint", "i64")
+    rest = address & align.zext("i64") - 1
+    with f.when(rest.ne(0)):
         _refuse(f, job, thread, at.MISALIGNED, address, size, site)
         f.ret(f.load("ptr", job, JOB["sink"]))
         f.at(f.block("unused"))
-    end = f.add(address, f.convert("zext", size, "i64"))
+    end = address + size.zext("i64")
     return f, job, address, end, f.block("outside")
 
 
@@ -56,16 +56,16 @@ def global_access() -> Function:
     ranges = f.load("ptr", job, JOB["ranges"])
     count = job_load(f, job, "range_count")
     free = f.block("free")
-    f.require(f.unlike(ranges, Value("ptr", "null")), free)
+    f.require(ranges.ne(NULL), free)
 
     def inside(index: Value) -> Value:
-        entry = f.offset(ranges, multiply(f, index, 16))
-        starts = f.compare("ule", f.load("i64", entry), address)
-        return f.both(starts, f.compare("ule", end, f.load("i64", entry, 8)))
+        entry = f.offset(ranges, index * 16)
+        starts = f.load("i64", entry).ule(address)
+        return starts & end.ule(f.load("i64", entry, 8))
 
     found = f.block("found")
     miss = f.block("miss")
-    f.branch(inside(job_load(f, job, "last_range")), found, miss)
+    f.branch(inside(job_load(f, job, "last_range")), found, miss, likely=True)
     f.at(found)
     f.ret(pointer)
     f.at(free)
@@ -74,11 +74,11 @@ def global_access() -> Function:
     search, look, done = f.block("search", low="i64", high="i64"), f.block("look"), f.block("done")
     f.jump(search, 0, count)
     low, high = f.at(search)
-    f.branch(f.less(f.add(low, 1), high), look, done)
+    f.branch(low + 1 < high, look, done, likely=True)
     f.at(look)
-    middle = quotient(f, f.add(low, high), 2)
-    entry = f.offset(ranges, multiply(f, middle, 16))
-    before = f.compare("ule", f.load("i64", entry), address)
+    middle = (low + high) // 2
+    entry = f.offset(ranges, middle * 16)
+    before = f.load("i64", entry).ule(address)
     f.jump(search, f.select(before, middle, low), f.select(before, high, middle))
     f.at(done)
     f.require(inside(low), outside)
@@ -91,8 +91,8 @@ def shared_access() -> Function:
     f, job, address, end, outside = _access("emu_shared")
     thread, pointer, size, _, kind, site = f.args
     start = job_load(f, job, "window")
-    f.require(f.compare("uge", address, start), outside)
-    f.require(f.compare("ule", end, f.add(start, job_load(f, job, "window_used"))), outside)
+    f.require(address.uge(start), outside)
+    f.require(end.ule(start + job_load(f, job, "window_used")), outside)
     f.call("void", "emu_track", thread, pointer, size, kind, site)
     return _finish(f, job, address, outside)
 
@@ -102,12 +102,12 @@ def _arrive(f: Function, thread: Value, entry: Value) -> None:
     target, source = f.load("ptr", entry), f.load("ptr", entry, 8)
     written, read = f.load(I32, entry, 16), f.load(I32, entry, 20)
     f.call("void", "emu_track", thread, target, written, word(WRITE), f.load(I32, entry, 28))
-    with f.each(f.convert("zext", written, "i64")) as i:
+    with f.each(written.zext("i64")) as i:
         take = f.block("take")
         store = f.block("store", value="i8")
-        small = f.convert("trunc", i, I32)
+        small = i.trunc(I32)
         zero = f.block("zero")
-        f.branch(f.compare("ult", small, read), take, zero)
+        f.branch(small.ult(read), take, zero, likely=True)
         f.at(take)
         f.jump(store, f.load("i8", source, i))
         f.at(zero)
@@ -117,10 +117,10 @@ def _arrive(f: Function, thread: Value, entry: Value) -> None:
 
 
 def _queue_entry(f: Function, job: Value, thread: Value, number: Value) -> Value:
-    linear = f.convert("zext", f.load(I32, thread, at.LINEAR), "i64")
-    slot = f.convert("zext", f.both(number, at.QUEUE_ENTRIES - 1), "i64")
-    index = f.add(multiply(f, linear, at.QUEUE_ENTRIES), slot)
-    return f.offset(f.load("ptr", job, JOB["queues"]), multiply(f, index, at.QUEUE_ENTRY))
+    linear = f.load(I32, thread, at.LINEAR).zext("i64")
+    slot = (number & at.QUEUE_ENTRIES - 1).zext("i64")
+    index = linear * at.QUEUE_ENTRIES + slot
+    return f.offset(f.load("ptr", job, JOB["queues"]), index * at.QUEUE_ENTRY)
 
 
 def async_copy() -> Function:
@@ -138,20 +138,20 @@ def async_copy() -> Function:
     thread, target, source, written, read, site = f.args
     job = f.load("ptr", thread, at.THREAD_JOB)
     head, tail = f.load(I32, thread, at.QUEUE_HEAD), f.load(I32, thread, at.QUEUE_TAIL)
-    with f.when(f.same(f.sub(tail, head), at.QUEUE_ENTRIES)):
+    with f.when((tail - head).eq(at.QUEUE_ENTRIES)):
         _arrive(f, thread, _queue_entry(f, job, thread, head))
-        f.store(f.add(head, 1), thread, at.QUEUE_HEAD)
+        f.store(head + 1, thread, at.QUEUE_HEAD)
     entry = _queue_entry(f, job, thread, tail)
     for value, where in ((target, 0), (source, 8), (written, 16), (read, 20), (site, 28)):
         f.store(value, entry, where)
     f.store(f.load(I32, thread, at.QUEUE_GROUPS), entry, 24)
     eager, late = f.block("eager"), f.block("late")
-    f.branch(f.unlike(job_load(f, job, "eager"), 0), eager, late)
+    f.branch(job_load(f, job, "eager").ne(0), eager, late, likely=True)
     f.at(eager)
     _arrive(f, thread, entry)
     f.ret()
     f.at(late)
-    f.store(f.add(tail, 1), thread, at.QUEUE_TAIL)
+    f.store(tail + 1, thread, at.QUEUE_TAIL)
     f.ret()
     return f
 
@@ -160,7 +160,7 @@ def commit_group() -> Function:
     """`commit(thread)`: the copies begun since the last time are a group."""
     f = Function("void", "emu_commit", thread="ptr")
     (thread,) = f.args
-    f.store(f.add(f.load(I32, thread, at.QUEUE_GROUPS), 1), thread, at.QUEUE_GROUPS)
+    f.store(f.load(I32, thread, at.QUEUE_GROUPS) + 1, thread, at.QUEUE_GROUPS)
     f.ret()
     return f
 
@@ -171,8 +171,8 @@ def wait_group() -> Function:
     thread, n = f.args
     job = f.load("ptr", thread, at.THREAD_JOB)
     groups = f.load(I32, thread, at.QUEUE_GROUPS)
-    everything = f.less(n, 0)
-    limit = f.select(everything, word(2**31 - 1), f.sub(groups, n))
+    everything = n < 0
+    limit = f.select(everything, word(2**31 - 1), groups - n)
     tail = f.load(I32, thread, at.QUEUE_TAIL)
     loop, look, go, done = (
         f.block("loop", head=I32), f.block("look"), f.block("go"), f.block("done", head=I32)
@@ -180,13 +180,13 @@ def wait_group() -> Function:
     f.jump(loop, f.load(I32, thread, at.QUEUE_HEAD))
     (head,) = f.at(loop)
     stop = f.block("stop")
-    f.branch(f.unlike(head, tail), look, stop)
+    f.branch(head.ne(tail), look, stop, likely=True)
     f.at(look)
     entry = _queue_entry(f, job, thread, head)
-    f.branch(f.less(f.load(I32, entry, 24), limit), go, stop)
+    f.branch(f.load(I32, entry, 24) < limit, go, stop, likely=True)
     f.at(go)
     _arrive(f, thread, entry)
-    f.jump(loop, f.add(head, 1))
+    f.jump(loop, head + 1)
     f.at(stop)
     f.jump(done, head)
     (head,) = f.at(done)
@@ -200,8 +200,8 @@ def arrive() -> Function:
     f = Function("void", "emu_arrive", thread="ptr", barrier=I32)
     thread, barrier = f.args
     job = f.load("ptr", thread, at.THREAD_JOB)
-    where = f.add(multiply(f, f.convert("zext", barrier, "i64"), 8), JOB["arrivals"])
-    f.store(f.add(f.load("i64", job, where), 1), job, where)
+    where = barrier.zext("i64") * 8 + JOB["arrivals"]
+    f.store(f.load("i64", job, where) + 1, job, where)
     f.ret()
     return f
 

@@ -11,9 +11,9 @@ An order of threads shows a race only if it changes a result; this finds it in e
 
 from __future__ import annotations
 
-from ...function_ir import Block, Function, Value
+from ....codegen.llvm.builder import NULL, Block, Function, Value
 from . import layout as at
-from .access import I32, job_load, job_store, multiply, quotient, warp_at
+from .access import I32, job_load, job_store, warp_at
 from .layout import JOB
 
 RECORD_BYTES = 16  # for each byte of shared memory
@@ -23,38 +23,38 @@ _WARP, _MANY, _WHO = 0x8000, 0xFFFF, 0xFFFF
 
 def _field(f: Function, record: Value, number: int) -> Value:
     """16 bits of a record: who, the warp's barriers, the block's, the instruction."""
-    shifted = record if not number else f.op("i64", f"lshr i64 {record.text}, {16 * number}")
-    return f.both(shifted, _WHO)
+    shifted = record if not number else record >> 16 * number
+    return shifted & _WHO
 
 
 def _warp_of(f: Function, who: Value) -> Value:
     """The warp of a record's threads; of several warps, one that does not exist."""
-    one = quotient(f, f.sub(who, 1), at.WARP_SIZE)
-    return f.select(f.less(who, _WARP), one, f.both(who, _WARP - 1))
+    one = (who - 1) // at.WARP_SIZE
+    return f.select(who < _WARP, one, who & _WARP - 1)
 
 
 def _unordered(f: Function, record: Value, mine: Value) -> Value:
     """Whether no barrier is between a record and the access of another thread."""
     who = _field(f, record, 0)
-    someone = f.both(f.unlike(who, 0), f.unlike(who, _field(f, mine, 0)))
-    same_block = f.same(_field(f, record, 2), _field(f, mine, 2))
-    same_warp = f.same(_warp_of(f, who), _warp_of(f, _field(f, mine, 0)))
-    later = f.both(same_warp, f.unlike(_field(f, record, 1), _field(f, mine, 1)))
-    return f.both(f.both(someone, same_block), f.op("i1", f"xor i1 {later.text}, true"))
+    someone = who.ne(0) & who.ne(_field(f, mine, 0))
+    same_block = _field(f, record, 2).eq(_field(f, mine, 2))
+    same_warp = _warp_of(f, who).eq(_warp_of(f, _field(f, mine, 0)))
+    later = same_warp & _field(f, record, 1).ne(_field(f, mine, 1))
+    return someone & same_block & ~later
 
 
 def _readers(f: Function, record: Value, mine: Value) -> Value:
     """The record of who has read, with one more reader."""
     who, me = _field(f, record, 0), _field(f, mine, 0)
-    rest = f.both(mine, ~_WHO)
+    rest = mine & ~_WHO
     warp = _warp_of(f, me)
-    same_warp = f.same(_warp_of(f, who), warp)
-    same_time = f.same(_field(f, record, 1), _field(f, mine, 1))
-    lanes = f.either(f.either(rest, warp), _WARP)
+    same_warp = _warp_of(f, who).eq(warp)
+    same_time = _field(f, record, 1).eq(_field(f, mine, 1))
+    lanes = rest | warp | _WARP
     in_warp = f.select(same_time, lanes, mine)
-    with_others = f.select(same_warp, in_warp, f.either(rest, _MANY))
-    new = f.either(f.same(who, 0), f.unlike(_field(f, record, 2), _field(f, mine, 2)))
-    alone = f.either(new, f.same(who, me))
+    with_others = f.select(same_warp, in_warp, rest | _MANY)
+    new = who.eq(0) | _field(f, record, 2).ne(_field(f, mine, 2))
+    alone = new | who.eq(me)
     return f.select(alone, mine, with_others)
 
 
@@ -65,16 +65,16 @@ def track() -> Function:
     job = f.load("ptr", thread, at.THREAD_JOB)
     records = f.load("ptr", job, JOB["records"])
     done = f.block("done")
-    f.require(f.unlike(records, Value("ptr", "null")), done)
-    f.require(f.unlike(kind, MEANT), done)
+    f.require(records.ne(NULL), done)
+    f.require(kind.ne(MEANT), done)
     mine = _record(f, job, thread, site)
-    first = f.sub(f.convert("ptrtoint", pointer, "i64"), job_load(f, job, "window"))
-    with f.each(f.convert("zext", size, "i64")) as k:
-        place = f.offset(records, multiply(f, f.add(first, k), RECORD_BYTES))
+    first = pointer.to("ptrtoint", "i64") - job_load(f, job, "window")
+    with f.each(size.zext("i64")) as k:
+        place = f.offset(records, (first + k) * RECORD_BYTES)
         written, read = f.load("i64", place), f.load("i64", place, 8)
         _complain_if(f, _unordered(f, written, mine), job, thread, written, site, done)
         reads, writes, next = f.block("reads"), f.block("writes"), f.block("next")
-        f.branch(f.same(kind, READ), reads, writes)
+        f.branch(kind.eq(READ), reads, writes, likely=True)
         f.at(reads)
         f.store(_readers(f, read, mine), place, 8)
         f.jump(next)
@@ -92,13 +92,13 @@ def track() -> Function:
 
 def _record(f: Function, job: Value, thread: Value, site: Value) -> Value:
     """This thread's access now."""
-    who = f.add(f.convert("zext", f.load(I32, thread, at.LINEAR), "i64"), 1)
-    warp = f.convert("zext", f.load(I32, thread, at.WARP), "i64")
-    synced = f.convert("zext", f.load(I32, warp_at(f, job, warp), at.SYNCED), "i64")
-    fields = [synced, job_load(f, job, "epoch"), f.convert("zext", site, "i64")]
+    who = f.load(I32, thread, at.LINEAR).zext("i64") + 1
+    warp = f.load(I32, thread, at.WARP).zext("i64")
+    synced = f.load(I32, warp_at(f, job, warp), at.SYNCED).zext("i64")
+    fields = [synced, job_load(f, job, "epoch"), site.zext("i64")]
     for number, value in enumerate(fields, 1):
-        part = f.both(value, _WHO)
-        who = f.either(who, f.op("i64", f"shl i64 {part.text}, {16 * number}"))
+        part = value & _WHO
+        who = who | part << 16 * number
     return who
 
 
@@ -106,9 +106,9 @@ def _complain_if(
     f: Function, wrong: Value, job: Value, thread: Value, record: Value, site: Value, done: Block
 ) -> None:
     with f.when(wrong):
-        with f.when(f.same(job_load(f, job, "error"), 0)):
+        with f.when(job_load(f, job, "error").eq(0)):
             f.call("void", "emu_fail", thread, at.RACE, record)
-            job_store(f, f.convert("zext", site, "i64"), job, "site")
+            job_store(f, site.zext("i64"), job, "site")
         f.jump(done)
         f.at(f.block("unused"))
 

@@ -11,7 +11,7 @@ When no warp is ready, threads that spin get another try, or a barrier is comple
 
 from __future__ import annotations
 
-from ...function_ir import NULL, Block, Function, Value
+from ....codegen.llvm.builder import NULL, Block, Function, Value
 from . import layout as at
 from .access import (
     I32,
@@ -21,11 +21,8 @@ from .access import (
     job_load,
     job_store,
     lowest_bit,
-    multiply,
     place_of,
-    quotient,
     raise_error,
-    remainder,
     set_bits,
     thread_at,
     thread_count,
@@ -45,14 +42,14 @@ def fail() -> Function:
     f = Function("void", "emu_fail", thread="ptr", kind="i64", detail="i64")
     thread, kind, detail = f.args
     job = f.load("ptr", thread, at.THREAD_JOB)
-    with f.when(f.same(job_load(f, job, "error"), 0)):
+    with f.when(job_load(f, job, "error").eq(0)):
         job_store(f, kind, job, "error")
         job_store(f, detail, job, "detail")
         for name, where in (("thread", at.LINEAR), ("site", at.SITE)):
-            job_store(f, f.convert("zext", f.load(I32, thread, where), "i64"), job, name)
+            job_store(f, f.load(I32, thread, where).zext("i64"), job, name)
         for axis, name in enumerate("xyz"):
             block = f.load(I32, thread, at.CTAID + 4 * axis)
-            job_store(f, f.convert("zext", block, "i64"), job, f"ctaid_{name}")
+            job_store(f, block.zext("i64"), job, f"ctaid_{name}")
     f.ret()
     return f
 
@@ -61,15 +58,15 @@ def draw() -> Function:
     """`draw(job)`: another order of positions, where the order is random."""
     f = Function("void", "emu_draw", internal=True, job="ptr")
     (job,) = f.args
-    with f.when(f.unlike(job_load(f, job, "random"), 0)):
+    with f.when(job_load(f, job, "random").ne(0)):
         state = job_load(f, job, "state")
         for how, bits in (("shl", 13), ("lshr", 7), ("shl", 17)):
-            state = f.differ(state, f.op("i64", f"{how} i64 {state.text}, {bits}"))
+            state = state ^ f.binary(how, state, bits)
         job_store(f, state, job, "state")
-        high = f.op("i64", f"lshr i64 {state.text}, 33")
-        job_store(f, f.either(f.both(high, 31), 1), job, "multiplier")
-        higher = f.op("i64", f"lshr i64 {state.text}, 47")
-        job_store(f, f.both(higher, 31), job, "increment")
+        high = state >> 33
+        job_store(f, high & 31 | 1, job, "multiplier")
+        higher = state >> 47
+        job_store(f, higher & 31, job, "increment")
     f.ret()
     return f
 
@@ -79,19 +76,19 @@ def pick() -> Function:
     f = Function("i64", "emu_pick", internal=True, job="ptr")
     (job,) = f.args
     warps = warp_count(f, job)
-    with f.when(f.unlike(job_load(f, job, "greedy"), 0)):
+    with f.when(job_load(f, job, "greedy").ne(0)):
         last = job_load(f, job, "current")
         ready = f.load(I32, warp_at(f, job, last), at.state_mask(at.READY))
-        with f.when(f.unlike(ready, 0)):
+        with f.when(ready.ne(0)):
             f.ret(last)
             f.at(f.block("unused"))
-    position = f.add(job_load(f, job, "position"), 1)
+    position = job_load(f, job, "position") + 1
     with f.each(at.WARP_SIZE) as k:
-        here = f.both(f.add(position, k), at.WARP_SIZE - 1)
+        here = position + k & at.WARP_SIZE - 1
         warp = place_of(f, here, job)
-        with f.when(f.less(warp, warps)):
+        with f.when(warp < warps):
             ready = f.load(I32, warp_at(f, job, warp), at.state_mask(at.READY))
-            with f.when(f.unlike(ready, 0)):
+            with f.when(ready.ne(0)):
                 job_store(f, here, job, "position")
                 job_store(f, warp, job, "current")
                 f.ret(warp)
@@ -114,12 +111,12 @@ def step() -> Function:
             thread = thread_at(f, job, number, lane)
             f.store(word(at.READY), thread, at.STATE)
             _run_thread(f, job, thread)
-            f.require(f.same(job_load(f, job, "error"), 0), failed)
+            f.require(job_load(f, job, "error").eq(0), failed)
             state = f.load(I32, thread, at.STATE)
-            set_bits(f, warp, f.convert("zext", state, "i64"), bit(f, lane))
-            with f.when(f.unlike(state, at.SPINNING)):
+            set_bits(f, warp, state.zext("i64"), bit(lane))
+            with f.when(state.ne(at.SPINNING)):
                 job_store(f, 0, job, "idle")
-    job_store(f, f.add(job_load(f, job, "steps"), 1), job, "steps")
+    job_store(f, job_load(f, job, "steps") + 1, job, "steps")
     f.call("void", "emu_resolve", job, number)
     f.ret()
     f.at(failed)
@@ -131,13 +128,13 @@ def _run_thread(f: Function, job: Value, thread: Value) -> None:
     """Start a thread, or let it go on: a coroutine's first word is where it goes on."""
     start, go_on, end = f.block("start"), f.block("go_on"), f.block("ran")
     handle = f.load("ptr", thread, at.HANDLE)
-    f.branch(f.same(handle, Value("ptr", "null")), start, go_on)
+    f.branch(handle.eq(NULL), start, go_on, likely=True)
     f.at(start)
     f.call("void", f.load("ptr", job, JOB["entry"]), thread, f.load("ptr", job, JOB["args"]))
     f.jump(end)
     f.at(go_on)
     resume = f.load("ptr", handle)
-    f._line(f"call fastcc void {resume.text}(ptr {handle.text})")
+    f.line(f"call fastcc void {resume}({handle!r})")
     f.jump(end)
     f.at(end)
 
@@ -147,43 +144,43 @@ def resolve() -> Function:
     f = Function("void", "emu_resolve", internal=True, job="ptr", number="i64")
     job, number = f.args
     warp = warp_at(f, job, number)
-    base = thread_at(f, job, number, Value("i64", "0"))
+    base = thread_at(f, job, number, f.literal("i64", 0))
     existing = f.load(I32, warp, at.EXISTING)
     came = f.alloca(I32)
     loop, look, done = f.block("groups", left=I32), f.block("look"), f.block("done")
     f.jump(loop, f.load(I32, warp, at.state_mask(at.AT_OPERATION)))
     (left,) = f.at(loop)
-    f.branch(f.unlike(left, 0), look, done)
+    f.branch(left.ne(0), look, done, likely=True)
     f.at(look)
     lane = lowest_bit(f, left)
-    thread = f.offset(base, multiply(f, f.convert("zext", lane, "i64"), at.THREAD_SIZE))
-    group = f.both(f.load(I32, thread, at.MASK), existing)
+    thread = f.offset(base, lane.zext("i64") * at.THREAD_SIZE)
+    group = f.load(I32, thread, at.MASK) & existing
     stranger = f.block("stranger")
     f.require(is_set(f, group, lane), stranger)
     waiting = f.load(I32, warp, at.state_mask(at.AT_OPERATION))
-    f.store(f.both(waiting, group), came)
+    f.store(waiting & group, came)
     with f.each(at.WARP_SIZE) as k, f.when(is_set(f, f.load(I32, came), k)):
-        other = f.offset(base, multiply(f, k, at.THREAD_SIZE))
-        with f.when(f.unlike(f.load(I32, other, at.MASK), f.load(I32, thread, at.MASK))):
+        other = f.offset(base, k * at.THREAD_SIZE)
+        with f.when(f.load(I32, other, at.MASK).ne(f.load(I32, thread, at.MASK))):
             # It is in another group first.
-            f.store(f.both(f.load(I32, came), f.differ(bit(f, k), -1)), came)
+            f.store(f.load(I32, came) & (bit(k) ^ -1), came)
     complete, incomplete = f.block("complete"), f.block("incomplete")
-    f.branch(f.same(f.load(I32, came), group), complete, incomplete)
+    f.branch(f.load(I32, came).eq(group), complete, incomplete, likely=True)
     f.at(incomplete)
-    f.jump(loop, f.both(left, f.differ(bit(f, lane), -1)))
+    f.jump(loop, left & (bit(lane) ^ -1))
     f.at(complete)
     with f.each(at.WARP_SIZE) as k, f.when(is_set(f, group, k)):
-        other = f.offset(base, multiply(f, k, at.THREAD_SIZE))
-        with f.when(f.unlike(f.load(I32, other, at.SITE), f.load(I32, thread, at.SITE))):
-            raise_error(f, other, at.DIVERGED_OPERATION, f.convert("zext", lane, "i64"))
+        other = f.offset(base, k * at.THREAD_SIZE)
+        with f.when(f.load(I32, other, at.SITE).ne(f.load(I32, thread, at.SITE))):
+            raise_error(f, other, at.DIVERGED_OPERATION, lane.zext("i64"))
             f.ret()
             f.at(f.block("unused"))
     f.call("void", "emu_warp_operation", base, f.load(I32, thread, at.OPERATION), group)
-    with f.when(f.same(f.load(I32, thread, at.OPERATION), WARP_SYNC)):
-        f.store(f.add(f.load(I32, warp, at.SYNCED), 1), warp, at.SYNCED)
+    with f.when(f.load(I32, thread, at.OPERATION).eq(WARP_SYNC)):
+        f.store(f.load(I32, warp, at.SYNCED) + 1, warp, at.SYNCED)
     clear_bits(f, warp, at.AT_OPERATION, group)
     set_bits(f, warp, at.READY, group)
-    f.jump(loop, f.both(left, f.differ(group, -1)))
+    f.jump(loop, left & (group ^ -1))
     f.at(stranger)
     raise_error(f, thread, at.NOT_IN_MASK)
     f.ret()
@@ -204,34 +201,34 @@ def release() -> Function:
     job_store(f, 0, job, "moved")
     f.call("void", "emu_answer_waits", job, Value("i1", "false"))
     f.call("void", "emu_boxes_are_left", job)
-    under_way = f.unlike(job_load(f, job, "box_count"), 0)
-    still = f.same(job_load(f, job, "moved"), 0)
-    with f.when(f.both(under_way, still)):  # copies are later than all that needs none
+    under_way = job_load(f, job, "box_count").ne(0)
+    still = job_load(f, job, "moved").eq(0)
+    with f.when(under_way & still):  # copies are later than all that needs none
         _try_barriers(f, job, done)
-        with f.when(f.same(job_load(f, job, "moved"), 0)):
+        with f.when(job_load(f, job, "moved").eq(0)):
             f.call("void", "emu_box_arrives", job)
             f.call("void", "emu_answer_waits", job, Value("i1", "true"))
             job_store(f, 1, job, "moved")
             job_store(f, 0, job, "idle")
-    f.require(f.same(job_load(f, job, "error"), 0), done)
-    with f.when(f.unlike(job_load(f, job, "moved"), 0)):
+    f.require(job_load(f, job, "error").eq(0), done)
+    with f.when(job_load(f, job, "moved").ne(0)):
         f.ret(Value("i64", "1"))
         f.at(f.block("unused"))
     with f.each(warps) as number:  # those that spin try again
         warp = warp_at(f, job, number)
         spinning = f.load(I32, warp, at.state_mask(at.SPINNING))
-        with f.when(f.unlike(spinning, 0)):
+        with f.when(spinning.ne(0)):
             f.store(word(0), warp, at.state_mask(at.SPINNING))
             set_bits(f, warp, at.READY, spinning)
-            job_store(f, f.add(number, 1), job, "moved")
+            job_store(f, number + 1, job, "moved")
     moved = job_load(f, job, "moved")
-    with f.when(f.unlike(moved, 0)):
-        idle = f.add(job_load(f, job, "idle"), 1)
+    with f.when(moved.ne(0)):
+        idle = job_load(f, job, "idle") + 1
         job_store(f, idle, job, "idle")
-        with f.when(f.same(idle, at.IDLE_LIMIT)):
-            last = f.sub(moved, 1)
+        with f.when(idle.eq(at.IDLE_LIMIT)):
+            last = moved - 1
             ready = f.load(I32, warp_at(f, job, last), at.state_mask(at.READY))
-            lane = f.convert("zext", lowest_bit(f, ready), "i64")
+            lane = lowest_bit(f, ready).zext("i64")
             raise_error(f, thread_at(f, job, last, lane), at.LIVELOCK)
             f.ret(Value("i64", "0"))
             f.at(f.block("unused"))
@@ -240,32 +237,32 @@ def release() -> Function:
     with f.each(warps) as number:  # a warp that still waits for its own lanes waits for ever
         warp = warp_at(f, job, number)
         waiting = f.load(I32, warp, at.state_mask(at.AT_OPERATION))
-        with f.when(f.unlike(waiting, 0)):
-            lane = f.convert("zext", lowest_bit(f, waiting), "i64")
-            elsewhere = f.differ(f.load(I32, warp, at.EXISTING), waiting)
-            detail = f.convert("zext", elsewhere, "i64")
+        with f.when(waiting.ne(0)):
+            lane = lowest_bit(f, waiting).zext("i64")
+            elsewhere = f.load(I32, warp, at.EXISTING) ^ waiting
+            detail = elsewhere.zext("i64")
             raise_error(f, thread_at(f, job, number, lane), at.MISSING_LANES, detail)
             f.jump(done)
             f.at(f.block("unused"))
     _try_barriers(f, job, done)
-    with f.when(f.unlike(job_load(f, job, "moved"), 0)):
+    with f.when(job_load(f, job, "moved").ne(0)):
         f.ret(Value("i64", "1"))
         f.at(f.block("unused"))
     with f.each(warps) as number:  # whoever is still at a barrier
         warp = warp_at(f, job, number)
         waiting = f.load(I32, warp, at.state_mask(at.AT_BARRIER))
-        with f.when(f.unlike(waiting, 0)):
-            lane = f.convert("zext", lowest_bit(f, waiting), "i64")
+        with f.when(waiting.ne(0)):
+            lane = lowest_bit(f, waiting).zext("i64")
             raise_error(f, thread_at(f, job, number, lane), at.MISSING_THREADS)
             f.jump(done)
             f.at(f.block("unused"))
         waiting = f.load(I32, warp, at.state_mask(at.AT_PHASE))
-        with f.when(f.unlike(waiting, 0)):
-            lane = f.convert("zext", lowest_bit(f, waiting), "i64")
+        with f.when(waiting.ne(0)):
+            lane = lowest_bit(f, waiting).zext("i64")
             _raise_missing(f, thread_at(f, job, number, lane))
             f.jump(done)
             f.at(f.block("unused"))
-    with f.when(f.unlike(f.load("ptr", job, JOB["group_steps"]), NULL)):
+    with f.when(f.load("ptr", job, JOB["group_steps"]).ne(NULL)):
         f.call("void", "emu_steps_are_left", job)
     f.jump(done)
     f.at(done)
@@ -276,10 +273,10 @@ def release() -> Function:
 def _try_barriers(f: Function, job: Value, failed: Block) -> None:
     """Let the threads at complete barriers go on; `moved` says whether there were some."""
     with f.each(at.BARRIERS) as barrier:
-        f.call("void", "emu_barrier", job, f.convert("trunc", barrier, I32))
-        f.require(f.same(job_load(f, job, "error"), 0), failed)
-    with f.when(f.unlike(job_load(f, job, "moved"), 0)):
-        job_store(f, f.add(job_load(f, job, "epoch"), 1), job, "epoch")
+        f.call("void", "emu_barrier", job, barrier.trunc(I32))
+        f.require(job_load(f, job, "error").eq(0), failed)
+    with f.when(job_load(f, job, "moved").ne(0)):
+        job_store(f, job_load(f, job, "epoch") + 1, job, "epoch")
 
 
 def _raise_missing(f: Function, thread: Value) -> None:
@@ -287,7 +284,7 @@ def _raise_missing(f: Function, thread: Value) -> None:
     place = f.load("ptr", thread, at.PHASE_PLACE)
     look, complain = f.block("look"), f.block("complain", state="i64")
     none = f.block("none")
-    f.branch(f.unlike(place, NULL), look, none)
+    f.branch(place.ne(NULL), look, none, likely=True)
     f.at(look)
     f.jump(complain, f.load("i64", place))
     f.at(none)
@@ -300,27 +297,23 @@ def prepare_block() -> Function:
     """`prepare_block(job, x, y, z)`: threads and warps of a block at their start, poison in `window`."""
     f = Function("void", "emu_prepare_block", internal=True, job="ptr", x="i64", y="i64", z="i64")
     job, *block = f.args
-    f.callees["llvm.memset.p0.i64"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-    fill = f.convert("trunc", job_load(f, job, "fill"), "i8")
+    fill = job_load(f, job, "fill").trunc("i8")
     window, used = f.load("ptr", job, JOB["window"]), job_load(f, job, "window_used")
-    f._line(
-        f"call void @llvm.memset.p0.i64(ptr {window.text}, i8 {fill.text}, i64 {used.text}, i1 false)"
-    )
+    f.fill(window, fill, used)
     records = f.load("ptr", job, JOB["records"])
-    with f.when(f.unlike(records, Value("ptr", "null"))):
-        nbytes = multiply(f, used, RECORD_BYTES)
-        operands = f"ptr {records.text}, i8 0, i64 {nbytes.text}, i1 false"
-        f._line(f"call void @llvm.memset.p0.i64({operands})")
+    with f.when(records.ne(NULL)):
+        nbytes = used * RECORD_BYTES
+        f.fill(records, 0, nbytes)
     n = thread_count(f, job)
     sizes = [job_load(f, job, f"block_{axis}") for axis in "xyz"]
     grid = [job_load(f, job, f"grid_{axis}") for axis in "xyz"]
     with f.each(n) as linear:
-        thread = f.offset(f.load("ptr", job, JOB["threads"]), multiply(f, linear, at.THREAD_SIZE))
-        row = quotient(f, linear, sizes[0])
+        thread = f.offset(f.load("ptr", job, JOB["threads"]), linear * at.THREAD_SIZE)
+        row = linear // sizes[0]
         tid = [
-            remainder(f, linear, sizes[0]),
-            remainder(f, row, sizes[1]),
-            quotient(f, row, sizes[1]),
+            linear % sizes[0],
+            row % sizes[1],
+            row // sizes[1],
         ]
         for first, values in (
             (at.TID, tid),
@@ -329,38 +322,37 @@ def prepare_block() -> Function:
             (at.NCTAID, grid),
         ):
             for axis, value in enumerate(values):
-                f.store(f.convert("trunc", value, I32), thread, first + 4 * axis)
-        lane, number = remainder(f, linear, at.WARP_SIZE), quotient(f, linear, at.WARP_SIZE)
+                f.store(value.trunc(I32), thread, first + 4 * axis)
+        lane, number = linear % at.WARP_SIZE, linear // at.WARP_SIZE
         for where, value in ((at.LANE, lane), (at.WARP, number), (at.LINEAR, linear)):
-            f.store(f.convert("trunc", value, I32), thread, where)
+            f.store(value.trunc(I32), thread, where)
         f.store(job, thread, at.THREAD_JOB)
-        f.store(Value("ptr", "null"), thread, at.HANDLE)
+        f.store(NULL, thread, at.HANDLE)
         counts = (at.SITE, at.QUEUE_HEAD, at.QUEUE_TAIL, at.QUEUE_GROUPS)
         for where in (*counts, *range(at.UNFENCED, at.PRODUCT_GROUPS + 4, 4)):
             f.store(word(0), thread, where)
-        limit = f.convert("trunc", job_load(f, job, "registers"), I32)
+        limit = job_load(f, job, "registers").trunc(I32)
         f.store(limit, thread, at.REGISTERS)
     with f.each(warp_count(f, job)) as number:
         warp = warp_at(f, job, number)
-        rest = f.sub(n, multiply(f, number, at.WARP_SIZE))
-        some = f.op("i64", f"shl i64 1, {f.both(rest, 63).text}")
-        lanes = f.select(f.less(rest, at.WARP_SIZE), f.sub(some, 1), Value("i64", str(2**32 - 1)))
+        rest = n - number * at.WARP_SIZE
+        some = 1 << (rest & 63)
+        lanes = f.select(rest < at.WARP_SIZE, some - 1, Value("i64", str(2**32 - 1)))
         for state in range(at.STATES):
             f.store(word(0), warp, at.state_mask(state))
-        f.store(f.convert("trunc", lanes, I32), warp, at.EXISTING)
+        f.store(lanes.trunc(I32), warp, at.EXISTING)
         f.store(word(0), warp, at.SYNCED)
-        f.store(f.convert("trunc", lanes, I32), warp, at.state_mask(at.READY))
+        f.store(lanes.trunc(I32), warp, at.state_mask(at.READY))
     zeros = ("idle", "current", "epoch", "box_count", "unfenced", "pool")
     for name, at_start in (*dict.fromkeys(zeros, 0).items(), ("position", -1)):
         job_store(f, at_start, job, name)
     steps = Value("i64", str(GROUPS * STEPS * STEP_BYTES))
-    for name, nbytes in (("sums", multiply(f, n, THREAD_BYTES)), ("group_steps", steps)):
+    for name, nbytes in (("sums", n * THREAD_BYTES), ("group_steps", steps)):
         room = f.load("ptr", job, JOB[name])
-        with f.when(f.unlike(room, NULL)):
-            operands = f"ptr {room.text}, i8 0, i64 {nbytes.text}, i1 false"
-            f._line(f"call void @llvm.memset.p0.i64({operands})")
+        with f.when(room.ne(NULL)):
+            f.fill(room, 0, nbytes)
     with f.each(at.BARRIERS) as k:
-        f.store(Value("i64", "0"), job, f.add(multiply(f, k, 8), JOB["arrivals"]))
+        f.store(Value("i64", "0"), job, k * 8 + JOB["arrivals"])
     f.ret()
     return f
 
@@ -372,16 +364,16 @@ def run_block() -> Function:
     loop, stuck, done = f.block("loop"), f.block("stuck"), f.block("done")
     f.jump(loop)
     f.at(loop)
-    f.require(f.same(job_load(f, job, "error"), 0), done)
+    f.require(job_load(f, job, "error").eq(0), done)
     f.call("void", "emu_draw", job)
     warp = f.call("i64", "emu_pick", job)
     run = f.block("run")
-    f.branch(f.less(warp, 0), stuck, run, likely=False)
+    f.branch(warp < 0, stuck, run)
     f.at(run)
     f.call("void", "emu_step", job, warp)
     f.jump(loop)
     f.at(stuck)
-    f.branch(f.unlike(f.call("i64", "emu_release", job), 0), loop, done)
+    f.branch(f.call("i64", "emu_release", job).ne(0), loop, done, likely=True)
     f.at(done)
     f.ret()
     return f
@@ -392,22 +384,22 @@ def run() -> Function:
     f = Function("void", "emu_run", job="ptr")
     (job,) = f.args
     x, y, z = (job_load(f, job, f"grid_{axis}") for axis in "xyz")
-    blocks = multiply(f, multiply(f, x, y), z)
+    blocks = x * y * z
     failed = f.block("failed")
     with f.each(blocks) as k:
-        moved = f.add(multiply(f, job_load(f, job, "stride"), k), job_load(f, job, "start"))
-        linear = remainder(f, moved, blocks)
-        row = quotient(f, linear, x)
+        moved = job_load(f, job, "stride") * k + job_load(f, job, "start")
+        linear = moved % blocks
+        row = linear // x
         f.call(
             "void",
             "emu_prepare_block",
             job,
-            remainder(f, linear, x),
-            remainder(f, row, y),
-            quotient(f, row, y),
+            linear % x,
+            row % y,
+            row // y,
         )
         f.call("void", "emu_run_block", job)
-        f.require(f.same(job_load(f, job, "error"), 0), failed)
+        f.require(job_load(f, job, "error").eq(0), failed)
     f.ret()
     f.at(failed)
     f.ret()
@@ -419,12 +411,12 @@ def frame() -> Function:
     f = Function("ptr", "emu_frame", thread="ptr", nbytes="i64")
     thread, nbytes = f.args
     enough, grow = f.block("enough"), f.block("grow")
-    f.branch(f.less(f.load("i64", thread, at.FRAME_SIZE), nbytes), grow, enough, likely=False)
+    f.branch(f.load("i64", thread, at.FRAME_SIZE) < nbytes, grow, enough)
     f.at(enough)
     f.ret(f.load("ptr", thread, at.FRAME))
     f.at(grow)
     f.call("void", "free", f.load("ptr", thread, at.FRAME))
-    size = f.both(f.add(nbytes, 63), -64)
+    size = nbytes + 63 & -64
     block = f.call("ptr", "aligned_alloc", Value("i64", "64"), size)
     f.store(block, thread, at.FRAME)
     f.store(size, thread, at.FRAME_SIZE)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from ...function_ir import Function, Value
+from ....codegen.llvm.builder import Function, Value
 from . import layout as at
-from .access import I32, bit, is_set, job_load, lowest_bit, multiply, word
+from .access import I32, bit, is_set, job_load, lowest_bit, word
 
 _numbers = count(1)
 (
@@ -34,7 +34,7 @@ class _Warp:
         self.base, self.operation, self.group = self.f.args
 
     def thread(self, lane: Value) -> Value:
-        return self.f.offset(self.base, multiply(self.f, lane, at.THREAD_SIZE))
+        return self.f.offset(self.base, lane * at.THREAD_SIZE)
 
     @contextmanager
     def lanes(self) -> Iterator[tuple[Value, Value]]:
@@ -51,35 +51,35 @@ class _Warp:
 
 
 def _wide(f: Function, value: Value) -> Value:
-    return f.convert("zext", value, _INDEX)
+    return value.zext(_INDEX)
 
 
 def _shuffle(w: _Warp, operation: int) -> None:
     """Operands: value, lane or distance, clamp and segments, as PTX's shfl.sync has them."""
     f = w.f
     with w.lanes() as (lane64, thread):
-        lane = f.convert("trunc", lane64, I32)
+        lane = lane64.trunc(I32)
         amount, control = w.input(thread, 1), w.input(thread, 2)
-        segment = f.both(f.op(I32, f"lshr i32 {control.text}, 8"), 31)
-        clamp = f.both(control, 31)
-        outside = f.differ(segment, 31)
-        low = f.both(lane, segment)
-        high = f.either(low, f.both(clamp, outside))
-        amount = f.both(amount, 31)
+        segment = control >> 8 & 31
+        clamp = control & 31
+        outside = segment ^ 31
+        low = lane & segment
+        high = low | clamp & outside
+        amount = amount & 31
         if operation == SHUFFLE_UP:
-            source = f.sub(lane, amount)
-            valid = f.compare("sge", source, high)
+            source = lane - amount
+            valid = source >= high
         elif operation == SHUFFLE_IDX:
-            source = f.either(low, f.both(amount, outside))
-            valid = f.compare("sle", source, high)
+            source = low | amount & outside
+            valid = source <= high
         else:
-            source = f.add(lane, amount) if operation == SHUFFLE_DOWN else f.differ(lane, amount)
-            valid = f.compare("sle", source, high)
+            source = lane + amount if operation == SHUFFLE_DOWN else lane ^ amount
+            valid = source <= high
         source = f.select(valid, source, lane)
         other = w.thread(_wide(f, source))
         shown = f.select(is_set(f, w.group, source), w.input(other, 0), word(-1))
         w.output(shown, thread)
-        w.output(f.convert("zext", valid, I32), thread, 1)
+        w.output(valid.zext(I32), thread, 1)
 
 
 def _ballot(w: _Warp) -> Value:
@@ -88,24 +88,23 @@ def _ballot(w: _Warp) -> Value:
     votes = f.alloca(I32)
     f.store(word(0), votes)
     with w.lanes() as (lane, thread):
-        true = f.op(I32, f"shl i32 {w.input(thread, 0).text}, {f.convert('trunc', lane, I32).text}")
-        f.store(f.either(f.load(I32, votes), true), votes)
+        true = w.input(thread, 0) << lane.trunc(I32)
+        f.store(f.load(I32, votes) | true, votes)
     return f.load(I32, votes)
 
 
 def _vote(w: _Warp, operation: int) -> None:
-    f = w.f
     votes = _ballot(w)
-    every, none = f.same(votes, w.group), f.same(votes, 0)
+    every, none = votes.eq(w.group), votes.eq(0)
     if operation == VOTE_BALLOT:
         result = votes
     else:
         how = {
             VOTE_ALL: every,
-            VOTE_ANY: f.op("i1", f"xor i1 {none.text}, true"),
-            VOTE_UNI: f.either(every, none),
+            VOTE_ANY: ~none,
+            VOTE_UNI: every | none,
         }[operation]
-        result = f.convert("zext", how, I32)
+        result = how.zext(I32)
     with w.lanes() as (_, thread):
         w.output(result, thread)
 
@@ -117,9 +116,9 @@ def _match(w: _Warp) -> None:
         value = w.input(thread, 0, "i64")
         f.store(word(0), equal)
         with w.lanes() as (lane, other):
-            same = f.same(w.input(other, 0, "i64"), value)
-            one = f.select(same, bit(f, lane), word(0))
-            f.store(f.either(f.load(I32, equal), one), equal)
+            same = w.input(other, 0, "i64").eq(value)
+            one = f.select(same, bit(lane), word(0))
+            f.store(f.load(I32, equal) | one, equal)
         w.output(f.load(I32, equal), thread)
 
 
@@ -127,14 +126,12 @@ def _elect(w: _Warp) -> None:
     """One lane, and whether it is this one. Which one, a GPU does not say: the first or the last."""
     f = w.f
     job = f.load("ptr", w.base, at.THREAD_JOB)
-    f.callees["llvm.ctlz.i32"] = "declare i32 @llvm.ctlz.i32(i32, i1)"
-    zeros = f.op(I32, f"call i32 @llvm.ctlz.i32(i32 {w.group.text}, i1 false)")
-    last = f.differ(zeros, at.WARP_SIZE - 1)
-    backwards = f.same(job_load(f, job, "multiplier"), 31)
+    last = f.intrinsic("ctlz", I32, w.group, False) ^ at.WARP_SIZE - 1
+    backwards = job_load(f, job, "multiplier").eq(31)
     chosen = f.select(backwards, last, lowest_bit(f, w.group))
     with w.lanes() as (lane, thread):
         w.output(chosen, thread)
-        w.output(f.convert("zext", f.same(f.convert("trunc", lane, I32), chosen), I32), thread, 1)
+        w.output(lane.trunc(I32).eq(chosen).zext(I32), thread, 1)
 
 
 def _wait_for_products(w: _Warp) -> None:
@@ -157,10 +154,10 @@ def _reduce(w: _Warp, operation: int) -> None:
     first = lowest_bit(f, w.group)
     f.store(w.input(w.thread(_wide(f, first)), 0), total)
     how = _REDUCTIONS[operation]
-    with w.lanes() as (lane, thread), f.when(f.unlike(lane, _wide(f, first))):
+    with w.lanes() as (lane, thread), f.when(lane.ne(_wide(f, first))):
         so_far, value = f.load(I32, total), w.input(thread, 0)
         if operation in (REDUX_ADD, REDUX_AND, REDUX_OR, REDUX_XOR):
-            f.store(f.op(I32, f"{how} i32 {so_far.text}, {value.text}"), total)
+            f.store(f.binary(how, so_far, value), total)
         else:
             f.store(f.select(f.compare(how, so_far, value), so_far, value), total)
     result = f.load(I32, total)
@@ -177,23 +174,23 @@ def _load_matrices(w: _Warp, transposed: bool) -> None:
     f = w.f
     with w.lanes() as (lane, thread):
         matrices = _wide(f, w.input(thread, 2))
-        row = f.op(_INDEX, f"lshr i64 {lane.text}, 2")
-        pair = multiply(f, f.both(lane, 3), 2)
+        row = lane >> 2
+        pair = (lane & 3) * 2
         with f.each(matrices) as k:
-            base = multiply(f, k, 8)
+            base = k * 8
             if transposed:
                 halves = []
                 for h in range(2):
-                    source = w.thread(f.add(f.add(base, pair), h))
+                    source = w.thread(base + pair + h)
                     value = f.load("i16", w.input(source, 0, "ptr"), row, "i16")
-                    halves.append(f.convert("zext", value, I32))
-                high = f.op(I32, f"shl i32 {halves[1].text}, 16")
-                both = f.either(halves[0], high)
+                    halves.append(value.zext(I32))
+                high = halves[1] << 16
+                both = halves[0] | high
             else:
-                source = w.thread(f.add(base, row))
+                source = w.thread(base + row)
                 address = f.offset(w.input(source, 0, "ptr"), pair, "i16")
-                both = f.op(I32, f"load i32, ptr {address.text}, align 2")
-            f.store(both, thread, f.add(multiply(f, k, 4), at.OUTPUT))
+                both = f.load(I32, address, align=2)
+            f.store(both, thread, k * 4 + at.OUTPUT)
 
 
 class _Fragments:
@@ -242,15 +239,15 @@ def _number(w: _Warp, thread: Value, at_word: int, half: int, kind: str) -> Valu
         return w.input(thread, at_word, "double")
     if kind == "f16":
         value = f.load("half", thread, at.INPUT + 4 * at_word + 2 * half)
-        return f.convert("fpext", value, "float")
+        return value.to("fpext", "float")
     bits = w.input(thread, at_word)
     if kind == "tf32":
-        bits = f.both(bits, -0x2000)  # the low 13 bits do not count
+        bits = bits & -0x2000  # the low 13 bits do not count
     elif half:
-        bits = f.both(bits, -0x10000)
+        bits = bits & -0x10000
     else:
-        bits = f.op(I32, f"shl i32 {bits.text}, 16")
-    return f.convert("bitcast", bits, "float")
+        bits = bits << 16
+    return bits.to("bitcast", "float")
 
 
 def _multiply_matrices(w: _Warp, fragments: _Fragments) -> None:
@@ -263,28 +260,28 @@ def _multiply_matrices(w: _Warp, fragments: _Fragments) -> None:
     b_start = fragments.a_numbers // pair * words
     c_start = b_start + fragments.b_numbers // pair * words
     with w.lanes() as (lane, thread):
-        g, t = f.op(_INDEX, f"lshr i64 {lane.text}, 2"), f.both(lane, 3)
-        t_pair = multiply(f, t, pair)
+        g, t = lane >> 2, lane & 3
+        t_pair = t * pair
         for n in range(fragments.a_numbers):
             row, column = fragments.a(n)
             value = _number(w, thread, n // pair * words, n % pair, fragments.kind)
-            index = f.add(multiply(f, f.add(g, row), fragments.k), f.add(t_pair, column))
+            index = (g + row) * fragments.k + (t_pair + column)
             f.store(value, left, index, type)
         for n in range(fragments.b_numbers):
             value = _number(w, thread, b_start + n // pair * words, n % pair, fragments.kind)
-            row_index = f.add(t_pair, fragments.b(n))
-            f.store(value, right, f.add(multiply(f, row_index, fragments.n), g), type)
+            row_index = t_pair + fragments.b(n)
+            f.store(value, right, row_index * fragments.n + g, type)
     total = f.alloca(type)
     with w.lanes() as (lane, thread):
-        g, t = f.op(_INDEX, f"lshr i64 {lane.text}, 2"), f.both(lane, 3)
+        g, t = lane >> 2, lane & 3
         for n in range(fragments.c_numbers):
             row, column = fragments.c(n)
             f.store(w.input(thread, c_start + n * words, type), total)
-            a_start = multiply(f, f.add(g, row), fragments.k)
-            b_column = f.add(multiply(f, t, 2), column)
+            a_start = (g + row) * fragments.k
+            b_column = t * 2 + column
             with f.each(fragments.k) as k:
-                x = f.load(type, left, f.add(a_start, k), type)
-                y = f.load(type, right, f.add(multiply(f, k, fragments.n), b_column), type)
+                x = f.load(type, left, a_start + k, type)
+                y = f.load(type, right, k * fragments.n + b_column, type)
                 name = "llvm.fma.f64" if type == "double" else "llvm.fma.f32"
                 f.store(f.call(type, name, x, y, f.load(type, total)), total)
             w.output(f.load(type, total), thread, n * words)

@@ -1,0 +1,85 @@
+"""From a graph to a program for a GPU: lower, fuse, plan memory, emit.
+
+    program = compile_device(graph, CudaTarget(arch=90))
+
+The graph comes verified and optimised, as for `codegen.program.compile.compile_graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.graph import Graph, Op
+from ...ir.passes.attention import widen_last
+from ...ir.types import TensorType, Type
+from ..cuda.program import Buffer, DeviceProgram
+from ..cuda.target import CudaTarget
+from ..cuda.tuning import Chooser
+from ..loop_ir.index import contiguous_strides
+from ..module import Given
+from ..program.compile import lowered
+from .build import ProgramBuilder
+from .lowering import DeviceContext
+from .trials import TrialBuilder
+
+OUTPUTS = 256  # what addresses of outputs are a multiple of
+
+
+def compile_device(
+    graph: Graph,
+    target: CudaTarget,
+    input_strides: Sequence[tuple[int, ...]] | None = None,
+    input_alignment: Sequence[int] | None = None,
+    signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
+    given: Sequence[Given] = (),
+    chooser: Chooser | None = None,
+    verify: bool = False,
+) -> DeviceProgram:
+    """A program that computes `graph`.
+
+    `input_strides` (in elements; None: C-contiguous) and `input_alignment` (in bytes; None: 16) say how
+    the inputs lie; `signature` and `given` are those of `compile_graph`. Where there are several ways of
+    doing a step, `chooser` takes one; without one the model's. `verify` is that of `compile_graph`, too.
+    """
+    low = lowered(
+        widen_last(graph),
+        lambda: DeviceContext(target, chooser, verify, compile_product),
+        input_strides,
+        signature,
+        given,
+    )
+    alignments = list(input_alignment or [16] * len(low.inputs))
+    builder = ProgramBuilder(target, alignments, chooser, lambda b: TrialBuilder(target, b))
+    steps = builder.steps(low.program)
+    layouts = zip(low.inputs, low.strides, alignments, strict=True)
+    return DeviceProgram(
+        ir=builder.ir(),
+        kernels=builder.kernels,
+        steps=steps,
+        inputs=[Buffer(t.shape, t.dtype, s, a) for t, s, a in layouts],
+        outputs=[_output(t) for t in low.outputs],
+        arena_bytes=low.arena_bytes,
+        slots=builder.slot_count,
+        counter_words=builder.counter_words,
+        constants=[a.data for a in builder.constants if a.data is not None],
+        errors=low.context.errors,
+        callbacks=low.context.callbacks,
+        copies=low.context.copies,
+        reports=list(builder.reports.values()),
+        in_place=low.in_place,
+        arch=builder.arch,
+    )
+
+
+def compile_product(op: Op, target: CudaTarget, chooser: Chooser) -> DeviceProgram:
+    """One product alone, of operands that lie as they are written."""
+    graph = Graph(op.name)
+    params = [graph.add_param(v.type) for v in op.operands]
+    copy = op.with_operands(params)
+    graph.ops.append(copy)
+    graph.outputs.append(copy.result)
+    return compile_device(graph, target, chooser=chooser)
+
+
+def _output(t: TensorType) -> Buffer:
+    return Buffer(t.shape, t.dtype, contiguous_strides(t.shape), OUTPUTS)

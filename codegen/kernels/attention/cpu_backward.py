@@ -1,0 +1,104 @@
+"""The derivative of attention as an LLVM function (see `attention`).
+
+For each block of queries and of keys the scores are computed again, then their slopes; both stand in
+scratch blocks from which the three products read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...llvm.scalars import ScalarEmitter
+from ...math import EXPANSIONS
+from ...schedule.tiled import AttentionGrad
+from ...target import Target
+from ..convolution.cpu_convolution import moved
+from ..matmul.cpu_gemm import loop, steps
+from ..matmul.cpu_tiles import Function, element, lane_mask
+from .cpu_forward import Blocks, Define, row_at
+
+
+def attention_grad(
+    step: AttentionGrad, target: Target, define: Define
+) -> tuple[str, list[Function], set[str]]:
+    """The function's text from its parameter list on, micro-kernels, and declarations."""
+    return _Backward(step, target, define).function()
+
+
+class _Backward(Blocks):
+    step: AttentionGrad
+
+    def function(self) -> tuple[str, list[Function], set[str]]:
+        self.p = self.scratch("%scores", self.keys * self.queries)
+        self.dp = self.scratch("%slopes", self.keys * self.queries)
+        return self.finished(self._unit)
+
+    def _unit(self, u: str) -> None:
+        e, step = self.e, self.step
+        places = self.places(u)
+        for view, width in ((step.dk, step.depth), (step.dv, step.width)):
+            base = self.at(view, places)
+            with loop(e, "0", str(step.columns), 1) as j:
+                row = moved(e, self.dtype, base, [(j, view.row)])
+                e.fill(row, 0, width * self.size)
+        with steps(e, "0", str(-(-step.rows // self.queries)), 1) as block:
+            self._queries(places, block)
+
+    def _queries(self, places: Sequence[str], block: str) -> None:
+        e, step = self.e, self.step
+        first = e.times(block, self.queries)
+        count = e.least(e.minus(str(step.rows), first), self.queries)
+        qt, ctt = self.at(step.qt, places, block), self.at(step.ctt, places, block)
+        q, ct = self.at(step.q, places, first), self.at(step.ct, places, first)
+        lse, share = self.at(step.lse, places, first), self.at(step.share, places, first)
+        dq = self.at(step.dq, places, first)
+        bias = ""
+        if step.bias is not None:
+            bias = moved(e, self.dtype, self.at(step.bias, places), [(first, 1)])
+        slopes = self.define(self._slopes(), "attention_slopes")
+        n = self.queries
+        with self.key_blocks(first, count) as (key, keys):
+            k, v = self.at(step.k, places, key), self.at(step.v, places, key)
+            dk, dv = self.at(step.dk, places, key), self.at(step.dv, places, key)
+            self.scores(self.p, k, qt, bias, first, count, key, keys)
+            self.product(
+                v, step.v.row, ctt, n, self.dp, n, keys, self.key_counts,
+                str(step.width), n, "false",
+            )  # fmt: skip
+            e.line(
+                f"call void @{slopes}(ptr {self.p}, ptr {self.dp}, ptr {lse}, ptr {share}, "
+                f"i64 {keys}, i64 {count})"
+            )
+            self.product(
+                self.p, n, ct, step.ct.row, dv, step.dv.row, keys, self.key_counts,
+                count, step.width, "true",
+            )  # fmt: skip
+            self.product(
+                self.dp, n, q, step.q.row, dk, step.dk.row, keys, self.key_counts,
+                count, step.depth, "true",
+            )  # fmt: skip
+            add = "false" if key == "0" else e.word(key).ne(0)
+            self.product(
+                self.dp, n, k, step.k.row, dq, step.dq.row, count, self.query_counts,
+                keys, step.depth, add, adjacent=True,
+            )  # fmt: skip
+
+    def _slopes(self) -> str:
+        """Scores to probabilities, and the slope of the loss along each score."""
+        step = self.step
+
+        def body(e: ScalarEmitter) -> None:
+            with loop(e, "0", str(self.queries), self.lanes) as v:
+                left = (e.word("%count") - v).trunc("i32")
+                mask = lane_mask(e, left)
+                lse = self.load(e, element(e, self.dtype, "%lse", v), mask)
+                share = self.load(e, element(e, self.dtype, "%share", v), mask)
+                p, dp = (element(e, self.dtype, x, v) for x in ("%p", "%dp"))
+                with loop(e, "0", "%n", 1) as j:
+                    p_at, dp_at = (row_at(e, self.dtype, x, j, self.queries) for x in (p, dp))
+                    chance = EXPANSIONS["exp"](self.load(e, p_at) - lse)
+                    slope = chance * (self.load(e, dp_at) - share) * step.scale
+                    e.store_elements(self.dtype, e.emit(chance), p_at, self.lanes)
+                    e.store_elements(self.dtype, e.emit(slope), dp_at, self.lanes)
+
+        return self.lanewise("ptr %p, ptr %dp, ptr %lse, ptr %share, i64 %n, i64 %count", body)

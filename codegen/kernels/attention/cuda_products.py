@@ -1,0 +1,206 @@
+"""The products inside attention: scores of rows and columns, and sums of columns weighted by them.
+
+Both ways of multiplying answer the same questions. `lanes` threads of a warp share a row; a thread has
+`held_rows` of them, `held_columns` scores of each, and some columns of each sum. On tensor cores (see
+`tensor_cores` for who has what) the scores of a thread are, in another order of the columns, the operand
+of the next product: nothing passes through memory. By ordinary arithmetic a thread wants all scores of
+its rows: they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...llvm.instructions import SCALAR_TYPES, suffix
+from ...llvm.loops import Values
+from .cuda_panels import Panel
+from .cuda_plan import line_bytes
+
+if TYPE_CHECKING:
+    from .cuda_attention import AttentionEmitter
+
+
+class Products:
+    """What both ways share. Scores and sums are lists, row by row."""
+
+    lanes: int  # threads that share a row
+    held_rows: int
+    held_columns: int
+    neighbours: int  # columns of a sum that a thread has side by side
+
+    def __init__(self, e: AttentionEmitter) -> None:
+        self.e = e
+        tile, op = e.tile, e.value_of
+        self.lane = op(f"and i32 {e.tid}, 31")
+        warp = op(f"lshr i32 {e.tid}, 5")
+        self.warp_row = op(f"mul i32 {warp}, {tile.rows}") if tile.warps > 1 else "0"
+        self.sum_type = SCALAR_TYPES[e.step.real]
+
+    def _bits(self, shift: int, mask: int, scale: int = 1) -> str:
+        """Some bits of the lane's number, times `scale`."""
+        op = self.e.value_of
+        bits = op(f"lshr i32 {self.lane}, {shift}") if shift else self.lane
+        bits = op(f"and i32 {bits}, {mask}") if mask < 31 >> shift else bits
+        return op(f"mul i32 {bits}, {scale}") if scale > 1 else bits
+
+    # Where this thread's part of a panel begins, which is the same for all blocks of columns.
+
+    def as_rows(self, panel: Panel) -> str:
+        """Of a panel that is the left operand of scores."""
+        raise NotImplementedError
+
+    def as_columns(self, panel: Panel) -> str:
+        """Of one that is the right operand of scores."""
+        raise NotImplementedError
+
+    def as_summed(self, panel: Panel) -> str:
+        """Of one whose lines are summed."""
+        raise NotImplementedError
+
+    # What a thread has.
+
+    def row(self, r: int) -> str:
+        """The number of a thread's row in its block."""
+        raise NotImplementedError
+
+    def column(self, j: int) -> str:
+        """The number of a thread's column among those of the block of columns."""
+        raise NotImplementedError
+
+    def held(self, width: int) -> int:
+        """How many elements of one row of a sum a thread has."""
+        return width // self.lanes
+
+    def sum_column(self, k: int) -> str:
+        """The column of a thread's k-th element of a row of a sum; `neighbours` lie side by side."""
+        raise NotImplementedError
+
+    def scores(
+        self, sums: Sequence[str], left: Panel, at: str, right: Panel, stage: str
+    ) -> list[str]:
+        """Products of the rows and columns in two panels, added to `sums`."""
+        raise NotImplementedError
+
+    def accumulate(
+        self, sums: Sequence[str], weights: Sequence[str], panel: Panel, stage: str
+    ) -> list[str]:
+        """`sums`, and the columns in a panel times their weights."""
+        raise NotImplementedError
+
+    def finish_reading(self) -> None:
+        """Nobody reads the weights any more: there may be others."""
+
+
+class PlainProducts(Products):
+    """Products by ordinary arithmetic. A warp's threads lie 4 x 8."""
+
+    lanes = 8
+
+    def __init__(self, e: AttentionEmitter) -> None:
+        super().__init__(e)
+        self.size = e.step.real.itemsize
+        self.neighbours = 16 // self.size
+        self.held_rows, self.held_columns = e.tile.rows // 4, e.tile.columns // 8
+        self.weight_line = line_bytes(e.tile.columns, self.size)
+        op = e.value_of
+        self.first_row = op(f"add i32 {self.warp_row}, {self._bits(3, 3)}")
+        at = op(f"mul i32 {self.first_row}, {self.weight_line}")
+        self.row_at, self.weight_at = at, op(f"add i32 {at}, {self._bits(0, 7, self.size)}")
+
+    def as_rows(self, panel: Panel) -> str:
+        return panel.offset(self.first_row, "0", 0)
+
+    def as_columns(self, panel: Panel) -> str:
+        return panel.offset(self._bits(0, 7), "0", 0)
+
+    def as_summed(self, panel: Panel) -> str:
+        return self._bits(0, 7, self.neighbours * panel.item)
+
+    def row(self, r: int) -> str:
+        return self.e.value_of(f"add i32 {self.first_row}, {4 * r}")
+
+    def column(self, j: int) -> str:
+        return self.e.value_of(f"add i32 {self._bits(0, 7)}, {8 * j}")
+
+    def sum_column(self, k: int) -> str:
+        op, n = self.e.value_of, self.neighbours
+        first = op(f"mul i32 {self._bits(0, 7)}, {n}")
+        return op(f"add i32 {first}, {k // n * n * 8 + k % n}")
+
+    def scores(
+        self, sums: Sequence[str], left: Panel, at: str, right: Panel, stage: str
+    ) -> list[str]:
+        n, op = self.neighbours, self.e.value_of
+        item, row, column = left.item, self.as_rows(left), self.as_columns(right)
+
+        def step(k: str, carried: Values) -> Values:
+            found = [c.text for c in carried]
+            begin = op(f"mul i32 {self.e.narrowed(k)}, {item}")
+            here, there = op(f"add i32 {at}, {begin}"), op(f"add i32 {stage}, {begin}")
+            xs = [left.load(left.at(here, row, 4 * r), n) for r in range(self.held_rows)]
+            for j in range(self.held_columns):
+                y = right.load(right.at(there, column, 8 * j), n)
+                for r, x in enumerate(xs):
+                    place = r * self.held_columns + j
+                    for u, v in zip(x, y, strict=True):
+                        found[place] = self._multiply_add(u, v, found[place])
+            return self.e.carried(found)
+
+        values = self.e._loop("0", str(left.length), n, self.e.carried(sums), step)
+        return [c.text for c in values]
+
+    def accumulate(
+        self, sums: Sequence[str], weights: Sequence[str], panel: Panel, stage: str
+    ) -> list[str]:
+        e, n, op = self.e, self.neighbours, self.e.value_of
+        self._put(weights)
+        held, offset = len(sums) // self.held_rows, self.as_summed(panel)
+
+        def step(j: str, carried: Values) -> Values:
+            found = [c.text for c in carried]
+            at = op(f"add i32 {self.row_at}, {op(f'mul i32 {e.narrowed(j)}, {self.size}')}")
+            xs = [
+                self._take(e.shared_at(at, e.weights_at + 4 * r * self.weight_line))
+                for r in range(self.held_rows)
+            ]
+            begin = op(f"add i32 {stage}, {op(f'mul i32 {e.narrowed(j)}, {panel.line}')}")
+            for line in range(n):
+                for k in range(0, held, n):
+                    place = panel.at(begin, offset, line, 8 * k * panel.item)
+                    ys = panel.load(place, n)
+                    for r, x in enumerate(xs):
+                        for c, y in enumerate(ys):
+                            found[r * held + k + c] = self._multiply_add(
+                                x[line], y, found[r * held + k + c]
+                            )
+            return self.e.carried(found)
+
+        values = e._loop("0", str(e.tile.columns), n, self.e.carried(sums), step)
+        return [c.text for c in values]
+
+    def finish_reading(self) -> None:
+        self.e.nvvm("llvm.nvvm.bar.warp.sync", "-1")
+
+    def _put(self, weights: Sequence[str]) -> None:
+        """Show the weights to the other threads of the warp."""
+        e = self.e
+        for k, text in enumerate(weights):
+            r, j = divmod(k, self.held_columns)
+            place = e.shared_at(self.weight_at, self._weight(r, j))
+            e.lines.append(f"  store {self.sum_type} {text}, ptr {place}, align {self.size}")
+        e.nvvm("llvm.nvvm.bar.warp.sync", "-1")
+
+    def _weight(self, r: int, j: int) -> int:
+        """The byte of a weight after this thread's first one."""
+        return self.e.weights_at + 4 * r * self.weight_line + 8 * j * self.size
+
+    def _take(self, place: str) -> list[str]:
+        ty = f"<{self.neighbours} x {self.sum_type}>"
+        value = self.e.fresh_of(f"load {ty}, ptr {place}, align 16")
+        return [
+            self.e.value_of(f"extractelement {ty} {value}, i32 {k}") for k in range(self.neighbours)
+        ]
+
+    def _multiply_add(self, x: str, y: str, z: str) -> str:
+        return self.e.nvvm(f"llvm.fma.{suffix(self.e.step.real, 1)}", x, y, z)

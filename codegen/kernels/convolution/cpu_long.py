@@ -1,0 +1,227 @@
+"""A convolution with few places and many taps as LLVM functions (see `conv_plan.LongCut`).
+
+    void @conv(ptr %ctx, i64 %lo, i64 %hi)      %ctx: x, w, partial results
+
+does the units lo..hi. A tile holds some images and features of one place; its sum runs over taps and
+channels, x and w being read where they lie. Taps that reach beyond an edge of x are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+
+from ...llvm.builder import Value
+from ...llvm.text import TextEmitter
+from ...llvm.whole import Whole, known
+from ...schedule.conv_plan import Reach
+from ...schedule.tiled import LongConvolution
+from ...target import Target
+from ..matmul.cpu_gemm import loop, steps
+from ..matmul.cpu_tiles import Sum, element, has_fma, lane_mask, store_tile, sum_tile
+from .cpu_convolution import Define, argument, moved
+
+
+def long_convolution(
+    step: LongConvolution, target: Target, definitions: MutableMapping[str, str], define: Define
+) -> tuple[str, set[str]]:
+    """The function's text from its parameter list on, and declarations of what it calls."""
+    return _LongConvolution(step, target, definitions, define).function()
+
+
+class _LongConvolution:
+    def __init__(
+        self,
+        step: LongConvolution,
+        target: Target,
+        definitions: MutableMapping[str, str],
+        define: Define,
+    ) -> None:
+        self.step, self.cut = step, step.cut
+        self.target = target
+        self.define = define
+        self.dtype = step.y.dtype
+        self.e = Whole(target, 1, definitions=definitions)
+        self.declarations: set[str] = set()
+        self.panels = -(-step.features // self.cut.panel)
+        # partial results: chunk, group, places, image, feature
+        self.place = step.images * step.features
+        self.group = self.place * step.places
+        self.chunk = self.group * step.groups
+
+    def function(self) -> tuple[str, set[str]]:
+        e, step = self.e, self.step
+        self.x, self.w, self.y = (argument(e, i) for i in range(3))
+        with loop(e, "%lo", "%hi", 1) as u:
+            rest, panel = e.split(u, self.panels if self.cut.split_panels else 1)
+            rest, place = e.split(rest, step.places if self.cut.split_places else 1)
+            chunk, group = e.split(rest, step.groups)
+            self._unit(chunk, group, place, panel)
+        e.ret()
+        text = f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{e.code.text()}\n}}\n"
+        return text, self.declarations | set(e.declarations)
+
+    def _moved(self, base: str, *by: tuple[str, int]) -> Value:
+        return moved(self.e, self.dtype, base, by)
+
+    def _unit(self, chunk: str, group: str, place: str, panel: str) -> None:
+        e, step, cut = self.e, self.step, self.cut
+        x = element(e, self.dtype, self.x, str(step.x_offset))
+        x = self._moved(x, (group, step.x_strides[0]))
+        w = element(e, self.dtype, self.w, str(step.w_offset))
+        w = self._moved(w, (group, step.w_strides[0]))
+        y = self._moved(self.y, (chunk, self.chunk), (group, self.group))
+        _, height, _ = step.dims
+        across = -(-step.channels // cut.channels)
+        down = -(-max(height.most, 1) // cut.rows)
+        runs = across * down
+        first = e.split(e.times(chunk, runs), cut.chunks)[0]
+        last = e.split(e.times(e.plus(chunk, 1), runs), cut.chunks)[0]
+        with loop(e, first, last, 1) as run:
+            channels, rows = e.split(run, down)
+            channel = e.times(channels, cut.channels)
+            depth = e.least(e.minus(str(step.channels), channel), cut.channels)
+            row = e.times(rows, cut.rows)
+            a = self._moved(x, (channel, step.x_strides[5]))
+            b = self._moved(w, (channel, step.w_strides[4]))
+            begin, end = (place, e.plus(place, 1)) if cut.split_places else ("0", str(step.places))
+            with steps(e, begin, end, 1) as p:
+                self._place(a, b, self._moved(y, (p, self.place)), p, row, depth, panel)
+
+    def _place(self, x: str, w: str, y: str, place: str, row: str, depth: str, panel: str) -> None:
+        """One run of one place: all images, some or all panels of features."""
+        e, step, cut = self.e, self.step, self.cut
+        depths, heights, widths = step.dims
+        rest, column = e.split(place, len(widths.places))
+        at_depth, at_row = e.split(rest, len(heights.places))
+        in_depth = self._meeting(depths, at_depth)
+        in_height = self._meeting(heights, at_row)
+        in_width = self._meeting(widths, column)
+        rows = e.least(e.minus(in_height[1], row), cut.rows)
+        planes = in_depth[1]
+        columns = in_width[1]
+        x_steps = [d.source_step * s for d, s in zip(step.dims, step.x_strides[2:5], strict=True)]
+        w_steps = [d.tap_step * s for d, s in zip(step.dims, step.w_strides[1:4], strict=True)]
+        some = [e.word(n) > 0 for n in (rows, planes, columns) if n != "1"]
+        with self._only_if(some):
+            sources = (in_depth[2], in_height[2], in_width[2])
+            taps = (in_depth[0], in_height[0], in_width[0])
+            x = self._moved(x, *zip(sources, step.x_strides[2:5], strict=True), (row, x_steps[1]))
+            w = self._moved(w, *zip(taps, step.w_strides[1:4], strict=True), (row, w_steps[1]))
+            trips = (planes, depth, rows, columns)
+            whole, rest_ = divmod(step.features, cut.panel)
+            if cut.split_panels and self.panels > 1:
+                if whole:
+                    with self._only_if([e.word(panel) < whole]):
+                        self._images(x, w, y, panel, cut.panel, trips)
+                if rest_:
+                    with self._only_if([e.word(panel).eq(whole)]):
+                        self._images(x, w, y, str(whole), rest_, trips)
+                return
+            if whole:
+                with steps(e, "0", str(whole), 1) as p:
+                    self._images(x, w, y, p, cut.panel, trips)
+            if rest_:
+                self._images(x, w, y, str(whole), rest_, trips)
+
+    def _meeting(self, dim: Reach, place: str) -> tuple[str, str, str]:
+        """First tap, number of taps and first element of x at a place."""
+        e = self.e
+        at = known(place)
+        if at is not None:
+            m = dim.places[at]
+            return str(m.tap), str(m.count), str(m.source)
+        words = ", ".join(f"i64 {n}" for m in dim.places for n in (m.tap, m.count, m.source))
+        count = 3 * len(dim.places)
+        table = e.define(
+            "@data", f"private unnamed_addr constant [{count} x i64] [{words}], align 64"
+        )
+        row = e.offset(Value("ptr", table), e.word(place), "[3 x i64]")
+        found = []
+        for k in range(3):
+            at_word = e.offset(row, k, "i64")
+            found.append(e.op("i64", f"load i64, ptr {at_word}, align 8"))
+        return found[0], found[1], found[2]
+
+    @contextmanager
+    def _only_if(self, tests: Sequence[Value]) -> Iterator[None]:
+        e = self.e
+        if not tests:
+            yield
+            return
+        test = tests[0]
+        for other in tests[1:]:
+            test = test & other
+        inside, after = e.later("then"), e.later("rest")
+        e.branch(test, inside, after)
+        e.at(inside)
+        with e.scope():
+            yield
+        e.jump(after)
+        e.at(after)
+
+    def _images(
+        self, x: str, w: str, y: str, panel: str, features: int, trips: Sequence[str]
+    ) -> None:
+        e, step, cut = self.e, self.step, self.cut
+        b = self._moved(w, (panel, cut.panel))
+        c = self._moved(y, (panel, cut.panel))
+        whole, rest = divmod(step.images, cut.tile_rows)
+
+        def tile(rows: int, i: str) -> None:
+            name = self._tile(rows, features)
+            a = self._moved(x, (i, step.x_strides[1]))
+            out = self._moved(c, (i, step.features))
+            counts = ", ".join(f"i64 {t}" for t in trips)
+            e.line(f"call void @{name}(ptr {a}, ptr {b}, ptr {out}, {counts})")
+
+        if whole:
+            with steps(e, "0", str(whole * cut.tile_rows), cut.tile_rows) as i:
+                tile(cut.tile_rows, i)
+        if rest:
+            tile(rest, str(whole * cut.tile_rows))
+
+    def _tile(self, rows: int, features: int) -> str:
+        """The name of the micro-kernel
+
+        void @tile(ptr a, ptr b, ptr c, i64 planes, i64 channels, i64 rows, i64 columns)
+
+        which adds to c.
+        """
+        step, cut = self.step, self.cut
+        e = TextEmitter(self.target, cut.lanes)
+        a_rows = [element(e, self.dtype, "%a", str(i * step.x_strides[1])) for i in range(rows)]
+        c_rows = [element(e, self.dtype, "%c", str(i * step.features)) for i in range(rows)]
+        last = features % cut.lanes
+        mask = lane_mask(e, str(last)) if last else ""
+        spatial = [
+            (d.source_step * s, d.tap_step * t)
+            for d, s, t in zip(step.dims, step.x_strides[2:5], step.w_strides[1:4], strict=True)
+        ]
+        channel = (step.x_strides[5], step.w_strides[4])
+        walks = (spatial[0], channel, spatial[1], spatial[2])
+        loops = [Sum(f"%t{i}", str(a), str(b)) for i, (a, b) in enumerate(walks)]
+        loops = [s for s, n in zip(loops, self._longest(), strict=True) if n > 1]
+        tile = sum_tile(
+            e,
+            self.dtype,
+            a_rows,
+            "%b",
+            -(-features // cut.lanes),
+            loops,
+            fused=has_fma(self.target),
+            mask=mask,
+        )
+        store_tile(e, self.dtype, tile, c_rows, mask=mask, add=True)
+        self.declarations |= set(e.declarations)
+        head = (
+            "(ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %t0, i64 %t1, i64 %t2, i64 %t3) "
+            "noinline nounwind"
+        )
+        e.ret()
+        return self.define(f"{head} {{\n{e.code.text()}\n}}\n", "long_tile")
+
+    def _longest(self) -> tuple[int, int, int, int]:
+        """The most trips of each loop of a run."""
+        depth, height, width = self.step.dims
+        return depth.most, self.cut.channels, min(height.most, self.cut.rows), width.most

@@ -1,0 +1,231 @@
+"""A matrix product as LLVM functions: blocks of rows and panels of columns around micro-kernels.
+
+    void @gemm(ptr %ctx, i64 %lo, i64 %hi)      %ctx: A, B, C
+
+does the units lo..hi of a `Matmul` (see `schedule.blocking`). Each unit writes its own part of C, and
+sums along k in the same order whoever does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from ...llvm.builder import NULL, Value
+from ...llvm.text import TextEmitter, address
+from ...llvm.whole import Whole
+from ...loop_ir.steps import Matmul
+from ...schedule.blocking import Blocking, panels
+from ...target import Target
+from .cpu_tiles import LINE, Function, element, tile_function
+
+FAR_BYTES = 1 << 18  # a packed B of this size may not be in the nearer caches: it is fetched ahead
+
+
+def gemm(step: Matmul, cut: Blocking, target: Target) -> tuple[str, list[Function], set[str]]:
+    """The function's text from its parameter list on, the micro-kernels, and declarations."""
+    return _Gemm(step, cut, target).function()
+
+
+class _Run(NamedTuple):
+    """A unit's rows, `first` to `last`, and one run along k: where its parts of A and C begin; B."""
+
+    rows: str
+    b: str
+    c: str
+    first: str
+    last: str
+    k: str
+    depth: str
+    add: str
+
+
+class _Gemm:
+    def __init__(self, step: Matmul, cut: Blocking, target: Target) -> None:
+        self.step = step
+        self.cut = cut
+        self.target = target
+        self.dtype = step.c.dtype
+        self.size = self.dtype.itemsize
+        self.e = Whole(target, 1)
+        self.tiles: dict[str, Function] = {}
+        _, row, column = step.a_strides
+        self.adjacent = column != 1 and row == 1
+        assert column == 1 or row == 1 or step.k == 1, "A has neither rows nor columns side by side"
+        self.a_step = column if self.adjacent else row
+        if cut.copied:
+            # An odd number of cache lines: neighbours do not compete for the same places in caches.
+            length = cut.block if self.adjacent else cut.depth
+            self.a_step = (-(-length * self.size // LINE) | 1) * LINE // self.size
+        self.panels = panels(step.n, cut.panel)
+        whole, rest = divmod(step.n, cut.panel)
+        self.whole = whole
+        self.vectors_left = -(-rest // cut.lanes)
+        self.lanes_left = rest % cut.lanes
+
+    def function(self) -> tuple[str, list[Function], set[str]]:
+        e, step, cut = self.e, self.step, self.cut
+        self.a, self.b, self.c = (self._argument(i) for i in range(3))
+        if cut.copied:
+            nbytes = self.a_step * (cut.depth if self.adjacent else cut.block) * self.size
+            e.code.start.append(f"  %rows = alloca [{nbytes} x i8], align {LINE}")
+        with loop(e, "%lo", "%hi", 1) as u:
+            rest, group = e.split(u, cut.groups(step))
+            batch, block = e.split(rest, cut.blocks(step))
+            batch = e.word(0) if step.batch == 1 else batch
+            a = self._moved(self.a, (batch, step.a_strides[0]))
+            b = self._moved(self.b, (batch, step.b_strides[0]))
+            c = self._moved(self.c, (batch, step.m * step.n))
+            self._unit(a, b, c, block, group)
+        e.ret()
+        text = f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{e.code.text()}\n}}\n"
+        return text, list(self.tiles.values()), set(e.declarations)
+
+    def _argument(self, position: int) -> str:
+        at = self.e.offset(Value("ptr", "%ctx"), position, "ptr")
+        return self.e.op("ptr", f"load ptr, ptr {at}, align 8")
+
+    def _moved(self, base: str, *by: tuple[str, int]) -> str:
+        """The address `base` moved by steps: pairs of how many and how long, in elements."""
+        return element(self.e, self.dtype, base, *(self.e.times(i, n) for i, n in by))
+
+    def _unit(self, a: str, b: str, c: str, block: str, group: str) -> None:
+        """One block of rows times one group of panels."""
+        e, step, cut = self.e, self.step, self.cut
+        first = e.times(block, cut.block)
+        last = e.least(e.plus(first, cut.block), step.m)
+        begin = e.times(group, cut.group)
+        end = e.least(e.plus(begin, cut.group), self.panels)
+        c = self._moved(c, (first, step.n))
+        with steps(e, "0", str(step.k), cut.depth) as k:
+            depth = e.least(e.minus(str(step.k), k), cut.depth)
+            add = "false" if k == "0" else e.word(k).ne(0)
+            rows = self._moved(a, (k, step.a_strides[2]), (first, step.a_strides[1]))
+            if cut.copied:
+                rows = self._copy(rows, e.minus(last, first), depth)
+            run = _Run(rows, b, c, first, last, k, depth, add)
+            if self.whole:
+                stop = e.least(end, self.whole)
+                with loop(e, begin, stop, 1) as p:
+                    self._panel(run, p, cut.vectors, 0)
+            if self.vectors_left:
+                with self._only_if(f"icmp eq i64 {end}, {self.panels}", end == str(self.panels)):
+                    self._panel(run, str(self.whole), self.vectors_left, self.lanes_left)
+
+    def _copy(self, rows: str, count: str, depth: str) -> str:
+        """The block's part of A close together; pieces are side by side as they are in memory."""
+        e, step = self.e, self.step
+        pieces, length, stride = count, depth, step.a_strides[1]
+        if self.adjacent:
+            pieces, length, stride = depth, count, step.a_strides[2]
+        nbytes = e.times(length, self.size)
+        with loop(e, "0", pieces, 1) as i:
+            source, to = self._moved(rows, (i, stride)), self._moved("%rows", (i, self.a_step))
+            e.copy(address(to), address(source), nbytes)
+        return "%rows"
+
+    def _panel(self, run: _Run, p: str, vectors: int, lanes: int) -> None:
+        """The block's rows times one panel."""
+        e, step, cut = self.e, self.step, self.cut
+        b_step = cut.panel if step.panel else step.b_strides[1]
+        if step.panel:
+            row = e.plus(e.times(p, step.k), run.k)
+            b_at = self._moved(run.b, (row, cut.panel))
+        else:
+            b_at = self._moved(run.b, (run.k, b_step), (p, cut.panel))
+        c_at = self._moved(run.c, (p, cut.panel))
+
+        far = step.panel > 0 and step.k * step.n * self.size >= FAR_BYTES
+        tiles = -(-min(cut.block, step.m) // cut.rows)
+        share = -(
+            -cut.panel * self.size // tiles
+        )  # of the next panel's rows, brought in by each tile
+        following = element(e, self.dtype, b_at, str(step.k * cut.panel)) if far else NULL
+
+        def tile(rows: int, i: str) -> None:
+            fetch = following
+            if far:
+                number, _ = e.split(i, cut.rows)
+                offset = e.times(e.times(number, run.depth), share)
+                fetch = e.offset(following, offset)
+            function = tile_function(
+                self.target,
+                self.dtype,
+                rows,
+                vectors,
+                adjacent=self.adjacent,
+                masked=lanes > 0,
+                panel=cut.panel if far else 0,
+                a_step=self.a_step if cut.copied else 0,
+            )
+            self.tiles[function.name] = function
+            a_row = 1 if self.adjacent else self.a_step if cut.copied else step.a_strides[1]
+            left, out = self._moved(run.rows, (i, a_row)), self._moved(c_at, (i, step.n))
+            e.line(
+                f"call void @{function.name}(ptr {left}, i64 {self.a_step}, ptr {b_at}, "
+                f"i64 {b_step}, ptr {out}, i64 {step.n}, i64 {run.depth}, i1 {run.add}, i32 {lanes}, "
+                f"ptr {fetch}, i64 {share})"
+            )
+
+        whole, rest = self._row_tiles(cut.block)
+        final_whole, final_rest = self._row_tiles(step.m - (cut.blocks(step) - 1) * cut.block)
+        alike = whole == final_whole
+        stop = str(whole)
+        is_final = f"icmp eq i64 {run.last}, {step.m}"
+        if not alike:
+            stop = e.select(e.value_of(is_final), e.word(final_whole), whole)
+        with loop(e, "0", stop, cut.rows) as i:
+            tile(cut.rows, i)
+        if alike and rest == final_rest:
+            if rest:
+                tile(rest, stop)
+            return
+        for count, test in ((rest, f"icmp ne i64 {run.last}, {step.m}"), (final_rest, is_final)):
+            if count:
+                with self._only_if(test, False):
+                    tile(count, stop)
+
+    def _row_tiles(self, n: int) -> tuple[int, int]:
+        """Rows of n that whole tiles cover, and what is left."""
+        return n // self.cut.rows * self.cut.rows, n % self.cut.rows
+
+    @contextmanager
+    def _only_if(self, test: str, always: bool) -> Iterator[None]:
+        """What the unit does that has the last part."""
+        e = self.e
+        if always:
+            yield
+            return
+        inside, after = e.later("then"), e.later("rest")
+        e.branch(e.value_of(test), inside, after)
+        e.at(inside)
+        with e.scope():
+            yield
+        e.jump(after)
+        e.at(after)
+
+
+@contextmanager
+def loop(e: TextEmitter, lo: str, hi: str, step: int) -> Iterator[str]:
+    """`with loop(e, lo, hi, step) as i:` emits `for i in range(lo, hi, step)` around the body."""
+    head, inside, leave = (e.later(h) for h in ("for", "do", "end"))
+    (i,) = e.parameters(head, "i64")
+    e.jump(head, lo)
+    e.at(head)
+    e.branch(i < hi, inside, leave)
+    with e.scope():
+        e.at(inside)
+        yield i
+        e.jump(head, e.stepped(i, step))
+    e.at(leave)
+
+
+@contextmanager
+def steps(e: TextEmitter, lo: str, hi: str, step: int) -> Iterator[str]:
+    """Like `loop`, without a loop where there is one trip."""
+    if lo.isdigit() and hi.isdigit() and int(hi) - int(lo) <= step:
+        yield lo
+    else:
+        with loop(e, lo, hi, step) as i:
+            yield i

@@ -1,0 +1,165 @@
+"""Products of matrices: a tile of the result per block, a piece of it per warp, in registers.
+
+    stages of shared memory are filled ahead:   a's rows and b's columns, `depth` elements of each
+    for k0 in 0, depth, 2 * depth, ...:
+        wait until the oldest stage is there, and everybody is done with the one before
+        begin to fill the one before with what comes `stages - 1` steps later
+        each warp: its rows and columns from the oldest stage, multiplied into registers
+
+Copies are asynchronous where the GPU and the operands' alignment allow; other operands, and those that
+are computed on the way (`sources`), pass through registers: they are read before the multiplication and
+written after it, or read after it if there are many. Any strides will do. Rows and columns beyond the
+ends are zeros, and are not stored. An element is one chain of multiply-adds in the order of k. Steps
+that do something with each element of the result (`epilogues`) are done before it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+
+from ...cuda.target import CudaTarget
+from ...llvm.loops import Carried, Values
+from ...loop_ir.kernel import Array
+from .cuda_operands import OperandTile
+from .cuda_products import Product
+from .cuda_results import ResultEmitter
+from .cuda_sources import Source, computed, lying
+from .cuda_tiles import ACROSS, DOWN, Tile
+
+IN_REGISTERS = 16  # copies of a thread that wait in registers while it multiplies
+
+
+class ProductEmitter(ResultEmitter):
+    """Emits the kernel of one product; how a tile is multiplied is for subclasses."""
+
+    end: str  # of the sum
+
+    @property
+    def uneven(self) -> bool:
+        """Whether a sum may end inside a stage, or before the first ones."""
+        k, total, depth = self.step.k, self.product.total, self.tile.depth
+        short = total and total - (self.product.parts - 1) * k < self.tile.stages * depth
+        return bool(k % depth or total % depth or short)
+
+    def __init__(
+        self,
+        product: Product,
+        tile: Tile,
+        target: CudaTarget,
+        definitions: MutableMapping[str, str],
+        alignments: Mapping[Array, int],
+    ) -> None:
+        super().__init__(product, tile, target, definitions, alignments, product.arrays)
+        step, self.tile = self.step, tile
+        left = OperandTile(self, self._source(step.a), step.m, tile.m, DOWN)
+        right = OperandTile(self, self._source(step.b), step.n, tile.n, ACROSS)
+        self.left, self.right = left, right
+        right.start = left.nbytes
+        self.stage_bytes = left.nbytes + right.nbytes
+        self.asynchronous = [s for s in (left, right) if target.arch >= 80 and s.asynchronous]
+        self.fetched = [s for s in (left, right) if s not in self.asynchronous]
+        self.stages = tile.stages if self.asynchronous else 2
+        self.memory = self.shared_block(self.stages * self.stage_bytes)
+
+    def _source(self, array: Array) -> Source:
+        """What an operand is; rows of b's are its columns."""
+        step = self.step
+        stage = self.product.computed.get(array)
+        if stage is not None:
+            return computed(stage)
+        if array is step.a:
+            return lying(array, step.a_offset, step.a_strides, (step.batch, step.m, step.k))
+        batch, k, column = step.b_strides
+        return lying(array, step.b_offset, (batch, column, k), (step.batch, step.n, step.k))
+
+    def reading(self, side: OperandTile, threads: int) -> tuple[int, int]:
+        """Of how many neighbouring lines of an operand threads read at a time, and chunks of each."""
+        raise NotImplementedError
+
+    # The body.
+
+    def body(self) -> None:
+        op, ty, tile = self.value_of, self.index_type, self.tile
+        self.stand_at_tile(self.block_number())
+        thread = self.thread()
+        self.lane_number = op(f"and i32 {thread}, 31")
+        warp = op(f"lshr i32 {thread}, 5")
+        down, across = (op(f"{f} i32 {warp}, {tile.across}") for f in ("udiv", "urem"))
+        self.warp_m = op(f"mul i32 {down}, {tile.rows}")
+        self.warp_n = op(f"mul i32 {across}, {tile.columns}")
+        self.end = str(self.step.k)
+        if self.product.total:
+            part = self.batch
+            if self.step.batch > self.product.parts:
+                part = op(f"udiv {ty} {part}, {self.step.batch // self.product.parts}")
+            before = op(f"mul {ty} {part}, {self.step.k}")
+            left = op(f"sub {ty} {self.product.total}, {before}")
+            self.end = self.least(left, self.end)
+        self.left.stand(self.batch, self.m0)
+        self.right.stand(self.batch, self.n0)
+        self.store_results(self._pipeline())
+
+    def _pipeline(self) -> list[str]:
+        """The loop over k."""
+        op, ty, count = self.value_of, self.index_type, self.accumulators
+        depth, ahead = self.tile.depth, self.stages - 1
+        for s in range(ahead):
+            if s * depth < self.step.k:
+                self._copy(str(s * depth), str(s * self.stage_bytes))
+                self._put(self._fetch(str(s * depth)), str(s * self.stage_bytes))
+            self._commit()
+        values = self.zeros()
+        values += [Carried(str(s * self.stage_bytes), True, "i32") for s in (0, ahead)]
+        early = sum(len(side.parts) for side in self.fetched) <= IN_REGISTERS
+
+        def turn(k0: str, carried: Values) -> Values:
+            *sums, now, free = (c.text for c in carried)
+            after = op(f"add {ty} {k0}, {ahead * depth}")
+            found = self._fetch(self._least_k(after)) if early else None
+            if self.asynchronous:
+                self.nvvm("llvm.nvvm.cp.async.wait.group", str(ahead - 1))
+            self.barrier()
+            if self.asynchronous:
+                with self.only_if(op(f"icmp slt {ty} {after}, {self.end}")):
+                    self._copy(after, free)
+            self._commit()
+            sums = self.multiply(now, sums)
+            self._put(found or self._fetch(self._least_k(after)), free)
+            new = [*sums, self._next(now), self._next(free)]
+            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+
+        return [c.text for c in self._loop("0", self.end, depth, values, turn)[:count]]
+
+    def _commit(self) -> None:
+        if self.asynchronous:
+            self.nvvm("llvm.nvvm.cp.async.commit.group")
+
+    def _copy(self, k0: str, stage: str) -> None:
+        """Begin to fill a stage with what needs no registers on the way."""
+        for side in self.asynchronous:
+            side.copy(k0, stage)
+
+    def _fetch(self, k0: str) -> list[list[str]]:
+        """What else goes into a stage, on its way in registers."""
+        return [side.fetch(k0) for side in self.fetched]
+
+    def _put(self, found: list[list[str]], stage: str) -> None:
+        for side, values in zip(self.fetched, found, strict=True):
+            side.put(values, stage)
+
+    def _next(self, stage: str) -> str:
+        after = self.value_of(f"add i32 {stage}, {self.stage_bytes}")
+        last = self.value_of(f"icmp eq i32 {after}, {self.stages * self.stage_bytes}")
+        return self.value_of(f"select i1 {last}, i32 0, i32 {after}")
+
+    def _least_k(self, k0: str) -> str:
+        """The step of k that is fetched next: the first one once more when there is no other."""
+        op, ty = self.value_of, self.index_type
+        more = op(f"icmp slt {ty} {k0}, {self.end}")
+        return op(f"select i1 {more}, {ty} {k0}, {ty} 0")
+
+    # What subclasses do.
+
+    def multiply(self, stage: str, sums: list[str]) -> list[str]:
+        """The accumulators with the products of one stage added."""
+        raise NotImplementedError

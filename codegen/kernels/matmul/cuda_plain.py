@@ -1,0 +1,101 @@
+"""Products of matrices by ordinary arithmetic: each thread multiplies a piece of its warp's tile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+
+from ...cuda.target import CudaTarget
+from ...llvm.instructions import SCALAR_TYPES, suffix
+from ...loop_ir.kernel import Array
+from .cuda_emitter import ProductEmitter
+from .cuda_operands import OperandTile
+from .cuda_products import Product
+from .cuda_results import Result
+from .cuda_tiles import ACROSS, DOWN, Tile
+
+
+class PlainProductEmitter(ProductEmitter):
+    """Multiplies by ordinary arithmetic. A warp's threads lie 4 x 8; rows of a thread are neighbours
+    where the operand's rows are neighbours in memory, and else as far apart as there are threads."""
+
+    def __init__(
+        self,
+        product: Product,
+        tile: Tile,
+        target: CudaTarget,
+        definitions: MutableMapping[str, str],
+        alignments: Mapping[Array, int],
+    ) -> None:
+        super().__init__(product, tile, target, definitions, alignments)
+        self.rows, self.columns = tile.rows // DOWN, tile.columns // ACROSS
+        self.accumulators = self.rows * self.columns
+
+    def reading(self, side: OperandTile, threads: int) -> tuple[int, int]:
+        return (threads if side.along_k else 1), 1
+
+    def _width(self, side: OperandTile, count: int) -> int:
+        """How many of a thread's rows are neighbours."""
+        return 1 if side.along_k else min(count, 4, side.chunk)
+
+    def _mine(self, side: OperandTile) -> tuple[str, int, int]:
+        """This thread's first row of an operand, its number of rows, and threads that share them."""
+        lane = self.lane_number
+        if side is self.left:
+            thread, warp = self.value_of(f"lshr i32 {lane}, 3"), self.warp_m
+            count, threads = self.rows, DOWN
+        else:
+            thread, warp = self.value_of(f"and i32 {lane}, 7"), self.warp_n
+            count, threads = self.columns, ACROSS
+        start = self.value_of(f"mul i32 {thread}, {self._width(side, count)}")
+        return self.value_of(f"add i32 {warp}, {start}"), count, threads
+
+    def _take(self, side: OperandTile, stage: str, k: int) -> Iterator[list[str]]:
+        """This thread's rows of an operand, column by column of the chunk that begins at k.
+
+        What lies along k is read all at once, the rest when it is wanted: registers are few.
+        """
+        first, count, threads = self._mine(side)
+        if side.along_k:
+            at = [
+                side.chunk_at(stage, first, i * threads, "0", k // side.chunk) for i in range(count)
+            ]
+            rows = [side.load(place, side.chunk) for place in at]
+            yield from (list(column) for column in zip(*rows, strict=True))
+            return
+        width = self._width(side, count)
+        for j in range(side.chunk):
+            at = [
+                side.element_at(stage, first, i * threads, "0", k + j)
+                for i in range(0, count, width)
+            ]
+            yield [x for place in at for x in side.load(place, width)]
+
+    def multiply(self, stage: str, sums: list[str]) -> list[str]:
+        sums, chunk = list(sums), self.left.chunk
+        for k in range(0, self.tile.depth, chunk):
+            columns = zip(
+                self._take(self.left, stage, k), self._take(self.right, stage, k), strict=True
+            )
+            for xs, ys in columns:
+                for i, x in enumerate(xs):
+                    for j, y in enumerate(ys):
+                        at = i * self.columns + j
+                        sums[at] = self._multiply_add(x, y, sums[at])
+        return sums
+
+    def _multiply_add(self, x: str, y: str, z: str) -> str:
+        dtype = self.step.c.dtype
+        if dtype.kind == "f":
+            return self.nvvm(f"llvm.fma.{suffix(dtype, 1)}", x, y, z)
+        ty = SCALAR_TYPES[dtype]
+        return self.value_of(f"add {ty} {self.value_of(f'mul {ty} {x}, {y}')}, {z}")
+
+    def results(self) -> Iterator[Result]:
+        first_row, rows, down = self._mine(self.left)
+        first_column, columns, across = self._mine(self.right)
+        tall, wide = self._width(self.left, rows), self._width(self.right, columns)
+        for i in range(rows):
+            row = self.value_of(f"add i32 {first_row}, {i // tall * tall * down + i % tall}")
+            for j in range(0, columns, wide):
+                column = self.value_of(f"add i32 {first_column}, {j * across}")
+                yield Result(row, column, [i * columns + j + d for d in range(wide)])

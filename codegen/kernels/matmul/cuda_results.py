@@ -1,0 +1,188 @@
+"""What comes of a product of matrices: where its tiles are, and what is done with their elements.
+
+Emitters say how a tile is multiplied (`product_emitter`, `warpgroups`); sums in registers are stored
+here, or what the steps that follow element by element make of them (`epilogues`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import NamedTuple, Protocol
+
+from ...cuda.emitter import fits_32_bits
+from ...cuda.lanes import LaneEmitter
+from ...cuda.schedule import Schedule
+from ...cuda.target import CudaTarget
+from ...llvm.instructions import SCALAR_TYPES, constant
+from ...llvm.loops import Carried, Values
+from ...llvm.text import Operand
+from ...loop_ir.index import Index, Var, delinearise, of_var
+from ...loop_ir.kernel import Array, Kernel
+from ...loop_ir.steps import Matmul
+from ...schedule.schedule import Loops
+from ...schedule.signature import Signature
+from ...schedule.survey import survey
+from .cuda_products import Product, dims_of, rows_and_columns
+
+GROUP = 8  # rows of tiles that are done together: what they read is still in the cache
+
+
+class AnyTile(Protocol):
+    """A tile of the result: its rows and columns, elements of a step of the sum, threads of a block."""
+
+    @property
+    def m(self) -> int: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+
+
+class Result(NamedTuple):
+    """Neighbours in a row of the tile: the row and the first column in it, numbers of accumulators."""
+
+    row: str
+    column: str
+    numbers: list[int]
+
+
+class ResultEmitter(LaneEmitter):
+    """Emits the kernel of one product. `arrays` are what it takes pointers to."""
+
+    step: Matmul
+    accumulators: int  # of a thread
+    batch: str  # the matrix of the batch at hand, and the tile's first row and column in it
+    m0: str
+    n0: str
+
+    def __init__(
+        self,
+        product: Product,
+        tile: AnyTile,
+        target: CudaTarget,
+        definitions: MutableMapping[str, str],
+        alignments: Mapping[Array, int],
+        arrays: Sequence[Array],
+    ) -> None:
+        step = self.step = product.matmul
+        self.product, self.alignments, self.shape = product, alignments, tile
+        self.row = Var("row", step.batch * step.m)
+        self.column = Var("column", step.n)
+        kernel = product.epilogue or Kernel((), [])
+        surveys = {s: survey(s) for s in (*kernel.stages, *product.computed.values())}
+        loops = Loops((self.row, self.column), self._env(kernel))
+        index_type = "i32" if self._small(product, tile) else "i64"
+        plan = Schedule("scalar", loops, [], surveys, index_type, threads=tile.threads)
+        own = Signature(None, list(arrays), dict.fromkeys([*arrays, *product.hidden, step.c], 0))
+        super().__init__(kernel, own, plan, target, definitions, alignments)
+        self.written = set(product.writes)
+        self.env.update(loops.env)
+
+    def _env(self, kernel: Kernel) -> dict[Var, Index]:
+        """The epilogue's loops in terms of the row, counted over the batch, and the column."""
+        if not kernel.stages:
+            return {}
+        walk = dims_of(kernel, self.step)
+        split = rows_and_columns(walk[1], self.row.extent) if walk is not None else None
+        assert walk is not None and split is not None, "the loops are the result's dims"
+        order, shape = walk
+        dims = (
+            *delinearise(of_var(self.row), shape[:split]),
+            *delinearise(of_var(self.column), shape[split:]),
+        )
+        return {
+            s.dims[d]: index for s in kernel.stages for d, index in zip(order, dims, strict=True)
+        }
+
+    @staticmethod
+    def _small(product: Product, tile: AnyTile) -> bool:
+        """Whether positions fit 32 bits, also those of the rows beyond the end."""
+        step = product.matmul
+        a = (step.batch, step.m + tile.m, step.k + tile.depth)
+        b = (step.batch, step.k + tile.depth, step.n + tile.n)
+        ends = [
+            sum(abs(s) * n for s, n in zip(strides, counts, strict=True))
+            for strides, counts in ((step.a_strides, a), (step.b_strides, b))
+        ]
+        ends += [step.batch * step.k, step.batch * step.n]
+        rows = step.batch * step.m + tile.m
+        sizes = [
+            abs(s) * n for x in product.arrays for s, n in zip(x.strides, x.shape, strict=True)
+        ]
+        return fits_32_bits([*ends, rows * (step.n + tile.n), 8 * sum(sizes)])
+
+    def zeros(self) -> Values:
+        """The accumulators at the start."""
+        zero = constant(0, self.step.c.dtype, 1)
+        ty = SCALAR_TYPES[self.step.c.dtype]
+        return [Carried(zero, True, ty) for _ in range(self.accumulators)]
+
+    def stand_at_tile(self, q: str) -> None:
+        """Find tile number `q`: neighbours in this order read what is still in the cache."""
+        op, ty, tile = self.value_of, self.index_type, self.shape
+        block_m, block_n, self.batch = self._tile(q)
+        self.m0 = op(f"mul {ty} {block_m}, {tile.m}")
+        self.n0 = op(f"mul {ty} {block_n}, {tile.n}")
+
+    def _tile(self, q: str) -> tuple[str, str, str]:
+        """A tile's row and its column of tiles, its matrix of the batch."""
+        op, ty, step, tile = self.value_of, self.index_type, self.step, self.shape
+        tm, tn = -(-step.m // tile.m), -(-step.n // tile.n)
+        batch = op(f"udiv {ty} {q}, {tm * tn}") if step.batch > 1 else "0"
+        q = op(f"urem {ty} {q}, {tm * tn}") if step.batch > 1 else q
+        if tm <= GROUP or tn == 1:
+            return op(f"urem {ty} {q}, {tm}"), op(f"udiv {ty} {q}, {tm}"), batch
+        first = op(f"mul {ty} {op(f'udiv {ty} {q}, {GROUP * tn}')}, {GROUP}")
+        q = op(f"urem {ty} {q}, {GROUP * tn}")
+        height = self.least(op(f"sub {ty} {tm}, {first}"), str(GROUP))
+        block_m = op(f"add {ty} {first}, {op(f'urem {ty} {q}, {height}')}")
+        return block_m, op(f"udiv {ty} {q}, {height}"), batch
+
+    def results(self) -> Iterator[Result]:
+        """Where the accumulators stand in the tile."""
+        raise NotImplementedError
+
+    # The result.
+
+    def store_results(self, sums: list[str]) -> None:
+        op, ty, step, tile = self.value_of, self.index_type, self.step, self.shape
+        first_row = op(f"mul {ty} {self.batch}, {step.m}")
+        for result in self.results():
+            row = op(f"add {ty} {self.m0}, {self.widened(result.row)}")
+            column = op(f"add {ty} {self.n0}, {self.widened(result.column)}")
+            together = math.gcd(len(result.numbers), step.n)
+            for j in range(0, len(result.numbers), together):
+                at = op(f"add {ty} {column}, {j}") if j else column
+                inside = []
+                if step.m % tile.m:
+                    inside.append(op(f"icmp slt {ty} {row}, {step.m}"))
+                if step.n % tile.n:
+                    inside.append(op(f"icmp slt {ty} {at}, {step.n}"))
+                self.positions[self.row] = op(f"add {ty} {first_row}, {row}")
+                texts = [sums[k] for k in result.numbers[j : j + together]]
+                if not inside:
+                    self._finish(at, texts)
+                    continue
+                both = inside[0] if len(inside) == 1 else op(f"and i1 {inside[0]}, {inside[1]}")
+                with self.only_if(both):
+                    self._finish(at, texts)
+
+    def _finish(self, column: str, sums: list[str]) -> None:
+        """Store neighbours of the result, or what the epilogue makes of them."""
+        c = self.step.c
+        self.lanes, self.first = len(sums), column
+        self.points = [{c: Operand(text, True)} for text in sums]
+        self.registers = self.points[0]
+        self.positions[self.column] = column
+        self.forget()
+        for _ in self._each():
+            if self.product.stored:
+                flat = of_var(self.row) * self.step.n + of_var(self.column)
+                self._write(c.dtype, self.pointers[c], flat, self.registers[c])
+            for stage in self.kernel.stages:
+                self._store_stage(stage)
+        self._flush()
+        self.forget()

@@ -1,0 +1,424 @@
+"""Products of matrices on sm_90a: one warp brings operands, two warpgroups multiply them.
+
+    producer    for each tile of the block, for each step of the sum:
+                    wait until the stage is empty; announce its bytes; begin to copy boxes of a and b
+    consumers   for each tile of the block, for each step of the sum:
+                    wait until the stage is full; begin the products of 64 rows by all columns
+                    wait for the products of the step before; its stage is empty
+                store the sums, or what the epilogue makes of them
+
+Stages go round in a ring of shared memory; two barriers in memory for each, `full` and `empty`, count
+who has come and which bytes have arrived, and the parity of their phase changes at each round. The ring
+has to begin at a multiple of ATOM, for the copy engine and the descriptors: the kernel itself sees to
+it, whatever an assembler or a linker made of the alignment. The barriers lie behind the ring. There
+are as many blocks as multiprocessors, each taking one tile after the other: while the consumers store
+a tile, the next one's operands come. The producer's registers go to the consumers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+
+from ....ir.record import record
+from ....ir.types import F32
+from ...cuda.emitter import SHARED
+from ...cuda.program import Ref, TensorMap
+from ...cuda.target import CudaTarget
+from ...llvm.loops import Carried, Values
+from ...loop_ir.kernel import Array
+from ...loop_ir.steps import Matmul
+from .cuda_boxes import Boxed, boxed
+from .cuda_products import Product
+from .cuda_results import Result, ResultEmitter
+from .cuda_wgmma import ATOM, LINE, ROWS, Assembly, Form, multiply, wait
+
+CONSUMERS = 2  # warpgroups
+# Of a thread: at the start, and after the producer has given away what it does not need.
+REGISTERS, PRODUCER_REGISTERS, CONSUMER_REGISTERS = 168, 40, 232
+
+
+@record
+class WarpgroupTile:
+    """`rows` times 64 rows of the result for each consumer, by `n` columns; `stages` of the ring."""
+
+    rows: int
+    n: int
+    stages: int
+    element: str
+
+    @property
+    def m(self) -> int:
+        return CONSUMERS * self.rows * ROWS
+
+    @property
+    def depth(self) -> int:
+        return LINE // (4 if self.element == "tf32" else 2)
+
+    @property
+    def threads(self) -> int:
+        return 128 * (1 + CONSUMERS)
+
+    def blocks(self, step: Matmul) -> int:
+        """How many tiles there are."""
+        return step.batch * -(-step.m // self.m) * -(-step.n // self.n)
+
+    @property
+    def note(self) -> str:
+        return f"tiles of {self.m} x {self.n}, {self.element} on tensor cores, by warpgroups"
+
+
+class WarpgroupEmitter(ResultEmitter):
+    """Emits the kernel of one product, for a grid of `blocks`."""
+
+    def __init__(
+        self,
+        product: Product,
+        tile: WarpgroupTile,
+        sides: tuple[Boxed, Boxed],
+        target: CudaTarget,
+        definitions: MutableMapping[str, str],
+        alignments: Mapping[Array, int],
+    ) -> None:
+        step = product.matmul
+        others = [s.reads for s in product.epilogue.stages] if product.epilogue else []
+        read = {access.array for accesses in others for access in accesses}
+        arrays = [
+            a for a in product.arrays if a in read or a not in (step.a, step.b) or a is step.c
+        ]
+        super().__init__(product, tile, target, definitions, alignments, arrays)
+        self.tile, self.sides = tile, sides
+        self.blocks = min(tile.blocks(step), target.sms)
+        self.accumulators = tile.rows * tile.n // 2
+        self.form = Form(tile.n, tile.element, sides[0].turned, sides[1].turned)
+        self.starts = (0, sides[0].nbytes)
+        self.stage_bytes = sum(side.nbytes for side in sides)
+        self.ring_bytes = tile.stages * self.stage_bytes
+        # No more alignment is promised than linkers keep: with it, rounding would be folded away.
+        self.memory = self.shared_block(self.ring_bytes + tile.stages * MBARRIERS + ATOM, 16)
+        self.tensor_maps = len(sides)
+        # Two elements of a thread are 4 bytes then: stores would be of parts of sectors.
+        self.exchanges = tile.n % 32 == 0 and min(a.dtype.itemsize for a in product.writes) < 4
+        self.attributes = {"nvvm.minctasm": "1", "nvvm.maxnreg": str(REGISTERS)}
+
+    def maps(self, ref: Callable[[Array, int], Ref]) -> list[TensorMap]:
+        """The arguments that come before the arrays."""
+        return [side.map(ref) for side in self.sides]
+
+    # The body.
+
+    def body(self) -> None:
+        op, thread = self.value_of, self.thread()
+        self._place_ring()
+        with self.only_if(op(f"icmp eq i32 {thread}, 0")):
+            for k in range(self.tile.stages):
+                self._initialise(self.full, k, 1)
+                self._initialise(self.empty, k, 4 * CONSUMERS)
+            self.nvvm("llvm.nvvm.fence.mbarrier_init.release.cluster")
+        self.barrier()
+        group = op(f"lshr i32 {thread}, 7")
+        # The same in all lanes, and known to be.
+        group = self.nvvm("llvm.nvvm.shfl.sync.idx.i32", "-1", group, "0", "31", fresh=True)
+        self._either(
+            op(f"icmp eq i32 {group}, 0"), self._produce, lambda: self._consume(group, thread)
+        )
+
+    def _place_ring(self) -> None:
+        """The ring's first byte, its address in 32 bits, and the barriers."""
+        op, stages = self.value_of, self.tile.stages
+        start = op(f"ptrtoint ptr {self.memory} to i32")
+        before = op(f"and i32 {op(f'sub i32 0, {start}')}, {ATOM - 1}")
+        self.start = op(f"add i32 {start}, {before}")
+        self.ring = op(f"getelementptr i8, ptr {self.memory}, i32 {before}")
+        self.full, self.empty = (
+            op(f"getelementptr i8, ptr {SHARED}{self.ring}, i32 {self.ring_bytes + 8 * k}")
+            for k in (0, stages)
+        )
+
+    def _initialise(self, barriers: str, number: int, count: int) -> None:
+        place = self._mbarrier(barriers, str(number))
+        self.nvvm("llvm.nvvm.mbarrier.init.shared", place, str(count))
+
+    def _either(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
+        first, second, end = (self.new_label(h) for h in ("producer", "consumer", "end"))
+        self.lines.append(f"  br i1 {condition}, label %{first}, label %{second}")
+        for label, emit in ((first, then), (second, other)):
+            with self.scope():
+                self.start_block(label)
+                emit()
+                self.lines.append(f"  br label %{end}")
+        self.start_block(end)
+
+    def _each_tile(self, values: Values, body: Callable[[Values], Values]) -> None:
+        """The tiles of this block, one after the other."""
+
+        def turn(q: str, carried: Values) -> Values:
+            self.stand_at_tile(q)
+            self.end = str(self.step.k)
+            if self.product.total:
+                ty, k = self.index_type, self.step.k
+                before = self.value_of(f"mul {ty} {self.batch}, {k}")
+                left = self.value_of(f"sub {ty} {self.product.total}, {before}")
+                self.end = self.least(left, self.end)
+            return body(carried)
+
+        tiles = self.tile.blocks(self.step)
+        self._loop(self.block_number(), str(tiles), self.blocks, values, turn)
+
+    # Rings: the stage's number and the parity of its round.
+
+    def _ring(self) -> Values:
+        return [Carried("0", True, "i32"), Carried("0", True, "i32")]
+
+    def _next(self, stage: str, parity: str) -> tuple[str, str]:
+        op = self.value_of
+        after = op(f"add i32 {stage}, 1")
+        wraps = op(f"icmp eq i32 {after}, {self.tile.stages}")
+        turned = op(f"zext i1 {wraps} to i32")
+        return op(f"select i1 {wraps}, i32 0, i32 {after}"), op(f"xor i32 {parity}, {turned}")
+
+    def _mbarrier(self, barriers: str, stage: str) -> str:
+        return self.value_of(f"getelementptr i64, ptr {SHARED}{barriers}, i32 {stage}")
+
+    def _wait_for(self, barriers: str, stage: str, parity: str) -> None:
+        """Until the phase of that parity has ended."""
+        again, done = self.new_label("wait"), self.new_label("done")
+        place = self._mbarrier(barriers, stage)
+        self.lines.append(f"  br label %{again}")
+        self.start_block(again)
+        name = "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
+        ended = self.nvvm(name, place, parity, fresh=True)
+        self.lines.append(f"  br i1 {ended}, label %{done}, label %{again}")
+        self.start_block(done)
+
+    # The producer: one thread of one warp.
+
+    def _produce(self) -> None:
+        op = self.value_of
+        self.nvvm("llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", str(PRODUCER_REGISTERS))
+        with self.only_if(op(f"icmp ult i32 {self.thread()}, 32")):
+            chosen = self.nvvm("llvm.nvvm.elect.sync", "-1", fresh=True)
+            with self.only_if(op(f"extractvalue {{ i32, i1 }} {chosen}, 1")):
+                self._each_tile(self._ring(), self._bring)
+
+    def _bring(self, ring: Values) -> Values:
+        """Begin the copies of one tile's operands."""
+        op, ty = self.value_of, self.index_type
+
+        def turn(k0: str, carried: Values) -> Values:
+            stage, parity = (c.text for c in carried)
+            self._wait_for(self.empty, stage, op(f"xor i32 {parity}, 1"))
+            full = self._mbarrier(self.full, stage)
+            announce = "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
+            self.nvvm(announce, full, str(self.stage_bytes), fresh=True)
+            place = k0
+            if self.product.total:
+                before = op(f"mul {ty} {self.batch}, {self.step.k}")
+                place = op(f"add {ty} {before}, {k0}")
+            base = op(f"mul i32 {stage}, {self.stage_bytes}")
+            for number, first in enumerate((self.m0, self.n0)):
+                self._copy(number, full, base, first, place)
+            new = self._next(stage, parity)
+            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+
+        return self._loop("0", self.end, self.tile.depth, ring, turn)
+
+    def _copy(self, number: int, full: str, base: str, first: str, place: str) -> None:
+        """Copy the boxes of one operand: rows from `first` on, the sum's places from `place` on."""
+        op, side = self.value_of, self.sides[number]
+        row, k = self._narrow(first), self._narrow(place)
+        for box, ahead in enumerate(side.boxes):
+            at = op(f"add i32 {base}, {self.starts[number] + box * side.box_bytes}")
+            target = op(f"getelementptr i8, ptr {SHARED}{self.ring}, i32 {at}")
+            target = op(f"addrspacecast ptr {SHARED}{target} to ptr addrspace(7)")
+            here = op(f"add i32 {row}, {ahead}") if ahead else row
+            point = [here, k] if side.turned else [k, here]
+            if side.batched:
+                point.append(self._narrow(self.batch))
+            name = f"llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{len(point)}d"
+            hints = ("0", "0", "0", "0", "0")
+            self.nvvm(name, target, full, f"%map{number}", *point, *hints)
+
+    def _narrow(self, index: str) -> str:
+        if self.index_type == "i32" or index[0] != "%":
+            return index
+        return self.value_of(f"trunc i64 {index} to i32")
+
+    # The consumers.
+
+    def _consume(self, group: str, thread: str) -> None:
+        op, tile = self.value_of, self.tile
+        self.nvvm("llvm.nvvm.setmaxnreg.inc.sync.aligned.u32", str(CONSUMER_REGISTERS))
+        lane = op(f"and i32 {thread}, 31")
+        self.first_lane = op(f"icmp eq i32 {lane}, 0")
+        consumer = op(f"sub i32 {group}, 1")
+        warp = op(f"and i32 {op(f'lshr i32 {thread}, 5')}, 3")
+        row = op(f"add i32 {op(f'mul i32 {warp}, 16')}, {op(f'lshr i32 {lane}, 2')}")
+        own = op(f"mul i32 {consumer}, {tile.rows * ROWS}")
+        self.first_row = op(f"add i32 {own}, {row}")
+        self.quarter = op(f"and i32 {lane}, 3")
+        self.descriptors = [
+            self._descriptor(0, consumer, tile.rows * ROWS),
+            self._descriptor(1, consumer, 0),
+        ]
+
+        def turn(ring: Values) -> Values:
+            sums, ring = self._sum(ring)
+            self.store_results(self._exchanged(sums) if self.exchanges else sums)
+            return ring
+
+        self._each_tile(self._ring(), turn)
+
+    def _descriptor(self, number: int, consumer: str, rows: int) -> str:
+        """An operand's descriptor in the first stage; each consumer begins so many rows further on."""
+        op, side = self.value_of, self.sides[number]
+        start = op(f"and i32 {op(f'add i32 {self.start}, {self.starts[number]}')}, 262143")
+        start = op(f"lshr i32 {start}, 4")
+        if rows:
+            start = op(f"add i32 {start}, {op(f'mul i32 {consumer}, {side.ahead(rows, 0)}')}")
+        return op(f"or i64 {op(f'zext i32 {start} to i64')}, {side.descriptor}")
+
+    def zeros(self) -> Values:
+        return [Carried("0x0000000000000000", True, "float")] * self.accumulators
+
+    def _sum(self, ring: Values) -> tuple[list[str], Values]:
+        """The sums of one tile, and where the ring is then. The products of one step are under way
+        while those of the next are begun."""
+        count = self.accumulators
+
+        def turn(k0: str, carried: Values) -> Values:
+            *sums, stage, parity, before = (c.text for c in carried)
+            self._wait_for(self.full, stage, parity)
+            sums = self._wait_until(1, self._multiply(stage, sums))
+            known = self.value_of(f"icmp sge i32 {before}, 0")
+            with self.only_if(self.value_of(f"and i1 {known}, {self.first_lane}")):
+                self._release(before)
+            new = [*sums, *self._next(stage, parity), stage]
+            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+
+        values = [*self.zeros(), *ring, Carried("-1", True, "i32")]
+        ends = self._loop("0", self.end, self.tile.depth, values, turn)
+        sums = self._wait_until(0, [c.text for c in ends[:count]])
+        with self.only_if(self.first_lane):
+            self._release(ends[-1].text)
+        return sums, ends[count:-1]
+
+    def _release(self, stage: str) -> None:
+        """One warp is done with a stage."""
+        place = self._mbarrier(self.empty, stage)
+        name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta"
+        self.nvvm(name, place, "1", fresh=True)
+
+    def _multiply(self, stage: str, sums: list[str]) -> list[str]:
+        """Begin the products of a stage."""
+        op, tile, form = self.value_of, self.tile, self.form
+        ahead = op(f"zext i32 {op(f'mul i32 {stage}, {self.stage_bytes >> 4}')} to i64")
+        here = [op(f"add i64 {d}, {ahead}") for d in self.descriptors]
+        self.nvvm("llvm.nvvm.wgmma.fence.sync.aligned")
+        product, each = multiply(form), form.accumulators
+        for k in range(0, tile.depth, form.k):
+            for i in range(tile.rows):
+                places = [
+                    self._ahead(here[number], self.sides[number].ahead(rows, k))
+                    for number, rows in ((0, i * ROWS), (1, 0))
+                ]
+                old = sums[i * each : (i + 1) * each]
+                sums[i * each : (i + 1) * each] = self._given(product, *places, *old)
+        self.nvvm("llvm.nvvm.wgmma.commit_group.sync.aligned")
+        return sums
+
+    def _ahead(self, descriptor: str, units: int) -> str:
+        return self.value_of(f"add i64 {descriptor}, {units}") if units else descriptor
+
+    def _wait_until(self, groups: int, sums: list[str]) -> list[str]:
+        return self._given(wait(groups, len(sums)), *sums)
+
+    def _given(self, assembly: Assembly, *operands: str) -> list[str]:
+        """What assembly gives for operands."""
+        struct = self.fresh_of(assembly.call(*operands))
+        return [
+            self.fresh_of(f"extractvalue {assembly.result} {struct}, {k}")
+            for k in range(assembly.accumulators)
+        ]
+
+    # The result.
+
+    def _rows(self) -> Iterator[tuple[str, int]]:
+        """This thread's rows, and the number of the first accumulator of each; the next pair of columns
+        is 8 further on, and 4 accumulators."""
+        for i in range(self.tile.rows):
+            for half in range(2):
+                ahead = ROWS * i + 8 * half
+                row = self.first_row
+                if ahead:
+                    row = self.value_of(f"add i32 {row}, {ahead}")
+                yield row, i * self.form.accumulators + 2 * half
+
+    def results(self) -> Iterator[Result]:
+        op = self.value_of
+        step, pairs = (32, 4) if self.exchanges else (8, 1)
+        first = op(f"mul i32 {self.quarter}, {2 * pairs}")
+        for row, start in self._rows():
+            for j in range(self.tile.n // step):
+                column = op(f"add i32 {first}, {step * j}") if j else first
+                at = start + 4 * pairs * j
+                yield Result(row, column, [at + 4 * s + c for s in range(pairs) for c in range(2)])
+
+    def _exchanged(self, sums: list[str]) -> list[str]:
+        """Four threads have pairs of columns of 4 times 8 neighbours; then each has all pairs of 8."""
+        sums = list(sums)
+        for _, start in self._rows():
+            for first in range(start, start + self.form.accumulators, 16):
+                for c in range(2):
+                    numbers = [first + 4 * s + c for s in range(4)]
+                    for number, text in zip(numbers, self._turned(numbers, sums), strict=True):
+                        sums[number] = text
+        return sums
+
+    def _turned(self, numbers: list[int], sums: list[str]) -> list[str]:
+        """Word t of thread s in the place of word s of thread t, of four threads."""
+        op, words = self.value_of, [sums[k] for k in numbers]
+        for bit in (1, 2):
+            mine = op(f"and i32 {self.quarter}, {bit}")
+            upper = op(f"icmp ne i32 {mine}, 0")
+            for low in (k for k in range(4) if not k & bit):
+                x, y = words[low], words[low | bit]
+                given = op(f"select i1 {upper}, float {x}, float {y}")
+                name = "llvm.nvvm.shfl.sync.bfly.f32"
+                taken = self.nvvm(name, "-1", given, str(bit), "31", fresh=True)
+                words[low] = op(f"select i1 {upper}, float {taken}, float {x}")
+                words[low | bit] = op(f"select i1 {upper}, float {y}, float {taken}")
+        return words
+
+
+# Rows of 64 for each consumer, columns; how much faster than other instructions of tensor cores.
+SHAPES = {(1, 256): 1.7, (2, 128): 1.7, (1, 192): 1.6, (1, 128): 1.5, (1, 64): 1.1}
+SHARED_BYTES = 227 << 10  # that a block may have
+MBARRIERS = 16  # bytes of a stage's barriers
+_MOST_STAGES = 8
+
+
+def warpgroup_tiles(
+    product: Product, target: CudaTarget, alignment: Callable[[Array, int], int]
+) -> list[tuple[WarpgroupTile, float]]:
+    """Tiles that warpgroups of the target can multiply, each with how fast it is."""
+    element = _element(product.matmul, target)
+    if not element:
+        return []
+    found = [(tile_of(*shape, element), speed) for shape, speed in SHAPES.items()]
+    return [(t, v) for t, v in found if boxed(product, t.m, t.n, element, alignment) is not None]
+
+
+def _element(step: Matmul, target: CudaTarget) -> str:
+    """What tensor cores make of the operands' elements; "": they do not take them."""
+    if target.name != "sm_90a" or target.ptx < 80:
+        return ""
+    if step.element:
+        return step.element
+    return "tf32" if step.a.dtype == F32 and target.tf32 else ""
+
+
+def tile_of(rows: int, n: int, element: str) -> WarpgroupTile:
+    """A tile with as many stages as fit."""
+    stage = (CONSUMERS * rows * ROWS + n) * LINE
+    stages = min((SHARED_BYTES - ATOM) // (stage + MBARRIERS), _MOST_STAGES)
+    return WarpgroupTile(rows, n, stages, element)

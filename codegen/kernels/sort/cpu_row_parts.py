@@ -1,0 +1,109 @@
+"""What the functions of `sorting` share: rows cut into parts, which threads take from each other.
+
+ROW = Fields(keys="ptr", n="i64")           what the starter of a parallel loop hands to its parts
+context = ROW.allocate(f)                   in the starter: memory for it
+context.store(keys=f.keys, n=f.n)           and what is there
+run_parts(f, part, context, blocks)         the loop itself
+row = ROW.load(part.ctx)                    in the part: row.keys and row.n
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from ...limits import limits
+from ...llvm.builder import Function, Number, Value
+from ...schedule.sort_blocks import MOST_BLOCKS
+
+
+class Fields:
+    """The context of a parallel loop over parts of a row: typed names, eight bytes for each."""
+
+    def __init__(self, **types: str) -> None:
+        self.types = types
+
+    def allocate(self, f: Function) -> Context:
+        memory = f.alloca(f"[{len(self.types)} x i64]", align=8)
+        places = {name: f.offset(memory, k, "i64") for k, name in enumerate(self.types)}
+        return Context(f, memory, self.types, places)
+
+    def load(self, f: Function) -> SimpleNamespace:
+        """All of them, in a function made by `part`."""
+        places = ((n, t, f.offset(f.ctx, k, "i64")) for k, (n, t) in enumerate(self.types.items()))
+        return SimpleNamespace(**{name: f.load(type, place) for name, type, place in places})
+
+
+class Context:
+    """The fields in memory."""
+
+    def __init__(
+        self, f: Function, memory: Value, types: dict[str, str], places: dict[str, Value]
+    ) -> None:
+        self.f, self.memory, self.types, self.places = f, memory, types, places
+
+    def store(self, **values: Value | Number) -> None:
+        for name, value in values.items():
+            given = (
+                self.f.literal(self.types[name], value) if not isinstance(value, Value) else value
+            )
+            self.f.store(given, self.places[name])
+
+
+def part(name: str) -> Function:
+    """A function that does parts lo..hi of a parallel loop."""
+    return Function("void", name, internal=True, ctx="ptr", lo="i64", hi="i64")
+
+
+def run_parts(
+    f: Function, each: Function, context: Context, n: Value | Number, grain: int = 1
+) -> None:
+    """Let threads do parts 0..n."""
+    f.call("void", "jitney_parallel_for", each.address, context.memory, n, grain)
+
+
+def sort_row(name: str) -> Function:
+    """A function that sorts one row of n elements into the target."""
+    memory = dict.fromkeys(("keys", "target", "scratch", "counts"), "ptr")
+    return Function("void", f"{name}_row", internal=True, **memory, n="i64")
+
+
+def cut_row(f: Function, n: Value | Number) -> tuple[Value, Value]:
+    """How many blocks a row has, and how long they are: by the row alone, not by threads."""
+    row = n if isinstance(n, Value) else f.literal("i64", n)
+    wanted = row // limits().sort_block
+    wanted = f.select(wanted.ult(MOST_BLOCKS), wanted, MOST_BLOCKS)
+    blocks = f.select(wanted.eq(0), 1, wanted)
+    return blocks, (row + blocks - 1) // blocks
+
+
+@contextmanager
+def each_block(
+    f: Function, n: Value | Number, length: Value
+) -> Iterator[tuple[Value, Value, Value]]:
+    """Walk the blocks lo..hi of a row: the block's number, where it starts and where it stops."""
+    with f.loop(b=f.lo) as loop:
+        loop.going(loop.b < f.hi)
+        start = loop.b * length
+        yield loop.b, start, f.least(start + length, n)
+        loop.next(loop.b + 1)
+
+
+def gather_bits(f: Function, found: Value, blocks: Value) -> Value:
+    """The bits in which any two keys differ, from what is set in any and in all keys of each block."""
+    with f.loop(b=0, any=0, all=-1) as loop:
+        place = f.offset(found, loop.b * 2, "i64")
+        any_here = f.load("i64", place)
+        any = loop.any | any_here
+        all = loop.all & f.load("i64", place, 1, "i64")
+        after = loop.b + 1
+        loop.repeat(after < blocks, after, any, all)
+    return any ^ all
+
+
+def put_pair(f: Function, pairs: Value, number: Value, first: Value, second: Value) -> None:
+    """Two words of a block."""
+    place = f.offset(pairs, number * 2, "i64")
+    f.store(first, place)
+    f.store(second, place, 1, "i64")

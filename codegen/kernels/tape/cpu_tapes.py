@@ -1,0 +1,216 @@
+"""Tapes: growable stacks in native memory, for what a loop of unknown length must remember.
+
+A tape is a struct that the handle points at: the link of the call's list of tapes, the top of the stack,
+and the bounds of the block that the top is in. Blocks are linked to the ones below; a block that has
+become empty is freed, and all that is left is freed when the entry returns, whatever happened. So a tape
+needs no owner, and one that is never read leaks nothing. An empty tape gives zeros, and for a tape in
+a record a null handle, which the first push on it replaces. Records are rounded to 16 bytes and do not
+cross blocks; blocks double in size up to a limit.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ...llvm.builder import NULL, Function
+from ...loop_ir.kernel import Array
+from ...loop_ir.steps import TapeNew, TapePop, TapePush
+
+if TYPE_CHECKING:
+    from ...program.entry import EntryEmitter
+
+_FIRST_BLOCK = 1 << 12
+_LARGEST_BLOCK = 1 << 24
+
+# Byte offsets. A tape: the next tape of the call, its block, top and end of the stack, the next block's
+# size. A block: the one below, what the top and the end were when it was begun, then the records.
+_LINK, _BLOCK, _TOP, _END, _SIZE, _TAPE_BYTES = 0, 8, 16, 24, 32, 40
+_BELOW, _SAVED_TOP, _SAVED_END, _BLOCK_HEAD = 0, 8, 16, 32
+
+
+@cache
+def _runtime() -> tuple[Function, ...]:
+    """What entries with tapes call."""
+    new = _new()
+    return new, _open(new), _push(), _pop(), _free_all()
+
+
+def _new() -> Function:
+    f = Function("ptr", "tape_new", internal=True, tapes="ptr")
+    tape = f.call("ptr", "malloc", _TAPE_BYTES)
+    out, made = f.later("out"), f.later("made")
+    f.branch(tape.eq(NULL), out, made)
+    f.at(made)
+    f.store(f.load("ptr", f.tapes), tape, _LINK)
+    f.store(tape, f.tapes)
+    for field in (_BLOCK, _TOP, _END):
+        f.store(NULL, tape, field)
+    f.store(f.literal("i64", _FIRST_BLOCK), tape, _SIZE)
+    f.jump(out)
+    f.at(out)
+    f.ret(tape)
+    return f
+
+
+def _open(new: Function) -> Function:
+    """The tape behind a handle: a new one if it is null, as an empty tape gave for one in a record."""
+    f = Function("ptr", "tape_open", internal=True, handle="ptr", tapes="ptr")
+    make, out = f.later("make"), f.later("out", tape="ptr")
+    old = f.load("ptr", f.handle)
+    f.fork(old.eq(NULL), make, (), out, (old,))
+    f.at(make)
+    made = f.run(new, f.tapes)
+    f.store(made, f.handle)
+    f.jump(out, made)
+    f.ret(*f.at(out))
+    return f
+
+
+def _push() -> Function:
+    """Space for n bytes on top of the tape; null if there is no memory."""
+    f = Function("ptr", "tape_push", internal=True, tape="ptr", n="i64")
+    here, grow, none, made = (f.later(name) for name in ("here", "grow", "none", "made"))
+    top_at, end_at = f.offset(f.tape, _TOP), f.offset(f.tape, _END)
+    top, end = f.load("ptr", top_at), f.load("ptr", end_at)
+    first = top.to("ptrtoint", "i64")
+    room = end.to("ptrtoint", "i64") - first
+    f.branch(room.uge(f.n), here, grow)
+    f.at(here)
+    f.store(f.offset(top, f.n), top_at)
+    f.ret(top)
+    f.at(grow)
+    size_at = f.offset(f.tape, _SIZE)
+    size = f.load("i64", size_at)
+    space = f.larger(f.n, size)
+    block = f.call("ptr", "malloc", space + _BLOCK_HEAD)
+    f.branch(block.eq(NULL), none, made)
+    f.at(none)
+    f.ret(NULL)
+    f.at(made)
+    twice = size * 2
+    f.store(f.select(twice.ugt(_LARGEST_BLOCK), _LARGEST_BLOCK, twice), size_at)
+    block_at = f.offset(f.tape, _BLOCK)
+    f.store(f.load("ptr", block_at), block, _BELOW)
+    f.store(top, block, _SAVED_TOP)
+    f.store(end, block, _SAVED_END)
+    f.store(block, block_at)
+    data = f.offset(block, _BLOCK_HEAD)
+    f.store(f.offset(data, f.n), top_at)
+    f.store(f.offset(data, space), end_at)
+    f.ret(data)
+    return f
+
+
+def _pop() -> Function:
+    """Drop the block that a pop has emptied, then take n bytes off. Null if the tape is empty."""
+    f = Function("ptr", "tape_pop", internal=True, tape="ptr", n="i64")
+    begin, look, inside, drop, take, nothing = (
+        f.later(name) for name in ("begin", "look", "inside", "drop", "take", "nothing")
+    )
+    f.branch(f.tape.eq(NULL), nothing, begin)
+    f.at(begin)
+    top_at, end_at, block_at = (f.offset(f.tape, field) for field in (_TOP, _END, _BLOCK))
+    f.jump(look)
+    f.at(look)
+    block = f.load("ptr", block_at)
+    f.branch(block.eq(NULL), nothing, inside)
+    f.at(inside)
+    top = f.load("ptr", top_at)
+    f.branch(top.eq(f.offset(block, _BLOCK_HEAD)), drop, take)
+    f.at(drop)
+    below, old_top, old_end = (
+        f.load("ptr", block, field) for field in (_BELOW, _SAVED_TOP, _SAVED_END)
+    )
+    for value, place in ((below, block_at), (old_top, top_at), (old_end, end_at)):
+        f.store(value, place)
+    f.call("void", "free", block)
+    f.jump(look)
+    f.at(take)
+    record = f.offset(top, 0 - f.n)
+    f.store(record, top_at)
+    f.ret(record)
+    f.at(nothing)
+    f.ret(NULL)
+    return f
+
+
+def _free_all() -> Function:
+    f = Function("void", "tapes_free", internal=True, tapes="ptr")
+    with f.loop(tape=f.load("ptr", f.tapes)) as each:
+        each.going(each.tape.ne(NULL))
+        with f.loop(block=f.load("ptr", each.tape, _BLOCK)) as blocks:
+            blocks.going(blocks.block.ne(NULL))
+            below = f.load("ptr", blocks.block, _BELOW)
+            f.call("void", "free", blocks.block)
+            blocks.next(below)
+        link = f.load("ptr", each.tape, _LINK)
+        f.call("void", "free", each.tape)
+        each.next(link)
+    f.ret()
+    return f
+
+
+def wrapper(name: str) -> Function:
+    """The entry around the body: it owns the list of tapes."""
+    f = Function("i32", name, args="ptr")
+    (given,) = f.args
+    tapes = f.alloca("ptr", align=8)
+    f.store(NULL, tapes)
+    code = f.call("i32", "body", given, tapes)
+    f.call("void", "tapes_free", tapes)
+    f.ret(code)
+    return f
+
+
+def new(e: EntryEmitter, step: TapeNew) -> None:
+    e.uses_tapes = True
+    e.add(_runtime())
+    tape = e.op("call ptr @tape_new(ptr %tapes)")
+    e.fail_if(e.op(f"icmp eq ptr {tape}, null"), str(step.site))
+    e.line(f"store ptr {tape}, ptr {e.pointer(step.handle)}, align 8")
+
+
+def push(e: EntryEmitter, step: TapePush) -> None:
+    tape = e.op(f"call ptr @tape_open(ptr {e.pointer(step.handle)}, ptr %tapes)")
+    e.fail_if(e.op(f"icmp eq ptr {tape}, null"), str(step.site))
+    record = e.op(f"call ptr @tape_push(ptr {tape}, i64 {_record_bytes(step)})")
+    e.fail_if(e.op(f"icmp eq ptr {record}, null"), str(step.site))
+    for at, array, nbytes in _places(e, record, step):
+        e.copy(at, e.pointer(array), nbytes)
+
+
+def pop(e: EntryEmitter, step: TapePop) -> None:
+    tape = e.op(f"load ptr, ptr {e.pointer(step.handle)}, align 8")
+    record = e.op(f"call ptr @tape_pop(ptr {tape}, i64 {_record_bytes(step)})")
+    full, empty, end = e.label("record"), e.label("zeros"), e.label("popped")
+    e.line(f"br i1 {e.op(f'icmp eq ptr {record}, null')}, label %{empty}, label %{full}")
+    e.start(full)
+    for at, array, nbytes in _places(e, record, step):
+        e.copy(e.pointer(array), at, nbytes)
+    e.line(f"br label %{end}")
+    e.start(empty)
+    for array in step.values:
+        if array.nbytes:
+            e.clear(e.pointer(array), array.nbytes)
+    e.line(f"br label %{end}")
+    e.start(end)
+
+
+def _places(e: EntryEmitter, record: str, step: TapePush | TapePop) -> list[tuple[str, Array, int]]:
+    """Where in a record each value is."""
+    places, offset = [], 0
+    for array in step.values:
+        if array.nbytes:
+            at = e.op(f"getelementptr i8, ptr {record}, i64 {offset}")
+            places.append((at, array, array.nbytes))
+        offset += _rounded(array.nbytes)
+    return places
+
+
+def _record_bytes(step: TapePush | TapePop) -> int:
+    return max(sum(_rounded(v.nbytes) for v in step.values), 16)
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // 16) * 16

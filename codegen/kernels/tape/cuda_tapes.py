@@ -1,0 +1,242 @@
+"""Tapes that the device keeps by itself: kernels that put records on a heap, and take them off.
+
+The heap is a range of memory of which the host only knows how large it is. It begins with a state:
+
+    0   bytes in use, from the first record on     8   the last record, 0 for none
+    16  the record at hand: where its values are   24  bytes that were wanted, at the most
+    32  how many tapes there are
+
+Records follow: {the one below on its tape, the one before it on the heap, whether it was taken off},
+then the values, each at a multiple of 16 bytes. A handle is the address of a word that names the top of
+a tape; these words stand at the end of the heap. The room of records that were taken off is used again
+as soon as no later one is left. Where there is no room, a record is not kept, and the state says how
+much there should have been: the host runs the program again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import MutableMapping, Sequence
+
+from ....ir.types import I64
+from ...cuda.emitter import GLOBAL, ThreadEmitter
+from ...cuda.target import CudaTarget
+from ...llvm.loops import Values
+from ...loop_ir.kernel import Array
+
+STATE_BYTES = 64
+RECORD_BYTES = 32  # in front of the values of a record
+HANDLE_BYTES = 8
+THREADS = 256
+SMALL = 1 << 12  # bytes of a value that one block copies
+PEAK = 24  # where the state says how much was wanted
+_P = f"ptr {GLOBAL}".strip()
+
+
+def record_bytes(values: Sequence[Array]) -> int:
+    """Bytes of a record on the heap."""
+    return RECORD_BYTES + sum(_rounded(a.nbytes) for a in values)
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // 16) * 16
+
+
+class TapeEmitter(ThreadEmitter):
+    """Emits one kernel; `values` are what a record holds, in order."""
+
+    def __init__(
+        self,
+        target: CudaTarget,
+        handle: Array,
+        values: Sequence[Array],
+        alignments: Sequence[int],
+        definitions: MutableMapping[str, str],
+    ) -> None:
+        arrays = list(dict.fromkeys([handle, *values]))
+        super().__init__(target, "i64", arrays, dict.fromkeys(arrays, 0), definitions)
+        self.scalars = [f"{_P} align 64 %heap", f"{_P} align 64 %end"]
+        self.handle, self.values = handle, values
+        self.widths = [math.gcd(a.nbytes, n, 16) for a, n in zip(values, alignments, strict=True)]
+        self.written = {handle, *values}
+
+    # Kernels.
+
+    def new(self) -> None:
+        """Make a tape."""
+        self._set_handle(self._new_handle())
+
+    def push(self) -> None:
+        """Make a record, with its small values."""
+        with self.only_if(self._is_first()):
+            with self.only_if(self._is_null(self._handle_now())):
+                self._set_handle(self._new_handle())
+            self._reserve(record_bytes(self.values))
+        self.barrier()
+        self._copy_small(store=True)
+
+    def pop(self) -> None:
+        """Take the last record off, and its small values."""
+        with self.only_if(self._is_first()):
+            self._set(16, "0")
+            tape = self._handle_now()
+            with self.only_if(self._is_some(tape)):
+                top = self._word_at(tape, 0)
+                with self.only_if(self._is_some(top)):
+                    self._take_off(tape, top)
+        self.barrier()
+        self._copy_small(store=False)
+
+    def copy_record(self, number: int, store: bool) -> None:
+        """Copy a large value, to the record at hand or from it."""
+        start = self.value_of(f"mul i64 {self.block_number()}, {THREADS}")
+        at = self.value_of(f"add i64 {start}, {self.widened(self.thread())}")
+        count = self.values[number].nbytes // self.widths[number]
+        with self.only_if(self.value_of(f"icmp slt i64 {at}, {count}")):
+            self._copy_at(number, at, store)
+
+    def blocks(self, number: int) -> int:
+        return -(-(self.values[number].nbytes // self.widths[number]) // THREADS)
+
+    # The state and the records.
+
+    def _is_first(self) -> str:
+        return self.value_of(f"icmp eq i32 {self.thread()}, 0")
+
+    def _is_null(self, word: str) -> str:
+        return self.value_of(f"icmp eq i64 {word}, 0")
+
+    def _is_some(self, word: str) -> str:
+        return self.value_of(f"icmp ne i64 {word}, 0")
+
+    def _get(self, offset: int) -> str:
+        place = self.value_of(f"getelementptr i8, {_P} %heap, i64 {offset}")
+        return self.fresh_of(f"load i64, {_P} {place}, align 8")
+
+    def _set(self, offset: int, word: str) -> None:
+        place = self.value_of(f"getelementptr i8, {_P} %heap, i64 {offset}")
+        self.lines.append(f"  store i64 {word}, {_P} {place}, align 8")
+
+    def _word_at(self, address: str, offset: int) -> str:
+        return self.fresh_of(f"load i64, {_P} {self._place_at(address, offset)}, align 8")
+
+    def _set_word_at(self, address: str, offset: int, word: str) -> None:
+        self.lines.append(f"  store i64 {word}, {_P} {self._place_at(address, offset)}, align 8")
+
+    def _place_at(self, address: str, offset: int) -> str:
+        base = self.value_of(f"inttoptr i64 {address} to {_P}")
+        return self.value_of(f"getelementptr i8, {_P} {base}, i64 {offset}") if offset else base
+
+    def _handle_now(self) -> str:
+        return self.load_elements(I64, self.pointers[self.handle], 1)
+
+    def _set_handle(self, word: str) -> None:
+        self.store_elements(I64, word, self.pointers[self.handle], 1)
+
+    def _heap_start(self) -> str:
+        whole = self.value_of(f"ptrtoint {_P} %heap to i64")
+        return self.value_of(f"add i64 {whole}, {STATE_BYTES}")
+
+    def _wanted(self, used: str, tapes: str) -> str:
+        """Note how much is wanted now; whether that much is there."""
+        handles = self.value_of(f"mul i64 {tapes}, {HANDLE_BYTES}")
+        wanted = self.value_of(f"add i64 {used}, {handles}")
+        before = self._get(PEAK)
+        more = self.value_of(f"icmp sgt i64 {wanted}, {before}")
+        self._set(PEAK, self.value_of(f"select i1 {more}, i64 {wanted}, i64 {before}"))
+        end = self.value_of(f"ptrtoint {_P} %end to i64")
+        room = self.value_of(f"sub i64 {end}, {self._heap_start()}")
+        return self.value_of(f"icmp sle i64 {wanted}, {room}")
+
+    def _new_handle(self) -> str:
+        """The handle of a new, empty tape; 0 if there is no room."""
+        tapes = self.value_of(f"add i64 {self._get(32)}, 1")
+        self._set(32, tapes)
+        fits = self._wanted(self._get(0), tapes)
+        end = self.value_of(f"ptrtoint {_P} %end to i64")
+        handles = self.value_of(f"mul i64 {tapes}, {HANDLE_BYTES}")
+        handle = self.value_of(f"sub i64 {end}, {handles}")
+        with self.only_if(fits):
+            self._set_word_at(handle, 0, "0")
+        return self.value_of(f"select i1 {fits}, i64 {handle}, i64 0")
+
+    def _reserve(self, nbytes: int) -> None:
+        """Room for a record on top of the tape."""
+        used = self._get(0)
+        after = self.value_of(f"add i64 {used}, {nbytes}")
+        self._set(0, after)
+        self._set(16, "0")
+        fits = self._wanted(after, self._get(32))
+        tape = self._handle_now()
+        with self.only_if(self.value_of(f"and i1 {fits}, {self._is_some(tape)}")):
+            record = self.value_of(f"add i64 {self._heap_start()}, {used}")
+            for offset, word in ((0, self._word_at(tape, 0)), (8, self._get(8)), (16, "0")):
+                self._set_word_at(record, offset, word)
+            self._set_word_at(tape, 0, record)
+            self._set(8, record)
+            self._set(16, self.value_of(f"add i64 {record}, {RECORD_BYTES}"))
+
+    def _take_off(self, tape: str, top: str) -> None:
+        """Take the top off, and give the room of records back that nobody needs, from the last on."""
+        self._set_word_at(tape, 0, self._word_at(top, 0))
+        self._set(16, self.value_of(f"add i64 {top}, {RECORD_BYTES}"))
+        self._set_word_at(top, 16, "1")
+        start = self._heap_start()
+        again, done = self.new_label("again"), self.new_label("kept")
+        self.lines.append(f"  br label %{again}")
+        self.start_block(again)
+        with self.scope():
+            last = self._get(8)
+            given, free = self.new_label("given"), self.new_label("free")
+            self.lines.append(f"  br i1 {self._is_some(last)}, label %{given}, label %{done}")
+            self.start_block(given)
+            off = self._is_some(self._word_at(last, 16))
+            self.lines.append(f"  br i1 {off}, label %{free}, label %{done}")
+            self.start_block(free)
+            self._set(0, self.value_of(f"sub i64 {last}, {start}"))
+            self._set(8, self._word_at(last, 8))
+            self.lines.append(f"  br label %{again}")
+        self.start_block(done)
+
+    # Values.
+
+    def _offset(self, number: int) -> int:
+        return sum(_rounded(a.nbytes) for a in self.values[:number])
+
+    def is_small(self, number: int) -> bool:
+        """Whether the block that makes the record copies the value."""
+        return self.values[number].nbytes <= SMALL
+
+    def _copy_small(self, store: bool) -> None:
+        first = self.widened(self.thread())
+        for number, array in enumerate(self.values):
+            if not self.is_small(number) or not array.nbytes:
+                continue
+
+            def one(at: str, values: Values, number: int = number) -> Values:
+                self._copy_at(number, at, store)
+                return values
+
+            self._loop(first, str(array.nbytes // self.widths[number]), THREADS, [], one)
+
+    def _copy_at(self, number: int, at: str, store: bool) -> None:
+        width = self.widths[number]
+        ty = {16: "<4 x i32>"}.get(width, f"i{8 * width}")
+        here = self._get(16)
+        some = self._is_some(here)
+        mine = self.value_of(
+            f"getelementptr {ty}, ptr {self.pointers[self.values[number]]}, i64 {at}"
+        )
+        with self.only_if(some):
+            base = self._place_at(here, self._offset(number))
+            kept = self.value_of(f"getelementptr {ty}, {_P} {base}, i64 {at}")
+            source, target = (f"ptr {GLOBAL}{mine}", f"{_P} {kept}")
+            if not store:
+                source, target = target, source
+            value = self.fresh_of(f"load {ty}, {source}, align {width}")
+            self.lines.append(f"  store {ty} {value}, {target}, align {width}")
+        if not store:
+            with self.only_if(self.value_of(f"xor i1 {some}, true")):
+                self.lines.append(
+                    f"  store {ty} zeroinitializer, ptr {GLOBAL}{mine}, align {width}"
+                )

@@ -1,0 +1,287 @@
+"""Index algebra: integer expressions over loop variables, kept in a normal form.
+
+An `Index` is `const + sum(coeff * atom)`. Atoms are loop variables (`Var`), floor divisions and
+remainders by a positive constant that could not be simplified (`Div`, `Mod`), and values read from
+memory (`Data`). Movement ops of the graph become operations on indices here: nothing is copied.
+
+The normal form makes the common cases vanish: `n * (i // n) + i % n` is `i`, and `(n*i + j) // n` is
+`i` where `0 <= j < n`. Ranges are exact for affine indices, so bounds need no run-time test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import gcd
+from typing import Any
+
+
+class Var:
+    """A loop variable running over 0..extent-1. Compared by identity."""
+
+    __slots__ = ("name", "extent")
+
+    def __init__(self, name: str, extent: int) -> None:
+        self.name = name
+        self.extent = extent
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Div:
+    """floor(index / n) of an index that does not divide evenly."""
+
+    __slots__ = ("index", "n")
+
+    def __init__(self, index: Index, n: int) -> None:
+        self.index = index
+        self.n = n
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.n == self.n and other.index == self.index
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.index, self.n))
+
+    def __repr__(self) -> str:
+        return f"({self.index!r} {'%' if isinstance(self, Mod) else '//'} {self.n})"
+
+
+class Mod(Div):
+    """index - n * floor(index / n)."""
+
+    __slots__ = ()
+
+
+class Data:
+    """An integer computed by the program: a scalar expression of dtype int64 in lo..hi.
+
+    `vars` are the loop variables that it was built with.
+    """
+
+    __slots__ = ("expr", "lo", "hi", "vars")
+
+    def __init__(self, expr: Any, lo: int, hi: int, vars: frozenset[Var]) -> None:
+        self.expr = expr
+        self.lo = lo
+        self.hi = hi
+        self.vars = vars
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Data) and other.expr is self.expr
+
+    def __hash__(self) -> int:
+        return hash((Data, id(self.expr)))
+
+    def __repr__(self) -> str:
+        return "data"
+
+
+Atom = Var | Div | Data
+
+
+class Index:
+    """const + sum(coeff * atom); immutable and hashable."""
+
+    __slots__ = ("const", "terms", "_hash")
+
+    def __init__(self, const: int = 0, terms: Mapping[Atom, int] | None = None) -> None:
+        self.const = const
+        self.terms: Mapping[Atom, int] = terms or {}
+        self._hash: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Index) and self.const == other.const and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.const, frozenset(self.terms.items())))
+        return self._hash
+
+    def __repr__(self) -> str:
+        parts = [f"{c}*{a!r}" if c != 1 else repr(a) for a, c in self.terms.items()]
+        if self.const or not parts:
+            parts.append(str(self.const))
+        return " + ".join(parts)
+
+    def __add__(self, other: Index | int) -> Index:
+        if isinstance(other, int):
+            return self if other == 0 else Index(self.const + other, self.terms)
+        if not other.terms:
+            return self + other.const
+        terms = dict(self.terms)
+        for atom, coeff in other.terms.items():
+            total = terms.get(atom, 0) + coeff
+            if total:
+                terms[atom] = total
+            else:
+                terms.pop(atom, None)
+        return _recombine(Index(self.const + other.const, terms))
+
+    def __mul__(self, k: int) -> Index:
+        if k == 1:
+            return self
+        if k == 0:
+            return ZERO
+        return Index(self.const * k, {a: c * k for a, c in self.terms.items()})
+
+    def __neg__(self) -> Index:
+        return self * -1
+
+    def __sub__(self, other: Index | int) -> Index:
+        return self + (-other)
+
+    def __floordiv__(self, n: int) -> Index:
+        return self._divmod(n)[0]
+
+    def __mod__(self, n: int) -> Index:
+        return self._divmod(n)[1]
+
+    def _divmod(self, n: int) -> tuple[Index, Index]:
+        if n == 1:
+            return self, ZERO
+        quotient_terms = {a: c // n for a, c in self.terms.items() if c % n == 0}
+        rest = Index(self.const % n, {a: c for a, c in self.terms.items() if c % n})
+        quotient = Index(self.const // n, quotient_terms)
+        lo, hi = rest.range()
+        if lo // n == hi // n:  # the rest never crosses a multiple of n
+            return quotient + lo // n, rest - (lo // n) * n
+        found = rest._in_groups(n)
+        if found is not None:
+            g, groups, within = found
+            q, r = groups._divmod(n // g)
+            return quotient + q, r * g + within
+        return quotient + Index(0, {Div(rest, n): 1}), Index(0, {Mod(rest, n): 1})
+
+    def _in_groups(self, n: int) -> tuple[int, Index, Index] | None:
+        """g * i + j as (g, i, j), where g divides n and j is in 0..g-1; None if there is no such g."""
+        for g in sorted({gcd(n, c) for c in self.terms.values()}, reverse=True):
+            i = {a: c // g for a, c in self.terms.items() if c % g == 0}
+            j = Index(self.const % g, {a: c for a, c in self.terms.items() if c % g})
+            lo, hi = j.range()
+            if g > 1 and lo >= 0 and hi < g:
+                return g, Index(self.const // g, i), j
+        return None
+
+    def range(self) -> tuple[int, int]:
+        """Smallest and largest value, inclusive (exact for affine indices, else a bound)."""
+        lo = hi = self.const
+        for atom, coeff in self.terms.items():
+            a, b = _atom_range(atom)
+            lo += coeff * (a if coeff > 0 else b)
+            hi += coeff * (b if coeff > 0 else a)
+        return lo, hi
+
+    def coeff(self, var: Atom) -> int:
+        return self.terms.get(var, 0)
+
+    def is_affine_in(self, var: Var) -> bool:
+        """Whether `var` occurs only as `coeff * var`, never under a division or in data."""
+        return self.stride(var) is not None
+
+    def stride(self, var: Var) -> int | None:
+        """By how much each trip of a loop moves the index; None if not by the same each time."""
+        found = 0
+        for atom, coeff in self.terms.items():
+            if atom is var:
+                found = coeff
+            elif type(atom) is not Var and depends_on(atom, var):
+                return None
+        return found
+
+    def strides(self, loops: Sequence[Var]) -> tuple[int, ...] | None:
+        """The stride of each loop, if there is nothing else to the index but a constant."""
+        if any(atom not in loops for atom in self.terms):
+            return None
+        return tuple([self.coeff(v) for v in loops])
+
+    def substitute(self, env: Mapping[Var, Index]) -> Index:
+        """Replace variables; data atoms must not depend on them (the caller checks)."""
+        result = Index(self.const)
+        for atom, coeff in self.terms.items():
+            if isinstance(atom, Var):
+                new = env.get(atom)
+                result = result + (Index(0, {atom: coeff}) if new is None else new * coeff)
+            elif isinstance(atom, Div):
+                inner = atom.index.substitute(env)
+                part = inner % atom.n if isinstance(atom, Mod) else inner // atom.n
+                result = result + part * coeff
+            else:
+                result = result + Index(0, {atom: coeff})
+        return result
+
+
+ZERO = Index()
+
+
+def of_var(var: Var) -> Index:
+    """The index that is just `var`; a variable with one value is 0."""
+    return Index(0, {var: 1}) if var.extent != 1 else ZERO
+
+
+def linear(indices: Iterable[Index], strides: Iterable[int], offset: int = 0) -> Index:
+    """The element offset of a position in a strided array."""
+    total = Index(offset)
+    for index, stride in zip(indices, strides, strict=True):
+        total = total + index * stride
+    return total
+
+
+def delinearise(flat: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
+    """The position in a C-contiguous array of `shape` whose flat index is `flat`."""
+    out: list[Index] = []
+    for n in reversed(shape[1:]):
+        flat, r = flat._divmod(n) if n else (flat, ZERO)
+        out.append(r)
+    if shape:
+        out.append(flat)
+    return tuple(reversed(out))
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a C-contiguous array."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
+    return tuple(strides)
+
+
+def depends_on(atom: Atom, var: Var) -> bool:
+    if isinstance(atom, Var):
+        return atom is var
+    if isinstance(atom, Div):
+        return any(depends_on(a, var) for a in atom.index.terms)
+    return var in atom.vars
+
+
+def variables(index: Index) -> set[Var]:
+    """Every loop variable in `index`, those under divisions and inside data too."""
+    found: set[Var] = set()
+    for atom in index.terms:
+        if isinstance(atom, Var):
+            found.add(atom)
+        else:
+            found |= variables(atom.index) if isinstance(atom, Div) else atom.vars
+    return found
+
+
+def _atom_range(atom: Atom) -> tuple[int, int]:
+    if isinstance(atom, Var):
+        return 0, max(atom.extent - 1, 0)
+    if isinstance(atom, Mod):
+        return 0, atom.n - 1
+    if isinstance(atom, Div):
+        lo, hi = atom.index.range()
+        return lo // atom.n, hi // atom.n
+    return atom.lo, atom.hi
+
+
+def _recombine(index: Index) -> Index:
+    """n*k*(x // n) + k*(x % n) -> k*x."""
+    for atom, coeff in index.terms.items():
+        if type(atom) is Mod:
+            div = Div(atom.index, atom.n)
+            if index.terms.get(div) == coeff * atom.n:
+                terms = {a: c for a, c in index.terms.items() if a != atom and a != div}
+                return Index(index.const, terms) + atom.index * coeff
+    return index

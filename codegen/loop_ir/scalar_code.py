@@ -1,0 +1,145 @@
+"""Scalar code: statements over single numbers, with loops and branches around them.
+
+What a loop over few numbers becomes (see `lower_scalars`): its carries are variables that live in
+registers, where a `Loop` of kernels would write them to memory and read them back at each trip. A
+statement happens where it stands, so reads and writes of one array keep their order: a `Let` reads what
+its expressions load at that place.
+
+Variables are `Expr`s of op "var"; every statement that makes some lists them, and they may be read in
+all that follows in its block and in the blocks inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...ir.record import field, record
+from ..math.functions import Function
+from ..scalar import Expr
+from .index import Index, Var
+from .kernel import Array
+
+
+@record(frozen=False, eq=False)
+class Let:
+    """Compute these now."""
+
+    values: list[Expr]
+
+
+@record(frozen=False, eq=False)
+class Write:
+    """Store `value` at a position of an array."""
+
+    array: Array
+    index: tuple[Index, ...]
+    value: Expr
+
+
+@record(frozen=False, eq=False)
+class Require:
+    """Stop with error site `site` unless `flag` holds; `values` go into its message."""
+
+    flag: Expr
+    site: int
+    values: list[Expr]
+
+
+@record(frozen=False, eq=False)
+class Repeat:
+    """`for counter in range(length)`, or `while condition`; `test` computes the condition.
+
+    The variables `carries` start as `start` and become `new` at the end of each trip; after the loop
+    they hold the last values.
+    """
+
+    carries: list[Expr]
+    start: list[Expr]
+    body: Block
+    new: list[Expr]
+    counter: Var | None = None
+    test: Block | None = None
+    condition: Expr | None = None
+
+    @property
+    def length(self) -> int:
+        assert self.counter is not None
+        return self.counter.extent
+
+
+@record(frozen=False, eq=False)
+class Choose:
+    """Run one block, chosen by the int32 `index` (clamped into range); `results` become its values."""
+
+    index: Expr
+    blocks: list[Block]
+    values: list[list[Expr]]
+    results: list[Expr]
+
+
+Statement = Let | Write | Require | Repeat | Choose
+
+
+@record(frozen=False, eq=False)
+class Block:
+    """Statements in execution order."""
+
+    statements: list[Statement] = field(default_factory=list)
+
+    def inner(self) -> Iterator[Block]:
+        """The blocks directly inside this one."""
+        for s in self.statements:
+            if isinstance(s, Repeat):
+                yield from (b for b in (s.test, s.body) if b is not None)
+            elif isinstance(s, Choose):
+                yield from s.blocks
+
+
+def nodes(block: Block) -> set[Expr]:
+    """The expressions of a block's own statements, not of blocks inside."""
+    pending: list[Expr] = []
+    for s in block.statements:
+        match s:
+            case Let():
+                pending += s.values
+            case Write():
+                pending.append(s.value)
+            case Require():
+                pending += (s.flag, *s.values)
+            case Repeat():
+                pending += (*s.start, *s.new, *([s.condition] if s.condition is not None else []))
+            case Choose():
+                pending += (s.index, *(v for values in s.values for v in values))
+    found: set[Expr] = set()
+    while pending:
+        node = pending.pop()
+        if node not in found:
+            found.add(node)
+            pending += node.args
+    return found
+
+
+def calls(block: Block) -> list[Function]:
+    """The elementwise functions that it has as units, once per call, inner blocks included."""
+    found = [node.attr for node in nodes(block) if node.op == "call"]
+    for inner in block.inner():
+        found += calls(inner)
+    return found
+
+
+def operations(block: Block, work: int) -> int | None:
+    """Scalar operations of one run if a trip takes `work` of them; None if a trip count is unknown."""
+    total = work
+    for s in block.statements:
+        if isinstance(s, Repeat):
+            trip = None if s.counter is None else operations(s.body, work)
+            if trip is None:
+                return None
+            total += s.length * trip
+        elif isinstance(s, Choose):
+            for inner in s.blocks:
+                branch = operations(inner, work)
+                if branch is None:
+                    return None
+                total += branch
+    return total

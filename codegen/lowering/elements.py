@@ -1,0 +1,140 @@
+"""Arrays of expressions: a small value taken apart, with an `Expr` for each of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import I64
+from ..loop_ir.index import Index
+from ..math import EXPANSIONS
+from ..math.folds import fold
+from ..scalar import DType, Expr, Unique, const, convert, eq, ne, select, var
+from .pointwise import IndexTuple, index_value
+
+Elements = np.ndarray[Any, Any]  # of Exprs, in the shape of the value
+
+RUNNING = {"cumsum": "add", "cumprod": "mul", "cummax": "maximum", "cummin": "minimum"}
+_BYTE = np.dtype(np.uint8)
+
+
+def at(place: Sequence[int]) -> IndexTuple:
+    """A fixed position as an index."""
+    return tuple(Index(k) for k in place)
+
+
+def variables(like: Elements) -> Elements:
+    """One fresh variable per element."""
+    found = np.empty(like.shape, object)
+    for place in np.ndindex(*like.shape):
+        found[place] = var(Unique("value"), like[place].dtype)
+    return found
+
+
+def pick(elements: Elements, index: IndexTuple) -> Expr:
+    """One element; a chain of selections where the program computes the index."""
+    if not index:
+        only: Expr = elements.item()
+        return only
+    first, rest = index[0], index[1:]
+    if not first.terms:
+        return pick(elements[first.const : first.const + 1].reshape(elements.shape[1:]), rest)
+    found = [
+        pick(elements[k : k + 1].reshape(elements.shape[1:]), rest) for k in range(len(elements))
+    ]
+    last, here = found[-1], index_value(first)
+    for k in reversed(range(len(found) - 1)):
+        if found[k] is not last:
+            last = select(eq(here, k), found[k], last)
+    return last
+
+
+def reached(
+    index: IndexTuple, shape: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], Expr | None]]:
+    """The positions that `index` may stand for, each with the condition that it does (None: it does)."""
+    for spot in product(*(range(n) for n in shape)):
+        pairs = list(zip(index, spot, strict=True))
+        if any(not i.terms and i.const != k for i, k in pairs):
+            continue
+        here: Expr | None = None
+        for i, k in pairs:
+            if i.terms:
+                same = eq(index_value(i), k)
+                here = same if here is None else here & same
+        yield spot, here
+
+
+def chosen(index: Expr, parts: Sequence[Elements]) -> Elements:
+    """The part that the index of a branch chooses, clamped into range."""
+    found = parts[-1]
+    for k in reversed(range(len(parts) - 1)):
+        pairs = zip(parts[k].flat, found.flat, strict=True)
+        choice = np.empty(found.shape, object)
+        choice.reshape(-1)[:] = [a if a is b else select(index <= k, a, b) for a, b in pairs]
+        found = choice
+    return found
+
+
+def along_last(function: Callable[[list[Expr]], Expr], rows: Elements) -> Elements:
+    found = np.empty(rows.shape[:-1], object)
+    for place in np.ndindex(*found.shape):
+        found[place] = function(list(rows[place]))
+    return found
+
+
+def running(name: str, source: Elements, axis: int, reverse: bool) -> Elements:
+    """A running sum (product, maximum, minimum) along one axis, from either end."""
+    function = EXPANSIONS[RUNNING[name]]
+    found = source.copy()
+    rows = np.moveaxis(found, axis, 0)
+    if reverse:
+        rows = rows[::-1]
+    for k in range(1, len(rows)):
+        for place in np.ndindex(*rows.shape[1:]):
+            rows[(k, *place)] = function(rows[(k - 1, *place)], rows[(k, *place)])
+    return found
+
+
+def place_of_best(name: str, values: list[Expr]) -> Expr:
+    """The place of the first greatest or smallest value; a NaN beats all."""
+    if values[0].dtype.kind == "b":
+        values = [convert(v, _BYTE) for v in values]
+    best, place = values[0], const(0, I64)
+    for k, value in enumerate(values[1:], 1):
+        better = value > best if name == "argmax" else value < best
+        if value.dtype.kind == "f":
+            better = (better | ne(value, value)) & eq(best, best)
+        best, place = select(better, value, best), select(better, const(k, I64), place)
+    return place
+
+
+def products(
+    a: Elements,
+    b: Elements,
+    contract: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]],
+    dtype: DType,
+) -> Elements:
+    """The op `dot`: dims of the batch, then what is left of a, then of b."""
+    (ac, bc), (ab, bb) = contract, batch
+    am = [d for d in range(a.ndim) if d not in ac and d not in ab]
+    bn = [d for d in range(b.ndim) if d not in bc and d not in bb]
+    shape = (*(a.shape[d] for d in (*ab, *am)), *(b.shape[d] for d in bn))
+    over = int(np.prod([a.shape[d] for d in ac], dtype=int))
+    left = a.transpose([*ab, *am, *ac]).reshape(*(a.shape[d] for d in (*ab, *am)), over)
+    right = b.transpose([*bb, *bn, *bc]).reshape(*(b.shape[d] for d in (*bb, *bn)), over)
+    rows = len(ab) + len(am)
+    found = np.empty(shape, object)
+    for place in np.ndindex(*shape):
+        row, column = left[place[:rows]], right[(*place[: len(ab)], *place[rows:])]
+        found[place] = _product(list(zip(row, column, strict=True)), dtype)
+    return found
+
+
+def _product(pairs: list[tuple[Expr, Expr]], dtype: DType) -> Expr:
+    """A sum of products."""
+    return fold("sum", [a * b for a, b in pairs], dtype)

@@ -1,0 +1,151 @@
+"""Lowering of ops that loops of NumPy's compute (`ir.ops.libraries`): arrays, and steps through them.
+
+A loop reads and writes complex numbers as they lie in memory. Where the two parts of an operand are
+those of one complex input, and those of a result of one output, that memory serves; else they are
+copied.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+from ...ir.graph import Op, Value
+from ...ir.ops.libraries.library import loop_of
+from ..loop_ir.index import Index
+from ..loop_ir.kernel import Array, Stage
+from ..schedule.tiled import LibraryCall
+from .lower import HOMES, Lowering, indices, lowering, variables
+from .lower_control import contiguous
+
+
+class _Argument(NamedTuple):
+    """An array that a loop takes: the dims before its items, and whether its last dim holds pairs.
+
+    `parts` are the arrays of these pairs' halves, where it is the memory of an input or output.
+    """
+
+    array: Array
+    lead: int
+    paired: bool
+    parts: tuple[Array, ...] = ()
+
+    @property
+    def known(self) -> tuple[Array, ...]:
+        """The arrays by which other steps know this memory."""
+        return self.parts or (self.array,)
+
+    @property
+    def walked(self) -> list[int]:
+        """The strides of its dims, in bytes, without that of pairs."""
+        strides = self.array.strides[: len(self.array.shape) - self.paired]
+        return [s * self.array.dtype.itemsize for s in strides]
+
+    @property
+    def item_step(self) -> int | None:
+        """Bytes from item to item; None if not all are as far apart."""
+        lead = zip(self.array.shape[: self.lead], self.walked[: self.lead], strict=True)
+        dims = [(n, step) for n, step in lead if n != 1]
+        if any(step != n * inner for (_, step), (n, inner) in pairwise(dims)):
+            return None
+        return dims[-1][1] if dims else 0
+
+    def fitting(self, low: Lowering) -> _Argument:
+        """This one, or a copy whose items are equally far apart."""
+        if self.item_step is not None:
+            return self
+        array = contiguous(low, self.array)
+        assert array is not None
+        return self._replace(array=array, parts=())
+
+
+@lowering(*(name for name, module in HOMES.items() if module == "lowering.lower_library"))
+def _library(low: Lowering, op: Op) -> None:
+    if op.name == "library_call":
+        loop, pairs = op.attrs["loop"], op.attrs["pairs"]
+    else:
+        loop = loop_of(op)
+        pairs = (False,) * (len(op.operands) + len(op.results))
+    lead = len(op.operands[0].shape) - len(loop.cores[0])
+    batch = math.prod(op.operands[0].shape[:lead])
+    values = iter(op.operands)
+    given = [
+        _interleaved(low, next(values), next(values), lead)
+        if paired
+        else _Argument(low.materialise(next(values)), lead, False)
+        for paired in pairs[: len(pairs) - len(op.results)]
+    ]
+    made = [
+        _destination(low, v, lead) if paired else _Argument(low.array_for(v), lead, False)
+        for v, paired in zip(op.results, pairs[len(given) :], strict=True)
+    ]
+    low.arrays.update(zip(op.results, (a.array for a in made), strict=True))
+    if batch == 0:
+        return
+    if loop.in_place:
+        low.copy(given[0].array, made[0].array)
+        given[0] = made.pop(0)
+    given = [argument.fitting(low) for argument in given]
+    steps = [a.item_step or 0 for a in given] + [0] * len(loop.constants)
+    steps += [a.item_step or 0 for a in made]
+    for argument in (*given, *made):
+        steps += argument.walked[lead:]
+    operands, results = [a.array for a in given], [a.array for a in made]
+    read = [array for a in given for array in a.known]
+    written = [array for a in made for array in a.known]
+    if loop.in_place:
+        read, written = [operands[0], *read], [operands[0], *given[0].parts, *written]
+    site = low.context.site("linalg", loop.failure, op) if loop.failure else 0
+    low.items.append(
+        LibraryCall(loop, operands, results, batch, tuple(steps), read, written, site, loc=op.loc)
+    )
+
+
+def _interleaved(low: Lowering, re: Value, im: Value, lead: int) -> _Argument:
+    """Complex numbers as loops read them: where they are, or a copy of their parts."""
+    parts = low.arrays.get(re), low.arrays.get(im)
+    whole = _whole(*parts)
+    if whole is not None:
+        return _Argument(whole, lead, True, tuple(a for a in parts if a is not None))
+    array = Array((*re.shape, 2), re.dtype, name="pairs")
+    for k, value in enumerate((re, im)):
+        dims = variables(value.shape)
+        p = low.point()
+        place = (*indices(dims), Index(k))
+        stage = Stage(
+            array, dims, p.at(value, indices(dims)), index=place, ops=["copy"], whole=False
+        )
+        low.emit(p, stage)
+    return _Argument(array, lead, True)
+
+
+def _whole(re: Array | None, im: Array | None) -> Array | None:
+    """The array whose parts these two are, if they are those of one complex input or output."""
+    if re is None or im is None or re.kind not in ("input", "output"):
+        return None
+    same = (re.kind, re.position, re.strides, re.start + 1)
+    if same != (im.kind, im.position, im.strides, im.start) or any(s % 2 for s in re.strides):
+        return None
+    strides = (*re.strides, 1)
+    shape = (*re.shape, 2)
+    return Array(shape, re.dtype, re.kind, strides=strides, position=re.position, start=re.start)
+
+
+def _destination(low: Lowering, pairs: Value, lead: int) -> _Argument:
+    """Memory for pairs: that of an output, if both of their parts become parts of it."""
+    found: dict[int, Value] = {}
+    for user in low.users[pairs]:
+        after = low.users[user.result]
+        if user.name == "slice" and len(after) == 1 and next(iter(after)).name == "reshape":
+            found[user.attrs["start"][-1]] = next(iter(after)).result
+    parts = [found.get(k) for k in (0, 1)]
+    targets = [None if v is None else low.target_of.get(v) for v in parts]
+    whole = _whole(*targets)
+    if whole is None or whole.shape != pairs.shape:
+        return _Argument(low.array_for(pairs), lead, True)
+    for value, target in zip(parts, targets, strict=True):
+        assert value is not None and target is not None
+        del low.target_of[value]
+        low.arrays[value] = target
+    return _Argument(whole, lead, True, tuple(a for a in targets if a is not None))

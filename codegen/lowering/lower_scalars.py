@@ -1,0 +1,296 @@
+"""Loops over few numbers become scalar code: carries in registers, no kernel per trip.
+
+    before: a `while` or `scan` op that carries scalars and small arrays, and large arrays of which the
+            body writes single elements in place
+    after:  one `ScalarCode` step: the loop with a variable per element carried
+
+Small arrays are taken apart into their elements: movement is then no work at all, a reduction a tree of
+additions, a small product of matrices a list of multiply-adds. Large arrays stay in memory and are
+read and written at the places that the program computes. A loop that does not fit, or that kernels would
+run faster since its arrays are long enough for vectors, is left to `lower_loops`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...ir.graph import Op, Value
+from ...ir.record import replace
+from ..loop_ir.index import Index, Var, of_var
+from ..loop_ir.kernel import Array
+from ..loop_ir.scalar_code import Choose, Repeat
+from ..loop_ir.steps import Copy, ScalarCode
+from ..math import EXPANSIONS
+from ..scalar import Expr
+from ..schedule.in_place import carried
+from . import scalar_rules  # noqa: F401  (imported for its rules)
+from .elements import at, chosen, pick, variables
+from .lower import Lowering, memory_type
+from .lower_control import contiguous
+from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
+
+CHEAP = 24  # operations up to which all branches are computed
+MOST_WORK = 4096  # scalar operations in a body
+KERNEL = 60  # what one kernel call costs beside its work, in scalar operations
+LANES = 8  # elements that a kernel does for the cost of one
+
+
+def scalar_loop(low: Lowering, op: Op) -> bool:
+    """Lower the loop `op` to scalar code if that suits it; False: nothing was done."""
+    context = low.context
+    targets, others = dict(low.target_of), dict(low.other_target_of)
+    sites, copies = len(context.errors), len(context.copies)
+    try:
+        _emit(ScalarBuilder(low, op), op, _work(op))
+    except Unfit:
+        low.target_of, low.other_target_of = targets, others
+        del context.errors[sites:], context.copies[copies:]
+        return False
+    return True
+
+
+def _work(op: Op) -> int:
+    """Scalar operations in one trip; Unfit if it has ops that need kernels or that kernels do better."""
+    scalar, kernels = _costs(op)
+    if scalar > MOST_WORK or scalar > kernels:
+        raise Unfit
+    return scalar
+
+
+def _costs(op: Op) -> tuple[int, int]:
+    """What one trip of a loop costs as scalar code, and what it costs as kernels."""
+    scalar, kernels = 0, KERNEL
+    for region in op.regions:
+        for inner in region.ops:
+            if not inner.definition.pointwise and inner.name not in RULES:
+                raise Unfit
+            if inner.regions and inner.name != "lanes_while":
+                s, k = _costs(inner)
+                trips = min(inner.attrs.get("length", 8), 1024)
+                scalar, kernels = scalar + s, kernels + k * trips
+                if s * trips > k * trips:
+                    raise Unfit
+                continue
+            sizes = [v.tensor.size for v in inner.results if memory_type(v) is not None]
+            if inner.definition.updates:
+                sizes = [inner.operands[1].tensor.size]
+            elif not inner.definition.pointwise:
+                sizes += [v.tensor.size for v in inner.operands if memory_type(v) is not None]
+                kernels += KERNEL
+            size = max(sizes, default=0)
+            if inner.name == "dot":
+                (over, _), _ = inner.attrs["contract"], inner.attrs["batch"]
+                left = inner.operands[0].shape
+                size = inner.result.tensor.size * math.prod(left[d] for d in over)
+            cost = inner.definition.cost.work if inner.definition.pointwise else 1
+            scalar += cost * size
+            kernels += cost * -(-size // LANES)
+    return scalar, kernels
+
+
+def _emit(c: ScalarBuilder, op: Op, work: int) -> None:
+    """Add the step: large carries are copied to where they will be, then comes the loop."""
+    low = c.low
+    held = _loop(c, op, top=True)
+    for value, here in zip(op.results, held, strict=True):
+        if here is None:
+            continue
+        if isinstance(here, Stored):
+            low.arrays[value] = here.array
+            continue
+        if not low.users[value] and value not in low.outputs:
+            continue
+        array = low.array_for(value)
+        c.write(array, (), here)
+        low.arrays[value] = array
+    for home in c.homes:
+        source = contiguous(low, home.source)
+        if source is not None and source is not home.array:
+            low.items.append(Copy(source, home.array))
+    homes = [home.array for home in c.homes]
+    for value in op.operands:
+        if value in low.arrays and low.arrays[value] in homes:
+            low.overwrite(value)
+    fresh = c.writes.keys() - set(homes)  # what is read of these has been written here
+    reads = dict.fromkeys([*(a.array for a in c.p.reads if a.array not in fresh), *homes])
+    names = [inner.name for region in op.regions for inner in region.ops]
+    code = ScalarCode(c.block, list(reads), list(c.writes), names, work, loc=op.loc)
+    low.items.append(code)
+
+
+@rule("while", "scan")
+def _nested(c: ScalarBuilder, op: Op) -> None:
+    for value, held in zip(op.results, _loop(c, op), strict=True):
+        c.bind(value, held)
+
+
+def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
+    first, stop = _carries(op)
+    carries = stop - first
+    if top:
+        init = [_home(c, op, v, op.results[k]) for k, v in enumerate(op.operands[first:stop])]
+    else:
+        init = [c.get(v) for v in op.operands[first:stop]]
+    consts = [c.get(v) for v in op.operands[:first]]
+    wholes = [_stacked(c, x, math.prod(x.shape[1:])) for x in op.operands[stop:]]
+    arrays = [h.array for h in (*init, *consts, *wholes) if isinstance(h, Stored)]
+    for held in init:
+        if isinstance(held, Stored) and (not held.owned or arrays.count(held.array) > 1):
+            raise Unfit
+    consts = [replace(h, owned=False) if isinstance(h, Stored) else h for h in consts]
+    carried = _renewed(c, [variables(h) if isinstance(h, np.ndarray) else h for h in init])
+    body = op.regions[-1]
+    counter, xs, ys = None, [], []
+    if op.name == "scan":
+        counter = Var("trip", op.attrs["length"])
+        trip = of_var(counter)
+        if op.attrs["reverse"]:
+            trip = -trip + (counter.extent - 1)
+        slices = zip(op.operands[stop:], wholes, strict=True)
+        xs = [_slice(c, x, whole, trip) for x, whole in slices]
+        for result in op.results[carries:]:
+            whole = c.low.array_for(result) if top else Array(result.shape, result.dtype)
+            ys.append(whole)
+    test, condition = None, None
+    if op.name == "while":
+        with c.inside() as test:
+            (flag,) = c.region(op.regions[0], [*consts, *carried])
+        assert isinstance(flag, np.ndarray)
+        condition = pick(flag, ())
+    with c.inside() as inner:
+        for x in xs:
+            if isinstance(x, np.ndarray):
+                c.let(x)
+        out = c.region(body, [*consts, *carried, *xs])
+        for whole, y in zip(ys, out[carries:], strict=True):
+            if not isinstance(y, np.ndarray):
+                raise Unfit
+            c.write(whole, (trip,), y)
+    if any(not _same_place(a, b) for a, b in zip(carried, out, strict=False)):
+        raise Unfit
+    flat = (_flat(carried), _flat(init), inner, _flat(out[:carries]), counter, test, condition)
+    c.block.statements.append(Repeat(*flat))
+    return [*_renewed(c, carried), *(Stored(whole) for whole in ys)]
+
+
+def _renewed(c: ScalarBuilder, carries: Sequence[Held]) -> list[Held]:
+    """Carries where a trip begins, or after the last: trips have written their memory since."""
+    return [c.renew(held) if isinstance(held, Stored) else held for held in carries]
+
+
+def _same_place(a: Held, b: Held) -> bool:
+    """Whether two versions of a value are in the same memory, or both in variables."""
+    if isinstance(a, Stored) and isinstance(b, Stored):
+        return a.array is b.array and a.prefix == b.prefix and a.owned == b.owned
+    return type(a) is type(b)
+
+
+def _home(c: ScalarBuilder, op: Op, value: Value, result: Value) -> Held:
+    """A carry of the outermost loop: large ones get the memory of the result."""
+    if memory_type(value) is None or value.tensor.size <= SMALL:
+        return c.get(value)
+    home = carried(c.low, op, value, result, op.operands[_carries(op)[1] :])
+    c.homes.append(home)
+    return c.renew(Stored(home.array, owned=True))
+
+
+def _slice(c: ScalarBuilder, x: Value, whole: Stored | None, trip: Index) -> Held:
+    """This trip's slice of `x`, which is in memory at `whole`, or costs nothing to compute."""
+    shape = x.shape[1:]
+    if whole is not None and math.prod(shape) > SMALL:
+        return replace(whole, prefix=(*whole.prefix, trip), owned=False)
+    found = np.empty(shape, object)
+    for place in np.ndindex(*shape):
+        index = (trip, *at(place))
+        if whole is None:
+            found[place] = c.p.at(x, index)
+        else:
+            found[place] = c.p.load(whole.array, (*whole.prefix, *index), None)
+    return found
+
+
+def _stacked(c: ScalarBuilder, x: Value, size: int) -> Stored | None:
+    """Where in memory `x` is; None if its slices, of `size` elements, cost nothing to compute."""
+    array = c.p.arrays.get(x)
+    if array is not None:
+        return Stored(array)
+    view = c.p.views.get(x)
+    if view is not None:
+        c.p.check(view)
+        return view
+    elements = c.p.known.get(x)
+    if elements is not None:
+        array = Array(x.shape, x.dtype)
+        c.write(array, (), elements)
+        return Stored(array)
+    if size <= SMALL and c.p is c.outermost and c.low.cost.get(x) == 0:
+        return None
+    held = c.get(x)
+    if isinstance(held, np.ndarray):
+        return _stacked(c, x, size)
+    return held
+
+
+@rule("cond")
+def _cond(c: ScalarBuilder, op: Op) -> None:
+    index = c.scalar(op.operands[0])
+    arguments = [c.get(v) for v in op.operands[1:]]
+    if _cheap(op):
+        outputs = [c.region(r, arguments) for r in op.regions]
+        for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
+            c.bind(value, chosen(index, [h for h in parts if isinstance(h, np.ndarray)]))
+        return
+    before = dict(c.versions)
+    blocks, outputs = [], []
+    written: set[Array] = set()
+    for region in op.regions:
+        with c.inside() as block:
+            outputs.append(c.region(region, arguments))
+        blocks.append(block)
+        written |= {array for array, version in before.items() if c.versions[array] != version}
+        c.rewind(before)
+    for array in written:
+        c.renew(Stored(array))
+    values: list[list[Expr]] = [[] for _ in blocks]
+    results: list[Expr] = []
+    for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
+        first = parts[0]
+        if any(not _same_place(first, part) for part in parts):
+            raise Unfit
+        if isinstance(first, np.ndarray):
+            fresh = variables(first)
+            results += fresh.flat
+            for column, part in zip(values, parts, strict=True):
+                column += part.flat
+            c.bind(value, fresh)
+        elif isinstance(first, Stored):
+            c.bind(value, c.newest(first) if first.array in written else first)
+    c.block.statements.append(Choose(index, blocks, values, results))
+
+
+def _flat(values: Sequence[Held]) -> list[Expr]:
+    return [e for held in values if isinstance(held, np.ndarray) for e in held.flat]
+
+
+def _carries(op: Op) -> tuple[int, int]:
+    """Where a loop's carries start and stop among its operands."""
+    first: int = op.attrs["consts"]
+    return first, first + op.attrs.get("carries", len(op.operands) - first)
+
+
+def _cheap(op: Op) -> bool:
+    """Whether all branches may be computed: few plain operations on scalars, none of which can fail."""
+    cost = 0
+    for region in op.regions:
+        for inner in region.ops:
+            if inner.name not in EXPANSIONS and inner.name != "constant":
+                return False
+            if inner.name == "pow" or inner.result.shape:
+                return False
+            cost += inner.definition.cost.work
+        if any(memory_type(v) is None or v.tensor.shape for v in region.outputs):
+            return False
+    return cost <= CHEAP

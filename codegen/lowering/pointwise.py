@@ -1,0 +1,377 @@
+"""Values as functions of an index: how an op that is not materialised is computed at one point.
+
+`Pointwise.at(value, index, mask)` gives the scalar expression of one element. Elementwise ops expand
+through `codegen.math`; movement ops change the index; a materialised value is a load. `mask` is the
+condition under which the element is really wanted (inside a pad): loads are guarded by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ...ir.cost import Cost
+from ...ir.graph import Graph, Op, Value
+from ...ir.intervals import interval
+from ...ir.ops.movement.indexing import out_of_bounds
+from ...ir.types import BOOL, I32, I64
+from ..loop_ir.index import ZERO, Data, Index, Var, delinearise, linear, variables
+from ..loop_ir.index import contiguous_strides as strides_of
+from ..loop_ir.kernel import Access, Array, Bound, Demand
+from ..math import EXPANSIONS
+from ..math.folds import FOLDS, fold
+from ..math.functions import call
+from ..scalar import DType, Expr, binary, compare, const, convert, loop, select
+
+IndexTuple = tuple[Index, ...]
+
+
+def load(access: Access, mask: Expr | None) -> Expr:
+    return Expr("load", (mask,) if mask is not None else (), access.array.dtype, access)
+
+
+def index_value(index: Index) -> Expr:
+    """An index as an int64 value."""
+    if not index.terms:
+        return const(index.const, I64)
+    return Expr("index", (), I64, index)
+
+
+def as_index(expr: Expr, lo: int, hi: int) -> Index:
+    """An int64 value as an index known to lie in lo..hi."""
+    if expr.op == "index":
+        return expr.attr
+    if expr.op == "const":
+        return Index(int(expr.attr))
+    return Index(0, {Data(expr, lo, hi, loop_variables(expr)): 1})
+
+
+def loop_variables(expr: Expr) -> frozenset[Var]:
+    """The loop variables that an expression depends on."""
+    found: set[Var] = set()
+    seen: set[Expr] = set()
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        pending += node.args
+        if node.op == "load":
+            for index in node.attr.index:
+                found |= variables(index)
+        elif node.op == "index":
+            found |= variables(node.attr)
+    return frozenset(found)
+
+
+class Pointwise:
+    """Expressions for the elements of values, within one stage.
+
+    `arrays` maps materialised values to their memory. `reads` collects every access that was built,
+    which is what fusion looks at. `site` makes an error site for a bounds check.
+    """
+
+    def __init__(self, arrays: dict[Value, Array], site: Callable[[str, str, Op], int]) -> None:
+        self.arrays = arrays
+        self.site = site
+        self.reads: list[Access] = []
+        self.ops: dict[Op, None] = {}
+        self.memo: dict[tuple[Value, IndexTuple, int], Expr] = {}
+        self.loads: dict[tuple[int, IndexTuple, int], Expr] = {}
+        self.loops: dict[tuple[Value, IndexTuple, int], list[Expr]] = {}
+        self.masks: list[Expr] = []  # kept alive: memo keys hold their ids
+        self.cost = 0
+
+    def at(self, value: Value, index: IndexTuple, mask: Expr | None = None) -> Expr:
+        key = (value, index, id(mask))
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self._build(value, index, mask)
+        return found
+
+    def _build(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr:
+        array = self.arrays.get(value)
+        if array is not None:
+            return self.load(array, index, mask)
+        op = value.op
+        assert op is not None, "a parameter that has no array"
+        self.ops[op] = None
+        rule = RULES.get(op.name) or FEW.get(op.name)
+        if rule is not None:
+            return rule(self, op, index, mask)
+        if op.name == "optimization_barrier":
+            return self.at(op.operands[value.index], index, mask)
+        if op.name == "lanes_while":
+            return self._lanes(op, index, mask)[value.index]
+        self.cost += op.definition.cost.work
+        operands = [self.at(v, index, mask) for v in op.operands]
+        if op.name == "pow" and op.result.dtype.kind == "i":
+            operands[1] = self._natural(op, operands[1], mask)
+        if op.definition.cost is Cost.FUNCTION and op.result.dtype.kind == "f":
+            return call(op.name, operands)
+        return EXPANSIONS[op.name](*operands, **op.attrs)
+
+    def _natural(self, op: Op, exponent: Expr, mask: Expr | None) -> Expr:
+        """The exponent of an integer power, demanded not to be negative as NumPy does."""
+        if exponent.op == "const" and exponent.attr >= 0:
+            return exponent
+        site = self.site("value", "Integers to negative integer powers are not allowed.", op)
+        args = (exponent, exponent >= 0) if mask is None else (exponent, exponent >= 0, mask)
+        return Expr("demanded", args, exponent.dtype, Demand(site))
+
+    def _lanes(self, op: Op, index: IndexTuple, mask: Expr | None) -> list[Expr]:
+        """A loop of each element's own: all its results, built together."""
+        first = op.results[0], index, id(mask)
+        found = self.loops.get(first)
+        if found is None:
+            count = op.attrs["consts"]
+            operands = [self.at(v, index, mask) for v in op.operands]
+            self.cost += op.definition.cost.work
+            found = self.loops[first] = _scalar_loop(op, operands[:count], operands[count:])
+        return found
+
+    def load(self, array: Array, index: IndexTuple, mask: Expr | None) -> Expr:
+        if array.size == 0:  # only under a mask that is never true
+            return const(0, array.dtype)
+        key = (id(array), index, id(mask))
+        found = self.loads.get(key)
+        if found is None:
+            access = Access(array, index)
+            self.reads.append(access)
+            found = self.loads[key] = load(access, mask)
+        return found
+
+
+# The movement ops: each turns the index of a result into the index of its operand.
+
+
+def _constant(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    value: np.ndarray[Any, Any] = op.attrs["value"]
+    return const(value.reshape(-1)[0].item(), value.dtype)
+
+
+def _iota(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    return EXPANSIONS["convert"](index_value(index[op.attrs["axis"]]), dtype=op.result.dtype)
+
+
+def _same(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    return p.at(op.operands[0], index, mask)
+
+
+def reshaped(index: IndexTuple, shape: tuple[int, ...], source: tuple[int, ...]) -> IndexTuple:
+    """The position in `source` of element `index` of its reshape to `shape`."""
+    wanted = [n for n in source if n != 1]
+    if wanted == [n for n in shape if n != 1]:  # only dims of size 1 come and go
+        kept = iter(i for i, n in zip(index, shape, strict=True) if n != 1)
+        return tuple(next(kept) if n != 1 else ZERO for n in source)
+    return delinearise(linear(index, strides_of(shape)), source)
+
+
+def _reshape(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    source = op.operands[0]
+    return p.at(source, reshaped(index, op.result.shape, source.shape), mask)
+
+
+def _transpose(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    new: list[Index] = [ZERO] * len(index)
+    for out_axis, in_axis in enumerate(op.attrs["perm"]):
+        new[in_axis] = index[out_axis]
+    return p.at(op.operands[0], tuple(new), mask)
+
+
+def _broadcast(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    return p.at(op.operands[0], tuple(index[d] for d in op.attrs["dims"]), mask)
+
+
+def _slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    start, step = op.attrs["start"], op.attrs["step"]
+    new = tuple(i * s + a for i, a, s in zip(index, start, step, strict=True))
+    return p.at(op.operands[0], new, mask)
+
+
+def _flip(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    axes, shape = op.attrs["axes"], op.result.shape
+    new = tuple(-i + (shape[d] - 1) if d in axes else i for d, i in enumerate(index))
+    return p.at(op.operands[0], new, mask)
+
+
+def _pad(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    """In range: the operand's element, loaded under the mask; elsewhere the padding value."""
+    source, filler = op.operands
+    low, interior = op.attrs["low"], op.attrs["interior"]
+    fill = p.at(filler, (), mask)
+    if 0 in source.shape:
+        return fill
+    inside: Expr | None = None
+    new: list[Index] = []
+    for i, n, before, gap in zip(index, source.shape, low, interior, strict=True):
+        j = i - before
+        lo, hi = j.range()
+        last = (n - 1) * (gap + 1)
+        if hi < 0 or lo > last:
+            return fill
+        if lo < 0:
+            inside = _and(inside, compare("ge", index_value(j), 0))
+        if hi > last:
+            inside = _and(inside, compare("le", index_value(j), last))
+        if gap:
+            rest = j % (gap + 1)
+            if rest.range()[0] > 0:
+                return fill
+            inside = _and(inside, compare("eq", index_value(rest), 0))
+            j = j // (gap + 1)
+        new.append(j)
+    if inside is None:
+        return p.at(source, tuple(new), mask)
+    guard = inside if mask is None else inside & mask
+    p.masks.append(guard)
+    return select(inside, p.at(source, tuple(new), guard), fill)
+
+
+def _and(a: Expr | None, b: Expr) -> Expr:
+    return b if a is None else a & b
+
+
+def checked(p: Pointwise, op: Op, k: int, raw: Expr, mask: Expr | None) -> Index:
+    """The k-th index of a gather or scatter, which a program computed, negative ones counted from the
+    end, checked or clamped."""
+    axes = op.attrs["axes"]
+    size, clip = op.operands[0].shape[axes[k]], op.attrs["mode"] == "clip"
+    wide = EXPANSIONS["convert"](raw, dtype=I64)
+    if wide.op == "index":
+        lo, hi = wide.attr.range()
+        if lo >= 0 and hi < size:
+            return wide.attr
+    if wide.op == "const" and clip:
+        return Index(min(max(wide.attr, 0), size - 1))
+    if wide.op == "const" and -size <= wide.attr < size:
+        return Index(wide.attr % size)
+    text = out_of_bounds(op.attrs.get("names", ()), len(axes), k, "{0}", "{1}")
+    site = 0 if clip else p.site("index", text, op)
+    if wide.op == "convert" and fits_int32(wide.args[0].dtype) and size < 2**31:
+        wide = convert(wide.args[0], I32)  # twice as many fit a vector
+    args = (wide,) if mask is None else (wide, mask)
+    bounded = Expr("bounded", args, wide.dtype, Bound(size, site, clip))
+    return as_index(convert(bounded, I64), 0, max(size - 1, 0))
+
+
+def fits_int32(dtype: DType) -> bool:
+    return dtype.kind in "iu" and (dtype.itemsize < 4 or dtype == I32)
+
+
+def _gather(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    source, *indices = op.operands
+    return p.at(source, gathered(p, op, source, indices, index, mask), mask)
+
+
+def gathered(
+    p: Pointwise, op: Op, source: Value, indices: list[Value], index: IndexTuple, mask: Expr | None
+) -> IndexTuple:
+    """The position in `source` that element `index` of a gather reads (or of a scatter writes)."""
+    axes = op.attrs["axes"]
+    batch = len(indices[0].shape)
+    rest = iter(index[batch:])
+    at_axis = {
+        axis: _place(p, op, k, v, index[:batch], mask)
+        for k, (axis, v) in enumerate(zip(axes, indices, strict=True))
+    }
+    return tuple(at_axis[d] if d in at_axis else next(rest) for d in range(len(source.shape)))
+
+
+def _place(p: Pointwise, op: Op, k: int, v: Value, where: IndexTuple, mask: Expr | None) -> Index:
+    """What the k-th index array, `v`, says at `where`, checked or clamped if it may be out of range."""
+    size = op.operands[0].shape[op.attrs["axes"][k]]
+    raw = p.at(v, where, mask)
+    lo, hi = interval(v)
+    if raw.op != "index" and lo >= 0 and hi < size:
+        return as_index(EXPANSIONS["convert"](raw, dtype=I64), lo, hi)
+    return checked(p, op, k, raw, mask)
+
+
+def window_starts(
+    p: Pointwise, starts: tuple[Value, ...], shape: tuple[int, ...], sizes: tuple[int, ...]
+) -> IndexTuple:
+    """Start positions clamped so that a window of `sizes` fits into `shape`."""
+    clamped = []
+    for v, n, size in zip(starts, shape, sizes, strict=True):
+        room = n - size
+        raw = convert(p.at(v, (), None), I64)
+        clamped.append(as_index(binary("min", binary("max", raw, 0), room), 0, room))
+    return tuple(clamped)
+
+
+def _dynamic_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    source, *starts = op.operands
+    at = window_starts(p, tuple(starts), source.shape, op.attrs["sizes"])
+    return p.at(source, tuple(i + s for i, s in zip(index, at, strict=True)), mask)
+
+
+def _require(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    fine = p.at(op.operands[0], index, mask)
+    args = (fine, fine) if mask is None else (fine, fine, mask)
+    return Expr("demanded", args, BOOL, Demand(p.site("linalg", op.attrs["message"], op)))
+
+
+RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
+    "constant": _constant,
+    "require": _require,
+    "iota": _iota,
+    "stop_gradient": _same,
+    "checkpoint_name": _same,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+    "slice": _slice,
+    "flip": _flip,
+    "pad": _pad,
+    "gather": _gather,
+    "dynamic_slice": _dynamic_slice,
+}
+
+
+def _few(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    """A reduction over few elements, written out."""
+    (source,), axes = op.operands, op.attrs["axes"]
+    kept = [d for d in range(len(source.shape)) if d not in axes]
+    values = []
+    for place in product(*(range(source.shape[d]) for d in axes)):
+        at = dict(zip([*kept, *axes], [*index, *map(Index, place)], strict=True))
+        values.append(p.at(source, tuple(at[d] for d in range(len(source.shape))), mask))
+    return fold(op.name, values, op.result.dtype)
+
+
+FEW = dict.fromkeys(FOLDS, _few)  # where a lowering chose so; see `lower_reductions`
+
+
+def scalar_graph(graph: Graph, arguments: list[Expr]) -> list[Expr]:
+    """A graph of 0-d values as expressions of its arguments."""
+    known = dict(zip(graph.params, arguments, strict=True))
+    for op in graph.ops:
+        if op.name == "constant":
+            value = op.attrs["value"]
+            results = [const(value.reshape(-1)[0].item(), value.dtype)]
+        elif op.name == "lanes_while":
+            count = op.attrs["consts"]
+            operands = [known[v] for v in op.operands]
+            results = _scalar_loop(op, operands[:count], operands[count:])
+        elif op.name in ("reshape", "broadcast", "transpose", "stop_gradient", "checkpoint_name"):
+            results = [known[op.operands[0]]]
+        elif op.name == "optimization_barrier":
+            results = [known[v] for v in op.operands]
+        else:
+            results = [EXPANSIONS[op.name](*(known[v] for v in op.operands), **op.attrs)]
+        known.update(zip(op.results, results, strict=True))
+    return [known[v] for v in graph.outputs]
+
+
+def _scalar_loop(op: Op, consts: list[Expr], init: list[Expr]) -> list[Expr]:
+    test, body = op.regions
+    return loop(
+        init,
+        lambda *carry: scalar_graph(test, [*consts, *carry])[0],
+        lambda *carry: scalar_graph(body, [*consts, *carry]),
+    )

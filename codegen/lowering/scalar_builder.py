@@ -1,0 +1,229 @@
+"""Building scalar code: where each value of a region is, and statements in the order of the program.
+
+Small values are taken apart into elements, expressions that live in registers; large ones stay in
+memory. An array that is overwritten in place holds one version at a time, the latest: a program that
+reads an older one is `Unfit`, and is left to kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+
+import numpy as np
+
+from ...ir.graph import Graph, Op, Value
+from ...ir.record import record, replace
+from ...ir.types import TensorType
+from ..loop_ir.kernel import Array
+from ..loop_ir.scalar_code import Block, Let, Write
+from ..scalar import Expr
+from ..schedule.in_place import Carried, reads_first
+from .elements import Elements, at, pick
+from .lower import Lowering, memory_type
+from .pointwise import IndexTuple, Pointwise
+
+SMALL = 64  # elements of a value that is taken apart
+MOST_ELEMENTS = 256  # operands of a reduction or a product
+
+
+class Unfit(Exception):
+    """This loop cannot be scalar code, or should not be."""
+
+
+@record
+class Stored:
+    """A value in memory, from position `prefix` on. `owned`: may be overwritten when nobody reads it.
+
+    Memory that is overwritten in place holds one version of its array after the other: this value is
+    there as long as that is `version`.
+    """
+
+    array: Array
+    prefix: IndexTuple = ()
+    owned: bool = False
+    version: int = 0
+
+
+class _Elements(Pointwise):
+    """The values of one copy of a region, by element: taken apart (`known`), or in memory (`views`).
+
+    A region captures nothing, so that its values mean something only here. Graphs may share values, and
+    one graph may be written several times: each time has an `_Elements` of its own.
+    """
+
+    def __init__(self, low: Lowering, versions: Mapping[Array, int]) -> None:
+        super().__init__(low.arrays, low.context.site)
+        self.versions = versions
+        self.known: dict[Value, Elements] = {}
+        self.views: dict[Value, Stored] = {}
+
+    def within(self, low: Lowering) -> _Elements:
+        """For a region: it knows none of our values, and reads the same memory."""
+        inner = _Elements(low, self.versions)
+        inner.arrays = {}
+        inner.reads, inner.loads, inner.masks = self.reads, self.loads, self.masks
+        return inner
+
+    def _build(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr:
+        elements = self.known.get(value)
+        if elements is not None:
+            return pick(elements, index)
+        view = self.views.get(value)
+        if view is None:
+            return super()._build(value, index, mask)
+        self.check(view)
+        return self.load(view.array, (*view.prefix, *index), mask)
+
+    def check(self, held: Stored) -> None:
+        """Unfit if the memory of a value has been overwritten by now."""
+        if self.versions.get(held.array, held.version) != held.version:
+            raise Unfit
+
+    def forget(self, array: Array) -> None:
+        """`array` holds something else: what was loaded from it may be old."""
+        for key in [k for k in self.loads if k[0] == id(array)]:
+            del self.loads[key]
+
+
+Held = Elements | Stored | None  # where a value is; None: an order token is nowhere
+
+
+class ScalarBuilder:
+    """The scalar code of one loop op while it is built."""
+
+    def __init__(self, low: Lowering, op: Op) -> None:
+        self.low, self.op = low, op
+        self.versions: dict[Array, int] = {}  # that arrays written in place hold
+        self.p = self.outermost = _Elements(low, self.versions)
+        self.block = Block()
+        self.reads: dict[Array, None] = {}
+        self.writes: dict[Array, None] = {}
+        self.homes: list[Carried] = []  # of the large carries of the outermost loop
+        self._numbers = count(1)
+
+    # Where values are.
+
+    def bind(self, value: Value, held: Held) -> None:
+        if isinstance(held, Stored):
+            self.p.views[value] = held
+        elif held is not None:
+            self.p.known[value] = held
+
+    def get(self, value: Value) -> Held:
+        """Where a value is: taken apart if it is small, else it must be in memory."""
+        if memory_type(value) is None:
+            return None
+        if not isinstance(value.type, TensorType):
+            raise Unfit  # a tape
+        view = self.p.views.get(value)
+        if view is not None and (value.tensor.size > SMALL or view.owned):
+            self.p.check(view)
+            return view
+        if value.tensor.size <= SMALL:
+            return self.elements(value)
+        if self.p is self.outermost and (
+            value.op is None or value in self.low.arrays or value in self.low.inlined
+        ):
+            return Stored(self.low.materialise(value))
+        raise Unfit
+
+    def elements(self, value: Value) -> Elements:
+        """The elements of a value, computed where we stand."""
+        found = self.p.known.get(value)
+        if found is None:
+            if value.tensor.size > MOST_ELEMENTS:
+                raise Unfit
+            found = np.empty(value.shape, object)
+            for place in np.ndindex(*value.shape):
+                found[place] = self.p.at(value, at(place))
+            self.let(found)
+            self.p.known[value] = found
+        return found
+
+    def scalar(self, value: Value) -> Expr:
+        return pick(self.elements(value), ())
+
+    def let(self, elements: Elements) -> None:
+        values = [e for e in elements.flat if e.op not in ("const", "var")]
+        if values:
+            self.block.statements.append(Let(values))
+
+    def write(self, array: Array, prefix: IndexTuple, values: Elements) -> None:
+        for place in np.ndindex(*values.shape):
+            self.put(array, (*prefix, *at(place)), values.item(place))
+
+    def put(self, array: Array, index: IndexTuple, value: Expr) -> None:
+        self.block.statements.append(Write(array, index, value))
+        self.writes[array] = None
+
+    def result(self, op: Op, found: Elements) -> None:
+        self.let(found)
+        self.bind(op.result, found)
+
+    # Regions.
+
+    def region(self, graph: Graph, arguments: Sequence[Held]) -> list[Held]:
+        """Write what a region computes; gives where its outputs are."""
+        outer, self.p = self.p, self.p.within(self.low)
+        for param, held in zip(graph.params, arguments, strict=True):
+            self.bind(param, held)
+        for op in reads_first(graph, graph.users()):
+            self._op(op)
+        outputs = [self.get(v) for v in graph.outputs]
+        self.p = outer
+        return outputs
+
+    @contextmanager
+    def inside(self) -> Iterator[Block]:
+        """An inner block, which the statements made meanwhile go to."""
+        outer, self.block = self.block, Block()
+        yield self.block
+        self.block = outer
+
+    # Versions.
+
+    def renew(self, held: Stored) -> Stored:
+        """The memory of `held` holds a new version from here on: the value that is there now."""
+        self._hold(held.array, next(self._numbers))
+        return self.newest(held)
+
+    def newest(self, held: Stored) -> Stored:
+        return replace(held, version=self.versions[held.array])
+
+    def rewind(self, versions: Mapping[Array, int]) -> None:
+        """Go back to where arrays held these versions, to write another branch."""
+        for array, version in versions.items():
+            if self.versions[array] != version:
+                self._hold(array, version)
+
+    def _hold(self, array: Array, version: int) -> None:
+        self.versions[array] = version
+        self.p.forget(array)
+
+    def _op(self, op: Op) -> None:
+        rule = RULES.get(op.name)
+        if rule is not None:
+            rule(self, op)
+        elif op.name == "optimization_barrier":
+            for result, operand in zip(op.results, op.operands, strict=True):
+                self.bind(result, self.get(operand))
+        else:
+            for v in op.results:
+                if v.tensor.size <= SMALL:
+                    self.elements(v)
+
+
+Rule = Callable[[ScalarBuilder, Op], None]
+RULES: dict[str, Rule] = {}  # ops that are not pointwise; see `scalar_rules` and `lower_scalars`
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Make the decorated function what builds the ops called `names`."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register

@@ -1,0 +1,235 @@
+"""From a graph to a native module: lower, fuse, plan memory, emit.
+
+    module = compile_graph(graph, target)
+
+The graph comes verified and optimised. What it means is defined by `ir.interpreter`; every step here
+must keep that meaning, up to the rounding of reductions and contractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...ir.graph import Graph
+from ...ir.opdef import GraphError
+from ...ir.record import record
+from ...ir.types import TensorType, Type, bits_dtype, is_complex, is_small, real_dtype
+from ..limits import limited
+from ..loop_ir.index import contiguous_strides
+from ..loop_ir.kernel import Array, Kernel
+from ..loop_ir.scalar_code import operations
+from ..loop_ir.steps import Loop, Matmul, Program, ScalarCode, Scan, Tiled, steps_within
+from ..lowering.context import Context
+from ..lowering.lower import lower
+from ..module import Given, KernelReport, NativeModule
+from ..schedule.giving import place, settle
+from ..schedule.memory import plan
+from ..schedule.schedule import Schedule, bytes_moved
+from ..target import Target
+from .entry import EntryEmitter
+
+ENTRY = "jitney_entry"
+
+
+def compile_graph(
+    graph: Graph,
+    target: Target,
+    input_strides: Sequence[tuple[int, ...]] | None = None,
+    fastmath: bool = False,
+    signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
+    given: Sequence[Given] = (),
+    verify: bool = False,
+) -> NativeModule:
+    """Native code for `graph` on `target`.
+
+    `input_strides` gives the layout of each input, in elements; None means C-contiguous. Tokens among
+    parameters and outputs take no part in the call. `signature`, the types of inputs and outputs as
+    the caller has them, says which pairs of them are the parts of one complex array. `given` lists
+    inputs that may be overwritten; see `place` for what becomes of them. `verify` checks the steps
+    after each rewriting of them.
+    """
+    with limited(target.limits):
+        low = lowered(graph, lambda: Context(target, verify), input_strides, signature, given)
+        entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes)
+        text = entry.module(low.program)
+        return _module(low, entry, text)
+
+
+def _module(low: Lowered, entry: EntryEmitter, text: str) -> NativeModule:
+    """The text with its calling data."""
+    context = low.context
+    steps = steps_within(low.program)
+    flops = sum(p.flops for _, p, _ in entry.schedules)
+    scalar = [operations(s.body, s.work) for s in steps if isinstance(s, ScalarCode)]
+    looping = any(v.loops for _, p, _ in entry.schedules for v in p.surveys.values())
+    unknown = looping or None in scalar or any(isinstance(s, (Loop, Scan)) for s in steps)
+    flops += sum(n or 0 for n in scalar)
+    products = [s for s in steps if isinstance(s, Matmul)]
+    flops += sum(2 * s.batch * s.m * s.n * s.k for s in products)
+    tiled = [s for s in steps if isinstance(s, Tiled)]
+    flops += sum(s.flops for s in tiled)
+    return NativeModule(
+        text=text,
+        entry=ENTRY,
+        inputs=low.inputs,
+        input_strides=low.strides,
+        outputs=low.outputs,
+        arena_bytes=low.arena_bytes,
+        imports=entry.imports,
+        errors=context.errors,
+        callbacks=context.callbacks,
+        copies=context.copies,
+        in_place=low.in_place,
+        arrays=entry.provenance.texts if entry.provenance else [],
+        kernels=[_report(k, p, name) for k, p, name in entry.schedules]
+        + [_matmul_report(s) for s in products]
+        + [_tiled_report(s) for s in tiled]
+        + [_scalar_report(s) for s in steps if isinstance(s, ScalarCode)],
+        work=None if unknown else flops,
+    )
+
+
+@record
+class Lowered:
+    """A graph as a program over arrays that have their places, and what a call must know.
+
+    `here` and `there` are the arrays of the inputs and outputs, two for a complex one; outputs that
+    live in an input have none, and stand in `in_place`.
+    """
+
+    program: Program
+    context: Context
+    inputs: list[TensorType]
+    strides: list[tuple[int, ...]]
+    outputs: list[TensorType]
+    here: list[Array]
+    there: list[Array]
+    in_place: list[tuple[int, int]]
+    arena_bytes: int
+
+
+def lowered(
+    graph: Graph,
+    new_context: Callable[[], Context],
+    input_strides: Sequence[tuple[int, ...]] | None,
+    signature: tuple[Sequence[Type], Sequence[Type]] | None,
+    given: Sequence[Given],
+) -> Lowered:
+    """The part of `compile_graph` that is the same for every target."""
+    taken, returned = signature or (graph.input_types, graph.output_types)
+    types = [t for t in taken if isinstance(t, TensorType)]
+    if any(isinstance(t, TensorType) and is_small(t.dtype) for t in graph.input_types):
+        raise GraphError("small floats are not packed: run `passes.storable` first")
+    results = [t for t in returned if isinstance(t, TensorType)]
+    strides = [tuple(s) for s in input_strides or [contiguous_strides(t.shape) for t in types]]
+    inputs = _arrays("input", taken, strides)
+    outputs = _arrays("output", returned, [contiguous_strides(t.shape) for t in results])
+    context = new_context()
+    if len(types) != len(inputs) or len(results) != len(outputs):
+        given = ()  # tokens, or parts of complex arrays: positions are not those of the caller
+    stay, over, gifts = place(graph, inputs, given)
+    program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
+    fallible = context.errors or context.callbacks
+    if gifts and fallible and any(gift.whole for gift in given):
+        context = new_context()  # a call that fails half way must leave those as they were
+        given = [gift for gift in given if not gift.whole]
+        stay, over, gifts = place(graph, inputs, given)
+        program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
+    in_place = settle(ends, inputs, outputs)
+    replaced = {output for output, _ in in_place}
+    arena_bytes = plan(program)
+    if context.verify:
+        from ..verify import check_memory, check_program
+
+        check_program(program)
+        check_memory(program, arena_bytes)
+    return Lowered(
+        program=program,
+        context=context,
+        inputs=types,
+        strides=strides,
+        outputs=[t for k, t in enumerate(results) if k not in replaced],
+        here=[a for a in inputs if a is not None],
+        there=[a for k, a in enumerate(outputs) if a is not None and k not in replaced],
+        in_place=in_place,
+        arena_bytes=arena_bytes,
+    )
+
+
+def _arrays(
+    kind: str, types: Sequence[Type], strides: Sequence[tuple[int, ...]]
+) -> list[Array | None]:
+    """An array for each input or output; two for a complex one, which lie interleaved in its memory."""
+    found: list[Array | None] = []
+    layouts = enumerate(strides)
+    for t in types:
+        if not isinstance(t, TensorType):
+            found.append(None)
+            continue
+        position, steps = next(layouts)
+        if not is_complex(t.dtype):
+            dtype = bits_dtype(t.dtype) if is_small(t.dtype) else t.dtype
+            found.append(Array(t.shape, dtype, kind, strides=steps, position=position))
+            continue
+        steps = tuple(2 * s for s in steps)
+        found += [
+            Array(t.shape, real_dtype(t.dtype), kind, strides=steps, position=position, start=k)
+            for k in (0, 1)
+        ]
+    return found
+
+
+def _report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
+    read, written = bytes_moved(kernel)
+    ops = [op for s in kernel.stages for op in reversed(s.ops)]
+    locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
+    last = "outer" if plan.mode == "outer" else "inner"
+    return KernelReport(
+        name=name,
+        ops=tuple(ops),
+        extents=kernel.extents,
+        bytes_read=read,
+        bytes_written=written,
+        flops=plan.flops,
+        parallel=plan.parallel,
+        note=f"{len(kernel.nests)} nests, {plan.width} lanes over the {last} loop",
+        locs=tuple(locs),
+    )
+
+
+def _scalar_report(step: ScalarCode) -> KernelReport:
+    return KernelReport(
+        name=step.name,
+        ops=tuple(step.ops),
+        flops=operations(step.body, step.work) or 0,
+        note="scalar code",
+        locs=(step.loc,) if step.loc is not None else (),
+    )
+
+
+def _tiled_report(step: Tiled) -> KernelReport:
+    return KernelReport(
+        name=step.name,
+        ops=(step.name.rpartition("_")[0],),
+        extents=(step.units,),
+        bytes_read=sum(a.nbytes for a in step.reads),
+        bytes_written=sum(a.nbytes for a in step.writes),
+        flops=step.flops,
+        parallel=step.grain < step.units,
+        note=str(step),
+        locs=(step.loc,) if step.loc is not None else (),
+    )
+
+
+def _matmul_report(step: Matmul) -> KernelReport:
+    size = step.c.dtype.itemsize
+    return KernelReport(
+        name=step.name,
+        ops=("dot",),
+        extents=(step.batch, step.m, step.n, step.k),
+        bytes_read=size * step.batch * (step.m * step.k + step.k * step.n),
+        bytes_written=size * step.batch * step.m * step.n,
+        flops=2 * step.batch * step.m * step.n * step.k,
+        note="tiles",
+        locs=(step.loc,) if step.loc is not None else (),
+    )

@@ -1,0 +1,498 @@
+"""The entry function: a program's steps as LLVM code that calls the kernels one after the other.
+
+    i32 @entry(ptr %args)      %args: inputs, outputs, arena, status block (see `codegen.module`)
+
+Temporaries are places in the arena. A loop's carries are pointers kept in stack slots, which the loop
+swaps. Branches and loops of the program are branches and loops here: no Python runs in between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from itertools import count
+from typing import Any
+
+from ...ir.record import fields, record
+from ..kernels.tape import cpu_tapes as tapes
+from ..llvm import units
+from ..llvm.builder import Function, declarations
+from ..llvm.functions import FunctionTable
+from ..llvm.kernels import KernelEmitter
+from ..llvm.scalar_code import ScalarCodeEmitter
+from ..loop_ir.kernel import Array, Kernel
+from ..loop_ir.steps import (
+    Branch,
+    Callback,
+    Check,
+    Copy,
+    Loop,
+    Matmul,
+    Program,
+    RowBlocks,
+    ScalarCode,
+    Scan,
+    Sort,
+    TapeNew,
+    TapePop,
+    TapePush,
+    TruePlaces,
+)
+from ..schedule.blocking import Blocking, blocking
+from ..schedule.schedule import Schedule, schedule
+from ..schedule.signature import Signature, signature
+from ..schedule.tiled import (
+    Attention,
+    AttentionGrad,
+    Convolution,
+    Factorisation,
+    LibraryCall,
+    LongConvolution,
+)
+from ..target import Target
+from . import control
+from .calls import Call, Pointers, emit_calls
+from .provenance import FAILED, Provenance
+
+CONTEXT_WORDS_AT_LEAST = 4
+_BYTES = [chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in range(256)]
+
+
+@record
+class Done:
+    """A kernel's function: its schedule, whether it may report errors, and whether it polls."""
+
+    name: str
+    plan: Schedule
+    checks: bool
+    polls: bool
+
+
+class EntryEmitter:
+    """Emits the entry and all kernels of one program."""
+
+    def __init__(
+        self,
+        target: Target,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        name: str,
+        arena_bytes: int = 0,
+    ) -> None:
+        self.target = target
+        self.name = name
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        names = [_argument_name(a) for a in (*inputs, *outputs)]
+        names = [*dict.fromkeys(names), "%arena", "%status"]
+        self.arguments = {name: position for position, name in enumerate(names)}
+        self.named = {"%arena", "%status"}  # those that the code names
+        self.names = count()
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.functions: dict[str, str] = {}  # text without its name -> name
+        self.kernels: dict[Hashable, Done] = {}  # by signature; see `_emit`
+        self.products: dict[Hashable, str] = {}  # names of matrix products, by what they depend on
+        self.helpers: dict[str, None] = {}  # whole functions, such as sorts
+        self.declarations: set[str] = set()
+        self.definitions: dict[str, str] = {}
+        self.imports: set[str] = set()
+        self.elementwise = FunctionTable(target, self.declarations, self.definitions)
+        self.constants: dict[Array, str] = {}
+        self.slots: dict[Array, str] = {}
+        self.context_words = CONTEXT_WORDS_AT_LEAST
+        self.schedules: list[tuple[Kernel, Any, str]] = []
+        self.calls: list[Call] = []  # what comes next
+        self.uses_tapes = False
+        self.block = "entry"
+        self.provenance = Provenance(self, arena_bytes) if target.sanitize else None
+
+    # The module.
+
+    def module(self, program: Program) -> str:
+        """The text of the whole module."""
+        if self.provenance is not None:
+            self.provenance.expect(program)
+        self.program(program)
+        if self.uses_tapes:
+            head = ["define internal i32 @body(ptr %args, ptr %tapes) nounwind {", "entry:"]
+        else:
+            head = [f"define i32 @{self.name}(ptr %args) nounwind {{", "entry:"]
+        for name, position in self.arguments.items():
+            if name in self.named:
+                head += _argument(name, position)
+        head.append("  %site_at = getelementptr i64, ptr %status, i64 7")
+        head.append("  store i64 0, ptr %site_at, align 8")
+        head.append(f"  %ctx = alloca [{self.context_words} x ptr], align 16")
+        head += self.allocas
+        entry = "\n".join([*head, *self.lines, "  ret i32 0", "}"])
+        kernels = "\n".join(
+            f"define internal void @{name}{text}" for text, name in self.functions.items()
+        )
+        globals_ = "\n".join(f"{name} = {body}" for body, name in self.definitions.items())
+        declarations = "\n".join(sorted(self.declarations))
+        if self.uses_tapes:
+            entry += "\n" + tapes.wrapper(self.name).text()
+        return "\n".join(
+            [globals_, declarations, *self.helpers, *self.elementwise.texts, kernels, entry, ""]
+        )
+
+    def program(self, program: Program) -> None:
+        for step in program.steps:
+            if not isinstance(step, CALLS):
+                self._flush()
+            EMITTERS[type(step)](self, step)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Emit the calls that are due."""
+        calls, self.calls = self.calls, []
+        emit_calls(self, calls)
+        if calls and self.provenance is not None:
+            failed = self.op(f"call i64 @{FAILED}()")
+            self.fail_if(self.op(f"icmp ne i64 {failed}, 0"), "0")
+
+    # Small pieces.
+
+    def op(self, text: str) -> str:
+        name = f"%t{next(self.names)}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def label(self, hint: str) -> str:
+        return f"{hint}{next(self.names)}"
+
+    def start(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def pointer(self, array: Array | None) -> str:
+        """Where an array is, right now."""
+        if array is not None and self.is_watched(array):
+            assert self.provenance is not None
+            return self.provenance.pointer(array)
+        place = self.argument(array)
+        if place is not None:
+            name, offset = place
+            self.named.add(name)
+            return self.op(f"getelementptr i8, ptr {name}, i64 {offset}") if offset else name
+        assert array is not None
+        if array.kind == "const":
+            return self._constant(array)
+        return self.op(f"load ptr, ptr {self.slots[array]}, align 8")
+
+    def is_watched(self, array: Array | None) -> bool:
+        """Whether pointers to an array are made by `provenance`."""
+        kinds = ("temp", "input", "output")
+        return self.provenance is not None and array is not None and array.kind in kinds
+
+    def argument(self, array: Array | None) -> tuple[str, int] | None:
+        """The argument of the entry that an array lies in, and at which byte. None: the status."""
+        if array is None:
+            return "%status", 0
+        if array.kind == "temp":
+            assert array.offset >= 0, f"{array!r} has no place in the arena"
+            return "%arena", array.offset
+        if array.kind in ("input", "output"):
+            return _argument_name(array), array.start * array.dtype.itemsize
+        return None
+
+    def _grain(self, grain: int) -> int:
+        """Units that a thread takes at a time: one by one if they are watched."""
+        return 1 if self.provenance is not None else grain
+
+    def _constant(self, array: Array) -> str:
+        name = self.constants.get(array)
+        if name is None:
+            assert array.data is not None
+            name = self.constants[array] = self.data(array.data.tobytes())
+        return name
+
+    def data(self, data: bytes) -> str:
+        """The name of a constant in memory."""
+        text = "".join([_BYTES[b] for b in data])
+        body = f'private unnamed_addr constant [{len(data)} x i8] c"{text}", align 64'
+        return self.definitions.setdefault(body, f"@data{len(self.definitions)}")
+
+    def copy(self, target: str, source: str, nbytes: int) -> None:
+        self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        self.line(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr align 1 {target}, ptr align 1 {source}, "
+            f"i64 {nbytes}, i1 false)"
+        )
+
+    def clear(self, target: str, nbytes: int) -> None:
+        self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        self.line(
+            f"call void @llvm.memset.p0.i64(ptr align 1 {target}, i8 0, i64 {nbytes}, i1 false)"
+        )
+
+    def fail_if(self, condition: str, site: str) -> None:
+        """Leave the entry with an error site if `condition` holds."""
+        bad, good = self.label("fail"), self.label("fine")
+        self.line(f"br i1 {condition}, label %{bad}, label %{good}")
+        self.start(bad)
+        self.line(f"ret i32 {site}")
+        self.start(good)
+
+    # Steps. What emits those that few programs have is imported when one has them.
+
+    def kernel(self, step: Kernel) -> None:
+        done, pointers = self._kernel(step, None)
+        plan = done.plan
+        grain = plan.grain if plan.parallel else plan.range
+        self.calls.append(Call(done.name, pointers, plan.range, grain, done.checks, done.polls))
+
+    def _kernel(self, step: Kernel, plan: Schedule | None) -> tuple[Done, Pointers]:
+        """The function of a kernel, and what it takes.
+
+        `plan`, if there is one, is the schedule that it shall have.
+        """
+        own = signature(step)
+        key = own.key
+        if plan is not None:
+            key = own.key, plan.width, plan.split_last, plan.grain % plan.width == 0
+        known = self.kernels.get(key)
+        if known is None:
+            known = self.kernels[key] = self._emit(step, own, plan)
+        step.name = known.name
+        self.schedules.append((step, known.plan, step.name))
+        pointers = [(a, own.origins[a] * a.dtype.itemsize) for a in own.arrays]
+        status = [(None, 0)] if known.checks else []
+        return known, (*pointers, *status)
+
+    def scalar_code(self, step: ScalarCode) -> None:
+        emitter = ScalarCodeEmitter(step, self.target, self.definitions, self.elementwise)
+        step.name = self.function(emitter.function(), symbol(step.ops))
+        self.declarations |= set(emitter.declarations)
+        if emitter.polls:
+            control.polling(self)
+        pointers = [(a, 0) for a in emitter.arrays]
+        self.calls.append(Call(step.name, (*pointers, (None, 0)), 0, 0, True))
+
+    def _emit(self, step: Kernel, own: Signature, plan: Schedule | None) -> Done:
+        plan = plan or schedule(step, self.target)
+        emitter = KernelEmitter(step, own, plan, self.target, self.definitions, self.elementwise)
+        text = emitter.function()
+        self.declarations |= set(emitter.declarations)
+        if emitter.polls:
+            control.polling_kernels(self)
+        name = self.functions.get(text)
+        if name is None:
+            ops = [op for s in step.stages for op in reversed(s.ops)]
+            name = self.functions[text] = f"{symbol(ops)}_{len(self.functions)}"
+        return Done(name, plan, emitter.checks, emitter.polls)
+
+    def matmul(self, step: Matmul) -> None:
+
+        cut = blocking(step, self.target)
+        name, pointers = self._matmul(step, cut)
+        self.calls.append(
+            Call(name, pointers, cut.units(step), self._grain(cut.grain(step)), False)
+        )
+
+    def _matmul(self, step: Matmul, cut: Blocking) -> tuple[str, Pointers]:
+        """The function of a matrix product, and what it takes."""
+        own = ("a", "b", "c", "a_offset", "b_offset", "loc", "name")  # what no code depends on
+        key = cut, step.c.dtype, *(getattr(step, name) for name in fields(step) if name not in own)
+        name = self.products.get(key)
+        if name is None:
+            from ..kernels.matmul.cpu_gemm import gemm
+
+            text, tiles, declarations = gemm(step, cut, self.target)
+            self.declarations |= declarations
+            for tile in tiles:
+                self.helpers[tile.text] = None
+                self.declarations |= tile.declarations
+            name = self.products[key] = self.function(text, "gemm")
+        step.name = name
+        size = step.c.dtype.itemsize
+        return name, (
+            (step.a, step.a_offset * size),
+            (step.b, step.b_offset * size),
+            (step.c, 0),
+        )
+
+    def row_blocks(self, step: RowBlocks) -> None:
+        """A function that calls each part's for one unit after the other."""
+        shares: list[units.Share] = []
+        own: list[units.Own] = []
+        words: list[tuple[Array | None, int]] = []
+        checks = polls = False
+        for part in step.parts:
+            if isinstance(part.step, Matmul):
+                name, pointers = self._matmul(part.step, part.plan)
+                share = units.Share(name, len(words), 1, step.units)
+            else:
+                done, pointers = self._kernel(part.step, part.plan)
+                checks, polls = checks or done.checks, polls or done.polls
+                each = done.plan.each(part.total)
+                assert each is not None, "a part of row blocks goes by rows"
+                share = units.Share(done.name, len(words), part.length * each, done.plan.range)
+            shares.append(share)
+            for array, offset in pointers:
+                if array in step.local:
+                    size = step.local[array] * array.dtype.itemsize
+                    own.append(units.Own(len(words), size, offset, array))
+                    array, offset = None, 0
+                words.append((array, offset))
+        if own:
+            self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        name = self.function(units.function(shares, own, len(words)), "rows")
+        grain = self._grain(step.grain)
+        self.calls.append(Call(name, tuple(words), step.units, grain, checks, polls))
+
+    def convolution(self, step: Convolution | LongConvolution) -> None:
+        common = (self.target, self.definitions, self.function)
+        if isinstance(step, Convolution):
+            from ..kernels.convolution.cpu_convolution import convolution
+
+            text, declarations = convolution(step, *common)
+        else:
+            from ..kernels.convolution.cpu_long import long_convolution
+
+            text, declarations = long_convolution(step, *common)
+        self.declarations |= declarations
+        step.name = self.function(text, "conv")
+        pointers = ((step.x, 0), (step.w, 0), (step.y, 0))
+        self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), False))
+
+    def attention(self, step: Attention | AttentionGrad) -> None:
+        if isinstance(step, Attention):
+            from ..kernels.attention.cpu_forward import attention
+
+            text, tiles, declarations = attention(step, self.target, self.function)
+        else:
+            from ..kernels.attention.cpu_backward import attention_grad
+
+            text, tiles, declarations = attention_grad(step, self.target, self.function)
+        for tile in tiles:
+            self.helpers[tile.text] = None
+            declarations |= tile.declarations
+        self.declarations |= declarations
+        step.name = self.function(text, "attention")
+        pointers: Pointers = tuple((a, 0) for a in (*step.reads, *step.writes))
+        self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), False))
+
+    def library_call(self, step: LibraryCall) -> None:
+        from .library import library_call
+
+        text, declarations, imports = library_call(step)
+        self.declarations |= declarations
+        self.imports |= imports
+        step.name = self.function(text, step.loop.name)
+        arrays = [*step.operands, *step.results]
+        status = [(None, 0)] if step.site else []
+        pointers: Pointers = (*((a, 0) for a in arrays), *status)
+        checks = bool(step.site)
+        self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), checks))
+
+    def factorisation(self, step: Factorisation) -> None:
+        from ..kernels.factor.cpu_units import factorisation
+
+        text, helpers, declarations, imports = factorisation(step, self.target)
+        self.helpers.update(dict.fromkeys(helpers))
+        self.declarations |= declarations
+        self.imports |= imports
+        step.name = self.function(text, step.kind.replace(" ", "_"))
+        arrays = [a for a in (step.work, step.x, step.pivots) if a is not None]
+        pointers: Pointers = (*((a, 0) for a in arrays), (None, 0))
+        checks = step.site > 0
+        self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), checks))
+
+    def function(self, text: str, hint: str) -> str:
+        """The name of a function, given from its parameter list on: equal ones are one."""
+        return self.functions.setdefault(text, f"{hint}_{len(self.functions)}")
+
+    def sort(self, step: Sort) -> None:
+        from ..kernels.sort.cpu_sorting import sort_functions
+
+        functions = sort_functions(step, self.target)
+        self.add(functions)
+        self.imports.add(Target.PARALLEL_FOR)
+        memory = (step.keys, step.target, step.scratch, step.counts)
+        pointers = ", ".join(f"ptr {self.pointer(a)}" for a in memory)
+        rows = math.prod(step.keys.shape[: step.axis])
+        self.line(f"call void @{functions[-1].name}({pointers}, i64 {rows})")
+
+    def true_places(self, step: TruePlaces) -> None:
+        from ..kernels.sort.cpu_true_places import places_functions
+
+        functions = places_functions(step)
+        self.add(functions)
+        self.imports.add(Target.PARALLEL_FOR)
+        pointers = ", ".join(f"ptr {self.pointer(a)}" for a in (step.mask, step.target))
+        rows = math.prod(step.mask.shape[:-1])
+        self.line(f"call void @{functions[-1].name}({pointers}, i64 {rows})")
+
+    def add(self, functions: Sequence[Function]) -> None:
+        """Functions that this module has, and what they call."""
+        self.helpers.update(dict.fromkeys(f.text() for f in functions))
+        self.declarations.update(declarations(functions).values())
+
+    def check(self, step: Check) -> None:
+        flag = self.op(f"load i8, ptr {self.pointer(step.flag)}, align 1")
+        for word, array in enumerate(step.values):
+            value = self._word(array)
+            place = self.op(f"getelementptr i64, ptr %status, i64 {word}")
+            self.line(f"store i64 {value}, ptr {place}, align 8")
+        self.fail_if(self.op(f"icmp eq i8 {flag}, 0"), str(step.site))
+
+    def _word(self, array: Array) -> str:
+        """A 0-d value's bytes in an int64."""
+        size = array.dtype.itemsize * 8
+        value = self.op(f"load i{size}, ptr {self.pointer(array)}, align {array.dtype.itemsize}")
+        return value if size == 64 else self.op(f"zext i{size} {value} to i64")
+
+    def whole_copy(self, step: Copy) -> None:
+        self.copy(self.pointer(step.target), self.pointer(step.source), step.source.nbytes)
+
+
+def _argument_name(array: Array) -> str:
+    return f"%{'in' if array.kind == 'input' else 'out'}{array.position}"
+
+
+def _argument(name: str, position: int) -> list[str]:
+    return [
+        f"  {name}_at = getelementptr ptr, ptr %args, i64 {position}",
+        f"  {name} = load ptr, ptr {name}_at, align 8",
+    ]
+
+
+def symbol(ops: Sequence[str]) -> str:
+    """A readable function name from the ops of a kernel."""
+    shown = [op for op in ops if op not in ("broadcast", "constant", "reshape", "copy")][:4]
+    return "_".join(dict.fromkeys(shown)) or "copy"
+
+
+# Steps that add to `calls`.
+CALLS = (
+    *(Kernel, ScalarCode, Matmul, RowBlocks, Convolution, LongConvolution),
+    *(LibraryCall, Factorisation),
+)
+EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
+    Kernel: EntryEmitter.kernel,
+    Matmul: EntryEmitter.matmul,
+    RowBlocks: EntryEmitter.row_blocks,
+    Convolution: EntryEmitter.convolution,
+    Attention: EntryEmitter.attention,
+    AttentionGrad: EntryEmitter.attention,
+    LongConvolution: EntryEmitter.convolution,
+    LibraryCall: EntryEmitter.library_call,
+    Factorisation: EntryEmitter.factorisation,
+    Sort: EntryEmitter.sort,
+    TruePlaces: EntryEmitter.true_places,
+    Check: EntryEmitter.check,
+    Copy: EntryEmitter.whole_copy,
+    Branch: control.branch,
+    Loop: control.loop,
+    Scan: control.scan,
+    ScalarCode: EntryEmitter.scalar_code,
+    TapeNew: tapes.new,
+    TapePush: tapes.push,
+    TapePop: tapes.pop,
+    Callback: control.callback,
+}

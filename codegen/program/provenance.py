@@ -1,0 +1,113 @@
+"""What checked code tells of its arrays: each pointer is made to point at one, by name.
+
+Only the sanitizer's code has this. Every array of the program is declared when the entry begins; the
+pointers that kernels get are those that the declarations give. See `runtime.sanitizer`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..loop_ir.kernel import Array
+from ..loop_ir.steps import Program, Tiled, steps_within
+from ..target import Target
+
+if TYPE_CHECKING:
+    from .entry import EntryEmitter
+
+# Flags of an array: it has contents to begin with; must be written when the entry returns; may be read
+# in vain where nobody wrote it.
+PRESET, FILLED, LOOSE = 1, 2, 8
+_ARRAY, _PART, FAILED = (f"{Target.SANITIZER}_{name}" for name in ("array", "part", "failed"))
+
+
+class Provenance:
+    """The arrays of one program. `texts` says what each is, by number."""
+
+    def __init__(self, e: EntryEmitter, arena_bytes: int) -> None:
+        self.e = e
+        self.texts = ["the arena"]
+        self.names: dict[str | Array, str] = {}
+        self.loose: set[Array] = set()
+        e.declarations |= {
+            f"declare ptr @{_ARRAY}(ptr, i64, i64, i64, i64)",
+            f"declare ptr @{_PART}(ptr, i64, i64, i64)",
+            f"declare i64 @{FAILED}()",
+        }
+        if arena_bytes:
+            e.named.add("%arena")
+            e.allocas.append(f"  %arena_array = {_declared('%arena', 0, arena_bytes, 0, 0)}")
+        for array in e.outputs:  # all of them: one that nothing writes is a fault
+            self.pointer(array)
+
+    def expect(self, program: Program) -> None:
+        """Know what the steps of a program may do, before the first of them is emitted."""
+        self.loose.update(a for s in steps_within(program) if isinstance(s, Tiled) for a in s.vain)
+
+    def pointer(self, array: Array) -> str:
+        """Where an array is that is no constant and no slot."""
+        name = self.names.get(array)
+        if name is None:
+            name = self._temporary(array) if array.kind == "temp" else self._argument(array)
+            self.names[array] = name
+        return name
+
+    def _temporary(self, array: Array) -> str:
+        number = len(self.texts)
+        self.texts.append(f"temporary {number}, {_type(array)}")
+        name = f"%array{number}"
+        flags = LOOSE if array in self.loose else 0
+        self.e.allocas += [
+            f"  {name}_at = getelementptr i8, ptr %arena_array, i64 {array.offset}",
+            f"  {name} = call ptr @{_PART}(ptr {name}_at, {_words(array.nbytes, number, flags)})",
+        ]
+        return name
+
+    def _argument(self, array: Array) -> str:
+        place = self.e.argument(array)
+        assert place is not None
+        raw, offset = place
+        whole = self.names.get(raw)
+        if whole is None:
+            whole = self.names[raw] = self._buffer(raw)
+        if not offset:
+            return whole
+        name = f"{whole}_{offset}"
+        self.e.allocas.append(f"  {name} = getelementptr i8, ptr {whole}, i64 {offset}")
+        return name
+
+    def _buffer(self, raw: str) -> str:
+        """Memory of an input or output, which the parts of complex numbers share."""
+        arrays = [a for a in (*self.e.inputs, *self.e.outputs) if self.e.argument(a)[0] == raw]  # type: ignore[index]
+        spans = [_span(a) for a in arrays]
+        low, high = min(s[0] for s in spans), max(s[1] for s in spans)
+        first = arrays[0]
+        number = len(self.texts)
+        self.texts.append(f"{first.kind} {first.position}, {_type(first)}")
+        flags = PRESET if first.kind == "input" else FILLED
+        self.e.named.add(raw)
+        name = f"%array{number}"
+        self.e.allocas.append(f"  {name} = {_declared(raw, low, high - low, number, flags)}")
+        return name
+
+
+def _declared(pointer: str, low: int, nbytes: int, number: int, flags: int) -> str:
+    return f"call ptr @{_ARRAY}(ptr {pointer}, {_words(low, nbytes, number, flags)})"
+
+
+def _words(*numbers: int) -> str:
+    return ", ".join(f"i64 {n}" for n in numbers)
+
+
+def _span(array: Array) -> tuple[int, int]:
+    """The bytes, from where its buffer begins, that an array lies in."""
+    size = array.dtype.itemsize
+    if not array.size:
+        return 0, 0
+    reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    return (array.start + low) * size, (array.start + high + 1) * size
+
+
+def _type(array: Array) -> str:
+    return f"{array.dtype}{list(array.shape)}"

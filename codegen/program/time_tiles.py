@@ -1,0 +1,115 @@
+"""Time tiles as LLVM functions: some trips of a loop on blocks of rows, or at the edges between them.
+
+    for u in range(lo, hi):
+        for trip in range(trips):
+            first(context of the trip, what it has to do of its rows)
+            second(...)
+
+The context begins with the number of trips. Then come the pointers of all kernels for even trips, and
+those for odd trips, in which the buffers of each carry have traded places.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..llvm.builder import Function, Value
+from ..loop_ir.kernel import Array
+from ..loop_ir.steps import Scan, TimeTiles
+from ..target import Target
+
+if TYPE_CHECKING:
+    from .entry import EntryEmitter
+
+
+class _Call(NamedTuple):
+    """A kernel's function, and the word of a trip's context where its pointers begin."""
+
+    name: str
+    place: int
+
+
+def tiled_trips(e: EntryEmitter, step: Scan, over: str) -> str:
+    """Emit the next few trips of a scan of which `over` are done; returns how many these are."""
+    tiles = step.tiles
+    assert tiles is not None
+    calls: list[_Call] = []
+    words: list[tuple[Array | None, int]] = []
+    for part in tiles.parts:
+        done, pointers = e._kernel(part.step, part.plan)
+        calls.append(_Call(done.name, len(words)))
+        words += pointers
+    left = e.op(f"sub i64 {step.length}, {over}")
+    last = e.op(f"icmp slt i64 {left}, {tiles.trips}")
+    trips = e.op(f"select i1 {last}, i64 {left}, i64 {tiles.trips}")
+    e.line(f"store i64 {trips}, ptr %ctx, align 8")
+    other = {c.now: c.next for c in step.carries if c.spare is not None}
+    other |= {c.next: c.now for c in step.carries if c.spare is not None}
+    both = words + [(other.get(a, a) if a is not None else None, by) for a, by in words]
+    e.context_words = max(e.context_words, 1 + len(both))
+    for position, (array, offset) in enumerate(both):
+        pointer = e.op(f"getelementptr i8, ptr {e.pointer(array)}, i64 {offset}")
+        place = e.op(f"getelementptr ptr, ptr %ctx, i64 {1 + position}")
+        e.line(f"store ptr {pointer}, ptr {place}, align 8")
+    e.imports.add(Target.PARALLEL_FOR)
+    e.declarations |= {
+        f"declare void @{Target.PARALLEL_FOR}(ptr, ptr, i64, i64)",
+        "declare i64 @llvm.smax.i64(i64, i64)",
+        "declare i64 @llvm.smin.i64(i64, i64)",
+    }
+    for upright, units in ((True, tiles.units), (False, tiles.units - 1)):
+        if upright or tiles.reach:
+            name = e.function(_function(tiles, calls, len(words), upright), "trips")
+            grain = e._grain(min(tiles.grain, units))
+            e.line(
+                f"call void @{Target.PARALLEL_FOR}(ptr @{name}, ptr %ctx, i64 {units}, i64 {grain})"
+            )
+    return trips
+
+
+def _function(tiles: TimeTiles, calls: list[_Call], words: int, upright: bool) -> str:
+    """The function's text, from its parameter list on."""
+    f = Function("void", "", noalias="ctx", ctx="ptr", lo="i64", hi="i64")
+    trips = f.load("i64", f.ctx)
+    even, odd = f.offset(f.ctx, 1, "ptr"), f.offset(f.ctx, 1 + words, "ptr")
+
+    def edge(unit: Value) -> Value:
+        """The row where a unit begins."""
+        return f.stepped(f.binary("mul nsw", unit, tiles.rows) // tiles.units, tiles.first)
+
+    def between(low: Value, high: Value, first: int, end: int) -> tuple[Value, Value]:
+        """The rows low..high that are among first..end."""
+        start = f.intrinsic("smax", "i64", low, first)
+        stop = f.intrinsic("smin", "i64", high, end)
+        return start, f.intrinsic("smax", "i64", start, stop)
+
+    with f.loop(u=f.lo) as units:
+        units.going(units.u < f.hi)
+        following = f.stepped(units.u, 1)
+        start, stop = edge(units.u), edge(following)
+        lowest, highest = units.u.eq(0), following.eq(tiles.units)
+        with f.loop(t=0) as loop:
+            loop.going(loop.t < trips)
+            next_trip = f.stepped(loop.t, 1)
+            now = f.select(loop.t.trunc("i1"), odd, even)
+            shrunk = f.binary("mul nsw", loop.t, tiles.shrink)
+            for part, call in zip(tiles.parts, calls, strict=True):
+                first, end = part.first, part.first + part.rows
+                by = f.stepped(shrunk, tiles.reach * part.level + tiles.margin)
+                if not upright:
+                    low, high = f.binary("sub nsw", stop, by), f.binary("add nsw", stop, by)
+                else:
+                    low, high = start, stop
+                    if tiles.reach:  # there are edges
+                        low, high = f.binary("add nsw", start, by), f.binary("sub nsw", stop, by)
+                    low = f.select(lowest, tiles.first, low)
+                    high = f.select(highest, tiles.first + tiles.rows, high)
+                rows = between(low, high, first, end)
+                moved = [f.binary("sub nsw", row, first) for row in rows]
+                bounds = [f.binary("mul nsw", row, part.each) for row in moved]
+                kernel = Value("ptr", f"@{call.name}")
+                f.call("void", kernel, f.offset(now, call.place, "ptr"), *bounds)
+            loop.next(next_trip)
+        units.next(following)
+    f.ret()
+    return f.unnamed()

@@ -1,0 +1,317 @@
+"""Fusion: stages that share loops become one kernel.
+
+Stages arrive in execution order. Each joins an earlier kernel if its loops fit and everything that it
+reads from that kernel is at hand there, otherwise it opens a kernel of its own. Two shapes of kernel
+come out:
+
+- a *map* kernel: all stages run over the same index space and read each other only at the same point,
+  so intermediate values stay in registers;
+- a *row* kernel: stages share the outer loops; at one outer point ("row") nests of inner loops follow
+  one another, so a row stays in cache between them (softmax, layernorm), and a value needed only
+  within the row lives in a register or a row buffer.
+
+The order of effects is kept: a stage goes no earlier than the last writer of what it reads, and the
+last reader or writer of what it writes. Only the last few kernels are looked at, so the pass is linear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from ...ir.record import field, record
+from ..limits import limits
+from ..loop_ir.index import Index
+from ..loop_ir.kernel import Array, Kernel, Nest, Stage
+from ..loop_ir.steps import touched
+
+WINDOW = 12  # kernels looked back at
+MAX_STAGES = 48
+MAX_COST = 1500
+MAX_ARRAYS = 128  # of one kernel: for many more, LLVM takes time that grows faster than they do
+MAX_UNRELATED = 3  # beside the first: they share the loops only, and more of them are the same code
+STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
+SHORT_ROW = 32  # and elements of a row for each simple instruction of that
+SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
+
+
+@record(frozen=False, eq=False)
+class Group:
+    """A kernel in the making. `flexible`: a map kernel, whose loops may still be split into rows."""
+
+    extents: tuple[int, ...]
+    nests: list[Nest]
+    flexible: bool
+    mode: str  # which loop is vectorised: "inner", "outer", or "" while both would do
+    closed: bool = False
+    ordered: bool = False
+    made: dict[Array, Stage] = field(default_factory=dict)
+    reads: set[Array] = field(default_factory=set)  # of more than one element
+    cost: int = 0
+    touched: set[Array] = field(default_factory=set)
+    count: int = 0
+    unrelated: int = 0  # stages that have nothing to do with those before them
+
+
+def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
+    """Group the stages of `items` into kernels; other steps stay in order. `keep` is read outside."""
+    steps: list[Any] = []
+    written: dict[Array, int] = {}
+    read: dict[Array, int] = {}
+    for item in items:
+        if isinstance(item, Stage):
+            position = _place(steps, item, written, read)
+            for access in item.reads:
+                read[access.array] = max(read.get(access.array, -1), position)
+            written[item.array] = max(written.get(item.array, -1), position)
+        else:
+            steps.append(item)
+            reads, writes = touched(item)
+            for array in reads:
+                read[array] = len(steps) - 1
+            for array in writes:
+                written[array] = len(steps) - 1
+    steps = [part for s in steps for part in (_kernels(s) if isinstance(s, Group) else [s])]
+    uses = Counter(a for s in steps for a in _arrays(s))
+    uses.update(keep)
+    for step in steps:
+        if isinstance(step, Kernel):
+            _find_local(step, uses)
+    return steps
+
+
+def _place(
+    steps: list[Any], stage: Stage, written: dict[Array, int], read: dict[Array, int]
+) -> int:
+    """Join the stage to the best group or append a new one; returns its position in `steps`."""
+    earliest = max((written.get(a.array, -1) for a in stage.reads), default=-1)
+    earliest = max(earliest, read.get(stage.array, -1), written.get(stage.array, -1))
+    last = len(steps) - 1
+    candidates = [earliest] if earliest >= 0 else []
+    candidates += range(last, max(earliest, last - WINDOW), -1)
+    for position in candidates:
+        group = steps[position]
+        if isinstance(group, Group) and _join(group, stage):
+            return position
+    steps.append(_open(stage))
+    return len(steps) - 1
+
+
+def _open(stage: Stage) -> Group:
+    mapping = stage.action == "store"
+    outer = stage.shared if stage.action == "update" else stage.kept
+    extents = stage.extents[:outer]
+    group = Group(extents, [Nest([stage], outer)], mapping, "")
+    if stage.action == "reduce":
+        group.mode = vector_mode(stage, outer)
+    elif not mapping:
+        group.mode = vector_mode(stage, outer) if stage.action == "scan" else "inner"
+        group.closed = True
+        group.ordered = stage.action == "update" and not stage.shared
+    _add(group, stage)
+    return group
+
+
+def _add(group: Group, stage: Stage) -> None:
+    group.made[stage.array] = stage
+    group.reads.update([a.array for a in stage.reads if a.array.size > 1])
+    group.cost += stage.cost
+    group.touched.update([a.array for a in stage.accesses])
+    group.count += 1
+
+
+def _join(group: Group, stage: Stage) -> bool:
+    """Try to make `stage` part of `group`."""
+    if group.closed or stage.ordered or stage.action not in ("store", "reduce"):
+        return False
+    if group.count >= MAX_STAGES or group.cost + stage.cost > MAX_COST:
+        return False
+    if len(group.touched.union([a.array for a in stage.accesses])) > MAX_ARRAYS:
+        return False
+    if stage.array in group.made and stage.whole:
+        return False
+    return _join_map(group, stage) or _join_row(group, stage)
+
+
+def _join_map(group: Group, stage: Stage) -> bool:
+    if not group.flexible or stage.action != "store" or stage.extents != group.extents:
+        return False
+    own = stage.point
+    related = _shares_reads(group, stage)
+    for access in stage.reads:
+        maker = group.made.get(access.array)
+        if maker is not None and not (_at_own_points(maker) and access.index == own):
+            return False
+        related = related or maker is not None
+    if not related:
+        if group.unrelated >= MAX_UNRELATED:
+            return False
+        group.unrelated += 1
+    group.nests[0].stages.append(stage)
+    _add(group, stage)
+    return True
+
+
+def _join_row(group: Group, stage: Stage) -> bool:
+    """Make `stage` a part of each row, in an existing nest or one of its own."""
+    outer = len(group.extents) if not group.flexible else stage.kept
+    if group.flexible and (stage.action != "reduce" or len(group.extents) < outer):
+        return False
+    if stage.action == "reduce" and stage.kept != outer:
+        return False
+    if len(stage.dims) < outer or stage.extents[:outer] != group.extents[:outer]:
+        return False
+    if not _row_fits(group, stage, outer):
+        return False
+    own = stage.point
+    depends = False
+    for access in stage.reads:
+        maker = group.made.get(access.array)
+        if maker is None:
+            continue
+        depends = True
+        if maker.kept < outer or access.index[:outer] != own[:outer] or not _at_own_points(maker):
+            return False
+    mode = group.mode
+    inner = len(stage.dims) > outer
+    if stage.action == "reduce":
+        wanted = vector_mode(stage, outer)
+        if mode and wanted != mode:
+            return False
+        if group.flexible and wanted == "outer" and len(group.extents) > outer:
+            return False
+        mode = wanted
+    elif inner:
+        if mode == "outer":
+            return False
+        mode = "inner"
+    if not depends and not _shares_reads(group, stage):
+        return False
+    if group.flexible:
+        group.nests[0].outer = outer
+        group.extents = group.extents[:outer]
+        group.flexible = False
+    group.mode = mode
+    nest = group.nests[-1]
+    if _fits_nest(nest, stage, group, outer, own):
+        nest.stages.append(stage)
+    else:
+        group.nests.append(Nest([stage], outer))
+    _add(group, stage)
+    return True
+
+
+def _at_own_points(maker: Stage) -> bool:
+    """Whether the stage writes every element of its array, each one at the point of its index."""
+    return maker.whole and maker.index == maker.point[: maker.kept]
+
+
+def _shares_reads(group: Group, stage: Stage) -> bool:
+    """Whether the stage reads an array that the group reads: a sibling over the same data."""
+    if math.prod(group.extents) == 1:
+        return True
+    return any(a.array in group.reads for a in stage.reads)
+
+
+def _row_fits(group: Group, stage: Stage, outer: int) -> bool:
+    """Rows must be small enough to stay in cache, and enough of them to share among cores."""
+    rows = math.prod(stage.extents[:outer])
+    work = math.prod(stage.extents[outer:])
+    largest = max([work, *(math.prod(n.extents) for n in group.nests)])
+    if group.flexible:
+        largest = max(work, math.prod(group.extents[outer:]))
+    if rows * largest <= SERIAL_WORK:
+        return True
+    return rows >= 16 and largest * stage.array.dtype.itemsize <= limits().row_bytes
+
+
+def _fits_nest(nest: Nest, stage: Stage, group: Group, outer: int, own: tuple[Index, ...]) -> bool:
+    """Whether the stage can run in the body of the nest's loops."""
+    if nest.extents != stage.extents[outer:] or nest.stages[0].chunks != stage.chunks:
+        return False
+    here = {s.array: s for s in nest.stages}
+    for access in stage.reads:
+        maker = here.get(access.array)
+        if maker is None:
+            continue
+        if maker.action != "store" or access.index != own:
+            return False
+    return True
+
+
+def vector_mode(stage: Stage, outer: int) -> str:
+    """The loop whose neighbouring points lie side by side in memory: "inner" or "outer"."""
+    inner_vars = [v for v in stage.dims[outer:] if v.extent > 1]
+    outer_vars = [v for v in stage.dims[:outer] if v.extent > 1]
+    if not inner_vars:
+        return "outer" if outer_vars else "inner"
+    if not outer_vars or stage.action == "update":
+        return "inner"
+    along_inner, along_outer = inner_vars[-1], outer_vars[-1]
+    if stage.chunks is not None and along_outer is stage.dims[stage.chunks.axis]:
+        return "inner"  # chunks differ in length, lanes may not
+    score = 0
+    for flat in (access.flat for access in stage.reads):
+        score += _stride_score(flat.stride(along_inner)) - _stride_score(flat.stride(along_outer))
+    total_inner = math.prod(v.extent for v in inner_vars)
+    if stage.action == "scan":
+        return "outer" if score < 0 else "inner"
+    if total_inner < 8 and along_outer.extent >= 2 * total_inner:
+        return "outer"
+    return "inner" if score >= 0 else "outer"
+
+
+def _stride_score(stride: int | None) -> int:
+    """How well a loop suits an access that it moves by so much, or by no fixed number: unit stride
+    best, unmoving well, strided badly."""
+    return 2 if stride in (1, -1) else 0 if stride == 0 else -2
+
+
+# The finished kernels, and which arrays stay inside of one.
+
+
+def _kernels(group: Group) -> list[Kernel]:
+    """The finished kernel; or two, what a row kernel does with scalars after its last inner loop apart.
+
+    before: for i: z = sum over k of x[i,k] * w[k]; r[i] = exp(z)       (one exp at a time)
+    after:  for i: z[i] = sum over k of x[i,k] * w[k];   for i: r[i] = exp(z[i])       (vectors)
+
+    That pays if rows are short.
+    """
+    nests, rows = group.nests, math.prod(group.extents)
+    count = next((k for k, n in enumerate(reversed(nests)) if math.prod(n.extents) > 1), 0)
+    few = not count or rows < limits().many_rows
+    whole = Kernel(group.extents, nests, ordered=group.ordered)
+    if group.mode != "inner" or group.ordered or group.flexible or few:
+        return [whole]
+    tail = [s for n in nests[-count:] for s in n.stages]
+    work = sum(math.prod(n.extents) for n in nests[:-count])
+    if any(s.action != "store" for s in tail) or sum(s.cost for s in tail) * SHORT_ROW < work:
+        return [whole]
+    outer = len(group.extents)
+    after = [Nest(list(alike), outer) for _, alike in groupby(tail, lambda s: s.extents[outer:])]
+    return [Kernel(group.extents, nests[:-count]), Kernel(group.extents, after)]
+
+
+def _find_local(kernel: Kernel, uses: Counter[Array]) -> None:
+    """Find the arrays that nothing outside of a kernel touches. `uses` counts what does."""
+    outer = len(kernel.extents)
+    buffered = 0
+    read_here = {a.array for s in kernel.stages for a in s.reads}
+    for stage in kernel.stages:
+        array = stage.array
+        if array.kind != "temp" or uses[array] > 1 or array not in read_here or not stage.whole:
+            continue
+        if len(array.shape) > outer:
+            buffered += math.prod(array.shape[outer:]) * array.dtype.itemsize
+            if buffered > STACK_BYTES:
+                continue
+        kernel.local.add(array)
+
+
+def _arrays(step: Any) -> set[Array]:
+    """All that a step touches."""
+    return {a for arrays in touched(step) for a in arrays}

@@ -1,0 +1,69 @@
+"""Inputs that a program may overwrite, and the outputs that take their place.
+
+An output may live in the memory of an input that was given if it is that input with updates, or if it
+is computed element by element over it (`Lowering._place_over`). Which it is, is known after lowering.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...ir.graph import Graph, Value
+from ..loop_ir.kernel import Array
+from ..module import Given
+from .in_place import depends, keeps_memory
+
+
+class Places(NamedTuple):
+    """For each output the input that it stays in, if it is that input with updates; which outputs
+    are better computed over which inputs; and all inputs that may be overwritten."""
+
+    stay: list[Array | None]
+    over: dict[Value, Array]
+    expendable: list[Array]
+
+
+def place(graph: Graph, inputs: Sequence[Array | None], given: Sequence[Given]) -> Places:
+    """Find an output for each input that was given."""
+    places = Places([None] * len(graph.outputs), {}, [])
+    if not given:
+        return places
+    returned, uses = set(graph.outputs), Counter(graph.outputs)
+    for gift in given:
+        param, array = graph.params[gift.input], inputs[gift.input]
+        if array is None or not array.contiguous or not array.shape or not array.size:
+            continue
+        candidates = range(len(graph.outputs)) if gift.output is None else [gift.output]
+        values = [graph.outputs[k] for k in candidates]
+        fitting = [
+            (k, value)
+            for k, value in zip(candidates, values, strict=True)
+            if value.op is not None and value.type == param.type and uses[value] == 1
+            if places.stay[k] is None and value not in places.over
+        ]
+        if param in returned or not fitting:
+            continue
+        places.expendable.append(array)
+        updated = [k for k, value in fitting if keeps_memory(value, param)]
+        if updated:
+            places.stay[updated[0]] = array
+        else:
+            near = [value for _, value in fitting if depends(value, param)]
+            places.over[near[0] if near else fitting[0][1]] = array
+    return places
+
+
+def settle(
+    ends: Sequence[Array | None], inputs: Sequence[Array | None], outputs: Sequence[Array | None]
+) -> list[tuple[int, int]]:
+    """Which outputs ended in which inputs; the others are numbered anew, without gaps."""
+    number = {array: k for k, array in enumerate(inputs) if array is not None}
+    found: list[tuple[int, int]] = []
+    for k, (end, output) in enumerate(zip(ends, outputs, strict=True)):
+        if end is not None and end is not output and end in number:
+            found.append((k, number[end]))
+        elif output is not None:
+            output.position -= len(found)
+    return found

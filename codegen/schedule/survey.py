@@ -1,0 +1,159 @@
+"""What one look at a stage's expressions finds, for those who schedule and emit it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..loop_ir.index import Data, Div, Index, Var, of_var, variables
+from ..loop_ir.kernel import Access, Stage
+from ..math.functions import Function
+from ..scalar import FREE, Expr, LoopBody
+
+
+class Survey(NamedTuple):
+    """`indices`: every index that the stage uses, memory accesses as element offsets.
+    `size`: nodes of its value that are work, those in bodies of loops and in computed indices apart.
+    `loops`: nodes in bodies of loops that run as a rule. `checks`: whether it checks bounds.
+    `calls`: the elementwise functions that it has as units, once per call. `results`: the loops
+    whose results are read, and which of them.
+    """
+
+    indices: list[Index]
+    size: int
+    loops: int
+    checks: bool
+    calls: list[Function]
+    results: dict[Expr, set[int]]
+
+
+def survey(stage: Stage) -> Survey:
+    indices = [stage.write.flat] if stage.index else []
+    if stage.chunks is not None:  # the loop over chunks says where a chunk begins: it stays apart
+        indices.append(of_var(stage.dims[stage.chunks.axis]) * stage.chunks.length)
+    inside: list[Index] = list(stage.index)
+    calls: list[Function] = []
+    later: list[Expr] = []  # what computes indices, and bodies of loops
+    seen: set[Expr] = set()
+    loops, checks = 0, False
+    results: dict[Expr, set[int]] = {}
+    pending = [stage.value] if stage.where is None else [stage.value, stage.where]
+    size = -1
+    while pending:
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            pending += node.args
+            op = node.op
+            if op == "load":
+                access: Access = node.attr
+                indices.append(access.flat)
+                inside += access.index
+            elif op == "index":
+                indices.append(node.attr)
+                inside.append(node.attr)
+            elif op in ("bounded", "demanded"):
+                checks = True
+            elif op == "call":
+                calls.append(node.attr)
+            elif op == "result":
+                results.setdefault(node.args[0], set()).add(node.attr)
+            elif op == "loop":
+                loops += 0 if node.attr.rare else _work(node.attr)
+                later += (node.attr.test, *node.attr.new)
+        if size < 0:
+            size = sum(1 for n in seen if n.op not in FREE) + sum(f.size - 1 for f in calls)
+        while inside:
+            for atom in inside.pop().terms:
+                if isinstance(atom, Data):
+                    later.append(atom.expr)
+                elif isinstance(atom, Div):
+                    inside.append(atom.index)
+        pending, later = later, []
+    return Survey(indices, size, loops, checks, calls, results)
+
+
+def _work(body: LoopBody) -> int:
+    """Nodes in the body of a loop, of loops inside too."""
+    seen: set[Expr] = set()
+    pending = [body.test, *body.new]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending += node.args
+            if node.op == "loop":
+                pending += (node.attr.test, *node.attr.new)
+    return sum(1 for n in seen if n.op not in FREE)
+
+
+def accesses(expr: Expr) -> list[Access]:
+    """What an expression reads, computed indices included, bodies of loops apart."""
+    found: list[Access] = []
+    pending = [expr]
+    while pending:
+        for load in loads(pending.pop()):
+            access: Access = load.attr
+            found.append(access)
+            pending += (a.expr for i in access.index for a in i.terms if isinstance(a, Data))
+    return found
+
+
+def loads(expr: Expr) -> list[Expr]:
+    """The loads in an expression, those in bodies of loops and in computed indices apart."""
+    found: list[Expr] = []
+    seen: set[Expr] = set()
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending += node.args
+            if node.op == "load":
+                found.append(node)
+    return found
+
+
+def indices_of(expr: Expr) -> list[Index]:
+    """Every index in an expression: positions of loads, and indices as values."""
+    found: list[Index] = []
+    seen: set[Expr] = set()
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending += node.args
+            if node.op == "load":
+                found += node.attr.index
+            elif node.op == "index":
+                found.append(node.attr)
+    return found
+
+
+def invariants(stage: Stage, inner: set[Var]) -> list[Expr]:
+    """The largest parts of a stage's value that do not depend on the loops `inner`, constants apart."""
+    depends: dict[Expr, bool] = {}
+    stack = [stage.value]
+    while stack:  # operands before users
+        node = stack[-1]
+        missing = [a for a in node.args if a not in depends]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        depends[node] = any(depends[a] for a in node.args) or _reads_position(node, inner)
+    found: dict[Expr, None] = {}
+    for node, varies in depends.items():
+        if varies:
+            found.update((a, None) for a in node.args if not depends[a] and a.op != "const")
+    return list(found)
+
+
+def _reads_position(node: Expr, inner: set[Var]) -> bool:
+    if node.op == "load":
+        return any(inner & variables(i) for i in node.attr.index)
+    if node.op == "index":
+        return bool(inner & variables(node.attr))
+    return node.op in ("loop", "var")

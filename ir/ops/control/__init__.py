@@ -1,0 +1,1 @@
+"""Ops with regions, effects or tapes: branches, loops, callbacks, rules of the user's own."""

@@ -1,0 +1,73 @@
+"""What the derivatives of loops share: which carries take part, and how cotangents add up.
+
+A loop body is a graph from (consts..., carries..., others...) to (carries..., others...). A carry is
+*varied* if it depends on what is differentiated in some trip, and *useful* if a result that has a
+cotangent depends on it; derivatives carry the ones that are both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ...autodiff.transform import is_differentiable, reach
+from ...graph import Graph, Value
+from ...record import record
+from ...types import TensorType
+
+
+@record
+class Flow:
+    """Positions among the body's parameters (`wrt`) and outputs (`outputs`) that take part."""
+
+    consts: list[int]
+    carries: list[int]  # numbered from the first carry: at consts + i among the parameters
+    xs: list[int]  # likewise
+    ys: list[int]
+
+
+def varied_carries(body: Graph, consts: int, carries: int, given: Sequence[bool]) -> list[bool]:
+    """For each output of `body` whether it varies with the parameters marked in `given`."""
+    wrt = {i for i, g in enumerate(given) if g and is_differentiable(body.params[i].type)}
+    while True:
+        _, out = reach(body, wrt, range(len(body.outputs)))
+        more = {consts + i for i in range(carries) if out[i]} - wrt
+        if not more:
+            moving = [consts + i in wrt for i in range(carries)]
+            return moving + out[carries:]
+        wrt |= more
+
+
+def flow(
+    body: Graph, consts: int, carries: int, wanted: Sequence[bool], needed: Sequence[bool]
+) -> Flow:
+    """What reverse mode differentiates, for the operands and results of the loop that are marked."""
+    varied = varied_carries(body, consts, carries, wanted)
+    floats = [is_differentiable(v.type) for v in body.params]
+    wrt = [
+        i
+        for i in range(len(body.params))
+        if floats[i] and (varied[i - consts] if consts <= i < consts + carries else wanted[i])
+    ]
+    ends = {i for i, v in enumerate(varied) if v and needed[i]}
+    while True:
+        used, _ = reach(body, wrt, ends)
+        more = {i for i in range(carries) if varied[i] and used[consts + i]} - ends
+        if not more:
+            break
+        ends |= more
+    active = [i for i in wrt if used[i]]
+    return Flow(
+        [i for i in active if i < consts],
+        sorted(i for i in ends if i < carries),
+        [i - consts - carries for i in active if i >= consts + carries],
+        sorted(i - carries for i in ends if i >= carries),
+    )
+
+
+def invariant_carries(body: Graph, consts: int, carries: int) -> list[int]:
+    """The carries that the body gives back as they are."""
+    return [i for i in range(carries) if body.outputs[i] is body.params[consts + i]]
+
+
+def tensors(values: Sequence[Value], positions: Collection[int]) -> list[int]:
+    return [i for i in positions if isinstance(values[i].type, TensorType)]

@@ -1,0 +1,200 @@
+"""`while`: a loop with a trip count known only at run time.
+
+    while(*operands; consts, checkpoint; regions = (cond, body))
+        the first `consts` operands stay, the rest is carried: while cond(consts, carry):
+        carry = body(consts, carry). Both regions take (consts..., carry...).
+
+In reverse mode the forward loop counts its trips, and the backward loop makes as many. `checkpoint`
+says what is kept for it: with "all" (here), a record per trip on a tape, of what the backward part of
+the body needs; "sqrt" and a number of slots are in `loops_checkpoint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...autodiff.transform import is_differentiable, jvp_graph
+from ...batching.structured import batch_while
+from ...build import Builder
+from ...graph import Graph, Op, Value
+from ...interpreter import evaluate
+from ...opdef import GraphError, OpDef, register
+from ...types import I64, TAPE, TensorType, Type, is_linear
+from ..composed import instantiated
+from ..families import Arg, Example
+from . import loops_checkpoint
+from .loops import varied_carries
+from .loops_backward import Kept, make_plan, run_loop, unwind
+from .structured import check_checkpoint, check_params, listed, region
+
+
+def _infer_while(
+    *types: Type, consts: int, checkpoint: str | int = "all", regions: tuple[Graph, ...]
+) -> tuple[Type, ...]:
+    if len(regions) != 2:
+        raise GraphError(f"needs two regions, cond and body, got {len(regions)}")
+    if not 0 <= consts <= len(types):
+        raise GraphError(f"consts={consts} with {len(types)} operands")
+    if any(is_linear(t) for t in types[:consts]):
+        raise GraphError(f"a token or a tape cannot be a loop invariant, in {listed(types)}")
+    check_checkpoint(checkpoint)
+    test, body = regions
+    check_params(test, types, "cond")
+    check_params(body, types, "body")
+    if [str(t) for t in test.output_types] != ["bool[]"]:
+        raise GraphError(f"cond gives {listed(test.output_types)}, it must give (bool[])")
+    carry = types[consts:]
+    if tuple(body.output_types) != carry:
+        raise GraphError(f"body gives {listed(body.output_types)} for the carry {listed(carry)}")
+    return carry
+
+
+def _while(
+    *arrays: Any, consts: int, checkpoint: str | int = "all", regions: tuple[Graph, ...]
+) -> tuple[Any, ...]:
+    test, body = regions
+    fixed, carry = arrays[:consts], list(arrays[consts:])
+    while evaluate(test, [*fixed, *carry])[0]:
+        carry = evaluate(body, [*fixed, *carry])
+    return tuple(carry)
+
+
+# Forward mode: the same loop over the carry and the tangents of what varies in it.
+
+
+def jvp_loop(
+    b: Builder, op: Op, tangents: Sequence[Value | None]
+) -> tuple[Sequence[Value], list[Value | None]]:
+    consts = op.attrs["consts"]
+    test, body = op.regions
+    carries = len(op.results)
+    varied = varied_carries(body, consts, carries, [t is not None for t in tangents])
+    fixed = [i for i in range(consts) if tangents[i] is not None]
+    moving = [i for i in range(carries) if varied[i]]
+    push = jvp_graph(body, fixed + [consts + i for i in moving])
+    floats = [i for i, v in enumerate(body.outputs) if is_differentiable(v.type)]
+    found = dict(zip(floats, push.outputs[carries:], strict=True))
+    push.outputs[carries:] = [found[i] for i in moving]
+
+    # The new loop's parameters: consts, d_fixed, then carry, d_moving.
+    def reordered(graph: Graph) -> list[Value]:
+        own = [graph.add_param(v.type, v.name) for v in body.params[:consts]]
+        d_fixed = [graph.add_param(body.params[i].type) for i in fixed]
+        own += [graph.add_param(v.type, v.name) for v in body.params[consts:]]
+        return own + d_fixed + [graph.add_param(body.params[consts + i].type) for i in moving]
+
+    new_test, new_body = Graph(test.name), Graph(push.name)
+    new_test.outputs = Builder(new_test, op.loc).inline(
+        test, reordered(new_test)[: consts + carries]
+    )
+    new_body.outputs = Builder(new_body, op.loc).inline(push, reordered(new_body))
+    start = [consts + i for i in moving]
+    operands = [
+        *op.operands[:consts],
+        *(t for t in (tangents[i] for i in fixed) if t is not None),
+        *op.operands[consts:],
+        *instantiated(b, [tangents[i] for i in start], [op.operands[i] for i in start]),
+    ]
+    attrs = {**op.attrs, "consts": consts + len(fixed)}
+    loop = b.append(op.definition, operands, attrs, [new_test, new_body])
+    out = iter(loop.results[carries:])
+    return loop.results[:carries], [next(out) if v else None for v in varied]
+
+
+# Reverse mode.
+
+
+def _forward_while(
+    b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
+) -> tuple[Sequence[Value], Kept]:
+    plan = make_plan(op, wanted, needed)
+    checkpoint = op.attrs.get("checkpoint", "all")
+    if checkpoint != "all" and plan.parts.saved and can_replay(op):
+        return loops_checkpoint.forward(b, op, plan, checkpoint)
+    test, body = op.regions
+    count = len(op.results)
+
+    def goes_on(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
+        return inner.inline(test, [*fixed, *state[:count]])[0]
+
+    def trip(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
+        out = inner.inline(plan.parts.forward, [*fixed, *state[:count]])
+        done, *tape = state[count:]
+        done = inner.op("add", done, inner.const(1, I64))
+        return [*out[:count], done, *(inner.op("tape_push", t, *out[count:]) for t in tape)]
+
+    tape = [b.op("tape_new")] if plan.parts.saved else []
+    consts = op.attrs["consts"]
+    state = [*op.operands[consts:], b.const(0, I64), *tape]
+    results = run_loop(b, op.operands[:consts], state, goes_on, trip, body.name)
+    done, *tape = results[count:]
+    return results[:count], Kept(plan, done, tape[0] if tape else None)
+
+
+def can_replay(op: Op) -> bool:
+    """Whether trips can be run again from a copy of the carry: no effects but checks, and no tapes."""
+    inner = (inner for region in op.regions for inner in region.walk())
+    effects = any(i.definition.effect and i.name != "assert" for i in inner)
+    return not effects and all(v.type != TAPE for v in op.operands)
+
+
+def _vjp_while(
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], kept: Kept
+) -> list[Value | None]:
+    consts = op.attrs["consts"]
+    active = kept.plan.flow
+    inits = [op.operands[consts + i] for i in active.carries]
+    cts = instantiated(b, [cotangents[i] for i in active.carries], inits)
+    sums = [b.zeros(op.operands[i].type) for i in active.consts]
+    if kept.memory is None or isinstance(kept.memory, Value):
+        free = [op.operands[i] for i in kept.plan.free]
+        cts, sums = unwind(b, kept.plan, free, kept.count, kept.memory, cts, sums)
+    else:
+        cts, sums = loops_checkpoint.backward(b, op, kept, cts, sums)
+    grads: list[Value | None] = [None] * len(op.operands)
+    for i, total in zip(active.consts, sums, strict=True):
+        grads[i] = total
+    for i, ct in zip(active.carries, cts, strict=True):
+        grads[consts + i] = ct
+    return grads
+
+
+def countdown(type: TensorType) -> tuple[Graph, Graph]:
+    """while n > 0: n, x = n - 1, x * factor"""
+    types = [type, TensorType((), I64), type]
+    return (
+        region("test", types, lambda b, factor, n, x: [b.gt(n, b.const(0, I64))]),
+        region(
+            "body", types, lambda b, factor, n, x: [b.sub(n, b.const(1, I64)), b.mul(x, factor)]
+        ),
+    )
+
+
+register(
+    OpDef(
+        "while",
+        "structured",
+        _infer_while,
+        _while,
+        jvp_loop,
+        _vjp_while,
+        _forward_while,
+        total=False,
+        batch=batch_while,
+        attrs=("consts", "checkpoint"),
+        regions=2,
+        doc="a loop with a trip count known only at run time",
+        extra={
+            "examples": tuple(
+                Example(
+                    (Arg((2,)), Arg((), "i64", 4), Arg((2,))),
+                    {"consts": 1, "checkpoint": checkpoint},
+                    "iufc",
+                    lambda dtype: countdown(TensorType((2,), dtype)),
+                )
+                for checkpoint in ("all", "sqrt", 2)
+            )
+        },
+    )
+)

@@ -1,0 +1,198 @@
+"""Structured ops: their meaning lies in region graphs. Here is what they share, and `cond`.
+
+Regions capture nothing; all that they read comes in as operands.
+
+    cond(index, *operands; regions = branches)   the branch with that number, clamped into range
+
+`while` is in `loops_while`, `scan` in `scan`, `lanes_while` in `loops_lanes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...autodiff.residuals import Split, is_heavy, split
+from ...autodiff.transform import is_differentiable, jvp_graph, reach, vjp_graph
+from ...batching.structured import batch_cond
+from ...build import Builder
+from ...graph import Graph, Op, Value
+from ...interpreter import evaluate
+from ...opdef import GraphError, OpDef, register
+from ...record import record
+from ...types import TAPE, TensorType, Type
+from ..composed import instantiated
+from ..families import Arg, DType, Example, check_dtype
+
+
+def listed(types: Sequence[Type]) -> str:
+    return "(" + ", ".join(map(str, types)) + ")"
+
+
+def check_params(region: Graph, types: Sequence[Type], what: str) -> None:
+    if region.input_types != list(types):
+        raise GraphError(f"{what} takes {listed(region.input_types)} but is given {listed(types)}")
+
+
+def check_checkpoint(checkpoint: str | int) -> None:
+    slots = isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint > 0
+    if not slots and checkpoint not in ("all", "sqrt"):
+        raise GraphError(f'checkpoint={checkpoint!r} is not "all", "sqrt" or a number of slots')
+
+
+def region(name: str, types: Sequence[Type], build: Callable[..., Sequence[Value]]) -> Graph:
+    """A graph of parameters of `types`; `build(b, *params)` gives its outputs."""
+    graph = Graph(name)
+    graph.outputs = list(build(Builder(graph), *(graph.add_param(t) for t in types)))
+    return graph
+
+
+# cond
+
+
+def _infer_cond(index: TensorType, *types: Type, regions: tuple[Graph, ...]) -> tuple[Type, ...]:
+    check_dtype(index, "i32", "the index")
+    if index.shape != ():
+        raise GraphError(f"the index has type {index}; it must be 0-d")
+    if not regions:
+        raise GraphError("needs at least one branch")
+    wanted = regions[0].output_types
+    for k, region in enumerate(regions):
+        check_params(region, types, f"branch {k}")
+        if region.output_types != wanted:
+            raise GraphError(
+                f"branch {k} gives {listed(region.output_types)}, branch 0 {listed(wanted)}"
+            )
+    return tuple(wanted)
+
+
+def _cond(index: Any, *arrays: Any, regions: tuple[Graph, ...]) -> tuple[Any, ...]:
+    return tuple(evaluate(regions[min(max(int(index), 0), len(regions) - 1)], arrays))
+
+
+# Derivatives of cond. Only the branch taken runs, in both directions.
+
+
+def _varied(op: Op, wrt: Sequence[int]) -> list[bool]:
+    """The results that depend on these parameters of the branches, in any branch."""
+    wrt = list(wrt)
+    count = range(len(op.results))
+    flags = [reach(region, wrt, count)[1] for region in op.regions]
+    return [any(branch) for branch in zip(*flags, strict=True)]
+
+
+def _jvp_cond(
+    b: Builder, op: Op, tangents: Sequence[Value | None]
+) -> tuple[Sequence[Value], list[Value | None]]:
+    wrt = [i for i, t in enumerate(tangents[1:]) if t is not None]
+    varied = _varied(op, wrt)
+    count = len(op.results)
+    floats = [i for i, v in enumerate(op.results) if is_differentiable(v.type)]
+    branches = [jvp_graph(region, wrt) for region in op.regions]
+    for branch in branches:
+        found = zip(floats, branch.outputs[count:], strict=True)
+        branch.outputs[count:] = [t for i, t in found if varied[i]]
+    given = [t for t in tangents if t is not None]
+    new = b.append(op.definition, [*op.operands, *given], {}, branches)
+    out = iter(new.results[count:])
+    return new.results[:count], [next(out) if v else None for v in varied]
+
+
+@record
+class _Branches:
+    """What the backward part of a cond needs."""
+
+    wrt: list[int]  # parameters of the branches
+    outputs: list[int]
+    parts: list[Split]
+    tape: Value | None
+
+
+def _forward_cond(
+    b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
+) -> tuple[Sequence[Value], _Branches]:
+    """Each branch computes again in its backward part what it needs; what is dear goes on a tape."""
+    wrt = [i for i, w in enumerate(wanted[1:]) if w]
+    outputs = [i for i, v in enumerate(_varied(op, wrt)) if v and needed[i]]
+    count, params = len(op.results), len(op.operands) - 1
+    free = [i for i, v in enumerate(op.operands[1:]) if isinstance(v.type, TensorType)]
+    joints = [vjp_graph(region, wrt, outputs) for region in op.regions]
+    heavy = is_heavy(op)
+    parts = [split(joint, params, count, free, keep=heavy) for joint in joints]
+    if not any(part.saved for part in parts):
+        results = b.append(op.definition, op.operands, op.attrs, op.regions).results
+        return results, _Branches(wrt, outputs, parts, None)
+    branches = []
+    for part in parts:
+        new = Graph(part.forward.name)
+        own = [new.add_param(v.type, v.name) for v in part.forward.params]
+        tape = new.add_param(TAPE)
+        inner = Builder(new, op.loc)
+        out = inner.inline(part.forward, own)
+        if part.saved:
+            tape = inner.op("tape_push", tape, *out[count:])
+        new.outputs = [*out[:count], tape]
+        branches.append(new)
+    operands = [*op.operands, b.op("tape_new")]
+    *found, tape = b.append(op.definition, operands, {}, branches).results
+    return found, _Branches(wrt, outputs, parts, tape)
+
+
+def _vjp_cond(
+    b: Builder,
+    op: Op,
+    cotangents: Sequence[Value | None],
+    wanted: Sequence[bool],
+    saved: _Branches,
+) -> list[Value | None]:
+    free = [v for v in op.operands[1:] if isinstance(v.type, TensorType)]
+    cts = instantiated(
+        b, [cotangents[i] for i in saved.outputs], [op.results[i] for i in saved.outputs]
+    )
+    branches = []
+    for part in saved.parts:
+        new = Graph(part.backward.name)
+        inner = Builder(new, op.loc)
+        given = [new.add_param(v.type, v.name) for v in free]
+        seeds = [new.add_param(v.type) for v in cts]
+        if saved.tape is not None:
+            tape = new.add_param(TAPE)
+            if part.saved:
+                types = tuple(v.type for v in part.saved)
+                given += inner.op("tape_pop", tape, types=types)[1:]
+        new.outputs = inner.inline(part.backward, [*given, *seeds])
+        branches.append(new)
+    tapes = [] if saved.tape is None else [saved.tape]
+    new_op = b.append(op.definition, [op.operands[0], *free, *cts, *tapes], {}, branches)
+    grads: list[Value | None] = [None] * len(op.operands)
+    for i, grad in zip(saved.wrt, new_op.results, strict=True):
+        grads[i + 1] = grad
+    return grads
+
+
+def _cond_examples() -> tuple[Example, ...]:
+    def regions(dtype: DType) -> tuple[Graph, ...]:
+        pair = [TensorType((2, 3), dtype)] * 2
+        return (
+            region("product", pair, lambda b, x, y: [b.mul(x, y), x]),
+            region("sum", pair, lambda b, x, y: [b.add(x, y), y]),
+        )
+
+    return (Example((Arg((), "i32", 3), Arg((2, 3)), Arg((2, 3))), {}, "iufc", regions),)
+
+
+register(
+    OpDef(
+        "cond",
+        "structured",
+        _infer_cond,
+        _cond,
+        _jvp_cond,
+        _vjp_cond,
+        _forward_cond,
+        batch=batch_cond,
+        regions=-1,
+        doc="one of several branches, chosen at run time",
+        extra={"examples": _cond_examples()},
+    )
+)

@@ -1,0 +1,1 @@
+"""Ops over axes: reductions, scans, moving windows, sorts."""

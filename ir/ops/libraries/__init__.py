@@ -1,0 +1,1 @@
+"""Ops that compiled loops of libraries compute, and the algebra of matrices for their derivatives."""

@@ -1,0 +1,1 @@
+"""Ops that make elements, or put them elsewhere: sources, views, windows, gathers and scatters."""

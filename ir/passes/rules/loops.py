@@ -1,0 +1,226 @@
+"""Loops and branches: what need not be carried, passed in, stacked or run. All rules are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...build import Builder
+from ...graph import Graph, Op, Value
+from ...interpreter import evaluate
+from ...types import TensorType, is_linear
+from ..dead import params_read
+from .rewrite import Replacement, Rewriter, Rule, constant, on, rewrite, uniform
+
+_LOOPS = ("while", "scan", "lanes_while")
+_MAX_TEST = 64  # ops of a loop's condition that are run while compiling
+
+
+def _carries(op: Op) -> range:
+    """Positions of the carries among the operands."""
+    first = op.attrs["consts"]
+    return range(first, first + op.attrs.get("carries", len(op.results)))
+
+
+# What a region takes: rebuilding regions with other parameters.
+
+Source = int | Callable[[Builder], Value]
+
+
+def _with_sources(graph: Graph, params: Sequence[int], sources: dict[int, Source]) -> Graph:
+    """`graph` with the parameters at `params` only.
+
+    `sources` says where the others come from: the number of another parameter, or what builds the value.
+    """
+    new = Graph(graph.name)
+    b = Builder(new)
+    env = {
+        graph.params[i]: new.add_param(graph.params[i].type, graph.params[i].name) for i in params
+    }
+    for i, source in sources.items():
+        env[graph.params[i]] = env[graph.params[source]] if isinstance(source, int) else source(b)
+    new.outputs = b.replay(graph, env)
+    return new
+
+
+def _still_carries(b: Rewriter, op: Op) -> Replacement:
+    """A carry that the body gives back as it is: a loop invariant, and its own last value."""
+    carries = _carries(op)
+    body = op.regions[-1]
+    still = [
+        i
+        for i in carries
+        if body.outputs[i - carries.start] is body.params[i]
+        and not (is_linear(body.params[i].type) and _is_read(op.regions[:-1], i))
+    ]
+    if not still:
+        return None
+    consts = [i for i in still if not is_linear(op.operands[i].type)]
+    moving = [i for i in carries if i not in still]
+    xs = list(range(carries.stop, len(op.operands)))
+    if not moving and op.name != "scan":
+        # Nothing changes: it runs not at all or forever. What has no effect may be taken to end.
+        return None if op.has_effect else [op.operands[i] for i in carries]
+    order = [*range(carries.start), *consts, *moving, *xs]
+    regions = [_reordered(region, order) for region in op.regions]
+    regions[-1].outputs = [
+        v for i, v in enumerate(regions[-1].outputs) if i + carries.start not in still
+    ]
+    attrs = {**op.attrs, "consts": carries.start + len(consts)}
+    if "carries" in attrs:
+        attrs["carries"] = len(moving)
+    found = b.op(op.name, *(op.operands[i] for i in order), regions=regions, **attrs)
+    results = iter([found] if isinstance(found, Value) else found)
+    gone = {i - carries.start: op.operands[i] for i in still}
+    return [gone[i] if i in gone else next(results) for i in range(len(op.results))]
+
+
+def _is_read(regions: Sequence[Graph], i: int) -> bool:
+    """Whether parameter `i` is read: the order token of a condition that has effects."""
+    return any(region.params[i] in op.operands for region in regions for op in region.ops)
+
+
+def _reordered(graph: Graph, order: Sequence[int]) -> Graph:
+    """`graph` with its parameters in another order; those left out are not read (tokens pass by)."""
+    new = Graph(graph.name)
+    env = {
+        graph.params[i]: new.add_param(graph.params[i].type, graph.params[i].name) for i in order
+    }
+    b = Builder(new)
+    for op in graph.ops:
+        b.copy(op, env)
+    new.outputs = [env.get(v, v) for v in graph.outputs]
+    return new
+
+
+def _known_operands(b: Rewriter, op: Op) -> Replacement:
+    """Operands that are constants move into the regions; one value is passed in once.
+
+    Carries stay, but the same carry twice (in: one value; out: one value) is one.
+    """
+    first = 1 if op.name == "cond" else 0
+    last = len(op.operands) if op.name == "cond" else op.attrs["consts"]
+    places: dict[Value, int] = {}
+    sources: dict[int, Source] = {}
+    for i in range(first, last):
+        v = op.operands[i]
+        element = uniform(v)
+        if element is not None:
+            scalar = op.name == "lanes_while"
+            sources[i - first] = _constant(v, element, scalar)
+        elif not is_linear(v.type) and places.setdefault(v, i) != i:
+            sources[i - first] = places[v] - first
+    if not sources:
+        return None
+    if op.name == "lanes_while" and len(sources) == len(op.operands):
+        return None
+    kept = [i for i in range(len(op.operands) - first) if i not in sources]
+    regions = [rewrite(_with_sources(r, kept, sources), b.table) for r in op.regions]
+    attrs = dict(op.attrs)
+    if "consts" in attrs:
+        attrs["consts"] -= len(sources)
+    operands = [*op.operands[:first], *(op.operands[i + first] for i in kept)]
+    found = b.op(op.name, *operands, regions=regions, **attrs)
+    return [found] if isinstance(found, Value) else found
+
+
+def _constant(v: Value, element: object, scalar: bool) -> Callable[[Builder], Value]:
+    shape = () if scalar else v.shape
+    return lambda b: b.full(shape, element, v.dtype)
+
+
+def _never_entered(b: Rewriter, op: Op) -> Replacement:
+    """A `while` whose condition is false at the start: the initial carry."""
+    test = op.regions[0]
+    read = params_read(test)
+    known = {i: constant(op.operands[i]) for i in read}
+    if any(a is None for a in known.values()) or len(test.ops) > _MAX_TEST:
+        return None
+    if any(inner.regions or inner.definition.effect for inner in test.ops):
+        return None
+    closed = _with_sources(test, (), {i: _array(a) for i, a in known.items()})
+    if evaluate(closed, ())[0]:
+        return None
+    return op.operands[op.attrs["consts"] :]
+
+
+def _array(array: object) -> Callable[[Builder], Value]:
+    return lambda b: b.const(array)
+
+
+# scan
+
+
+def _no_trips(b: Rewriter, op: Op) -> Replacement:
+    if op.attrs["length"] != 0:
+        return None
+    carries = _carries(op)
+    empty = [b.zeros(v.type) for v in op.results[len(carries) :]]
+    return [*op.operands[carries.start : carries.stop], *empty]
+
+
+def _one_trip(b: Rewriter, op: Op) -> Replacement:
+    if op.attrs["length"] != 1:
+        return None
+    carries = _carries(op)
+    slices = [b.reshape(x, shape=x.shape[1:]) for x in op.operands[carries.stop :]]
+    out = b.inline(op.regions[0], [*op.operands[: carries.stop], *slices])
+    n = len(carries)
+    return [*out[:n], *(b.reshape(y, shape=(1, *y.shape)) for y in out[n:])]
+
+
+def _plain_ys(b: Rewriter, op: Op) -> Replacement:
+    """A y that is a slice of an x, a loop invariant or a constant needs no stacking."""
+    carries = _carries(op)
+    (body,) = op.regions
+    n = len(carries)
+    known: dict[int, Value] = {}
+    for k, y in enumerate(body.outputs[n:], n):
+        element = uniform(y)
+        length = op.attrs["length"]
+        if y.op is None and y.index >= carries.stop:
+            known[k] = op.operands[y.index]
+        elif y.op is None and y.index < carries.start:
+            dims = tuple(range(1, len(y.shape) + 1))
+            known[k] = b.broadcast(op.operands[y.index], shape=(length, *y.shape), dims=dims)
+        elif element is not None:
+            known[k] = b.full((length, *y.shape), element, y.dtype)
+    if not known:
+        return None
+    kept = [k for k in range(len(body.outputs)) if k not in known]
+    if kept or op.has_effect:
+        trimmed = body.giving(body.outputs[k] for k in kept)
+        found = b.op("scan", *op.operands, regions=[trimmed], **op.attrs)
+        known.update(zip(kept, [found] if isinstance(found, Value) else found, strict=True))
+    return [known[k] for k in range(len(body.outputs))]
+
+
+# cond
+
+
+def _equal_branches(b: Rewriter, op: Op) -> Replacement:
+    """A result that is one operand in all branches is that operand."""
+    known: dict[int, Value] = {}
+    for k, v in enumerate(op.results):
+        outputs = {r.outputs[k].index if r.outputs[k].op is None else -1 for r in op.regions}
+        (place, *more) = outputs
+        if not more and place >= 0 and isinstance(v.type, TensorType):
+            known[k] = op.operands[place + 1]
+    if not known:
+        return None
+    kept = [k for k in range(len(op.results)) if k not in known]
+    if kept or op.has_effect:
+        regions = [r.giving(r.outputs[k] for k in kept) for r in op.regions]
+        found = b.op("cond", *op.operands, regions=regions)
+        known.update(zip(kept, [found] if isinstance(found, Value) else found, strict=True))
+    return [known[k] for k in range(len(op.results))]
+
+
+LOOPS: list[Rule] = [
+    on("scan", _no_trips),
+    on("scan", _one_trip),
+    on("while", _never_entered),
+    *(on(name, _known_operands) for name in (*_LOOPS, "cond")),
+    *(on(name, _still_carries) for name in _LOOPS),
+    on("scan", _plain_ys),
+    on("cond", _equal_branches),
+]

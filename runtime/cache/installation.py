@@ -1,0 +1,89 @@
+"""What is installed here, as one hash: part of every key of the cache on disk.
+
+Code made by another jitney, NumPy, llvmlite or Python is no use to this one. Nothing is imported to
+find out: jitney's own sources count by name, size and time of change, llvmlite by its version file
+and the size of its library, NumPy by its version and its extension module, which brings the BLAS.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import lru_cache
+from importlib.util import find_spec
+
+import numpy as np
+
+from ...ir.blake2 import blake2b
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_ROOMS = ("ir", "codegen", "runtime", "tracer")
+
+
+def digest(*parts: bytes | str) -> str:
+    """A hash of the parts, each with its length, as 40 hexadecimal digits."""
+    state = blake2b(digest_size=20)
+    for part in parts:
+        data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def installation() -> str:
+    """The hash. It costs about a millisecond, once."""
+    return digest(
+        sys.version,
+        sys.implementation.cache_tag or "",
+        sys.platform,
+        "\n".join(_sources()),
+        _llvmlite(),
+        np.__version__,
+        _file(getattr(np._core._multiarray_umath, "__file__", "") or ""),
+    )
+
+
+def _sources() -> list[str]:
+    """Every module of the compiler: name, size, time of change."""
+    found: list[str] = []
+    folders = [ROOT, *(os.path.join(ROOT, room) for room in _ROOMS)]
+    while folders:
+        folder = folders.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:  # inside of an archive: its version has to do
+            from ... import __version__
+
+            return [__version__]
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                path = entry.path[len(ROOT) :]
+                found.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+            elif folder != ROOT and entry.name != "__pycache__" and entry.is_dir():
+                folders.append(entry.path)
+    return sorted(found)
+
+
+def _llvmlite() -> str:
+    spec = find_spec("llvmlite")
+    if spec is None or not spec.origin:
+        return ""
+    folder = os.path.dirname(spec.origin)
+    binding = os.path.join(folder, "binding")
+    try:
+        with open(os.path.join(folder, "_version.py"), encoding="utf-8") as file:
+            version = file.read()
+        libraries = [e for e in os.scandir(binding) if not e.name.endswith((".py", "__pycache__"))]
+    except OSError:
+        return folder
+    return version + "".join(sorted(f"{e.name} {e.stat().st_size}\n" for e in libraries))
+
+
+def _file(path: str) -> str:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return path
+    return f"{status.st_size} {status.st_mtime_ns}"

@@ -1,0 +1,491 @@
+"""Call programs: what native code does between a Python call and the compiled entry, as data.
+
+    program = Program()
+    x = program.arguments(1)[0]
+    data = program.block(2)                       # the pointers that the entry takes
+    program.array(x, data, type, strides)         # guards; a mismatch gives the call to Python
+    y = program.allocate(data + 1, out_type)
+    program.run(entry, ...)
+    program.give(y)
+    words = program.words()
+
+A program is a list of 64-bit words: opcodes and operands. `call_ir` writes the one function that runs
+programs; it is compiled once, so a new specialisation costs no code of its own here. A program has
+a *frame* of words on the stack, where it keeps objects, pointers and scalars. Guards come first and
+leave nothing behind when one of them does not hold; references that the program owns are in *owned*
+words, dropped at the end in any case.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...codegen.loop_ir.index import contiguous_strides
+from ...codegen.module import STATUS_WORDS
+from ...ir.types import DTYPE_NAMES, TensorType, dtype_name, is_extended
+from ..handlers import CAPSULE_NAME, functions_of
+from ..native.layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, current_handler
+from ..versions import class_version, dict_version
+
+ANY_STRIDE = -(1 << 63)  # this axis has at most one element, its stride says nothing
+HEADER = ("frame words", "first owned word", "owned words", "scratch word", "hits")
+HITS = HEADER.index("hits")
+
+
+class Op:
+    """The opcodes, with their operands (src, dst, block, value: words of the frame)."""
+
+    # Guards
+    ARGUMENTS = 0  # count: positional arguments only, into the first words
+    KEYWORDS = 1  # positional, keywords: as above, with so many keywords besides
+    KEYWORD = 2  # dst, positional, searched, guess, name: at the guess, or among the first
+    ARRAY = 3  # src, block, descr, ndim, flags, dims...
+    STRIDED_ARRAY = 4  # src, block, descr, ndim, flags, dims..., strides...
+    FLOAT = 5  # src, block, value: a Python float
+    INT = 6
+    BOOL = 7
+    COMPLEX = 8
+    GENERIC = 9  # src, block, value, type: a NumPy scalar
+    IS = 10  # src, object
+    IS_STRING = 11  # src, object
+    IS_INT = 12  # src, integer
+    IS_FLOAT = 13  # src, bits
+    SAME = 14  # src, src: one object
+    TYPE = 15  # src, type: exactly
+    TUPLE = 16  # src, type, n, dst: the items into n words
+    LIST = 17  # src, n, dst
+    DICT = 18  # src, n, dst, keys...
+    GLOBAL = 19  # owned, dict, key
+    CELL = 20  # owned, cell
+    ATTRIBUTE = 21  # owned, src, name
+    ASK = 22  # owned, callable, n, src: call it with n words; raising counts as a mismatch
+    CODE = 23  # src, code object: a function with this code
+    APART = 24  # n, dst, (block, low, high, written)...: none has a byte of one that is written
+    # Work
+    HOLD = 25  # owned, src: keep a reference while others may run
+    SCRATCH = 26  # block, dst, bytes, memory handler or 0, its functions
+    PLACE = 27  # block, value: a result goes into the frame
+    MEMORY = 28  # owned, dst, memory handler or 0: the current; one, its functions; their name
+    EMPTY = 29  # owned, block, descr, ndim, dims...: an array without elements
+    ALLOCATE = 30  # owned, block, handler, its functions, bytes, descr, ndim, dims...
+    RUN = 31  # entry, block, status, release the GIL?, what to call with an error's status
+    COPY = 32  # array, array: the elements of the second into the first
+    # Results
+    FLOAT_RESULT = 33  # owned, value
+    INT_RESULT = 34
+    BOOL_RESULT = 35
+    COMPLEX_RESULT = 36
+    GENERIC_RESULT = 37  # owned, value, descr
+    ALIAS = 38  # owned, src
+    CONSTANT = 39  # owned, object
+    MAKE_TUPLE = 40  # owned, n, owned...
+    MAKE_LIST = 41  # owned, n, owned...
+    MAKE_DICT = 42  # owned, template, n, (key, owned)...
+    CALL = 43  # owned, callable, n, src
+    RETURN = 44  # owned
+    # Methods
+    FORWARD = 45  # owned, owned, dict: call what the dict has for the first argument's id
+    # Guards that came later
+    FOREIGN = 46  # src, block, value, type: a NumPy scalar of a dtype that is not NumPy's own
+    ABSENT = 47  # dict, key: nothing is there
+    UNCHANGED = 48  # address, version, n: if the version is there, go on n words from here
+    SEEN = 49  # address, n: the version that is there is the second operand of what is n words back
+    CLASS = 50  # address, version: of a class
+    FUNCTION = (
+        51  # src, code, defaults or 0, defaults by name or 0, where attributes are, these or 0
+    )
+    CODE_OF = 52  # function, code: it has this code
+    METHOD = 53  # owned, src, name, function: what is bound there
+
+
+_PYTHON_NUMBERS = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL, complex: Op.COMPLEX}
+_PYTHON_RESULTS = {
+    "f": Op.FLOAT_RESULT,
+    "i": Op.INT_RESULT,
+    "b": Op.BOOL_RESULT,
+    "c": Op.COMPLEX_RESULT,
+}
+_SCALAR_WORDS = 2  # complex128 is the largest
+
+
+# Where Python code may run: objects' own code, other threads, the garbage collector's finalizers.
+_RUNS_PYTHON = frozenset(
+    {
+        *(Op.ATTRIBUTE, Op.METHOD, Op.ASK, Op.FORWARD, Op.CALL, Op.COPY),
+        *(Op.MAKE_TUPLE, Op.MAKE_LIST, Op.MAKE_DICT),
+    }
+)
+
+
+class Owned(int):
+    """The number of an owned word; its place in the frame is known at the end."""
+
+
+Word = int  # an index into the frame, an Owned, or plain data
+
+
+class Program:
+    """A call program under construction.
+
+    `kept` are the objects that its words refer to; `runs_python`, whether Python code may run before
+    the program is over.
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+        self.runs_python = False
+        self._code: list[Word] = []
+        self._n_frame = 0
+        self._n_owned = 0
+        self._scratch = 0
+        self._handlers: dict[int, tuple[Owned, int]] = {}
+
+    # The frame
+
+    def reserve(self, n: int = 1) -> int:
+        """n consecutive words that own nothing."""
+        first = self._n_frame
+        self._n_frame += n
+        return first
+
+    def own(self) -> Owned:
+        self._n_owned += 1
+        return Owned(self._n_owned - 1)
+
+    def emit(self, op: int, *operands: Word) -> None:
+        self._code += (op, *operands)
+        self.runs_python |= op in _RUNS_PYTHON
+
+    def ref(self, value: Any) -> int:
+        """The address of an object, which the program keeps alive."""
+        self.kept.append(value)
+        return id(value)
+
+    def words(self) -> Any:
+        """The finished program, as a ctypes array."""
+        owned_at = self._n_frame
+        code = [w + owned_at if isinstance(w, Owned) else int(w) for w in self._code]
+        header = [owned_at + self._n_owned, owned_at, self._n_owned, self._scratch, 0]
+        return (ctypes.c_int64 * (len(header) + len(code)))(*header, *code)
+
+    # Guards
+
+    def arguments(self, n: int, keywords: Sequence[str] = (), ordered: bool = False) -> list[int]:
+        """Words with the positional arguments and then the keyword arguments.
+
+        Comes first in a program. The keywords may be given in any order, unless that is `ordered`.
+        """
+        first = self.reserve(n + len(keywords))
+        assert first == 0
+        if not keywords:
+            self.emit(Op.ARGUMENTS, n)
+        else:
+            self.emit(Op.KEYWORDS, n, len(keywords))
+        for k, name in enumerate(keywords):
+            searched = 0 if ordered else len(keywords)
+            self.emit(Op.KEYWORD, n + k, n, searched, k, self.ref(name))
+        return list(range(n + len(keywords)))
+
+    def array(
+        self,
+        src: Word,
+        block: Word,
+        type: TensorType,
+        steps: Sequence[int],
+        writeable: bool = False,
+    ) -> None:
+        """A plain ndarray of this type with these strides (in elements)."""
+        flags = ALIGNED | (WRITEABLE if writeable else 0)
+        strides = required_strides(type, steps)
+        op, layout = Op.STRIDED_ARRAY, (*type.shape, *strides)
+        if strides == required_strides(type, contiguous_strides(type.shape)):
+            op, layout, flags = Op.ARRAY, type.shape, flags | C_CONTIGUOUS
+        descr = self.ref(native_dtype(type.dtype))
+        self.emit(op, src, block, descr, type.rank, flags, *layout)
+
+    def scalar(self, src: Word, block: Word, cls: type) -> None:
+        """A Python number, or a NumPy scalar."""
+        value = self.reserve(_SCALAR_WORDS)
+        known = _PYTHON_NUMBERS.get(cls)
+        if known is not None:
+            self.emit(known, src, block, value)
+        else:
+            kind = Op.FOREIGN if is_extended(np.dtype(cls)) else Op.GENERIC
+            self.emit(kind, src, block, value, self.ref(cls))
+
+    def constant(self, src: Word, value: Any) -> None:
+        """An immutable `value`: numbers and strings by type and value, others by identity."""
+        cls = type(value)
+        if cls is str:
+            self.emit(Op.IS_STRING, src, self.ref(value))
+        elif cls is int and -(1 << 63) <= value < 1 << 63:
+            self.emit(Op.IS_INT, src, value)
+        elif cls is float:
+            self.emit(Op.IS_FLOAT, src, struct.unpack("q", struct.pack("d", value))[0])
+        else:
+            self.emit(Op.IS, src, self.ref(value))
+
+    def items(self, src: Word, cls: type, n: int) -> list[int]:
+        """The items of a tuple (also of a class of tuples, exactly) or list of length n."""
+        dst = self.reserve(n)
+        if cls is list:
+            self.emit(Op.LIST, src, n, dst)
+        else:
+            self.emit(Op.TUPLE, src, self.ref(cls), n, dst)
+        return list(range(dst, dst + n))
+
+    def values(self, src: Word, keys: Sequence[Any]) -> list[int]:
+        """The values of a dict with just these keys, strings and ints, in this order."""
+        dst = self.reserve(len(keys))
+        names = [self.ref(key) for key in keys]
+        self.emit(Op.DICT, src, len(keys), dst, *names)
+        return list(range(dst, dst + len(keys)))
+
+    def identity(self, src: Word, value: Any) -> None:
+        self.emit(Op.IS, src, self.ref(value))
+
+    def of_type(self, src: Word, cls: type) -> None:
+        self.emit(Op.TYPE, src, self.ref(cls))
+
+    def same(self, src: Word, other: Word) -> None:
+        self.emit(Op.SAME, src, other)
+
+    def code(self, src: Word, code: Any) -> None:
+        """A Python function with this code."""
+        self.emit(Op.CODE, src, self.ref(code))
+
+    def global_(self, dst: Owned, module: dict[str, Any], name: str) -> None:
+        self.emit(Op.GLOBAL, dst, self.ref(module), self.ref(name))
+
+    @contextmanager
+    def unless_changed(self, module: dict[str, Any]) -> Iterator[None]:
+        """Guards of what a dict holds, which run when something was assigned to it since they did.
+
+        They must run no code of Python's, and leave no words that others read."""
+        address = dict_version(module)
+        if address is None:
+            yield
+            return
+        self.kept.append(module)  # its version is read by address
+        self.emit(Op.UNCHANGED, address, 0, 0)
+        first = len(self._code)
+        yield
+        self.emit(Op.SEEN, address, len(self._code) - first + 4)
+        self._code[first - 1] = len(self._code) - first + 4
+
+    def unchanged_class(self, cls: type) -> bool:
+        """Nothing was assigned to a class or its bases; False if there is no way to know."""
+        found = class_version(cls)
+        if found is not None:
+            self.kept.append(cls)
+            self.emit(Op.CLASS, *found)
+        return found is not None
+
+    def function(self, src: Word, function: Any) -> None:
+        """A Python function with this code, these very defaults and attributes."""
+        parts = function.__code__, function.__defaults__, function.__kwdefaults__
+        refs = [0 if part is None else self.ref(part) for part in parts]
+        held = self.ref(function.__dict__) if function.__dict__ else 0
+        self.emit(Op.FUNCTION, src, *refs, type(function).__dictoffset__, held)
+
+    def code_of(self, function: Any, code: Any) -> None:
+        """A function that is known still has this code."""
+        self.emit(Op.CODE_OF, self.ref(function), self.ref(code))
+
+    def method(self, src: Word, name: str, function: Any) -> None:
+        """The attribute is a method made of this function."""
+        self.emit(Op.METHOD, self.own(), src, self.ref(name), self.ref(function))
+
+    def absent(self, module: dict[str, Any], name: str) -> None:
+        self.emit(Op.ABSENT, self.ref(module), self.ref(name))
+
+    def cell(self, dst: Owned, cell: Any) -> None:
+        self.emit(Op.CELL, dst, self.ref(cell))
+
+    def attribute(self, dst: Owned, src: Word, name: str) -> None:
+        self.emit(Op.ATTRIBUTE, dst, src, self.ref(name))
+
+    def ask(self, dst: Owned, function: Callable[[], Any]) -> None:
+        """`function()`; if it raises, the program does not take the call."""
+        self.emit(Op.ASK, dst, self.ref(function), 0, 0)
+
+    def apart(self, reaches: Sequence[tuple[Word, int, int, bool]]) -> None:
+        """No pointer reaches a byte that is written through another one.
+
+        Of each pointer: its word, the first byte that it reaches and the one after the last,
+        relative to it, and whether those between are written.
+        """
+        dst = self.reserve(2 * len(reaches))
+        words = [int(word) for reach in reaches for word in reach]
+        self.emit(Op.APART, len(reaches), dst, *words)
+
+    def mark(self) -> tuple[int, int]:
+        return len(self._code), len(self.kept)
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """Take back what was written since `mark`; words that were reserved stay reserved."""
+        code, kept = mark
+        del self._code[code:], self.kept[kept:]
+
+    def forward(self, targets: Mapping[int, tuple[Callable[[], Any], Callable[..., Any]]]) -> None:
+        """Call `target(*args[1:], **kwargs)` where `(ref, target) = targets[id(args[0])]`.
+
+        Only if `ref() is args[0]`: `targets` may be late to forget an object that is gone.
+        """
+        self.emit(Op.FORWARD, self.own(), self.own(), self.ref(targets))
+
+    # Work
+
+    def block(self, n: int) -> int:
+        return self.reserve(n)
+
+    def allocate(self, block: Word, type: TensorType, handler: Any = None) -> Owned:
+        """A fresh array; its memory from NumPy's handler `handler`, by default the current one."""
+        layout = (self.ref(native_dtype(type.dtype)), type.rank, *type.shape)
+        if not type.nbytes:
+            dst = self.own()
+            self.emit(Op.EMPTY, dst, block, *layout)
+            return dst
+        memory = self._memory(handler)
+        dst = self.own()
+        self.emit(Op.ALLOCATE, dst, block, *memory, type.nbytes, *layout)
+        return dst
+
+    def _memory(self, handler: Any) -> tuple[Owned, int]:
+        """Words with a memory handler and where its functions are."""
+        found = self._handlers.get(id(handler))
+        if found is None:
+            found = self._handlers[id(handler)] = self.own(), self.reserve()
+            known = current_handler() if handler is None else handler
+            wanted = 0 if handler is None else self.ref(handler)
+            functions = functions_of(known)
+            name = ctypes.addressof(CAPSULE_NAME)
+            self.emit(Op.MEMORY, *found, wanted, self.ref(known), functions, name)
+        return found
+
+    def scratch(self, block: Word, nbytes: int, handler: Any = None) -> None:
+        """64-byte aligned memory until the end of the call."""
+        assert not self._scratch
+        self._scratch = self.reserve()  # not word 0: the block is before it
+        memory = (0, 0) if handler is None else (self.ref(handler), functions_of(handler))
+        self.emit(Op.SCRATCH, block, self._scratch, nbytes, *memory)
+
+    def hold(self, src: Word) -> None:
+        """Keep an object alive to the end of the call."""
+        self.emit(Op.HOLD, self.own(), src)
+
+    def place(self, block: Word) -> int:
+        """A scalar result goes into the frame: where."""
+        value = self.reserve(_SCALAR_WORDS)
+        self.emit(Op.PLACE, block, value)
+        return value
+
+    def run(
+        self,
+        entry: int,
+        block: Word,
+        status: Word,
+        release_gil: bool,
+        calls_python: bool,
+        failed: Callable[..., Any],
+    ) -> None:
+        """Call the entry, with `status` the word of its block for the pointer to the status block.
+        `failed(code, *status)` raises what an error status says."""
+        words = self.reserve(STATUS_WORDS)
+        self.emit(Op.PLACE, status, words)
+        self.emit(Op.RUN, entry, block, words, int(release_gil), self.ref(failed))
+        self.runs_python |= release_gil or calls_python
+
+    def copy(self, array: Word, result: Owned) -> None:
+        """Assign the elements of `result` to `array`."""
+        self.emit(Op.COPY, array, result)
+
+    # Results
+
+    def result(self, value: Word, dtype: np.dtype[Any], weak: bool) -> Owned:
+        """A scalar result: a Python number if it is `weak`, else a NumPy scalar."""
+        dst = self.own()
+        if not weak:
+            self.emit(Op.GENERIC_RESULT, dst, value, self.ref(native_dtype(dtype)))
+        else:
+            self.emit(_PYTHON_RESULTS[dtype.kind], dst, value)
+        return dst
+
+    def alias(self, src: Word) -> Owned:
+        dst = self.own()
+        self.emit(Op.ALIAS, dst, src)
+        return dst
+
+    def constant_result(self, value: Any) -> Owned:
+        dst = self.own()
+        self.emit(Op.CONSTANT, dst, self.ref(value))
+        return dst
+
+    def make(self, cls: type, items: Sequence[Owned]) -> Owned:
+        """A tuple or list that takes over the references; others are called with them."""
+        dst = self.own()
+        if cls is tuple or cls is list:
+            op = Op.MAKE_TUPLE if cls is tuple else Op.MAKE_LIST
+            self.emit(op, dst, len(items), *items)
+            return dst
+        return self.call(cls, items)
+
+    def make_dict(self, keys: Sequence[Any], values: Sequence[Owned]) -> Owned:
+        dst = self.own()
+        template = dict.fromkeys(keys)
+        pairs = [w for k, v in zip(keys, values, strict=True) for w in (self.ref(k), v)]
+        self.emit(Op.MAKE_DICT, dst, self.ref(template), len(keys), *pairs)
+        return dst
+
+    def call(self, function: Callable[..., Any], items: Sequence[Owned]) -> Owned:
+        """`function(*items)`."""
+        own = [self.own() for _ in items]  # consecutive
+        for place, item in zip(own, items, strict=True):
+            self.emit(Op.ALIAS, place, item)
+        dst = self.own()
+        self.emit(Op.CALL, dst, self.ref(function), len(items), own[0] if own else 0)
+        return dst
+
+    def give(self, result: Owned) -> None:
+        self.emit(Op.RETURN, result)
+
+
+def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """NumPy's own object for a dtype: equal dtypes may be distinct objects (int64, longlong)."""
+    return DTYPE_NAMES[dtype_name(dtype)]
+
+
+def required_strides(type: TensorType, steps: Sequence[int]) -> list[int]:
+    """Byte strides that an input must have; ANY_STRIDE where no element ever depends on it."""
+    return [
+        step * type.dtype.itemsize if n > 1 and type.size > 0 else ANY_STRIDE
+        for n, step in zip(type.shape, steps, strict=True)
+    ]
+
+
+def written_apart(ranges: Iterable[tuple[int, int, bool]]) -> bool:
+    """Whether no range of bytes (first, end, written?) shares a byte with one that is written."""
+    ends = written_ends = -1
+    for first, end, written in sorted(ranges):
+        if first < (ends if written else written_ends):
+            return False
+        ends = max(ends, end)
+        if written:
+            written_ends = max(written_ends, end)
+    return True
+
+
+def overlaps(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    """Whether two indices may name the same element: by stride, each axis must clear the last."""
+    reach = itemsize
+    for step, n in sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1):
+        if step < reach:
+            return True
+        reach = step * (n - 1) + reach
+    return False

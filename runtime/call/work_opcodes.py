@@ -1,0 +1,203 @@
+"""The opcodes that allocate, run the entry and build what is returned, as LLVM."""
+
+from __future__ import annotations
+
+from ...codegen.llvm.builder import NULL, Value
+from ...codegen.module import PYTHON_ERROR, STATUS_WORDS
+from .arrays_ir import new_array
+from .opcodes_ir import Interpreter, opcode
+from .program import HITS, Op
+
+_STATUS = f"[{STATUS_WORDS} x i64]"
+
+
+@opcode(Op.HOLD)
+def _hold(f: Interpreter) -> None:
+    value = f.get(2)
+    f.call("void", "Py_IncRef", value)
+    f.put(1, value)
+    f.go(3)
+
+
+@opcode(Op.SCRATCH)
+def _scratch(f: Interpreter) -> None:
+    array = f.call("ptr", "take_scratch", f.word(3), f.pointer(4), f.pointer(5))
+    f.put_new(2, array)
+    start = f.data_of(array).to("ptrtoint", "i64") + 63
+    f.put(1, start & -64)
+    f.go(6)
+
+
+@opcode(Op.PLACE)
+def _place(f: Interpreter) -> None:
+    f.put(1, f.place(2))
+    f.go(3)
+
+
+@opcode(Op.MEMORY)
+def _memory(f: Interpreter) -> None:
+    current, given, found = f.block("current"), f.block("given"), f.block("found", capsule="ptr")
+    f.branch(f.pointer(3).eq(NULL), current, given, likely=True)
+    f.at(current)
+    f.jump(found, f.call("ptr", "PyDataMem_GetHandler"))
+    f.at(given)
+    f.call("void", "Py_IncRef", f.pointer(3))
+    f.jump(found, f.pointer(3))
+    (capsule,) = f.at(found)
+    f.put_new(1, capsule)
+    known, other, done = f.block("known"), f.block("other"), f.block("done", handler="ptr")
+    f.branch(capsule.eq(f.pointer(4)), known, other, likely=True)
+    f.at(known)
+    f.jump(done, f.pointer(5))
+    f.at(other)
+    handler = f.call("ptr", "PyCapsule_GetPointer", capsule, f.pointer(6))
+    f.require(handler.ne(NULL), f.error)
+    f.jump(done, handler)
+    (handler,) = f.at(done)
+    f.put(2, handler)
+    f.go(7)
+
+
+@opcode(Op.EMPTY)
+def _empty(f: Interpreter) -> None:
+    ndim = f.word(4).trunc("i32")
+    array = new_array(f, f.pointer(3), ndim, f.offset(f.pc, 8 * 5))
+    f.put_new(1, array)
+    f.put(2, f.data_of(array))
+    f.go(5, f.word(4))
+
+
+@opcode(Op.ALLOCATE)
+def _allocate(f: Interpreter) -> None:
+    ndim, dims = f.word(7).trunc("i32"), f.offset(f.pc, 8 * 8)
+    array = f.call("ptr", "own_array", f.pointer(6), ndim, dims, f.word(5), f.get(3), f.get(4))
+    f.put_new(1, array)
+    f.put(2, f.data_of(array))
+    f.go(8, f.word(7))
+
+
+@opcode(Op.RUN)
+def _run(f: Interpreter) -> None:
+    entry, block, status = f.pointer(1), f.place(2), f.place(3)
+    hits = f.offset(f.program, 8 * HITS)
+    f.store(f.load("i64", hits) + 1, hits)
+    f.store(Value(_STATUS, "zeroinitializer"), status)
+    released, held = f.block("released"), f.block("held")
+    done, failed = f.block("done", code="i32"), f.block("failed")
+    f.branch(f.word(4).ne(0), released, held)
+    f.at(released)
+    thread = f.call("ptr", "PyEval_SaveThread")
+    code = f.call("i32", entry, block)
+    f.call("void", "PyEval_RestoreThread", thread)
+    f.jump(done, code)
+    f.at(held)
+    f.jump(done, f.call("i32", entry, block))
+    (code,) = f.at(done)
+    ok = f.block("success")
+    f.branch(code.eq(0), ok, failed, likely=True)
+    f.at(failed)
+    f.require(code.ne(PYTHON_ERROR), f.error)
+    f.call("void", "report_failure", f.pointer(5), code.sext("i64"), status)
+    f.jump(f.error)
+    f.at(ok)
+    f.go(6)
+
+
+@opcode(Op.COPY)
+def _copy(f: Interpreter) -> None:
+    done = f.call("i32", "PyArray_CopyInto", f.get(1), f.get(2))
+    f.require(done.eq(0), f.error)
+    f.go(3)
+
+
+@opcode(Op.FLOAT_RESULT)
+def _float_result(f: Interpreter) -> None:
+    f.put_new(1, f.call("ptr", "PyFloat_FromDouble", f.get(2, "double")))
+    f.go(3)
+
+
+@opcode(Op.INT_RESULT)
+def _int_result(f: Interpreter) -> None:
+    f.put_new(1, f.call("ptr", "PyLong_FromLongLong", f.get(2, "i64")))
+    f.go(3)
+
+
+@opcode(Op.BOOL_RESULT)
+def _bool_result(f: Interpreter) -> None:
+    f.put_new(1, f.call("ptr", "PyBool_FromLong", f.get(2, "i8").zext("i64")))
+    f.go(3)
+
+
+@opcode(Op.COMPLEX_RESULT)
+def _complex_result(f: Interpreter) -> None:
+    real, imaginary = f.get(2, "double"), f.load("double", f.place(2), 8)
+    f.put_new(1, f.call("ptr", "PyComplex_FromDoubles", real, imaginary))
+    f.go(3)
+
+
+@opcode(Op.GENERIC_RESULT)
+def _generic_result(f: Interpreter) -> None:
+    f.put_new(1, f.call("ptr", "PyArray_Scalar", f.place(2), f.pointer(3), NULL))
+    f.go(4)
+
+
+@opcode(Op.ALIAS)
+def _alias(f: Interpreter) -> None:
+    _hold(f)
+
+
+@opcode(Op.CONSTANT)
+def _constant(f: Interpreter) -> None:
+    value = f.pointer(2)
+    f.call("void", "Py_IncRef", value)
+    f.put(1, value)
+    f.go(3)
+
+
+def _make(f: Interpreter, cls: str) -> None:
+    n, items = f.word(2), f.offset(f.pc, 8 * 3)
+    made = f.call("ptr", f"{cls}_New", n)
+    f.put_new(1, made)
+    with f.each(n) as i:
+        item = f.offset(f.frame, f.load("i64", items, i, "i64"), "i64")
+        f.call("i32", f"{cls}_SetItem", made, i, f.load("ptr", item))  # takes the reference
+        f.store(NULL, item)
+    f.go(3, n)
+
+
+@opcode(Op.MAKE_TUPLE)
+def _make_tuple(f: Interpreter) -> None:
+    _make(f, "PyTuple")
+
+
+@opcode(Op.MAKE_LIST)
+def _make_list(f: Interpreter) -> None:
+    _make(f, "PyList")
+
+
+@opcode(Op.MAKE_DICT)
+def _make_dict(f: Interpreter) -> None:
+    """A copy of a dict with the keys, so that it has its size from the start."""
+    made, n = f.call("ptr", "PyDict_Copy", f.pointer(2)), f.word(3)
+    f.put_new(1, made)
+    pairs = f.offset(f.pc, 8 * 4)
+    with f.each(n) as i:
+        pair = f.offset(pairs, i + i, "i64")
+        item = f.load("ptr", f.frame, f.load("i64", pair, 8), "i64")
+        done = f.call("i32", "PyDict_SetItem", made, f.load("ptr", pair), item)
+        f.require(done.eq(0), f.error)
+    f.go(4, n + n)
+
+
+@opcode(Op.CALL)
+def _call(f: Interpreter) -> None:
+    made = f.call("ptr", "PyObject_Vectorcall", f.pointer(2), f.place(4), f.word(3), NULL)
+    f.put_new(1, made)
+    f.go(5)
+
+
+@opcode(Op.RETURN)
+def _return(f: Interpreter) -> None:
+    result = f.get(1)
+    f.put(1, NULL)
+    f.leave(result)

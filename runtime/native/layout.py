@@ -1,0 +1,115 @@
+"""Where NumPy keeps an array's pointer, shape and strides, checked on live arrays.
+
+`PyArrayObject`'s fields are public macros of NumPy's headers, compiled into every extension
+module, so their offsets hold within one NumPy ABI. `ndarray_layout()` states them and verifies
+them on probe arrays; if anything is not where it should be (another ABI, a free-threaded build
+with a different object head that the probe does not confirm) it returns None and callers go
+through NumPy's Python interface.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...ir.record import record
+
+C_CONTIGUOUS = 0x1  # NPY_ARRAY_C_CONTIGUOUS, and so on
+ALIGNED = 0x100
+WRITEABLE = 0x400
+OWNDATA = 0x4
+_GET_HANDLER = 305  # PyDataMem_GetHandler in NumPy's API table, since 1.22
+
+
+@record
+class NdarrayLayout:
+    """Byte offsets of fields from the address of an ndarray object."""
+
+    ob_type: int
+    data: int
+    ndim: int
+    dims: int
+    strides: int
+    descr: int
+    flags: int
+    handler: int
+
+
+def free_threaded() -> bool:
+    """Whether this Python is built without the GIL. `sysconfig` says so too, after a millisecond."""
+    return "free-threading" in sys.version
+
+
+@lru_cache(maxsize=1)
+def array_api() -> Any:
+    """NumPy's C API table, as an indexable pointer of addresses."""
+    from numpy._core._multiarray_umath import _ARRAY_API  # type: ignore[import-not-found]
+
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.cast(get_pointer(_ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+
+
+def current_handler() -> Any:
+    """The memory handler (NEP 49), a capsule, that new arrays have in this context."""
+    return ctypes.PYFUNCTYPE(ctypes.py_object)(array_api()[_GET_HANDLER])()
+
+
+def _agrees(layout: NdarrayLayout, array: np.ndarray[Any, Any]) -> bool:
+    def word(offset: int, ctype: Any = ctypes.c_ssize_t) -> int:
+        value: int = ctype.from_address(id(array) + offset).value
+        return value
+
+    def words(offset: int) -> tuple[int, ...]:
+        return tuple((ctypes.c_ssize_t * array.ndim).from_address(word(offset)))
+
+    return (
+        word(layout.ob_type) == id(np.ndarray)
+        and word(layout.ndim, ctypes.c_int) == array.ndim
+        and word(layout.data) == array.ctypes.data
+        and word(layout.descr) == id(array.dtype)
+        and word(layout.flags, ctypes.c_int) & 0xFFFF == array.flags.num
+        and word(layout.handler) == (id(current_handler()) if array.flags.owndata else 0)
+        and (array.ndim == 0 or words(layout.dims) == array.shape)
+        and (array.ndim == 0 or words(layout.strides) == array.strides)
+    )
+
+
+@lru_cache(maxsize=1)
+def ndarray_layout() -> NdarrayLayout | None:
+    """The layout, verified; None if this NumPy or Python keeps arrays in another way."""
+    try:
+        if ctypes.sizeof(ctypes.c_void_p) != 8 or array_api()[2] != id(np.ndarray):
+            return None
+    except (ImportError, AttributeError, ValueError):
+        return None
+    head = object.__basicsize__
+    layout = NdarrayLayout(
+        ob_type=head - 8,
+        data=head,
+        ndim=head + 8,
+        dims=head + 16,
+        strides=head + 24,
+        descr=head + 40,
+        flags=head + 48,
+        handler=head + 72,
+    )
+    cube = np.arange(5 * 7 * 11, dtype=np.float32).reshape(5, 7, 11)
+    frozen = np.ones(3, np.int16)
+    frozen.setflags(write=False)
+    probes = (
+        cube,
+        cube[1:, ::-2, 3],
+        np.zeros((3, 4), order="F"),
+        np.zeros(()),
+        np.zeros((0, 2), np.uint8),
+        np.ones(3, np.dtype(np.int32).newbyteorder()),
+        np.frombuffer(b"abcdefghi", np.int8)[1:].view(np.float32),
+        frozen,
+    )
+    return layout if all(_agrees(layout, probe) for probe in probes) else None

@@ -1,0 +1,106 @@
+"""Machine code that is the same for every program: the pool, the memory handler, the call path.
+
+    library = load_support("pool", text, exports, imports)
+
+Such code depends on what is installed and on the CPU alone, so in the cache on disk it stands under
+its name, and its LLVM text is not even written when an earlier process left the code there.
+
+The first process of all has somebody waiting for it, and LLVM needs more time for the call path than
+for most functions. So it makes do with code that LLVM did not optimise, a tenth slower in a call of
+0.15 us, and makes the good code for the processes after it when it ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from ..cache.disk import DiskCache, disk_cache
+from ..cache.installation import digest, installation
+from .engine import NativeError, host_engine, load_code
+from .host import host_target
+from .image import Library
+from .records import Code, dump_code, load_code_record
+
+
+def load_support(
+    name: str,
+    text: Callable[[], str],
+    exports: Iterable[str],
+    imports: Mapping[str, int] | None = None,
+    meanwhile: Callable[[], object] | None = None,
+) -> Library:
+    """Load the code that `name` stands for; `text` writes its LLVM when there is none yet.
+
+    `meanwhile` is run while LLVM compiles that, if it must. Then the caller must not hold
+    `engine.lock`, which another thread takes.
+    """
+    exports = list(exports)
+    cache = disk_cache()
+    key = digest("support", installation(), host_target().key(), name)
+    draft = digest("draft", key)
+    for known in (key, draft):
+        code = load_code_record(cache.get(known))
+        if code is not None:
+            try:
+                library = load_code(code, exports, imports)
+            except NativeError:  # no code after all: build it again
+                cache.discard(known)
+                continue
+            if known == draft:  # the process that left it was killed
+                atexit.register(_finish, cache, key, draft, text)
+            return library
+    code = _draft(text(), meanwhile)
+    library = load_code(code, exports, imports)
+    cache.put(draft, dump_code(code))
+    atexit.register(_finish, cache, key, draft, text)
+    return library
+
+
+def load_code_generator() -> None:
+    """Import what turns graphs into LLVM text, and make its tables."""
+    from ...codegen.program import compile as _  # noqa: F401
+    from ...ir import passes
+
+    passes.prepare()
+
+
+def _draft(llvm: str, meanwhile: Callable[[], object] | None) -> Code:
+    """Machine code in haste. LLVM runs without the GIL, so `meanwhile` costs next to nothing."""
+    engine = host_engine()
+    if meanwhile is None:
+        return engine.assemble(llvm, quick=True)
+    made: list[Code] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            made.append(engine.assemble(llvm, quick=True))
+        except BaseException as error:
+            failed.append(error)
+
+    # Not a daemon: the process must not end while LLVM is at work.
+    worker = threading.Thread(target=work, name="jitney-support", daemon=False)
+    try:
+        worker.start()
+    except RuntimeError:  # no more threads here, or Python is about to end
+        return engine.assemble(llvm, quick=True)
+    try:
+        meanwhile()
+    finally:
+        worker.join()
+    if failed:
+        raise failed[0]
+    return made[0]
+
+
+def _finish(cache: DiskCache, key: str, draft: str, text: Callable[[], str]) -> None:
+    """Leave optimised code for the next process, if LLVM is there and no other process did."""
+    if cache.writable and key not in cache and "llvmlite" in sys.modules:
+        with suppress(NativeError):  # the draft serves as well
+            code: Code = host_engine().assemble(text())
+            cache.put(key, dump_code(code))
+            cache.discard(draft)

@@ -1,0 +1,135 @@
+"""Tiny blocks and narrower targets: small programs walk the ways of large ones, and of other CPUs.
+
+Code is checked by the sanitizer at the same time, and compared with the interpreter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from programs import PATTERNS, build, compiled, expected, fits, same, sample
+
+import jitney as jt
+from jitney.codegen.limits import DEFAULT, TINY
+from jitney.ir.record import fields
+from jitney.runtime.native.host import compiling_with, current_target, held_to, host_target
+
+RNG = np.random.default_rng(1)
+
+
+@pytest.fixture
+def tiny() -> Any:
+    with jt.config(sanitize=True), compiling_with(TINY):
+        yield
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape)
+
+
+def check(f: Any, *arrays: Any) -> None:
+    """`f` compiled here against the interpreter."""
+    with jt.config(sanitize=False), compiling_with(DEFAULT):
+        want = jt.jit(f, backend="interpreter")(*arrays)
+    got = jt.jit(f)(*arrays)
+    for g, w in zip(jt.tree.leaves(got), jt.tree.leaves(want), strict=True):
+        slack = 1e-4 if w.dtype.itemsize < 8 else 1e-9
+        np.testing.assert_allclose(g, w, rtol=slack, atol=slack * (1 + np.abs(w).max(initial=0)))
+
+
+def slopes(f: Any, *arrays: np.ndarray) -> None:
+    check(jt.grad(lambda *a: np.sin(f(*a)).sum(), tuple(range(len(arrays)))), *arrays)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.__name__)
+def test_patterns(tiny, pattern):
+    turn = PATTERNS.index(pattern)
+    for k, shape in enumerate([(1003,), (37, 65), (130, 9), (5, 7, 33)]):
+        if fits(pattern, shape):
+            x = sample(shape, ("f4", "f8")[(turn + k) % 2])
+            graph = build(pattern, x)
+            same(compiled(graph, [x]).run([x]), expected(graph, [x]))
+
+
+def layers(w, b, v, x):
+    h = np.maximum(x @ w + b, 0)
+    return np.maximum(h @ v + b, 0)
+
+
+@pytest.mark.parametrize(("batch", "width"), [(24, 25), (100, 33), (7, 9), (16, 8)])
+def test_networks(tiny, batch, width):
+    arrays = normal(12, width), normal(width), normal(width, width), normal(batch, 12)
+    slopes(layers, *arrays)
+    slopes(layers, *(a.astype(np.float32) for a in arrays))
+
+
+def attention(q, k, v):
+    scores = q @ k.transpose(0, 2, 1) / 3
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return (e / e.sum(-1, keepdims=True)) @ v
+
+
+def heat(u):
+    def step(_, u):
+        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+        return jt.at(u)[1:-1, 1:-1].add(0.1 * (around - 4 * u[1:-1, 1:-1]))
+
+    return jt.fori_loop(0, 12, step, u)
+
+
+def test_products(tiny):
+    slopes(lambda x, w: x.T @ (x @ w), normal(90, 9), normal(9))
+    slopes(attention, normal(2, 20, 8), normal(2, 30, 8), normal(2, 30, 9))
+    check(lambda x, p: np.einsum("cab,bd->adc", x, p), normal(10, 20, 35), normal(35, 24))
+    check(lambda x: (x - x.mean(0)) / np.sqrt(x.var(0) + 0.1), normal(32, 8, 12))
+
+
+def test_loops_and_updates(tiny):
+    check(heat, normal(60, 50))
+    places = RNG.integers(0, 20, 500)
+    check(lambda x, i, w: jt.at(x)[i].add(w), normal(20, 9), places, normal(500, 9))
+    check(lambda x: (np.cumsum(x), np.cumprod(1 + x[:99] / 50), x.argmax()), normal(1500))
+    check(lambda *a: sum(np.sort(x).sum() for x in a), *(normal(20 + k) for k in range(9)))
+
+
+def test_sorting(tiny):
+    for x in (normal(2000), normal(2000).astype("f4"), RNG.integers(0, 90, 999).astype("u1")):
+        check(lambda x: (np.sort(x), np.argsort(x, kind="stable")), x)
+    check(lambda x: (np.sort(x, axis=1), np.partition(x, 30, axis=0)[30]), normal(70, 90))
+
+
+def test_factorisations(tiny):
+    check(np.linalg.solve, normal(37, 37), normal(37, 5))
+    check(np.linalg.inv, normal(3, 25, 25))
+    check(lambda x: np.linalg.cholesky(x @ x.T + 40 * np.eye(40)), normal(40, 40))
+
+
+def test_limits_are_part_of_the_key():
+    with compiling_with(TINY):
+        assert current_target().key() != host_target().key()
+    assert all(getattr(TINY, n) != getattr(DEFAULT, n) for n in fields(TINY))
+
+
+@pytest.mark.parametrize("cpu", ["avx2", "sse"])
+def test_other_cpus(cpu):
+    try:
+        held_to(cpu, host_target())
+    except (ValueError, KeyError):
+        pytest.skip("this CPU has no such level")
+    with jt.config(cpu=cpu):
+        assert current_target().vector_bits == {"avx2": 256, "sse": 128}[cpu]
+        slopes(layers, normal(12, 25), normal(25), normal(25, 25), normal(24, 12))
+        slopes(attention, normal(2, 20, 8), normal(2, 30, 8), normal(2, 30, 9))
+        check(lambda x: (np.sort(x), np.cumsum(x), np.exp(x), x.astype("i4") // 3), normal(999))
+        check(np.linalg.solve, normal(37, 37), normal(37, 5))
+        with jt.config(sanitize=True):
+            check(lambda x: np.tanh(x @ x.T).sum(0), normal(60, 50))
+
+
+def test_levels_are_said_by_name():
+    with pytest.raises(ValueError, match="cpu is 'native', 'avx2' or 'sse', not 'mmx'"):
+        jt.config.cpu = "mmx"
+    with pytest.raises(ValueError, match="this CPU lacks"):
+        held_to("avx2", held_to("sse", host_target()))

@@ -1,0 +1,112 @@
+"""The builder of LLVM functions: what it writes computes; types that do not fit are errors."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from jitney.codegen.llvm.builder import Function, Value, declarations, module_ir, vector_constant
+from jitney.codegen.llvm.text import typed
+
+
+def run(f: Function, *args: int) -> int:
+    """The function compiled, and called with 64-bit integers."""
+    llvm = pytest.importorskip("llvmlite.binding")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(module_ir([f], []))
+    module.verify()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    with llvm.create_mcjit_compiler(module, machine) as engine:
+        engine.finalize_object()
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(args))
+        return int(kind(engine.get_function_address(f.name))(*args))
+
+
+def test_a_loop_that_tests_first() -> None:
+    f = Function("i64", "sum_to", n="i64")
+    with f.loop(i=0, total=0) as loop:
+        loop.going(loop.i < f.n)
+        loop.next(loop.i + 1, loop.total + loop.i)
+    f.ret(loop.total)
+    assert [run(f, n) for n in (0, 1, 5)] == [0, 0, 10]
+
+
+def test_a_loop_that_tests_last() -> None:
+    f = Function("i64", "doublings", n="i64")
+    with f.loop(x=1, count=0) as loop:
+        loop.repeat((loop.x * 2).ult(f.n), loop.x * 2, loop.count + 1)
+    f.ret(loop.count)
+    assert [run(f, n) for n in (0, 2, 3, 100)] == [0, 0, 1, 6]
+
+
+def test_operators_of_unsigned_and_signed_numbers() -> None:
+    f = Function("i64", "mixed", a="i64", b="i64")
+    unsigned, signed = f.a.ult(f.b).zext("i64"), (f.a < f.b).zext("i64")
+    f.ret((unsigned | signed << 1) + (f.a >> 60) * 8 + (10 - f.b % 4))
+    assert run(f, -1, 3) == 2 + 15 * 8 + 7
+
+
+def test_lanes() -> None:
+    f = Function("i64", "lanes", a="i64", b="i64")
+    both = f.splat(f.a, 4) * vector_constant("i64", range(4))
+    low = both.ult(f.splat(f.b, 4)).to("bitcast", "i4")
+    f.ret(low.zext("i64") + f.extract(both, 3) * 16)
+    assert run(f, 2, 4) == 0b0011 + 6 * 16
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda f: f.n + f.narrow,
+        lambda f: f.n < f.narrow,
+        lambda f: f.select(f.n, f.n, f.n),
+        lambda f: f.select(f.n < 1, f.n, f.narrow),
+        lambda f: f.when(f.n).__enter__(),
+        lambda f: f.jump(f.block("next", i="i32"), f.n),
+        lambda f: f.run(f, f.narrow, f.narrow),
+        lambda f: f.insert(Value("<4 x i64>", "poison"), f.narrow, 0),
+        lambda f: f.shuffle(f.splat(f.n, 2), f.splat(f.n, 4), [0]),
+        lambda f: f.store_masked(f.splat(f.n, 2), f.p, f.splat(f.n < 1, 4), 8),
+        lambda f: f.swap_atomic(f.p, f.n, f.narrow, "monotonic monotonic"),
+    ],
+)
+def test_types_that_do_not_fit(wrong) -> None:
+    f = Function("void", "f", n="i64", narrow="i32", p="ptr")
+    with pytest.raises(TypeError, match="wanted|chooses"):
+        wrong(f)
+
+
+@pytest.mark.parametrize(
+    ("text", "type"),
+    [
+        ("add nsw i64 %a, 1", "i64"),
+        ("icmp ult <8 x i32> %a, splat (i32 3)", "<8 x i1>"),
+        ("select <2 x i1> <i1 true, i1 false>, <2 x float> %a, <2 x float> %b", "<2 x float>"),
+        ("getelementptr i8, ptr addrspace(3) @shared, i32 %i", "ptr addrspace(3)"),
+        ("getelementptr double, ptr %p, <4 x i64> %i", "<4 x ptr>"),
+        ("load atomic i32, ptr addrspace(1) %p monotonic, align 4", "i32"),
+        ("call fastcc <16 x float> @tanh(<16 x float> %x)", "<16 x float>"),
+        ("shufflevector <8 x i8> %a, <8 x i8> poison, <2 x i32> <i32 1, i32 3>", "<2 x i8>"),
+        ("shufflevector <8 x i8> %a, <8 x i8> poison, <4 x i32> zeroinitializer", "<4 x i8>"),
+        ("extractelement <8 x half> %a, i64 3", "half"),
+        ("extractvalue { i32, i1 } %pair, 1", "i1"),
+        (
+            'cmpxchg ptr addrspace(1) %p, i64 0, i64 %n syncscope("device") monotonic monotonic',
+            "{ i64, i1 }",
+        ),
+        ("atomicrmw add ptr %p, i32 1 monotonic", "i32"),
+        ("ptrtoint ptr %p to i64", "i64"),
+    ],
+)
+def test_types_are_read_off_text(text: str, type: str) -> None:
+    assert typed(text) == type
+
+
+def test_declarations_are_of_what_is_not_defined() -> None:
+    helper = Function("i64", "helper", n="i64")
+    helper.ret(helper.intrinsic("ctpop", "i64", helper.n))
+    f = Function("i64", "f", n="i64")
+    f.ret(f.run(helper, f.n) + f.call("i64", "helper", f.n))
+    assert declarations([helper, f]) == {"llvm.ctpop.i64": "declare i64 @llvm.ctpop.i64(i64)"}

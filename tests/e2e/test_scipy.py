@@ -1,0 +1,137 @@
+"""SciPy's functions of arrays of any library, compiled: `docs/scipy.md` says which work, and why others
+do not. JITNEY_UPDATE_GOLDEN=1 writes the page anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from folders import HELPERS, ROOT
+from scipy_calls import CALLS
+
+import jitney as jt
+from jitney.tracer import special as _  # noqa: F401  (fills the table)
+from jitney.tracer.arrays.table import FUNCTIONS
+
+scipy = pytest.importorskip("scipy")
+special = pytest.importorskip("scipy.special")
+
+PAGE = ROOT / "docs" / "scipy.md"
+PARTS = {
+    "special": ["special"],
+    "stats": ["stats"],
+    "signal": ["signal", "signal.windows"],
+    "others": [m for m in CALLS if m not in ("special", "stats", "signal", "signal.windows")],
+}
+HEAD = """\
+# SciPy's functions
+
+Functions of SciPy that claim to take arrays of any library, called in a function under `jt.jit` with
+traced arrays. SciPy asks for it before it is imported: `SCIPY_ARRAY_API=1`. What SciPy writes with the
+array's own namespace compiles, fuses and has derivatives; so do special functions that `jt.special`
+has itself. The other ufuncs of `scipy.special` are called by the addresses of their loops, also without
+`SCIPY_ARRAY_API`: no Python runs, and the results are SciPy's, but they have no derivatives.
+
+This page is made by `tests/e2e/test_scipy.py`, with SciPy 1.17. Outside of compiled functions everything
+is as in SciPy, because arrays are NumPy's.
+"""
+
+
+def outcomes(modules: list[str]) -> dict[str, dict[str, str]]:
+    """By module and call: "" or the reason why it cannot be compiled."""
+    script = HELPERS / "scipy_calls.py"
+    run = subprocess.run(
+        [sys.executable, str(script), *modules],
+        env={**os.environ, "SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    found: dict[str, dict[str, str]] = {module: {} for module in modules}
+    for line in run.stdout.splitlines():
+        module, text, why = json.loads(line)
+        found[module][text] = why
+    return found
+
+
+def section(module: str, found: dict[str, str]) -> str:
+    """What the page says of a module."""
+    by_reason: dict[str, list[str]] = {}
+    names: dict[str, set[str]] = {}
+    for text, why in found.items():
+        names.setdefault(text.partition("(")[0], set()).add(why)
+    for text, why in found.items():
+        name = text.partition("(")[0]
+        entry = name if len(names[name]) == 1 else text
+        if entry not in by_reason.setdefault(why, []):
+            by_reason[why].append(entry)
+    lines = [f"## `scipy.{module}`", ""]
+    for why in sorted(by_reason):
+        entries = " ".join(f"`{entry}`" for entry in by_reason[why])
+        lines += [f"{'Not, because ' + why if why else 'Compiled'}: {entries}", ""]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_page_says_what_compiles(part: str) -> None:
+    found = outcomes(PARTS[part])
+    for module, calls in found.items():
+        assert not [c for c, why in calls.items() if why.startswith("differs")]
+        text = section(module, calls)
+        if os.environ.get("JITNEY_UPDATE_GOLDEN"):
+            update(module, text)
+        if scipy.__version__.startswith("1.17."):
+            assert text in PAGE.read_text()
+
+
+def update(module: str, text: str) -> None:
+    """Put a module's section in its place on the page."""
+    old = PAGE.read_text().split("\n## ")[1:] if PAGE.exists() else []
+    sections = {f"## {part.strip()}\n".split("`")[1]: f"## {part.strip()}\n" for part in old}
+    sections[f"scipy.{module}"] = text
+    order = [f"scipy.{m}" for m in CALLS if f"scipy.{m}" in sections]
+    PAGE.write_text("\n".join([HEAD, *(sections[m].rstrip() + "\n" for m in order)]))
+
+
+@pytest.fixture
+def no_own_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if `jt.special` had none of the functions that are computed by SciPy's loops below."""
+    for name in ("modstruve", "it2struve0", "itstruve0", "iti0k0", "wofz"):
+        monkeypatch.delitem(FUNCTIONS, f"special.{name}", raising=False)
+
+
+@pytest.mark.usefixtures("no_own_functions")
+def test_ufuncs_of_scipy_by_their_loops() -> None:
+    x = np.linspace(0.1, 3, 50)
+    f = jt.jit(lambda x: special.modstruve(3, x / 4) + special.it2struve0(x) * 2)
+    np.testing.assert_array_equal(f(x), special.modstruve(3, x / 4) + special.it2struve0(x) * 2)
+    assert "ufunc_loop" in str(f.trace(x))
+    reversed_ = x.astype(np.float32).reshape(5, 10)[:, ::-1]
+    found = jt.jit(special.itstruve0)(reversed_)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, special.itstruve0(reversed_))
+    for got, want in zip(jt.jit(special.iti0k0)(x), special.iti0k0(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert jt.jit(special.itstruve0)(2.0) == special.itstruve0(2.0)
+    assert jt.jit(special.itstruve0)(np.zeros((0, 3))).shape == (0, 3)
+    rows = jt.vmap(lambda a: special.modstruve(np.arange(3), a[:3]))(x.reshape(5, 10))
+    np.testing.assert_array_equal(rows, special.modstruve(np.arange(3), x.reshape(5, 10)[:, :3]))
+    np.testing.assert_array_equal(jt.special.modstruve(2, x), special.modstruve(2, x))
+
+
+@pytest.mark.usefixtures("no_own_functions")
+def test_ufuncs_of_scipy_say_what_they_cannot() -> None:
+    x = np.linspace(0.1, 3, 5)
+    with pytest.raises(jt.errors.TransformError, match="ufunc_loop"):
+        jt.grad(lambda x: special.itstruve0(x).sum())(x)
+    with pytest.raises(TypeError, match="complex"):
+        jt.jit(lambda z: special.wofz(z))(x + 1j)
+    with pytest.raises(TypeError, match="out="):
+        jt.jit(lambda x: special.modstruve(2, x, out=np.zeros(5)))(x)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = jt.special.nonsense

@@ -1,0 +1,168 @@
+"""Every op on the emulated GPU: all dtypes, layouts and values, against the interpreter; gradients too.
+
+An emulated module takes its time to compile, so many ops go into one program. Each program is also
+assembled: by LLVM to PTX, and by ptxas where there is one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from emulated import assembled, compiled, run
+from test_codegen import CASES as ALL_CASES
+from test_codegen import LAYOUTS, ROUNDED_ALIKE, close, laid_out
+from test_codegen import compiled as native
+
+from jitney.codegen.cuda.program import DeviceProgram
+from jitney.ir.autodiff.transform import is_differentiable, vjp_graph
+from jitney.ir.build import Builder
+from jitney.ir.graph import Graph
+from jitney.ir.interpreter import evaluate
+from jitney.ir.ops.sampling import Case
+from jitney.ir.passes import optimise
+from jitney.ir.types import DTYPE_NAMES, F16, F32, is_small, type_of
+from jitney.runtime.cuda.assemble import architecture_number
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
+BY_OP: dict[str, list[Case]] = {}
+CASES = [c for c in ALL_CASES if not is_small(c.dtype) or c.dtype == F16]
+for _case in CASES:
+    BY_OP.setdefault(_case.definition.name, []).append(_case)
+NAMES = list(BY_OP)
+REFUSED: set[tuple[str, type[Exception]]] = set()  # what has been seen to be refused
+
+
+def wanted(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(evaluate(graph, arrays))
+
+
+def together(graphs: Sequence[Graph]) -> Graph:
+    """One graph that computes all: their parameters and their outputs, one graph's after the other's."""
+    whole = Graph("ops")
+    b = Builder(whole)
+    for graph in graphs:
+        params = [whole.add_param(p.type) for p in graph.params]
+        whole.outputs += b.inline(graph, params)
+    return whole
+
+
+def sampled(case: Case, layout: str, wild: bool) -> list[np.ndarray]:
+    rng = np.random.default_rng(len(str(case)))
+    return [laid_out(a, layout) for a in case.sample(rng, wild)]
+
+
+def fails(case: Case, wild: bool) -> bool:
+    """Whether a sample is refused; the program must refuse it, too."""
+    graph, arrays = case.graph(), sampled(case, "contiguous", wild)
+    try:
+        wanted(graph, arrays)
+    except (IndexError, AssertionError, ValueError) as error:
+        refused = case.definition.name, type(error)
+        if refused not in REFUSED:  # once: a program of its own takes time
+            REFUSED.add(refused)
+            with pytest.raises(type(error)):
+                run(compiled(graph, arrays), arrays)
+        return True
+    return False
+
+
+def check_cases(cases: Sequence[Case], layout: str, wild: bool = False) -> DeviceProgram:
+    """The cases in one program; with `wild` on extreme values as well. Returns the program."""
+    good = [case for case in cases if not fails(case, False)]
+    tame = [wild and fails(case, True) for case in good]
+    graphs = [case.graph() for case in good]
+    program = None
+    for extreme in (False, True) if wild else (False,):
+        samples = [
+            sampled(case, layout, extreme and not kept)
+            for case, kept in zip(good, tame, strict=True)
+        ]
+        given = [a for arrays in samples for a in arrays]
+        program = program or compiled(together(graphs), given)
+        got = iter(run(program, given))
+        for case, graph, arrays in zip(good, graphs, samples, strict=True):
+            for want in wanted(graph, arrays):
+                label = f"{case} {layout}{' extreme' if extreme else ''}"
+                close(next(got), want, case.definition.name in ROUNDED_ALIKE, label)
+    assert program is not None
+    return program
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_op(name: str) -> None:
+    cases = BY_OP[name]
+    program = check_cases(cases, "contiguous", cases[0].definition.family == "elementwise")
+    assembled(
+        program.ir, max(ARCHITECTURES[NAMES.index(name) % 3], program.arch, key=architecture_number)
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[1:])
+@pytest.mark.parametrize("part", range(3))
+def test_ops_on_other_layouts(layout: str, part: int) -> None:
+    check_cases(CASES[7 * part :: 33], layout)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_functions_have_the_bits_of_the_cpu(dtype: str) -> None:
+    """Each is the same arithmetic there, down to the last rounding."""
+    cases = [c for c in CASES if c.definition.family == "elementwise" and c.dtype == dtype]
+    cases = [c for c in cases if c.definition.name != "convert"]
+    names = [c.definition.name for c in cases for _ in c.graph().outputs]
+    graph = together([case.graph() for case in cases])
+    here, program = native(graph), None
+    for wild in (False, True):
+        given = [a for case in cases for a in sampled(case, "contiguous", wild)]
+        program = program or compiled(graph, given)
+        for name, got, want in zip(names, run(program, given), here.run(given), strict=True):
+            np.testing.assert_array_equal(got, want, err_msg=name)
+
+
+def gradients(case: Case) -> tuple[Graph, list[np.ndarray]] | None:
+    """The vector-Jacobian product of an op of floats at a sample."""
+    graph, arrays = case.graph(), sampled(case, "contiguous", False)
+    wrt = [i for i, p in enumerate(graph.params) if is_differentiable(p.type)]
+    outs = [v for v in graph.outputs if is_differentiable(v.type)]
+    if case.definition.vjp is None or not wrt or not outs:
+        return None
+    rng = np.random.default_rng(1)
+    return vjp_graph(graph, wrt), arrays + [rng.normal(size=v.shape).astype(v.dtype) for v in outs]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_gradients(part: int) -> None:
+    cases = [c for c in CASES if c.dtype.kind == "f"][part::8]
+    found = [pair for case in cases if (pair := gradients(case)) is not None]
+    given = [a for _, arrays in found for a in arrays]
+    program = compiled(optimise(together([graph for graph, _ in found])), given)
+    got = iter(run(program, given))
+    for graph, arrays in found:
+        for want in wanted(graph, arrays):
+            close(next(got), want, False, graph.name)
+
+
+def test_small_floats() -> None:
+    """All values of each, rounded from float32 and widened, in one program."""
+    dtypes = [d for d in DTYPE_NAMES.values() if is_small(d)]
+    graph = Graph("casts")
+    b = Builder(graph)
+    count = np.arange(1 << 16, dtype=np.uint16)
+    arrays = [(count if d.itemsize == 2 else count[:256].astype(np.uint8)).view(d) for d in dtypes]
+    hard = np.concatenate([(count.astype(np.uint32) << 16 | 0x8000).view(F32), count.astype(F32)])
+    x = graph.add_param(type_of(hard))
+    for dtype, array in zip(dtypes, arrays, strict=True):
+        p = graph.add_param(type_of(array))
+        graph.outputs += [b.convert(p, dtype=F32), b.convert(x, dtype=dtype)]
+    program = compiled(graph, [hard, *arrays])
+    for got, want in zip(
+        run(program, [hard, *arrays]), evaluate(graph, [hard, *arrays]), strict=True
+    ):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(got.astype(np.float64), want.astype(np.float64))
+    for arch in ARCHITECTURES:
+        assembled(program.ir, arch)

@@ -1,0 +1,104 @@
+"""Compile functions of scalar expressions to array functions, to test them without a compiler on top.
+
+f = native(lambda x, y: hypot(x, y), [F32, F32], width=16)
+f(x, y)                                   # arrays of one length; every lane and tail is scalar code
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitney.codegen.llvm.builder import Value
+from jitney.codegen.llvm.scalars import ScalarEmitter, type_text
+from jitney.codegen.scalar import DType, Expr, var
+from jitney.codegen.target import Target
+from jitney.runtime.native.engine import Engine, host_engine
+from jitney.runtime.native.host import held_to, host_target
+
+
+def avx2_target() -> Target:
+    """The host as if it had no AVX-512."""
+    return held_to("avx2", host_target())
+
+
+def has_avx2() -> bool:
+    return host_target().has("avx2") and host_target().has("fma")
+
+
+def natural_width(dtypes: Sequence[DType], target: Target | None = None) -> int:
+    target = target or host_target()
+    return target.lanes(max(4, *(d.itemsize for d in dtypes)))
+
+
+def array_function_text(
+    function: Callable[..., Expr],
+    dtypes: Sequence[DType],
+    width: int,
+    target: Target,
+    uniform: Sequence[int] = (),
+) -> tuple[str, DType]:
+    """LLVM text of `void f(ptr out, ptr in..., i64 n)`, which takes `width` elements at a time and
+    ignores what is left over. The operands at the positions `uniform` are read once."""
+    params = [var(f"x{k}", d) for k, d in enumerate(dtypes)]
+    result = function(*params)
+    e = ScalarEmitter(target, width)
+    arguments = ", ".join(f"ptr %p{k}" for k in range(len(dtypes)))
+    for k, d in enumerate(dtypes):
+        if k in uniform:
+            e.bind(f"x{k}", e.load_elements(d, f"%p{k}", 1), uniform=True)
+    loop, end = e.later("loop"), e.later("end")
+    (i,) = e.parameters(loop, "i64")
+    e.jump(loop, 0)
+    e.at(loop)
+    for k, d in enumerate(dtypes):
+        if k not in uniform:
+            place = e.offset(Value("ptr", f"%p{k}"), i, _memory(d))
+            e.bind(f"x{k}", e.load_elements(d, place, width))
+    text = e.emit(result)
+    place = e.offset(Value("ptr", "%out"), i, _memory(result.dtype))
+    e.store_elements(result.dtype, text, place, width)
+    e.fork(i + width < "%n", loop, (i + width,), end)
+    e.at(end)
+    e.ret()
+    head = f"define void @f(ptr %out, {arguments}, i64 %n)"
+    module = [*sorted(e.declarations), *(f"{n} = {body}" for body, n in e.definitions.items())]
+    return "\n".join([*module, f"{head} {{\n{e.code.text()}\n}}\n"]), result.dtype
+
+
+def _memory(dtype: DType) -> str:
+    return "i8" if dtype.kind == "b" else type_text(dtype, 1)
+
+
+def native(
+    function: Callable[..., Expr],
+    dtypes: Sequence[DType],
+    width: int | None = None,
+    target: Target | None = None,
+    uniform: Sequence[int] = (),
+) -> Callable[..., np.ndarray[Any, Any]]:
+    """`function`, compiled; arrays are padded to whole vectors with copies of their last element."""
+    width = natural_width(dtypes, target) if width is None else width
+    text, dtype = array_function_text(function, dtypes, width, target or host_target(), uniform)
+    engine = host_engine() if target is None else Engine(target)
+    library = engine.link(engine.emit_object(text), ["f"], {})
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (1 + len(dtypes)), ctypes.c_int64)
+    entry = prototype(library.address("f"))
+
+    def call(*arrays: Any) -> np.ndarray[Any, Any]:
+        flat = [np.asarray(a, d).reshape(-1) for a, d in zip(arrays, dtypes, strict=True)]
+        n = max(a.size for a in flat)
+        size = -(-n // width) * width
+        padded = [np.concatenate([a, np.repeat(a[-1:], size - a.size)]) for a in flat]
+        out = np.empty(size, dtype)
+        if size:
+            entry(out.ctypes.data, *(a.ctypes.data for a in padded), size)
+        return out[:n]
+
+    call.library = library  # type: ignore[attr-defined]  # keeps the code loaded
+    call.text = text  # type: ignore[attr-defined]
+    call.entry = entry  # type: ignore[attr-defined]
+    return call

@@ -1,0 +1,289 @@
+"""What autograph sees and NumPy's protocols do not: arrays that NumPy made, lists, `math`, `raise`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitney as jt
+
+VECTOR = np.array([0.5, 2.0, 1.25])
+TABLE = np.arange(4.0)
+
+
+def agrees(function: Any, *args: Any) -> None:
+    want = function(*args)
+    got = jt.jit(function, autograph=True)(*args)
+    parts = zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]
+    for have, expected in parts:
+        assert np.asarray(have).dtype == np.asarray(expected).dtype
+        np.testing.assert_allclose(have, expected, rtol=1e-12)
+
+
+# Arrays that NumPy made
+
+
+def into_an_array(x):
+    grid = np.linspace(0, 1, 5)
+    grid[1:4] = x
+    grid[0] += x[1]
+    grid[::2] *= grid[1]
+    return grid
+
+
+def by_a_traced_index(x):
+    order = np.arange(3) * 2
+    order[np.argmax(x)] = 7
+    return order
+
+
+def whole_arrays(x):
+    y = np.ones(3) * 2
+    y += x
+    y /= x.sum()
+    return y
+
+
+def in_containers(x):
+    layers = [np.arange(3.0) for _ in range(2)]
+    state = {"a": {"b": np.arange(3.0)}}
+    for i in range(2):
+        layers[i] -= x * i
+        layers[i][0] = x[1]
+    state["a"]["b"][1:] *= x[1:]
+    return layers[0], layers[1], state["a"]["b"]
+
+
+def itself_or_a_copy(x):
+    x = x * 2
+    same, copied = np.asarray(x), np.array(x)
+    same[0] += 1.0
+    copied[1] = 9.0
+    y = np.ascontiguousarray(x, dtype=np.float32) + np.asfortranarray(x)
+    convert = np.asanyarray
+    z = convert(*(x,), dtype=np.int64)
+    return copied, np.require(x, np.float64, ["C"]), y, z, np.asarray_chkfinite(x), x.copy()
+
+
+def operands_that_numpy_does_not_ask(x):
+    order = np.argsort(x)
+    taken = np.take([1.0, 2.0, 3.0], order), np.take(TABLE, order), np.compress([1, 0, 1], x)
+    return *taken, 1 if np.isscalar(x[0]) and not np.isscalar(x) else 0, np.squeeze([x[:, None]])
+
+
+class Net:
+    def __init__(self):
+        self.weights = [np.arange(3.0) + 1, np.arange(2.0)]
+        self.bias = np.linspace(0, 1, 3)
+
+    def step(self, x):
+        for i in reversed(range(len(self.weights))):
+            self.weights[i] -= 0.5 * x[: len(self.weights[i])]
+        self.bias[1] = x[0]
+        self.bias[2:] += x[2]
+        self.bias -= x
+
+
+def in_attributes(x):
+    net = Net()
+    net.step(x)
+    net.step(x * 2)
+    return net.weights[0], net.weights[1], net.bias
+
+
+def several_targets(x):
+    a, b = np.arange(3) / 2, np.arange(4) / 2
+    a[0], (b[1], *b[2:]) = x[0], x
+    i, b[0] = 1, x[1]
+    a[i] = b[3] = x[2]
+    return a, b
+
+
+def swapped(x):
+    a = np.arange(4) / 3
+    a[0] = x[0]
+    a[[0, 2]] = a[[2, 0]]
+    a[1], a[3] = a[3], a[1]
+    return a
+
+
+def in_loops_and_branches(x):
+    a = np.arange(3) / 2
+    n = 0
+    while a[0] < 3:
+        a[n % 3] += x[0]
+        if a[0] > 1:
+            a[1] = x[1]
+        n += 1
+    return a, n
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        into_an_array,
+        by_a_traced_index,
+        whole_arrays,
+        in_containers,
+        itself_or_a_copy,
+        operands_that_numpy_does_not_ask,
+        in_attributes,
+        several_targets,
+        swapped,
+        in_loops_and_branches,
+    ],
+)
+def test_arrays_that_numpy_made(function: Any) -> None:
+    agrees(function, VECTOR)
+
+
+def test_an_array_that_others_see_is_not_replaced() -> None:
+    @jt.jit(autograph=True)
+    def f(x):
+        a = np.linspace(0, 1, 3)
+        b = a
+        a[0] = x[0]
+        return b
+
+    with pytest.raises(jt.errors.OuterMutationError, match="may be the same as another one"):
+        f(VECTOR)
+
+
+def test_arrays_of_the_module_are_not_rebound() -> None:
+    def f(x):
+        TABLE[0] = x[0]
+        return TABLE * 1
+
+    before = TABLE.copy()
+    np.testing.assert_array_equal(jt.jit(f, autograph=True)(VECTOR), [0.5, 1, 2, 3])
+    assert TABLE[0] == 0.5
+    TABLE[:] = before
+
+
+# Lists of traced values, and other calls
+
+
+def lists(x):
+    a, b = [x[0], x[1]], [x[2]]
+    return np.diag(a) + np.diag(b, 1), np.maximum.reduce([x, x[::-1]]), np.add(a, b), np.mean(a)
+
+
+def joined(x):
+    return np.r_[0.0, x, 1:3], np.c_[np.ones(3), x, x * 2], np.c_[x[:, None], x]
+
+
+def scalar_types(x):
+    z = complex(x[0], x[1])
+    return z * z, np.float32(x[2]), np.int64(x[1]), abs(complex(1, x[0])) + float(x[1])
+
+
+def mathematics(x):
+    y = (
+        math.sqrt(x[0])
+        + math.exp(x[1])
+        + math.atan2(x[0], x[1])
+        + math.log(x[2])
+        + math.log(x[1], 3)
+    )
+    z = math.erf(x[0]) + math.gamma(x[1]) + math.lgamma(x[2]) + math.hypot(x[0], x[2])
+    return y * math.pi, z, math.floor(x[1] * 3.7), math.ceil(x[0])
+
+
+def halves(x):
+    if len(x) == 1:
+        return x
+    return halves(x[::2]) + halves(x[1::2]) * 2
+
+
+@pytest.mark.parametrize("function", [lists, joined, scalar_types, mathematics])
+def test_calls(function: Any) -> None:
+    agrees(function, VECTOR)
+
+
+def test_recursion_by_a_global_name() -> None:
+    agrees(halves, np.arange(8.0))
+
+
+def test_parts_of_what_a_mask_selects() -> None:
+    def f(x, mask):
+        part = x[:, mask]
+        x[:, mask] = part[[2, 0, 1]]
+        x[1:, mask] += part[:2]
+        x[..., mask] *= part[::-1]
+        return x
+
+    x, mask = np.arange(24.0).reshape(3, 4, 2), np.arange(8).reshape(4, 2) % 3 == 0
+    want = f(x.copy(), mask)
+    np.testing.assert_array_equal(jt.jit(f)(x.copy(), mask), want)
+    for wrong in (
+        lambda x, m: x[:, m][:, 1],
+        lambda x, m: x[0][m][0],
+        lambda x, m: x[:, m][[0], 0],
+    ):
+        with pytest.raises(TypeError, match="depends on the mask"):
+            jt.jit(wrong)(x, mask)
+
+
+# raise
+
+
+def checked(x, n):
+    if n < 0:
+        raise ValueError(f"{n} is negative, not {x[0]:.1f} {{}}")
+    total = 0.0
+    for value in x:
+        if value == 0:
+            raise ZeroDivisionError("division by zero")
+        elif value > 100:
+            total = total + 1
+            raise OverflowError
+        total += 1 / value
+    while total > 1:
+        total = total / 2
+        if total < 0.6:
+            if n > 3:
+                raise KeyError("n")
+            else:
+                raise RuntimeError("total")
+    return total
+
+
+@pytest.mark.parametrize(
+    "x, n",
+    [
+        ([1.0, 2.0, 4.0], 1),
+        ([1.0, 2.0, 4.0], -1),
+        ([1.0, 0.0, 4.0], 1),
+        ([1.0, 101.0, 0.0], 1),
+        ([1.0, 1.0, 3.0], 1),
+        ([1.0, 1.0, 3.0], 4),
+    ],
+)
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+def test_raise(x: list[float], n: int, backend: str) -> None:
+    compiled = jt.jit(checked, autograph=True, backend=backend)
+    try:
+        want = checked(np.array(x), n)
+    except Exception as error:
+        said = str(error.args[0]) if error.args else ""
+        with pytest.raises(type(error)) as info:
+            compiled(np.array(x), n)
+        assert type(info.value) is type(error)
+        assert str(info.value.args[0]).startswith(said)
+    else:
+        assert compiled(np.array(x), n) == want
+
+
+def test_what_raises_has_derivatives() -> None:
+    def f(x):
+        if x < 0:
+            raise ValueError("negative")
+        return x * x
+
+    assert jt.grad(jt.jit(f, autograph=True))(3.0) == 6.0
+    np.testing.assert_array_equal(jt.jit(jt.vmap(f), autograph=True)(np.arange(3.0)), [0, 1, 4])
+    with pytest.raises(ValueError, match="negative"):
+        jt.jit(jt.vmap(f), autograph=True)(np.arange(3.0) - 1)

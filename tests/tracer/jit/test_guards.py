@@ -1,0 +1,561 @@
+"""Outside values: what a traced function reads is read at each call, or a change traces anew."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import random
+import types
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from support import misses
+
+import jitney as jt
+from jitney.tracer.captures.guards import freeze
+from jitney.tracer.captures.reads import find_reads
+
+pytestmark = pytest.mark.usefixtures("calls")
+
+X = np.arange(3.0)
+
+
+# Globals of this module that the tests change.
+factor: Any = 2.0
+weights: Any = np.array([1.0, 2.0, 3.0])
+table: Any = {"w": np.ones(3), "scale": 2.0}
+counter = 0
+
+
+class Mode(enum.Enum):
+    ADD = 1
+    MULTIPLY = 2
+
+
+@dataclass
+class Config:
+    lr: float = 0.5
+    w: Any = None
+    unrelated: int = 0
+
+
+config = Config()
+config_with_array = Config(w=np.ones(3))
+module = types.ModuleType("a_users_module")
+module.gain = 3.0  # type: ignore[attr-defined]
+module.bias = np.zeros(3)  # type: ignore[attr-defined]
+
+
+def helper(x: Any) -> Any:
+    return x * factor
+
+
+def deep_helper(x: Any) -> Any:
+    return helper(x) + config.lr
+
+
+@pytest.fixture(autouse=True)
+def _restore():
+    saved = {k: globals()[k] for k in ("factor", "weights", "table", "counter", "helper", "config")}
+    copies = {k: globals()[k].copy() for k in ("weights",)}
+    yield
+    globals().update(saved)
+    weights[:] = copies["weights"]
+    config.__dict__.update(lr=0.5, w=None, unrelated=0)
+
+
+def test_a_number_in_a_global() -> None:
+    global factor
+    f = jt.jit(lambda x: x * factor)
+    np.testing.assert_array_equal(f(X), X * 2)
+    np.testing.assert_array_equal(f(X), X * 2)
+    assert misses(f) == 1
+    factor = 3.0
+    np.testing.assert_array_equal(f(X), X * 3)
+    assert misses(f) == 2
+    assert "`factor` changed from 2.0 to 3.0" in f.cache_info().entries[-1].reason
+    factor = 2.0  # the first specialisation fits again
+    np.testing.assert_array_equal(f(X), X * 2)
+    assert misses(f) == 2
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        (1, 1.0),
+        (1, True),
+        (0.0, -0.0),
+        (2, 3),
+        ("a", "b"),
+        (None, 0),
+        ([1, 2], [1, 3]),
+        ((1, 2), [1, 2]),
+        ({"a": 1}, {"b": 1}),
+        (np.float32(1), np.float64(1)),
+        (np.dtype("f4"), np.dtype("f8")),
+        (Mode.ADD, Mode.MULTIPLY),
+        ({1}, {1, 2}),
+        (range(3), range(4)),
+        (len, abs),
+        (np.sin, np.cos),
+    ],
+    ids=repr,
+)
+def test_a_changed_value_traces_anew(before: Any, after: Any) -> None:
+    global factor
+    f = jt.jit(lambda x: x + (1 if factor else 2))
+    factor = before
+    f(X)
+    f(X)
+    assert misses(f) == 1
+    factor = after
+    f(X)
+    assert misses(f) == 2
+
+
+def test_what_is_not_read_is_not_guarded() -> None:
+    f = jt.jit(lambda x: x * config.lr)
+    f(X)
+    config.unrelated = 7
+    f(X)
+    assert misses(f) == 1
+    config.lr = 0.25
+    np.testing.assert_array_equal(f(X), X * 0.25)
+    assert misses(f) == 2
+
+
+def test_containers_are_guarded_by_content() -> None:
+    layers = [1.0, 2.0]
+    options = {"on": True}
+
+    @jt.jit
+    def f(x):
+        for c in layers:
+            x = x * c
+        return x + 1 if options["on"] else x
+
+    np.testing.assert_array_equal(f(X), X * 2 + 1)
+    layers.append(3.0)
+    np.testing.assert_array_equal(f(X), X * 6 + 1)
+    options["on"] = False
+    np.testing.assert_array_equal(f(X), X * 6)
+    assert misses(f) == 3
+
+
+def test_through_functions() -> None:
+    global factor, helper
+    f = jt.jit(lambda x: deep_helper(x))
+    np.testing.assert_array_equal(f(X), X * 2 + 0.5)
+    factor = 5.0
+    np.testing.assert_array_equal(f(X), X * 5 + 0.5)
+    config.lr = 1.0
+    np.testing.assert_array_equal(f(X), X * 5 + 1)
+    old = helper
+    helper = lambda x: -x  # noqa: E731
+    np.testing.assert_array_equal(f(X), -X + 1)
+    helper = old
+    np.testing.assert_array_equal(f(X), X * 5 + 1)
+    assert misses(f) == 4
+
+
+def test_a_replaced_function_body() -> None:
+    def inner(x):
+        return x + 1
+
+    f = jt.jit(lambda x: inner(x))
+    np.testing.assert_array_equal(f(X), X + 1)
+    inner.__code__ = (lambda x: x + 2).__code__
+    np.testing.assert_array_equal(f(X), X + 2)
+
+
+def test_defaults_of_a_helper() -> None:
+    def inner(x, by=1.0):
+        return x + by
+
+    f = jt.jit(lambda x: inner(x))
+    np.testing.assert_array_equal(f(X), X + 1)
+    inner.__defaults__ = (2.0,)
+    np.testing.assert_array_equal(f(X), X + 2)
+
+
+def test_closures_and_nested_functions() -> None:
+    shift = 1.0
+
+    def set_shift(value: float) -> None:
+        nonlocal shift
+        shift = value
+
+    @jt.jit
+    def f(x):
+        def inner(y):
+            return [(lambda z: z + shift * factor)(y) for _ in range(1)].pop()
+
+        return inner(x)
+
+    np.testing.assert_array_equal(f(X), X + 2)
+    set_shift(2.0)
+    np.testing.assert_array_equal(f(X), X + 4)
+    assert misses(f) == 2
+
+
+def test_attributes_of_a_users_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "bias", np.zeros(3))
+    f = jt.jit(lambda x: x * module.gain + module.bias[0])
+    np.testing.assert_array_equal(f(X), X * 3)
+    monkeypatch.setattr(module, "gain", 4.0)
+    np.testing.assert_array_equal(f(X), X * 4)
+    module.bias[0] = 1.0  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(f(X), X * 4 + 1)
+
+
+def test_a_jitted_helper() -> None:
+    global factor
+    inner = jt.jit(lambda x: x * factor + weights[0])
+    f = jt.jit(lambda x: inner(x) + 1)
+    np.testing.assert_array_equal(f(X), X * 2 + 2)
+    factor = 3.0
+    weights[0] = 10
+    np.testing.assert_array_equal(f(X), X * 3 + 11)
+    assert misses(f) == 2
+
+
+# Arrays
+
+
+def test_a_closed_over_array_is_read_at_each_call() -> None:
+    w = np.ones(3)
+    f = jt.jit(lambda x: x + w)
+    np.testing.assert_array_equal(f(X), X + 1)
+    w[1] = 10
+    np.testing.assert_array_equal(f(X), X + w)
+    assert misses(f) == 1
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x * np.sum(np.sin(weights)),
+        lambda x: x * weights[0],
+        lambda x: x * float(len(weights)) + weights.sum(),
+        lambda x: x @ np.outer(weights, weights),
+        lambda x: sum((w * x for w in weights), 0.0 * x),
+        lambda x: [x + w for w in weights][1],
+        lambda x: x + weights.astype(np.float32),
+    ],
+)
+def test_plain_numpy_of_a_global_array_is_not_frozen(read: Any) -> None:
+    global weights
+    f = jt.jit(read)
+    np.testing.assert_allclose(f(X), read(X), rtol=1e-15)
+    weights[:] = [5.0, 7.0, 9.0]
+    np.testing.assert_allclose(f(X), read(X), rtol=1e-15)
+    assert misses(f) == 1
+    old, weights = weights, np.array([-1.0, 0.0, 1.0])  # another array of the same type
+    np.testing.assert_allclose(f(X), read(X), rtol=1e-15)
+    assert misses(f) == 1
+    weights = old
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x if weights[0] > 3 else -x,
+        lambda x: x + float(weights[1]),
+        lambda x: sum((x for _ in range(int(weights[1]))), x),
+        lambda x: x + np.asarray(weights).sum(),
+        lambda x: x * np.unique(weights).size + weights,
+    ],
+)
+def test_python_may_ask_for_the_values_of_a_global_array(read: Any) -> None:
+    f = jt.jit(read)
+    np.testing.assert_allclose(f(X), read(X), rtol=1e-15)
+    f(X)
+    assert misses(f) == 1
+    weights[:] = [5.0, 5.0, 9.0]
+    np.testing.assert_allclose(f(X), read(X), rtol=1e-15)
+    assert misses(f) == 2
+
+
+def test_another_shape_or_dtype_of_a_global_array_traces_anew() -> None:
+    global weights
+    f = jt.jit(lambda x: x + weights.sum())
+    f(X)
+    old, weights = weights, np.ones(4)
+    assert f(X)[0] == 4.0
+    weights = np.ones(4, np.float32)
+    assert f(X)[0] == 4.0
+    assert misses(f) == 3
+    assert "`weights`" in f.cache_info().entries[-1].reason
+    weights = old
+
+
+def test_a_container_of_arrays() -> None:
+    global table
+    f = jt.jit(lambda x: x * table["w"] * table["scale"])
+    np.testing.assert_array_equal(f(X), X * 2)
+    table["w"][0] = 5
+    np.testing.assert_array_equal(f(X), X * table["w"] * 2)
+    table = {"w": np.full(3, 3.0), "scale": 2.0}
+    np.testing.assert_array_equal(f(X), X * 6)
+    assert misses(f) == 1
+    table = {"w": np.full(3, 3.0), "scale": 4.0}
+    np.testing.assert_array_equal(f(X), X * 12)
+    assert misses(f) == 2
+
+
+def test_arrays_in_attributes() -> None:
+    f = jt.jit(lambda x: x * config_with_array.w[0] + np.sum(config_with_array.w))
+    np.testing.assert_array_equal(f(X), X + 3)
+    config_with_array.w[0] = 2.0
+    np.testing.assert_array_equal(f(X), X * 2 + 4)
+    assert misses(f) == 1
+    config_with_array.w = np.ones(3)
+
+
+def test_arrays_in_objects_in_a_list_are_guarded_by_content() -> None:
+    layers = [Config(w=np.ones(3)), Config(w=np.ones(3))]
+
+    @jt.jit
+    def f(x):
+        for layer in layers:
+            x = x * layer.w[0] + layer.lr
+        return x
+
+    want = f.__wrapped__
+    np.testing.assert_array_equal(f(X), want(X))
+    layers[1].w[0] = 4.0
+    np.testing.assert_array_equal(f(X), want(X))
+    layers[0].lr = 0.0
+    np.testing.assert_array_equal(f(X), want(X))
+
+
+def test_arrays_in_class_attributes() -> None:
+    class Constants:
+        w = np.ones(3)
+        c = 1.0
+
+    f = jt.jit(lambda x: x * Constants.w[0] + Constants.c)
+    np.testing.assert_array_equal(f(X), X + 1)
+    Constants.w[0] = 3.0
+    np.testing.assert_array_equal(f(X), X * 3 + 1)
+    Constants.c = 0.0
+    np.testing.assert_array_equal(f(X), X * 3)
+
+
+def test_arrays_seen_through_methods_and_properties() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.w = np.ones(3)
+            self.gain = 2.0
+
+        @property
+        def total(self) -> Any:
+            return self.w.sum() * self.gain
+
+        def apply(self, x: Any) -> Any:
+            return self.inner(x) + self.total
+
+        def inner(self, x: Any) -> Any:
+            return x * self.w[0] * factor
+
+    model = Model()
+    f = jt.jit(lambda x: model.apply(x))
+    np.testing.assert_array_equal(f(X), model.apply(X))
+    model.w[0] = 5.0
+    np.testing.assert_array_equal(f(X), model.apply(X))
+    assert misses(f) == 1
+    model.gain = 1.0
+    np.testing.assert_array_equal(f(X), model.apply(X))
+    assert misses(f) == 2
+
+
+def test_local_numpy_buffers_are_constants() -> None:
+    @jt.jit
+    def f(x):
+        a = np.zeros(3)
+        y = x + a
+        a[0] = 1.0
+        return y, x * a
+
+    first, second = f(X)
+    np.testing.assert_array_equal(first, X)
+    np.testing.assert_array_equal(second, X * [1.0, 0, 0])
+    assert len(f.trace(X).params) == 1
+
+
+def test_the_array_of_a_closure_is_returned_itself() -> None:
+    w = np.ones(3)
+    f = jt.jit(lambda x: (w, w[1:], x + 1))
+    same, tail, _ = f(X)
+    assert same is w
+    assert np.shares_memory(tail, w)
+
+
+gradient = jt.grad(lambda p: np.sum((np.sin(weights) * p) ** 2))
+
+
+def test_arrays_behind_a_derivative_are_inputs() -> None:
+    def loss(p):
+        return np.sum(np.cos(weights) * p)
+
+    f = jt.jit(lambda p: (gradient(p), jt.grad(loss)(p), jt.value_and_grad(loss)(p)[1]))
+    for scale in (1.0, 2.0):
+        weights[:] *= scale
+        a, b, c = f(X)
+        np.testing.assert_allclose(a, 2 * np.sin(weights) ** 2 * X, rtol=1e-14)
+        np.testing.assert_allclose(b, np.cos(weights), rtol=1e-14)
+        np.testing.assert_allclose(c, b)
+    assert misses(f) == 1
+
+
+def test_arrays_behind_decorators_are_inputs() -> None:
+    def decorate(g):
+        @functools.wraps(g)
+        def wrapper(*args):
+            return g(*args) + weights[0]
+
+        return wrapper
+
+    @decorate
+    def inner(x):
+        return x * weights[1]
+
+    f = jt.jit(lambda x: inner(x))
+    np.testing.assert_array_equal(f(X), X * 2 + 1)
+    weights[:] = 5.0
+    np.testing.assert_array_equal(f(X), X * 5 + 5)
+    assert misses(f) == 1
+
+
+def test_callable_objects_and_partials() -> None:
+    class Scale:
+        def __init__(self) -> None:
+            self.w, self.c = np.ones(3), 2.0
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.c + np.sum(np.sin(self.w)) * factor
+
+    scale = Scale()
+    partial = functools.partial(lambda w, x, *, c: x * np.sum(np.sin(w)) + c, np.ones(3), c=1.0)
+    f, g = jt.jit(scale), jt.jit(partial)
+    for value in (2.0, 3.0):
+        scale.c = scale.w[0] = partial.args[0][1] = value
+        np.testing.assert_array_equal(f(X), scale(X))
+        np.testing.assert_array_equal(f(X), scale(X))
+        np.testing.assert_array_equal(g(X), partial(X))
+    assert misses(f) == 2 and misses(g) == 2
+
+
+# The function's own effects
+
+
+def test_counting_and_logging_do_not_retrace() -> None:
+    global counter
+    log = []
+
+    @jt.jit
+    def f(x):
+        global counter
+        counter += 1
+        log.append("traced")
+        return x + 1
+
+    for _ in range(3):
+        f(X)
+    assert counter == 1 and log == ["traced"]
+
+
+def test_state_that_is_read_and_changed_is_not_frozen() -> None:
+    state = {"n": 0}
+
+    @jt.jit
+    def f(x):
+        state["n"] += 1
+        return x * state["n"]
+
+    for n in range(1, 6):
+        np.testing.assert_array_equal(f(X), X * n)
+    with pytest.warns(jt.errors.RecompileWarning, match="changes what it reads"):
+        for _ in range(6):
+            f(X)
+
+
+def test_a_global_assigned_by_the_function_is_assigned_for_real() -> None:
+    global counter
+
+    @jt.jit
+    def f(x):
+        global counter
+        counter = 42
+        return x + weights
+
+    f(X)
+    assert counter == 42
+
+
+@pytest.mark.parametrize("draw", ["np.random.rand(3)", "rng.normal(size=3)", "random.random()"])
+def test_random_numbers_are_refused(draw: str) -> None:
+    names = {"np": np, "rng": np.random.default_rng(0), "random": random}
+    f = eval(f"lambda x: x + {draw}", names)
+    with pytest.raises(jt.errors.ImpureFunctionError, match="the same numbers for ever"):
+        jt.jit(f)(X)
+
+
+def test_check_names_the_line_that_differs() -> None:
+    numbers = iter(range(100))
+
+    @functools.partial(jt.jit, check=True)
+    def f(x):
+        y = x + 1
+        return y * float(next(numbers))
+
+    with pytest.raises(jt.errors.ImpureFunctionError, match="test_guards.py:") as info:
+        f(X)
+    assert "next(numbers)" in str(info.value)
+    g = jt.jit(lambda x: x * 2, check=True)
+    np.testing.assert_array_equal(g(X), X * 2)
+
+
+def test_no_warning_for_ordinary_changes() -> None:
+    global factor
+    f = jt.jit(lambda x: x * factor)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(12):
+            factor = float(i)
+            np.testing.assert_array_equal(f(X), X * i)
+
+
+# The parts
+
+
+def test_paths_found_in_bytecode() -> None:
+    def f(x, y):
+        z = np.sin(x) + config.lr
+        return helper(z) * weights + (module.gain if y else Mode.ADD.value)
+
+    found = {str(path) for path, _ in find_reads(f).values.values()}
+    assert {"config.lr", "helper", "weights", "gain", "factor"} <= found
+    assert not any(name.startswith(("np.", "x", "y")) for name in found)
+
+
+def test_freeze_sees_changes_inside() -> None:
+    value = {"a": [1, (2.0, {"b": np.zeros(2)})], "c": Config()}
+    before = freeze(value)
+    assert freeze(value) == before
+    value["a"][1][1]["b"][0] = 1.0
+    assert freeze(value) != before
+    value["a"][1][1]["b"][0] = 0.0
+    assert freeze(value) == before
+    value["c"].lr = 9.0
+    assert freeze(value) != before
+
+
+def test_freeze_of_cycles_and_nan() -> None:
+    cycle: list[Any] = [1]
+    cycle.append(cycle)
+    assert freeze(cycle) == freeze(cycle)
+    assert freeze(float("nan")) == freeze(float("nan"))

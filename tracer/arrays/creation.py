@@ -1,0 +1,371 @@
+"""Functions that make arrays. While tracing they make traced arrays, so that assignments into them
+are traced; NumPy's own `np.zeros(n)` cannot be seen by jitney and makes a NumPy array. With NumPy's
+`like=x` it can, for a traced x; here `like` changes nothing, since all that is made is traced."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.graph import Value
+from ...ir.types import F64, I64, is_float
+from ..core.layout import order_of, plain_order, resolved_order
+from ..core.promotion import DType, canonical, check_python_int, result_dtype
+from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..messages import errors
+from ..messages.errors import complain
+from . import ufuncs
+from .common import (
+    array,
+    broadcast_shape,
+    build,
+    check_device,
+    check_values,
+    holds_tracers,
+    ints,
+    kind,
+    known_array,
+    operand,
+    shape_of,
+)
+from .movement import concatenate, expand_dims, moveaxis
+from .table import function
+
+
+def _dtype(dtype: Any, default: DType = F64) -> DType:
+    return default if dtype is None else canonical(dtype)
+
+
+def filled(shape: Any, value: Any, dtype: DType, order: str = "C") -> Tracer:
+    return wrap_like(build().full(ints(shape), value, dtype), (), scalar=False, order=order)
+
+
+def like(x: Tracer, value: Value, order: Any = "K") -> Tracer:
+    """`value` in the memory order of `x`, as `np.empty_like` chooses it."""
+    models = (x,) if len(value.shape) == x.ndim else ()
+    order = resolved_order(order_of(order, "K"), (x.shape, x.element_strides))
+    return wrap_like(value, models, scalar=False, order=order, copy=True)
+
+
+def _constant(name: str, value: int) -> None:
+    def traced(
+        shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+    ) -> Tracer:
+        check_device(name, device)
+        return filled(shape, value, _dtype(dtype), plain_order(order))
+
+    def traced_like(
+        a: Any,
+        dtype: Any = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: Any = None,
+        *,
+        device: Any = None,
+    ) -> Tracer:
+        check_device(name, device)
+        x = array(a)
+        sizes = x.shape if shape is None else ints(shape)
+        return like(x, build().full(sizes, value, _dtype(dtype, x.dtype)), order)
+
+    function(name, creates=True)(traced)
+    function(f"{name}_like")(traced_like)
+
+
+_constant("zeros", 0)
+_constant("ones", 1)
+_constant("empty", 0)
+
+
+@function("full", creates=True)
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Tracer:
+    check_device("full", device)
+    fill = array(fill_value)
+    dtype = fill.dtype if dtype is None else canonical(dtype)
+    if type(fill_value) is int:
+        check_python_int(fill_value, dtype)
+    value = build().broadcast_to(as_value(fill, dtype), ints(shape))
+    return wrap_like(value, (), scalar=False, order=plain_order(order))
+
+
+@function("full_like")
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tracer:
+    x = array(a)
+    sizes = x.shape if shape is None else shape
+    made = full(sizes, fill_value, _dtype(dtype, x.dtype), device=device)
+    return like(x, as_value(made), order)
+
+
+def _if_known(x: Any) -> Any:
+    """The number that a traced one is known to be; else `x`."""
+    known = known_array(x) if isinstance(x, Tracer) else None
+    return x if known is None else known[()]
+
+
+@function("arange", creates=True)
+def arange(
+    *args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any
+) -> Tracer:
+    check_device("arange", device)
+    names = ("start", "stop", "step")
+    if len(args) == 4:
+        args, dtype = args[:3], args[-1]
+    if len(args) == 1 and "stop" not in named:
+        named["stop"] = args[0]
+    else:
+        named.update(zip(names, args, strict=False))
+    start, stop, step = named.pop("start", 0), named.pop("stop", None), named.pop("step", 1)
+    if named:
+        raise TypeError(f"arange() got an unexpected keyword argument {next(iter(named))!r}")
+    start, step = 0 if start is None else start, 1 if step is None else step
+    if stop is None:
+        start, stop = 0, start
+    start, stop, step = map(_if_known, (start, stop, step))
+    if holds_tracers((start, stop, step)):
+        complain(
+            errors.DynamicShapeError,
+            "the length of arange would depend on traced values",
+            "use numbers that are known while tracing (shapes, static arguments), or scale a "
+            "static range: start + step * jt.arange(n).",
+        )
+    known = np.arange(start, stop, step, dtype=dtype)
+    found = canonical(known.dtype)
+    n = len(known)
+    b = build()
+    if found.kind in "iu" and n and float(start).is_integer() and float(step).is_integer():
+        value = b.iota(shape=(n,), dtype=found, axis=0)
+        if int(step) != 1:
+            value = b.mul(value, b.full((n,), np.int64(int(step)).astype(found), found))
+        if int(start) != 0:
+            value = b.add(value, b.full((n,), np.int64(int(start)).astype(found), found))
+        return wrap(value, scalar=False)
+    if n <= 1024 or not is_float(found):
+        return wrap(b.const(known), scalar=False)
+    index = b.iota(shape=(n,), dtype=found, axis=0)
+    # NumPy fills with start + i * (next - start), where next is start + step, rounded.
+    delta = known[1] - known[0]
+    scaled = b.mul(index, b.full((n,), delta, found))
+    return wrap(b.add(b.full((n,), known[0], found), scaled), scalar=False)
+
+
+@function("linspace", creates=True)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    check_device("linspace", device)
+    num = ints(num)[0]
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    div = num - 1 if endpoint else num
+    whole = dtype is not None and canonical(dtype).kind in "iu"
+    if not holds_tracers((start, stop)) and num <= 1024:
+        made, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=dtype, axis=axis)
+        result = wrap(build().const(made), scalar=False)
+        return (result, step) if retstep else result
+    low = ufuncs.apply(np.multiply, start, 1.0)
+    high = ufuncs.apply(np.multiply, stop, 1.0)
+    weak_float: Any = float
+    found = result_dtype(kind(operand(start)), kind(operand(stop)), weak_float)
+    delta = ufuncs.apply(np.subtract, high, low).astype(found)
+    index = wrap(build().iota(shape=(num,), dtype=found, axis=0), scalar=False)
+    index = index.reshape((num,) + (1,) * delta.ndim)
+    if div > 0:
+        step = delta / div
+        y = ufuncs.apply(np.add, index * step, low.astype(found))
+    else:
+        step = math.nan
+        y = ufuncs.apply(np.add, index * delta, low.astype(found))
+    if endpoint and num > 1:
+        y[-1] = high.astype(found)
+    if whole:
+        y = ufuncs.apply(np.floor, y)
+    y = y if axis == 0 else moveaxis(y, 0, axis)
+    y = y.astype(found if dtype is None else canonical(dtype))
+    return (y, step) if retstep else y
+
+
+@function("logspace", creates=True)
+def logspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Tracer:
+    if shape_of(base):  # broadcasts with the ends, and then has an axis for the numbers between
+        rank = len(broadcast_shape([operand(x) for x in (start, stop, base)]))
+        ends = [array(x) for x in (start, stop, base)]
+        start, stop, base = (x.reshape((1,) * (rank - x.ndim) + x.shape) for x in ends)
+        base = expand_dims(base, axis)
+    y = ufuncs.apply(np.power, base, linspace(start, stop, num, endpoint, axis=axis))
+    return y if dtype is None else y.astype(dtype)
+
+
+@function("geomspace", creates=True)
+def geomspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Tracer:
+    if not holds_tracers((start, stop)):
+        made = np.geomspace(start, stop, num, endpoint, dtype, axis)
+        return wrap(build().const(made), scalar=False)
+    ends = [array(x) for x in (start, stop)]
+    found = result_dtype(F64, *(e.dtype for e in ends))
+    ends = [e.astype(found) for e in ends]
+    zero = (ends[0] == 0).any() | (ends[1] == 0).any()
+    check_values(~zero, "Geometric sequence cannot include zero")
+    sign = ufuncs.apply(np.sign, ends[0])
+    # Along the spiral that starts in start's direction; the ends are as given.
+    first, last = (e / sign for e in ends)
+    y = logspace(ufuncs.apply(np.log10, first), ufuncs.apply(np.log10, last), num, endpoint)
+    if len(y):
+        y[0] = first
+    if len(y) > 1 and endpoint:
+        y[-1] = last
+    y = sign * y
+    y = y if axis == 0 else moveaxis(y, 0, axis)
+    return y if dtype is None else y.astype(dtype)
+
+
+@function("eye", creates=True)
+def eye(
+    N: Any,
+    M: Any = None,
+    k: Any = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Tracer:
+    check_device("eye", device)
+    made = _compare_grid(N, M, k, dtype, "eq")
+    return wrap_like(as_value(made), (), order=plain_order(order))
+
+
+@function("identity", creates=True)
+def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Tracer:
+    return _compare_grid(n, None, 0, dtype, "eq")
+
+
+@function("tri", creates=True)
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Tracer:
+    return _compare_grid(N, M, k, dtype, "le")
+
+
+def _compare_grid(rows: Any, columns: Any, k: Any, dtype: Any, op: str) -> Tracer:
+    """1 where column `op` row + k."""
+    (n,) = ints(rows)
+    m = n if columns is None else ints(columns)[0]
+    b = build()
+    shape = (n, m)
+    row, column = (b.iota(shape=shape, dtype=I64, axis=i) for i in (0, 1))
+    offset = as_value(_offset(k))
+    mask = b.op(op, column, b.add(row, b.broadcast_to(offset, shape)))
+    dtype = _dtype(dtype)
+    return wrap(mask if dtype == mask.dtype else b.convert(mask, dtype=dtype), scalar=False)
+
+
+def _offset(k: Any) -> Tracer:
+    """Which diagonal: an integer, which may be traced."""
+    if not isinstance(k, Tracer):
+        k = operator.index(k)
+    found = array(k)
+    if found.ndim or found.dtype.kind not in "iu":
+        raise TypeError("k must be an integer")
+    return found.astype(I64)
+
+
+@function("indices", creates=True)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    shape = ints(dimensions)
+    b = build()
+    rank = len(shape)
+    found = canonical(dtype)
+    if sparse:
+        grids = [(1,) * i + (n,) + (1,) * (rank - 1 - i) for i, n in enumerate(shape)]
+        return tuple(
+            wrap(b.iota(shape=g, dtype=found, axis=i), scalar=False) for i, g in enumerate(grids)
+        )
+    if not rank:
+        return filled((0,), 0, found)
+    parts = [b.iota(shape=(1, *shape), dtype=found, axis=i + 1) for i in range(rank)]
+    return wrap(b.concat(*parts, axis=0) if rank > 1 else parts[0], scalar=False)
+
+
+@function("vander")
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Tracer:
+    a = array(x)
+    if a.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    count = len(a) if N is None else ints(N)[0]
+    dtype = result_dtype(a.dtype, I64)
+    column = a.astype(dtype)[:, None]
+    powers = [filled((len(a), 1), 1, dtype)] if count else []
+    while len(powers) < count:
+        powers.append(powers[-1] * column)
+    if not powers:
+        return filled((len(a), 0), 0, dtype)
+    return concatenate(powers if increasing else powers[::-1], 1)
+
+
+def _static(name: str) -> Callable[..., Any]:
+    """Functions of shapes and dtypes only: NumPy's own, told what the tracer has."""
+    numpy_function = getattr(np, name)
+
+    def traced(*args: Any, **named: Any) -> Any:
+        known = {key: _stand_in(value) for key, value in named.items()}
+        return numpy_function(*(_stand_in(a) for a in args), **known)
+
+    function(name)(traced)
+    return traced
+
+
+def _stand_in(x: Any) -> Any:
+    if isinstance(x, Tracer):
+        if x.weak is not None:
+            return x.dtype.type(0).item()
+        return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+    return x
+
+
+for _name in ("shape", "ndim", "size", "result_type", "iterable"):
+    _static(_name)
+
+
+@function("isscalar")
+def isscalar(element: Any) -> bool:
+    return element.scalar if isinstance(element, Tracer) else np.isscalar(element)
+
+
+_static("can_cast")

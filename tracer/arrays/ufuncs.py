@@ -1,0 +1,165 @@
+"""NumPy's ufuncs over tracers: promotion, broadcasting, `out=`, `where=`, and the ufunc methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import BOOL
+from ..core.promotion import NoLoop, can_hold, check_python_int, ufunc_dtypes
+from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..messages import errors
+from ..messages.errors import complain
+from .common import broadcast_shape, broadcast_values, build, kind, operand, store
+from .lowerings import LOWERINGS
+from .table import FUNCTIONS, function
+
+COMPARISONS = frozenset("less less_equal greater greater_equal equal not_equal".split())
+
+
+def apply(ufunc: np.ufunc, *operands: Any, dtype: Any = None, casting: str = "same_kind") -> Any:
+    """`ufunc(*operands)`: a tracer with fresh storage, or a tuple of them."""
+    operands = tuple(operand(x) for x in operands)
+    name = ufunc.__name__
+    if name in COMPARISONS:
+        known = _compare_out_of_range(ufunc, operands)
+        if known is not None:
+            return known
+    dtypes = loop_dtypes(ufunc, operands, dtype, casting)
+    for x, d in zip(operands, dtypes, strict=False):
+        if type(x) is int:
+            check_python_int(x, d)
+    if name == "power" and dtypes[0].kind in "iu" and 0 not in broadcast_shape(operands):
+        _check_exponent(operands[1])
+    values = broadcast_values(operands, dtypes[: ufunc.nin], "operands")
+    result = LOWERINGS[name](build(), *values)
+    if isinstance(result, tuple):
+        return tuple(wrap_like(v, operands) for v in result)
+    return wrap_like(result, operands)
+
+
+def loop_dtypes(
+    ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None, casting: str = "same_kind"
+) -> tuple[Any, ...]:
+    """The loop's dtypes, or a TypeError that shows the operands."""
+    kinds = tuple(kind(x) for x in operands)
+    wanted = dtype if dtype is None or isinstance(dtype, tuple) else np.dtype(dtype)
+    try:
+        return ufunc_dtypes(ufunc, kinds, wanted, casting)
+    except TypeError as error:
+        what, remedy = str(error), "convert an operand with .astype(dtype)."
+        if isinstance(error, NoLoop):
+            remedy = error.remedy
+        names = {f"operand {i}": x for i, x in enumerate(operands)}
+        complain(errors.DTypeError, what, f"{remedy}", operands=names, cause=error)
+
+
+def _check_exponent(exponent: Any) -> None:
+    if isinstance(exponent, (int, np.generic, np.ndarray)) and np.any(np.asarray(exponent) < 0):
+        raise ValueError(
+            "Integers to negative integer powers are not allowed; convert the base to a float: "
+            "x.astype(np.float64) ** n"
+        )
+
+
+def _compare_out_of_range(ufunc: np.ufunc, operands: Sequence[Any]) -> Tracer | None:
+    """A comparison of integers with a Python int that their dtype cannot hold: known beforehand."""
+    for i, x in enumerate(operands):
+        if type(x) is int:
+            other = kind(operands[1 - i])
+            if not isinstance(other, np.dtype) or other.kind not in "iu" or can_hold(x, other):
+                return None
+            sides = (x, 0) if i == 0 else (0, x)
+            shape = broadcast_shape(operands)
+            return wrap(build().full(shape, bool(ufunc(*sides)), BOOL))
+    return None
+
+
+def call(
+    ufunc: np.ufunc,
+    *inputs: Any,
+    out: Any = None,
+    where: Any = True,
+    dtype: Any = None,
+    casting: str = "same_kind",
+    order: str = "K",
+    subok: bool = True,
+    signature: Any = None,
+) -> Any:
+    """A ufunc called as NumPy calls it. Elements where `where` is false keep `out`'s, or are 0."""
+    if signature is not None:
+        if dtype is not None or not isinstance(signature, (str, tuple)):
+            raise TypeError("cannot specify both 'signature' and 'dtype'")
+        dtype = _signature(ufunc, signature)
+    if len(inputs) > ufunc.nin:
+        inputs, out = inputs[: ufunc.nin], inputs[ufunc.nin :]
+    if len(inputs) != ufunc.nin:
+        raise TypeError(
+            f"{ufunc.__name__}() takes from {ufunc.nin} to {ufunc.nargs} positional arguments but "
+            f"{len(inputs)} were given"
+        )
+    if signature is None and dtype is not None and ufunc.nout == 1:
+        dtype = np.dtype(dtype)
+    result = apply(ufunc, *inputs, dtype=dtype, casting=casting)
+    if ufunc.nout > 1:
+        outs = (None,) * ufunc.nout if out is None else out
+        pairs = zip(result, outs, strict=True)
+        return tuple(
+            _chosen(r, where) if o is None else store(o, r, casting, where) for r, o in pairs
+        )
+    if isinstance(out, tuple):
+        out = out[0] if out else None
+    if out is not None:
+        return store(out, result, casting, where)
+    return _chosen(result, where)
+
+
+def _chosen(result: Tracer, where: Any) -> Tracer:
+    """The result where `where` holds, else 0."""
+    if where is True:
+        return result
+    shape = broadcast_shape([result, where])
+    b = build()
+    new = b.broadcast_to(as_value(result), shape)
+    mask = b.broadcast_to(as_value(operand(where), BOOL), shape)
+    return wrap(b.select(mask, new, b.full_like(new, 0)))
+
+
+def _signature(ufunc: np.ufunc, signature: str | tuple[Any, ...]) -> tuple[Any, ...]:
+    """A dtype, or None, for each operand: of `(np.float64, None, None)` or "dd->d"."""
+    if isinstance(signature, str) and "->" in signature:
+        signature = tuple(signature.replace("->", ""))
+    if len(signature) == 1 and ufunc.nargs > 1:
+        raise TypeError("Use `dtype` or fill the tuple with more than one 'None'.")
+    if len(signature) != ufunc.nargs:
+        raise ValueError(
+            f"a type-tuple must be specified of length 1 or {ufunc.nargs} for ufunc "
+            f"{ufunc.__name__!r}"
+        )
+    return tuple(None if part is None else np.dtype(part) for part in signature)
+
+
+for _name in sorted(set(LOWERINGS) - {"erf"}):
+    function(_name)(partial(call, getattr(np, _name)))
+for _name, _target in (
+    ("abs", "absolute"),
+    ("conj", "conjugate"),
+    ("true_divide", "divide"),
+    ("mod", "remainder"),
+    ("pow", "power"),
+    ("bitwise_not", "invert"),
+    ("bitwise_invert", "invert"),
+    ("bitwise_left_shift", "left_shift"),
+    ("bitwise_right_shift", "right_shift"),
+    ("acos", "arccos"),
+    ("acosh", "arccosh"),
+    ("asin", "arcsin"),
+    ("asinh", "arcsinh"),
+    ("atan", "arctan"),
+    ("atan2", "arctan2"),
+    ("atanh", "arctanh"),
+):
+    function(_name)(FUNCTIONS[_target].traced)

@@ -1,0 +1,341 @@
+"""What a traced function takes from outside: guards, and arrays that become hidden inputs.
+
+A closed-over array must be read at call time, also where plain NumPy sees it alone (`np.sin(W)`,
+`W[0]`), and an assignment into it must happen at call time too. So while the function is traced,
+tracers stand in for the arrays: the function, and the user's functions that it reaches by name, run
+as copies whose globals and closure cells hold the stand-ins; objects whose attributes are arrays
+(`self.w`, `model.layer.w`) are replaced by shallow copies with the attributes exchanged. What the
+copies assign to globals and attributes is carried over to the originals afterwards. Where no copy can
+be, a random generator asks for what stands in for its state (`streams.standing_in`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from types import CellType, FunctionType, MethodType
+from typing import Any, NoReturn
+
+from ..core import pytree, streams
+from ..core.specs import Spec, Static
+from ..core.tracers import Tracer
+from ..messages import errors
+from ..messages.errors import complain
+from .frozen import attributes_of, is_random_state, is_user_function, random_state
+from .guards import Guard, Source, write_guards
+from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
+from .paths import Path
+from .reads import Key, Reads, find_reads
+from .running import Ran
+
+
+class Outside:
+    """Everything that `function` takes from outside, as it is now.
+
+    `owner` is a path to `self`. Without `substitute`, arrays are guarded by content as other values.
+    `adapt` makes of the function, or of its copy, the one that is called (autograph's). With `wary`,
+    code that may run or not counts as if it did when it is decided where stand-ins can be. `static` are
+    static arguments that can change inside, with their names.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        owner: Path | None,
+        substitute: bool = True,
+        adapt: Callable[[Any], Any] = lambda function: function,
+        wary: bool = False,
+        static: Sequence[tuple[str, Any]] = (),
+    ) -> None:
+        self.function = function
+        self.adapt = adapt
+        self.owner = owner
+        self.substitutes = substitute
+        self.reads: Reads = find_reads(function, owner, static)
+        self.hidden: list[Hidden] = []
+        self.guards: list[Guard] = []
+        self.dropped: frozenset[Hashable] = frozenset()
+        self._doubtful: dict[int, Key] = {}  # of guards, by their ids
+        self._random: list[tuple[Path, Any, str]] = []
+        if wary:
+            self.reads.fixed.update(self.reads.doubtfully_fixed)
+        free = substitute and not any(
+            path.key in self.reads.written
+            for _, paths in self.reads.functions.values()
+            for path in paths
+        )
+        for key, (path, value) in self.reads.values.items():
+            unbound = key in self.reads.fixed or key in self.reads.written
+            hidden = None
+            how = key[-1] if isinstance(key[-1], str) else ""
+            if free and not how:
+                hidden = (None if unbound else hidden_at(path, value)) or states_at(path, value)
+            if hidden is not None:
+                self.hidden.append(hidden)
+            else:
+                guard = Guard.of(path, value, how)
+                self.guards.append(guard)
+                if key in self.reads.doubtful:
+                    self._doubtful[id(guard)] = key
+            if not how and is_random_state(value):
+                self._random.append((path, value, random_state(value)))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it matters which code runs."""
+        return bool(self._doubtful or self.reads.doubtfully_fixed)
+
+    def settle(self, ran: Ran) -> bool:
+        """Drop what only code reads that has not run. False if code has run that sees arrays themselves
+        where stand-ins were put: then a wary outside is wanted."""
+        fixed = self.reads.doubtfully_fixed
+        if any(h.placed and ran.any(fixed.get(h.path.key, set())) for h in self.hidden):
+            return False
+        doubtful = self._doubtful
+        idle = {i for i, key in doubtful.items() if not ran.any(self.reads.doubtful[key])}
+        kept = {self._name(i) for i in doubtful.keys() - idle}
+        self._drop(frozenset(self._name(i) for i in idle) - kept)
+        return True
+
+    def settle_as(self, dropped: frozenset[Hashable]) -> None:
+        """As it was settled in another process."""
+        self._drop(dropped)
+
+    def _drop(self, names: frozenset[Hashable]) -> None:
+        self.dropped = names
+        self.guards = [
+            g for g in self.guards if id(g) not in self._doubtful or self._name(id(g)) not in names
+        ]
+
+    def _name(self, guard: int) -> Hashable:
+        """A doubtful guard's name, the same in each process."""
+        key = self._doubtful[guard]
+        codes = sorted((c.co_qualname, c.co_firstlineno) for c in self.reads.doubtful[key])
+        how = key[-1] if isinstance(key[-1], str) else ""
+        return (str(self.reads.values[key][0]), how, tuple(codes))
+
+    @property
+    def specs(self) -> list[Spec | Static]:
+        return [spec for hidden in self.hidden for spec in hidden.specs]
+
+    def values(self) -> list[Any]:
+        """The current values at the hidden paths, one tree each."""
+        return [hidden.path.read() for hidden in self.hidden]
+
+    def arrays(self) -> list[Any]:
+        """The traced leaves of `values`, in the order of the graph's parameters."""
+        found = []
+        for hidden in self.hidden:
+            leaves = pytree.flatten(hidden.path.read())[0]
+            pairs = zip(leaves, hidden.specs, strict=True)
+            found += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
+        return found
+
+    def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
+        """Call the function with stand-ins for the hidden values."""
+        target = self.owner.read() if self.owner else None
+        if not self.hidden:
+            function = self.function if target is None else MethodType(self.function, target)
+            result = self.adapt(function)(*args, **kwargs)
+            if target is not None:
+                _refuse_leaks(target, attributes_of(target) or {})
+        else:
+            copies = _Copies(self, stand_ins)
+            function = copies.function(self.function)
+            if target is not None:
+                function = MethodType(function, copies.object(target))
+            with streams.standing_in(zip(self.arrays(), self._tracers(stand_ins), strict=True)):
+                result = self.adapt(function)(*args, **kwargs)
+            copies.carry_over()
+        for path, value, state in self._random:
+            if random_state(value) != state:
+                refuse_random(str(path))
+        return result
+
+    def _tracers(self, stand_ins: Sequence[Any]) -> list[Any]:
+        """What stands in for `arrays`."""
+        found = []
+        for hidden, value in zip(self.hidden, stand_ins, strict=True):
+            pairs = zip(pytree.flatten(value)[0], hidden.specs, strict=True)
+            found += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
+        return found
+
+    def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
+        """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
+        return compile_check(self.guards, self.hidden, extra)
+
+    def changes(self) -> list[str]:
+        """Which guards and hidden inputs do not fit any more, in words."""
+        found = [guard.change() for guard in self.guards if not guard.holds()]
+        for hidden in self.hidden:
+            try:
+                fits = flatten_like(hidden, hidden.path.read()) is not None
+            except (KeyError, AttributeError, ValueError):
+                fits = False
+            if not fits:
+                found.append(f"`{hidden.path}` changed its shape, dtype, layout or structure")
+        return found
+
+
+def compile_check(
+    guards: Sequence[Guard], hiddens: Sequence[Hidden], extra: tuple[Any, ...]
+) -> Callable[[], tuple[Any, ...] | None]:
+    """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
+    if not hiddens and not guards:
+        return lambda: extra
+    source = Source()
+    source.lines = ["def check():", "    try:"]
+    write_guards(source, guards, "        ")
+    arrays = []
+    for i, hidden in enumerate(hiddens):
+        source.lines.append(f"        h{i} = {source.read(hidden.path)}")
+        spec = hidden.specs[0]
+        if hidden.tree.is_leaf() and isinstance(spec, Spec):
+            source.lines += array_checks(source, f"h{i}", spec)
+            arrays.append(f"h{i}")
+        else:
+            flat = source.name(flatten_like)
+            source.lines += [
+                f"        h{i} = {flat}({source.name(hidden)}, h{i})",
+                f"        if h{i} is None: return None",
+            ]
+            arrays.append(f"*h{i}")
+    arrays += [source.name(array) for array in extra]
+    failed = "KeyError, AttributeError, ValueError, TypeError, NameError"
+    source.lines += [
+        f"    except ({failed}): return None",
+        f"    return ({''.join(a + ', ' for a in arrays)})",
+    ]
+    return source.compile("check")
+
+
+def refuse_random(name: str) -> NoReturn:
+    complain(
+        errors.ImpureFunctionError,
+        f"{name} was asked for random numbers while the function was traced: the compiled function "
+        "would return the same numbers for ever",
+        "draw from jitney's own generator, rng = jt.random.default_rng(seed), whose state compiled "
+        "functions advance; or draw the numbers outside and pass them as an argument.",
+    )
+
+
+def _refuse_leaks(target: Any, attributes: dict[str, Any]) -> None:
+    for name, value in attributes.items():
+        if isinstance(value, Tracer) and value._storage.trace.parent is None:
+            delattr(target, name)
+            complain(
+                errors.LeakedTracerError,
+                f"the attribute {name!r} of a {type(target).__name__} was assigned a traced value, "
+                "which means nothing after the call has been traced",
+                f"return the new value of {name!r} from the function and assign it outside, or "
+                "make the class a pytree with jt.register_pytree and return the new object.",
+                operands={name: value},
+            )
+
+
+class _Copies:
+    """Copies of functions, globals, cells and objects with the stand-ins in place."""
+
+    def __init__(self, outside: Outside, stand_ins: Sequence[Any]) -> None:
+        self.reads = outside.reads
+        self._globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._cells: dict[int, CellType] = {}
+        self._functions: dict[int, FunctionType] = {}
+        self._objects: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
+        roots: dict[tuple[Any, ...], tuple[Path, dict[tuple[str, ...], Any]]] = {}
+        for hidden, value in zip(outside.hidden, stand_ins, strict=True):
+            if not hidden.placed:
+                continue
+            path = hidden.path
+            base = Path(path.kind, path.root, path.name)
+            roots.setdefault(base.key, (base, {}))[1][path.attrs] = value
+        placed = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
+        for _, paths in self.reads.functions.values():
+            for path in paths:
+                if path.kind == "cell":  # before any function that closes over it is copied
+                    self._cells.setdefault(id(path.root), CellType())
+        for base, value in placed:
+            self._place(base, value)
+        for function, paths in self.reads.functions.values():
+            for path in paths:
+                if not path.attrs:
+                    self._place(path, None, function)
+
+    def function(self, function: Any) -> Any:
+        """The copy of a function."""
+        if not isinstance(function, FunctionType) or id(function) not in self.reads.functions:
+            return function
+        found = self._functions.get(id(function))
+        if found is None:
+            closure = function.__closure__
+            cells = None
+            if closure is not None:
+                cells = tuple(self._cells.get(id(cell), cell) for cell in closure)
+            user = is_user_function(function)
+            found = FunctionType(
+                function.__code__,
+                self._namespace(function.__globals__) if user else function.__globals__,
+                function.__name__,
+                function.__defaults__,
+                cells,
+            )
+            found.__kwdefaults__ = function.__kwdefaults__
+            found.__dict__.update(function.__dict__)
+            found.__qualname__ = function.__qualname__
+            found.__module__ = function.__module__
+            self._functions[id(function)] = found
+        return found
+
+    def object(self, value: Any) -> Any:
+        """The copy of an object, or itself if none of its attributes was exchanged."""
+        found = self._objects.get(id(value))
+        return found[1] if found else value
+
+    def carry_over(self) -> None:
+        """What the traced code assigned to globals and attributes is assigned for real."""
+        for original, copy in self._globals.values():
+            for name in self.reads.stored.get(id(original), ()):
+                if name in copy and copy[name] is not original.get(name):
+                    original[name] = copy[name]
+        for original, copy, placed in self._objects.values():
+            now = attributes_of(copy) or {}
+            changed = {k: v for k, v in now.items() if k not in placed or v is not placed[k]}
+            _refuse_leaks(copy, changed)
+            for name, value in changed.items():
+                object.__setattr__(original, name, value)
+            for name in placed.keys() - now.keys():
+                object.__delattr__(original, name)
+
+    def _namespace(self, module: dict[str, Any]) -> dict[str, Any]:
+        if id(module) not in self._globals:
+            self._globals[id(module)] = (module, dict(module))
+        return self._globals[id(module)][1]
+
+    def _place(self, path: Path, value: Any, function: FunctionType | None = None) -> None:
+        """Put a stand-in, or the copy of a function (made later, cells first), at `path`."""
+        if path.kind == "global":
+            if function is not None:
+                value = self.function(function)
+            self._namespace(path.root)[path.name] = value
+        elif path.kind == "cell":
+            cell = self._cells.setdefault(id(path.root), CellType())
+            cell.cell_contents = self.function(function) if function is not None else value
+
+    def _exchange(self, value: Any, attrs: dict[tuple[str, ...], Any]) -> Any:
+        """`value` with the attributes at those paths exchanged, in shallow copies of the objects."""
+        if () in attrs:
+            return attrs[()]
+        known = self._objects.get(id(value))
+        if known is None:
+            copy = object.__new__(type(value))
+            placed = attributes_of(value) or {}
+            for name, attribute in placed.items():
+                object.__setattr__(copy, name, attribute)
+            self._objects[id(value)] = (value, copy, placed)
+        _, copy, placed = self._objects[id(value)]
+        inner: dict[str, dict[tuple[str, ...], Any]] = {}
+        for path, stand_in in attrs.items():
+            inner.setdefault(path[0], {})[path[1:]] = stand_in
+        for name, rest in inner.items():
+            placed[name] = self._exchange(placed[name], rest)
+            object.__setattr__(copy, name, placed[name])
+        return copy

@@ -1,0 +1,85 @@
+"""Places that values are read from: a name, and attributes of what it stands for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ...ir.record import record
+
+ABSENT: Any = object()  # what a path leads to where there is nothing
+_MISSING = (KeyError, ValueError, AttributeError)
+
+
+@record
+class Path:
+    """A place to read from: a root and attribute names.
+
+    `kind` is "global" (`root` is the module's dict), "cell" (the cell), "value" (the object itself) or
+    "object" (a callable that gives the object, or None when it is gone).
+    """
+
+    kind: str
+    root: Any
+    name: str
+    attrs: tuple[str, ...] = ()
+
+    def read(self) -> Any:
+        """The current value. Raises what reading it in Python would raise."""
+        if self.kind == "global":
+            value = self.root[self.name]
+        elif self.kind == "cell":
+            value = self.root.cell_contents
+        elif self.kind == "value":
+            value = self.root
+        else:
+            value = self.root()
+        for attr in self.attrs:
+            value = getattr(value, attr)
+        return value
+
+    def get(self, attr: str) -> Path:
+        return Path(self.kind, self.root, self.name, (*self.attrs, attr))
+
+    @property
+    def above(self) -> Path:
+        """The path to what the last attribute is read from."""
+        return Path(self.kind, self.root, self.name, self.attrs[:-1])
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return (self.kind, id(self.root), self.name, self.attrs)
+
+    def __str__(self) -> str:
+        return ".".join((self.name, *self.attrs))
+
+    def find(self) -> Any:
+        """The current value, or ABSENT."""
+        try:
+            return self.read()
+        except _MISSING:
+            return ABSENT
+
+
+def is_user_module(name: Any) -> bool:
+    """Whether code of the module is the user's: no stdlib, NumPy, jitney or installed package."""
+    if not isinstance(name, str):
+        return True
+    top = name.partition(".")[0]
+    if top == "__main__":
+        return True
+    if top in sys.stdlib_module_names or top in ("numpy", __name__.partition(".")[0]):
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    return "site-packages" not in file and "dist-packages" not in file
+
+
+def is_ours(module: Any) -> bool:
+    """Whether a module is a part of jitney."""
+    return str(module).partition(".")[0] == __name__.partition(".")[0]
+
+
+def state_of(value: Any) -> str | None:
+    """The attribute with the array that is all that matters of an object of ours, if it has one."""
+    found: str | None = vars(type(value)).get("_jitney_state")
+    return found

@@ -1,0 +1,464 @@
+"""Which outside values does a function read? Found in its bytecode, before it is traced.
+
+A *path* is a name and attributes of it: `lr`, `config.model.width`, `self.w`. `find_reads` walks the
+bytecode of a function, of the functions nested in it, and of the user's functions, methods and classes
+that those reach, and lists the values at the ends of the paths.
+
+What is seen: globals, the builtins that they could shadow, closure cells, defaults, attributes of
+modules, classes, functions and objects, the code of functions, methods and properties, and, where a
+value goes somewhere as a whole, all that it is made of (`frozen`). Functions inside of such values
+and the methods of such objects may run or not: what they read counts if they did while the function
+was traced (`doubtful`). Code of NumPy, jitney, the standard library and other installed packages is
+not entered.
+
+What is not seen: what code that comes out of calls of other packages reads, files and clocks. Such
+values are those of the time of tracing. Writing outside state (`history.append(n)`, `count += 1`)
+happens while tracing only.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ...ir.record import field, record
+from .frozen import Namespace, is_user_function, own_dictionary, walk
+from .loads import attributes, is_own_counter, loads
+from .paths import ABSENT, Path, is_ours, is_user_module, state_of
+
+_WRITERS: dict[type, tuple[str, ...]] = {
+    list: ("append", "extend", "insert"),
+    set: ("add", "update"),
+}
+_LIMIT = 2000  # functions entered: beyond that the rest is not tracked
+_BUILTINS = vars(builtins)
+_LOOKING = frozenset({"globals", "eval", "exec", "__import__"})
+_METHODS = (FunctionType, classmethod, staticmethod)
+
+Key = tuple[Any, ...]
+
+
+@record(frozen=False)
+class Reads:
+    """What `find_reads` found.
+
+    `values` are the ends of paths. A key that ends with "is" asks for the identity alone, with "code"
+    for what a function does when it is called, with "absent" for there being nothing. `functions` are
+    those that a copy can stand in for, each with the paths that lead to it. `fixed` are the paths that
+    other code reads too, `written` those that the code assigns to, `stored` the names of globals that
+    it assigns to, by the id of the module's dict. `doubtful` are the keys, and `doubtfully_fixed` the
+    paths, that only code reads of which nobody knows yet whether it will run: the code of each.
+    """
+
+    values: dict[Key, tuple[Path, Any]] = field(default_factory=dict)
+    functions: dict[int, tuple[FunctionType, list[Path]]] = field(default_factory=dict)
+    fixed: set[Key] = field(default_factory=set)
+    written: set[Key] = field(default_factory=set)
+    stored: dict[int, set[str]] = field(default_factory=dict)
+    doubtful: dict[Key, set[CodeType]] = field(default_factory=dict)
+    doubtfully_fixed: dict[Key, set[CodeType]] = field(default_factory=dict)
+
+
+def find_reads(function: Any, owner: Any = None, static: Sequence[tuple[str, Any]] = ()) -> Reads:
+    """The outside values that `function` reads. `owner`, if given, is a `Path` to its `self`; `static`
+    are arguments that it gets as they are, with their names."""
+    finder = _Finder()
+    if isinstance(function, FunctionType):
+        finder.function(function, owner, True, None)
+    else:
+        finder.callable(function, owner, False)
+    for name, value in static:
+        finder.end(finder.held(value, name), value, False)
+    return finder.reads
+
+
+class _Finder:
+    """A walk over functions, and what they call, that collects what their code reads."""
+
+    def __init__(self) -> None:
+        self.reads = Reads()
+        self._seen: set[Key] = set()
+        self._held: dict[int, Path] = {}
+        self._namespaces: dict[int, Namespace] = {}
+        self._reached: set[tuple[int, bool]] = set()
+        self._doubt = False
+        self._code: CodeType | None = None  # that is being walked
+
+    def held(self, value: Any, name: str | None = None) -> Path:
+        """A path that starts at an object itself."""
+        found = self._held.get(id(value))
+        if found is None:
+            name = name or getattr(value, "__name__", type(value).__name__)
+            found = self._held[id(value)] = Path("value", value, str(name))
+        return found
+
+    @contextmanager
+    def doubting(self) -> Iterator[None]:
+        """What is entered meanwhile may run or not."""
+        before, self._doubt = self._doubt, True
+        yield
+        self._doubt = before
+
+    # Functions
+
+    def function(
+        self,
+        function: FunctionType,
+        owner: Path | None,
+        free: bool,
+        path: Path | None = None,
+        owner_free: bool = True,
+    ) -> None:
+        """Enter a function. `free` says that a copy of it can stand in for it while tracing, and
+        `owner_free` that a copy of its `self` can."""
+        if free:
+            paths = self.reads.functions.setdefault(id(function), (function, []))[1]
+            if path is not None and path.key not in (p.key for p in paths):
+                paths.append(path)
+        key = (id(function), owner.key if owner else None, free, owner_free)
+        entered = (*key, self._doubt)
+        if entered in self._seen or (*key, False) in self._seen or len(self._seen) > _LIMIT:
+            return
+        self._seen.add(entered)
+        before, self._code = self._code, function.__code__
+        self._enter(function, owner, free, owner_free)
+        self._code = before
+
+    def _enter(
+        self, function: FunctionType, owner: Path | None, free: bool, owner_free: bool
+    ) -> None:
+        code = function.__code__
+        cells = {
+            name: (Path("cell", cell, name), free)
+            for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
+        }
+        if not is_user_function(function):
+            self.wrapper(function, [path for path, _ in cells.values()], free)
+            return
+        if self._doubt and code.co_filename == "<string>":
+            return  # made by a dataclass or a named tuple: reads what is its own
+        held = self.held(function)
+        self.record(held, function, True, "code")
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):
+                self.end(held.get(name), getattr(function, name), free)
+        names = dict(cells)
+        if owner is not None and code.co_argcount:
+            names[code.co_varnames[0]] = (owner, owner_free)
+        self.code(code, function.__globals__, names, free)
+
+    def wrapper(self, function: FunctionType, cells: list[Path], free: bool) -> None:
+        """A library's function around the user's (jt.grad(f), a decorator): enter what it wraps."""
+        wrapped = getattr(function, "__wrapped__", None)
+        for path in cells:
+            value = path.find()
+            if isinstance(value, FunctionType):
+                self.function(value, None, free, path)
+            elif isinstance(value, MethodType):
+                self.callable(value, None, False)
+            elif not is_ours(function.__globals__.get("__name__")) and value is not ABSENT:
+                self.end(path, value, False)
+        if wrapped is not None and not (free and id(wrapped) in self.reads.functions):
+            self.callable(wrapped, None, False)
+
+    def code(
+        self,
+        code: CodeType,
+        module: dict[str, Any],
+        names: dict[str, tuple[Path, bool]],
+        free: bool,
+    ) -> None:
+        """Enter code. `names` are its variables that have paths, and whether they are free."""
+        instructions = list(dis.get_instructions(code))
+        local = dict(names)
+        for op in instructions:
+            if op.opname == "STORE_GLOBAL":
+                self.reads.written.add(Path("global", module, op.argval).key)
+                self.reads.stored.setdefault(id(module), set()).add(op.argval)
+            elif op.opname == "STORE_DEREF" and op.argval in local:
+                self.reads.written.add(local[op.argval][0].key)
+            elif op.opname == "STORE_FAST":
+                local.pop(op.argval, None)
+            elif op.opname == "IMPORT_NAME":
+                self.imported(op.argval)
+        for position, name, is_global in loads(instructions):
+            if is_own_counter(instructions, position, name):
+                continue
+            if is_global and name == "super":
+                self.inherited(code, local)
+            if is_global and name in _LOOKING:
+                self.namespace(module)
+            if is_global:
+                path, path_free = self.named(module, name), free
+            elif name in local:
+                path, path_free = local[name]
+            else:
+                continue
+            attrs, called, stored = attributes(instructions, position)
+            if not stored:
+                self.follow(path, attrs, called, path_free)
+        inner = {
+            name: path
+            for name, path in local.items()
+            if name in code.co_cellvars or name in code.co_freevars
+        }
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                visible = {n: p for n, p in inner.items() if n in constant.co_freevars}
+                self.code(constant, module, visible, free)
+
+    def named(self, module: dict[str, Any], name: str) -> Path:
+        """Where a global name leads: into the module, or to a builtin that the module may shadow."""
+        path = Path("global", module, name)
+        if name in module or name not in _BUILTINS or path.key in self.reads.written:
+            return path
+        self.record(path, ABSENT, True, "absent")
+        return Path("global", _BUILTINS, name)
+
+    def namespace(self, module: dict[str, Any]) -> None:
+        """Code looks into its module at names that it makes up."""
+        held = self._namespaces.setdefault(id(module), Namespace(module))
+        self.end(self.held(held, "globals()"), held, False)
+
+    def imported(self, name: str) -> None:
+        """A module is imported while the code runs."""
+        module = sys.modules.get(name, ABSENT)
+        if module is ABSENT:
+            self.record(Path("global", sys.modules, name), ABSENT, True, "absent")
+        elif is_user_module(name):
+            self.end(self.held(module), module, False)
+
+    def inherited(self, code: CodeType, local: dict[str, tuple[Path, bool]]) -> None:
+        """`super().name`: enter every base's method of a name that the code mentions."""
+        if not code.co_argcount or code.co_varnames[0] not in local:
+            return
+        owner, free = local[code.co_varnames[0]]
+        value = owner.find()
+        for cls in type(value).__mro__[1:-1]:
+            for name in code.co_names:
+                attribute = vars(cls).get(name)
+                if isinstance(attribute, FunctionType):
+                    self.record(self.held(cls).get(name), attribute, True, "code")
+                    self.function(attribute, owner, False, owner_free=free)
+
+    # Paths
+
+    def follow(self, path: Path, attrs: list[str], called: bool, free: bool) -> None:
+        """Walk down the attributes as far as they lead to plain values."""
+        value, at_end = path.find(), False
+        for position, attr in enumerate(attrs):
+            if value is ABSENT or state_of(value) is not None:
+                break
+            if isinstance(value, ModuleType):
+                self.record(path, value, True, "is")
+                if is_ours(value.__name__) or _makes_up(value, attr):
+                    return
+                path, value = Path("global", vars(value), attr), vars(value).get(attr, ABSENT)
+                free = False  # the copy of a function sees the module itself
+                continue
+            found = _attribute(value, attr)
+            if found is not None and found is not ABSENT:
+                only_called = called and position == len(attrs) - 1
+                self.member(found, path, attr, value, free, "is" if only_called else "")
+                return
+            if found is ABSENT:
+                last = position == len(attrs) - 1
+                if attr in _WRITERS.get(type(value), ()) and last and called:
+                    return
+                break
+            if path.kind == "global" and not path.attrs and isinstance(value, type):
+                free = False
+            path, value = path.get(attr), path.get(attr).find()
+        else:
+            at_end = True
+            if value is not ABSENT and called and self.call(path, value, free):
+                return
+        if value is not ABSENT:
+            self.end(path, value, free, called and at_end)
+        elif path.key not in self.reads.written:
+            self.record(path, ABSENT, True, "absent")
+
+    def member(self, found: Any, path: Path, attr: str, value: Any, free: bool, how: str) -> None:
+        """A property, or a method: what it is now, and what its code reads."""
+        place = path.get(attr)
+        of_class = place if isinstance(value, type) else path.get("__class__").get(attr)
+        owner = None if isinstance(value, type) else path
+        if isinstance(found, property):
+            self.record(of_class, found, True, "is")
+            if isinstance(found.fget, FunctionType):
+                self.function(found.fget, path, False, owner_free=free)
+            return
+        if not isinstance(found, _METHODS):  # a jitted method, what lru_cache makes of one
+            self.record(of_class, found, True)
+            self.function(found.__wrapped__, owner, False, owner_free=free)
+            return
+        function = found if isinstance(found, FunctionType) else found.__func__
+        if isinstance(found, classmethod):
+            owner = path if isinstance(value, type) else path.get("__class__")
+        elif isinstance(found, staticmethod):
+            owner = None
+        self.record(place if owner is None else place.get("__func__"), function, True, how)
+        if isinstance(function, FunctionType):
+            self.function(function, owner, False, owner_free=free)
+        else:
+            self.callable(function, owner, False)
+
+    def call(self, path: Path, value: Any, free: bool) -> bool:
+        """An object of a user's class is called: only what its `__call__` reads counts."""
+        call = _found_in(type(value), "__call__")
+        jitted = getattr(call, "__wrapped__", call)  # a jitted method
+        if isinstance(value, (type, FunctionType, MethodType)) or not isinstance(
+            jitted, FunctionType
+        ):
+            return False
+        if not is_user_module(type(value).__module__):
+            return False
+        self.record(path, value, free, "is")
+        self.record(path.get("__class__").get("__call__"), call, True, "is")
+        self.function(jitted, path, False, owner_free=free)
+        return True
+
+    def end(self, path: Path, value: Any, free: bool, called: bool = False) -> None:
+        """A value as a whole is read."""
+        state = state_of(value)
+        if state is not None:
+            path, value = path.get(state), getattr(value, state)
+        entered = (FunctionType, MethodType, functools.partial)  # what it holds is read by paths
+        known = isinstance(value, entered) and (called or not isinstance(value, FunctionType))
+        self.record(path, value, free, "is" if known else "")
+        if isinstance(value, FunctionType):
+            self.function(value, None, free and not path.attrs, path)
+        else:
+            self.callable(value, None, free, path)
+
+    def callable(
+        self, value: Any, owner: Path | None, free: bool, path: Path | None = None
+    ) -> None:
+        """Enter whatever code stands behind a callable."""
+        if isinstance(value, FunctionType):
+            self.function(value, owner, False, owner_free=False)
+        elif isinstance(value, MethodType):
+            if isinstance(value.__func__, FunctionType):
+                held = self.held(value.__self__, "self")
+                self.function(value.__func__, held, False, owner_free=False)
+        elif isinstance(value, functools.partial):
+            held = self.held(value, "partial")
+            self.end(held.get("args"), value.args, False)
+            self.end(held.get("keywords"), value.keywords, False)
+            self.callable(value.func, None, False)
+        elif isinstance(inspect.getattr_static(value, "__wrapped__", None), FunctionType):
+            wrapped = value.__wrapped__
+            jitted = type(value).__name__ == "JitFunction"
+            free = free and jitted and path is not None and not path.attrs
+            self.function(wrapped, None, free, path if free else None)
+        else:
+            if is_user_module(type(value).__module__) and not isinstance(value, type):
+                call = _found_in(type(value), "__call__")
+                if isinstance(call, FunctionType):
+                    held = path or self.held(value)
+                    self.record(held.get("__class__").get("__call__"), call, True, "is")
+                    self.function(call, held, False, owner_free=False)
+            if path is not None:
+                self.reach(value)
+            elif isinstance(value, type):
+                self.end(self.held(value), value, False)
+
+    def reach(self, value: Any) -> None:
+        """Whatever code a value as a whole leads to: it may run."""
+        if (id(value), self._doubt) in self._reached:
+            return
+        self._reached.add((id(value), self._doubt))
+        with self.doubting():
+            for part, _ in walk(value, arrays=False):
+                if isinstance(part, FunctionType):
+                    self.function(part, None, False)
+                elif isinstance(part, type):
+                    for function in _functions_of(part):
+                        self.function(function, None, False)
+                held = _names_of(part)
+                for named in list(held.values()):
+                    if isinstance(named, (FunctionType, type)):
+                        self.reach(named)
+
+    def record(self, path: Path, value: Any, free: bool, how: str = "") -> None:
+        key = (*path.key, how) if how else path.key
+        reads, doubtful = self.reads, self.reads.doubtful
+        known = key in reads.values and key not in doubtful
+        reads.values.setdefault(key, (path, value))
+        if not self._doubt:
+            doubtful.pop(key, None)
+        elif not known and self._code is not None:
+            doubtful.setdefault(key, set()).add(self._code)
+        if free:
+            return
+        if self._doubt and self._code is not None:
+            reads.doubtfully_fixed.setdefault(path.key, set()).add(self._code)
+        else:
+            reads.fixed.add(path.key)
+
+
+def _found_in(cls: type, name: str) -> Any:
+    """What an operation on objects of a class takes: an attribute of the class or of a base."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
+def _names_of(value: Any) -> dict[str, Any]:
+    """What is in a user's module."""
+    if isinstance(value, Namespace):
+        return value.held
+    user = isinstance(value, ModuleType) and is_user_module(value.__name__)
+    return vars(value) if user else {}
+
+
+def _makes_up(module: ModuleType, attr: str) -> bool:
+    """Whether a module's `__getattr__` is asked for an attribute."""
+    return attr not in vars(module) and "__getattr__" in vars(module)
+
+
+def _functions_of(cls: type) -> Iterator[FunctionType]:
+    """The functions that the methods and properties of a user's class are."""
+    for base in cls.__mro__:
+        if not is_user_module(base.__module__):
+            continue
+        for member in vars(base).values():
+            held = [getattr(member, n, None) for n in ("fget", "fset", "fdel", "func")]
+            if isinstance(member, _METHODS) or hasattr(type(member), "__get__"):
+                held += member, inspect.unwrap(member) if callable(member) else None
+                held.append(getattr(member, "__func__", None))
+            yield from (h for h in held if isinstance(h, FunctionType))
+
+
+def _attribute(value: Any, attr: str) -> Any:
+    """What `value.attr` is: a method or property whose code can be entered; None if it is data that
+    is there for the reading; ABSENT if it takes other code to know."""
+    if isinstance(value, FunctionType):
+        return None
+    cls = type(value)
+    user = is_user_module(value.__module__ if isinstance(value, type) else cls.__module__)
+    if isinstance(value, type):
+        if not user:
+            return ABSENT
+    elif cls.__module__ == builtins.__name__ or isinstance(cls.__getattribute__, FunctionType):
+        return ABSENT
+    found = inspect.getattr_static(value, attr, ABSENT)
+    if found is ABSENT or isinstance(found, types.MemberDescriptorType):
+        return None if found is not ABSENT else ABSENT
+    if found is own_dictionary(value).get(attr, ABSENT) and not isinstance(value, type):
+        return None
+    if not user:
+        return ABSENT
+    if isinstance(found, types.GetSetDescriptorType):
+        return None
+    if isinstance(found, (property, *_METHODS)):
+        return found
+    if not hasattr(type(found), "__get__"):
+        return None
+    return found if isinstance(getattr(found, "__wrapped__", None), FunctionType) else ABSENT

@@ -1,0 +1,305 @@
+"""When Python or NumPy asks a tracer for its value: bool(), float(), len(), iteration, np.asarray.
+
+An eager trace knows its values and gives them, unless a derivative would be lost. Elsewhere each is
+an error that says what to write instead.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..messages import errors
+from ..messages.errors import complain
+from ..messages.source import is_user_frame
+from .constants import is_differentiated, known_array
+from .trace import Array, EagerBuilder, Trace
+from .tracers import Tracer, method, refuse_leaked
+
+
+@method("__len__")
+def length(self: Tracer) -> int:
+    if not self.shape:
+        complain(
+            errors.TracerIterationError,
+            "len() of an unsized object: a 0-d value has no length",
+            "use x.size, or give the value an axis with x.reshape(1).",
+            operands={"x": self},
+        )
+    return self.shape[0]
+
+
+@method("__iter__")
+def iterate(self: Tracer) -> Iterator[Any]:
+    if not self.shape:
+        complain(
+            errors.TracerIterationError,
+            "iteration over a 0-d value",
+            "iterate over an array with an axis; for a traced count write "
+            "jt.fori_loop(0, n, body, init).",
+            operands={"x": self},
+        )
+    return (self[i] for i in range(self.shape[0]))
+
+
+@method("__bool__")
+def truth(self: Tracer) -> bool:
+    known = _known(self)
+    if known is not None:
+        return bool(known)
+    if self.size > 1:
+        complain(
+            errors.ArrayTruthError,
+            "the truth value of an array with more than one element is ambiguous",
+            "reduce it with np.any(x) or np.all(x), and branch with jt.where or jt.cond: the "
+            "values are known only when the compiled function runs.",
+            operands={"condition": self},
+        )
+    asker = _asker()
+    if asker in _INSTEAD:
+        complain(
+            errors.TracerBoolError,
+            f"np.{asker} asked whether a traced value holds, and it {_why(self)}",
+            _INSTEAD[asker],
+            operands={"condition": self},
+        )
+    complain(
+        errors.TracerBoolError,
+        f"a traced value has no truth value yet: it {_why(self)}, but `if`, `while`, `and`, `or`, "
+        "`not`, `assert` and comparisons in a chain ask for it now",
+        "write jt.where(condition, a, b) to choose by element, jt.cond(condition, then, "
+        "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or let "
+        f"jit(autograph=True) do that for you; or {_make_static(self)}.",
+        operands={"condition": self},
+    )
+
+
+@method("__float__")
+def to_float(self: Tracer) -> float:
+    return float(_to_python(self, "float()"))
+
+
+@method("__int__")
+def to_int(self: Tracer) -> int:
+    return int(_to_python(self, "int()"))
+
+
+@method("__complex__")
+def to_complex(self: Tracer) -> complex:
+    return complex(_to_python(self, "complex()"))
+
+
+@method("__index__")
+def to_index(self: Tracer) -> int:
+    known = _known(self)
+    if known is not None:
+        return known.__index__()
+    try:
+        complain(
+            errors.TracerIndexError,
+            "Python needs an integer here (range, a shape, a list index, a slice bound), and a "
+            f"traced value {_why(self)}",
+            f"{_make_static(self)}, loop with jt.fori_loop, or index an array with x[i] or "
+            "jt.take(x, i).",
+            operands={"index": self},
+        )
+    except errors.TracerIndexError as error:
+        self._storage.trace.index_error = error  # `np.zeros(n)` raises another one instead
+        raise
+
+
+@method("__format__")
+def formatted(self: Tracer, spec: str) -> str:
+    if spec and not self.shape:
+        known = _known(self)
+        if known is not None:
+            return format(known.item(), spec)
+    try:
+        return format(repr(self), spec)
+    except ValueError:  # the format of a number
+        complain(
+            errors.TracerConversionError,
+            f"the format {spec!r} needs a number, and a traced value {_why(self)}",
+            'print it at each call with jt.debug_print("{:' + spec + '}", x), or format what the '
+            "function returns.",
+            operands={"x": self},
+        )
+
+
+_NO_MEMORY = "there is no memory to look at while a function is traced"
+_ABSENT = {
+    **dict.fromkeys(("base", "ctypes", "data"), _NO_MEMORY),
+    "setflags": "what a traced function makes is its own: nobody else can write to it",
+    "resize": "it would change the shape of every view: use jt.resize(x, shape)",
+    **dict.fromkeys(("tobytes", "tofile", "dump", "dumps"), "its elements are not there yet"),
+    **dict.fromkeys(("getfield", "setfield"), "write x.view(dtype)[..., i] for a part of the bits"),
+    "itemset": "NumPy 2 does not have it: write x[index] = value",
+    "newbyteorder": "NumPy 2 does not have it: write x.byteswap()",
+}
+
+
+@method("__getattr__")
+def absent(self: Tracer, name: str) -> Any:
+    """An AttributeError that says why, for what ndarrays have."""
+    why = _ABSENT.get(name)
+    if why is None:
+        raise AttributeError(f"a traced array has no attribute {name!r}")
+    complain(
+        errors.TracerAttributeError,
+        f"a traced array has no {name!r}: {why}",
+        "do it outside of the compiled function, with its result.",
+        operands={"x": self},
+    )
+
+
+@method("__array__")
+def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array:
+    known = _known(self)
+    if known is not None:
+        _refuse_active(self, "np.asarray(x)")
+        if _is_concrete(self):
+            return np.array(known, dtype=dtype)
+        return known if dtype is None else _read_only(known.astype(dtype))
+    asker = _asker()
+    if asker is not None:
+        complain(
+            errors.TracerConversionError,
+            f"np.{asker} asked a traced value for its elements, and it {_why(self)}",
+            _INSTEAD.get(asker, "compose it of functions that jt has, or of array operations."),
+            operands={"x": self},
+        )
+    complain(
+        errors.TracerConversionError,
+        f"NumPy asked a traced value for its elements, and it {_why(self)} (np.asarray(x), "
+        "np.array([x, 1.0]), or an assignment into an array that NumPy made, as in "
+        "`out = np.zeros(n); out[0] = x`)",
+        "make the array with jt.zeros, jt.empty, jt.asarray, jt.stack or np.zeros_like(x), "
+        "which assignments into are traced; or let jit(autograph=True) do that for you.",
+        operands={"x": self},
+    )
+
+
+_INSTEAD = {
+    "lib.stride_tricks.as_strided": "strides are of memory, and a traced array has none: use "
+    "jt.sliding_window_view, reshapes and slices, or an array of indices.",
+    "r_": "write jt.r_[...], which takes traced arrays.",
+    "c_": "write jt.c_[...], which takes traced arrays.",
+    "ndenumerate": "use array operations with jt.indices(x.shape), or loop over range(n).",
+    "vectorize": "call the function on the arrays themselves, or use jt.vectorize.",
+    "mgrid": "bounds decide the result's shape: make them static.",
+    "ogrid": "bounds decide the result's shape: make them static.",
+    "eye": "write jt.eye(n, k=k), which takes a traced k.",
+    "tri": "write jt.tri(n, k=k), which takes a traced k.",
+}
+_CLASSES = {"RClass": "r_", "CClass": "c_", "MGridClass": "mgrid", "OGridClass": "ogrid"}
+
+
+def _asker() -> str | None:
+    """The function of NumPy's, written in Python, that asks for elements: what the user called."""
+    frame, found = sys._getframe(2), None
+    while frame is not None and not is_user_frame(frame):
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] == "numpy":
+            found = frame
+        frame = frame.f_back  # type: ignore[assignment]
+    if found is None:
+        return None
+    owner = found.f_locals.get("self")
+    if owner is not None:
+        return _CLASSES.get(type(owner).__name__, type(owner).__name__)
+    name = found.f_code.co_name
+    for space in ("", "linalg.", "fft.", "lib.stride_tricks."):
+        if callable(operator.attrgetter(space + name)(np) if _has(space + name) else None):
+            return space + name
+    return None
+
+
+def _has(path: str) -> bool:
+    try:
+        operator.attrgetter(path)(np)
+    except AttributeError:
+        return False
+    return True
+
+
+def _why(x: Tracer) -> str:
+    """Why the value is not there: what completes "a traced value ..."."""
+    if _in_vmap(x):
+        return "stands for every example at once, because a vmapped function is traced"
+    return "is known only when the compiled function runs"
+
+
+def _in_vmap(x: Tracer) -> bool:
+    trace: Trace | None = x._storage.trace
+    while trace is not None and trace.what != "vmap":
+        trace = trace.parent
+    return trace is not None
+
+
+def _make_static(x: Tracer) -> str:
+    """The advice to make `x`, or what it was computed from, a static argument."""
+    value = x._storage.value
+    if _in_vmap(x):
+        return "pass a Python number with the axis None (in_axes)"
+    if x._storage.parameter is None or x._storage.version or not value.name:
+        return "make the argument that it depends on static (static_argnames)"
+    return f"make `{value.name}` static (static_argnames={value.name!r})"
+
+
+def _is_concrete(x: Tracer) -> bool:
+    """Whether the value is known. Python asks for it now, so a tracer must be alive."""
+    trace = x._storage.trace
+    if trace.done:
+        refuse_leaked(x)
+    return isinstance(trace.builder, EagerBuilder)
+
+
+def _read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
+
+
+def _known(x: Tracer) -> Array | None:
+    """The elements, if they are known: of an eager trace, or of constants."""
+    if x._storage.trace.done:
+        refuse_leaked(x)
+    return known_array(x)
+
+
+def _to_python(x: Tracer, what: str) -> Any:
+    array = _known(x)
+    if array is not None:
+        if what != "int()":
+            _refuse_active(x, what)
+        return array if array.ndim else array[()]
+    complain(
+        errors.TracerConversionError,
+        f"{what} needs a number, and a traced value {_why(x)} "
+        "(math functions and formatting ask for it too, and so does an assignment into an array "
+        "that NumPy made: `out = np.zeros(n); out[0] = x`)",
+        "stay with arrays: x.astype(dtype) to convert, jt.sin instead of math.sin, jt.zeros "
+        f"instead of np.zeros for arrays that you fill; or {_make_static(x)}.",
+        operands={"x": x},
+    )
+
+
+def _refuse_active(x: Tracer, what: str) -> None:
+    """A value that is being differentiated must not turn into a constant without a word."""
+    trace: Any = x._storage.trace
+    if not is_differentiated(x):
+        return
+    while not trace.eager:
+        trace = trace.parent
+    complain(
+        errors.TracerConversionError,
+        f"{what} makes a plain number of a value that {trace.what} differentiates, and the "
+        "derivative would be lost (math functions ask for one, and so does an assignment into an "
+        "array that NumPy made: `out = np.zeros(n); out[0] = x`)",
+        "stay with arrays: jt.sin instead of math.sin, jt.zeros or np.zeros_like(x) instead of "
+        "np.zeros for arrays that you fill; for the number as a constant write "
+        "float(jt.stop_gradient(x)).",
+        operands={"x": x},
+    )

@@ -1,0 +1,259 @@
+"""Pytrees: nested containers of arrays, through optree.
+
+Dicts (every kind of the standard library), lists, tuples, namedtuples, deques and None are
+containers; so are dataclasses (on first sight) and whatever `register_pytree` was told. Everything
+else is a leaf.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NoReturn, TypeVar
+from weakref import WeakSet
+
+import numpy as np
+import optree
+
+from ..messages import errors
+from ..messages.errors import complain
+from .exact import Exact, exact_key
+
+NAMESPACE = "jitney"
+TreeDef = optree.PyTreeSpec
+_registered: set[type] = set()  # by the user's own call
+_static_fields: dict[type, frozenset[str]] = {}  # of dataclasses that are containers
+_seen: set[type] = set()  # dataclasses that were registered on first sight
+_PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, object})
+_leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
+_DICTS = frozenset({dict, OrderedDict, defaultdict})
+_LEAF = object()  # stands for a leaf in what `as_written` gives
+
+# Of dataclasses: the fields that are children, those that are static.
+_fields: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+
+C = TypeVar("C", bound=type)
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+    """Leaves from left to right (dicts by sorted key) and the structure, which is hashable."""
+    try:
+        leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
+    except RecursionError as error:
+        _refuse_endless(error)
+    if any(_is_new_dataclass(leaf) for leaf in leaves):
+        for leaf in leaves:
+            if _is_new_dataclass(leaf):
+                _register_dataclass(type(leaf), ())
+                _seen.add(type(leaf))
+        return flatten(tree)
+    return leaves, definition
+
+
+def as_written(tree: Any) -> tuple[list[Any], Hashable]:
+    """Leaves and structure with dicts in the order that they have: what a function can see.
+
+    The structure is equal for trees of one structure in one order, with the same keys (1, 1.0 and
+    True differ). `flatten` comes first where there may be dataclasses that nobody has seen.
+    """
+    leaves: list[Any] = []
+    structure: list[Any] = []
+    try:
+        _walk(tree, leaves, structure)
+    except RecursionError as error:
+        _refuse_endless(error)
+    return leaves, tuple(structure)
+
+
+def _refuse_endless(cause: RecursionError) -> NoReturn:
+    complain(
+        errors.ArgumentError,
+        "an argument or a result is nested too deeply, or contains itself",
+        "give and return containers that end.",
+        cause=cause,
+    )
+
+
+def _walk(tree: Any, leaves: list[Any], structure: list[Any]) -> None:
+    cls = type(tree)
+    if cls in _PLAIN:
+        leaves.append(tree)
+        structure.append(_LEAF)
+    elif cls in _DICTS:
+        structure += (cls, len(tree))
+        if cls is defaultdict:
+            structure.append(tree.default_factory)
+        for name, item in tree.items():
+            structure.append(name if type(name) is str else exact_key(name))
+            _walk(item, leaves, structure)
+    elif cls is tuple or cls is list:
+        structure += (cls, len(tree))
+        for item in tree:
+            _walk(item, leaves, structure)
+    elif optree.tree_is_leaf(tree, namespace=NAMESPACE):
+        leaves.append(tree)
+        structure.append(_LEAF)
+    else:
+        node = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
+        structure += (cls, len(node[0]), node[1])
+        for item in node[0]:
+            _walk(item, leaves, structure)
+
+
+def places_as_written(definition: TreeDef) -> list[int]:
+    """Where the leaves of `flatten` stand among those of `as_written`."""
+    written = as_written(unflatten(definition, range(definition.num_leaves)))[0]
+    places = [0] * len(written)
+    for place, leaf in enumerate(written):
+        places[leaf] = place
+    return places
+
+
+def same_as_written(one: TreeDef, other: TreeDef) -> bool:
+    """Whether two structures are equal, with the keys of their dicts in one order."""
+    if one != other:
+        return False
+    trees = (unflatten(tree, range(tree.num_leaves)) for tree in (one, other))
+    first, second = (as_written(tree)[1] for tree in trees)
+    return first == second
+
+
+def has_dicts(tree: Any) -> bool:
+    structure: Any = as_written(tree)[1]
+    return any(token in _DICTS for token in structure)
+
+
+def flatten_with_none(tree: Any) -> tuple[list[Any], TreeDef]:
+    """Like `flatten`, with None as a leaf: for trees of options, where None means something."""
+    return optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+
+
+def unflatten(definition: TreeDef, leaves: Iterable[Any]) -> Any:
+    return optree.tree_unflatten(definition, leaves)
+
+
+def leaf_names(tree: Any, root: str = "") -> list[str]:
+    """A Python expression for each leaf, in the order of `flatten`: `params['w'][0]`."""
+    flatten(tree)  # registers dataclasses
+    accessors = optree.tree_accessors(tree, namespace=NAMESPACE)
+    return [accessor.codify(root) for accessor in accessors]
+
+
+def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """Apply `function` leaf by leaf to trees of one structure."""
+    leaves, definition = flatten(tree)
+    others = [definition.flatten_up_to(other) for other in rest]
+    return unflatten(definition, map(function, leaves, *others))
+
+
+def register_pytree(
+    cls: C,
+    flatten_function: Callable[[Any], tuple[Sequence[Any], Any]] | None = None,
+    unflatten_function: Callable[[Any, Sequence[Any]], Any] | None = None,
+    *,
+    static_fields: Sequence[str] = (),
+) -> C:
+    """Make instances of `cls` containers, so that their arrays are traced.
+
+    For a dataclass the functions may be left out: each field is a child, but for `static_fields`,
+    which must be hashable and are part of the structure. Otherwise `flatten_function(obj)` gives
+    `(children, static)` with a hashable `static`, and `unflatten_function(static, children)` makes
+    the object again (do not check the children there: they may be tracers). Returns `cls`, and so
+    works as a class decorator.
+
+        @jt.register_pytree
+        @dataclass
+        class Layer:
+            w: np.ndarray
+            b: np.ndarray
+    """
+    if cls in _registered:
+        raise ValueError(f"{cls.__qualname__} is already registered as a pytree")
+    if cls in _seen:
+        optree.unregister_pytree_node(cls, namespace=NAMESPACE)
+        _seen.discard(cls)
+    if flatten_function is None or unflatten_function is None:
+        if not dataclasses.is_dataclass(cls):
+            raise TypeError(
+                f"{cls.__qualname__} is no dataclass: register_pytree needs flatten_function and "
+                "unflatten_function"
+            )
+        _register_dataclass(cls, static_fields)
+    else:
+        unflatten: Any = (
+            unflatten_function  # optree's hint asks for a collection; any object will do
+        )
+        optree.register_pytree_node(cls, flatten_function, unflatten, namespace=NAMESPACE)
+    _registered.add(cls)
+    return cls
+
+
+def dataclass_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The fields of a dataclass that is a container: children, static ones. None for others."""
+    return _fields.get(cls)
+
+
+def is_registered(cls: type) -> bool:
+    """Whether the user registered `cls` (a dataclass met on the way does not count)."""
+    return cls in _registered
+
+
+def static_fields(cls: type) -> frozenset[str] | None:
+    """The fields of a dataclass that are part of the structure; None if it is no container."""
+    return _static_fields.get(cls)
+
+
+def _is_new_dataclass(leaf: Any) -> bool:
+    cls = type(leaf)
+    if cls in _PLAIN or cls in _leaf_types:
+        return False
+    if not dataclasses.is_dataclass(cls):
+        _leaf_types.add(cls)
+        return False
+    return cls not in _seen and cls not in _registered
+
+
+def _static_field(obj: Any, name: str) -> Exact:
+    value = getattr(obj, name)
+    exact = Exact(value)
+    try:
+        hash(exact)
+    except TypeError:
+        raise TypeError(
+            f"{type(obj).__qualname__}.{name} is a static field of a pytree and unhashable "
+            f"({type(value).__name__}): static fields are compared by value at each call, so give "
+            "it a tuple instead of a list, a frozen dataclass instead of a dict"
+        ) from None
+    return exact
+
+
+def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
+    names = [f.name for f in dataclasses.fields(cls)]
+    unknown = set(static_fields) - set(names)
+    if unknown:
+        raise ValueError(f"{cls.__qualname__} has no field {sorted(unknown)[0]!r}")
+    _static_fields[cls] = frozenset(static_fields)
+    children = tuple(n for n in names if n not in static_fields)
+    static = tuple(n for n in names if n in static_fields)
+
+    def flatten_dataclass(obj: Any) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
+        values = tuple(getattr(obj, n) for n in children)
+        return values, tuple(_static_field(obj, n) for n in static), children
+
+    def unflatten_dataclass(metadata: Any, values: Iterable[Any]) -> Any:
+        obj: Any = object.__new__(cls)
+        for name, value in zip(children, values, strict=True):
+            object.__setattr__(obj, name, value)
+        for name, value in zip(static, metadata, strict=True):
+            object.__setattr__(obj, name, value.value)
+        return obj
+
+    _fields[cls] = children, static
+    optree.register_pytree_node(
+        cls,
+        flatten_dataclass,
+        unflatten_dataclass,
+        path_entry_type=optree.GetAttrEntry,
+        namespace=NAMESPACE,
+    )

@@ -1,0 +1,223 @@
+"""State that advances: arrays that a traced function reads and updates behind the scenes.
+
+A random generator has one (`random.generator`). While a function is traced, its array is a tracer of the
+trace that it came into, and drawing from it anywhere below advances it there, in program order:
+
+- in the same trace, and in one that runs once for each time that its owner runs (a function under
+  `jt.grad`, `jt.checkpoint`), by ops of the owner's graph;
+- in a branch or the body of a loop, which may run never or often, through the op: the state becomes an
+  operand of `cond` and a part of the carry of a loop. That a region draws is known when it does, and the
+  region is then traced again (`threaded`). Where the op is a part of a function that is differentiated,
+  the state is borrowed by that function's trace, and a result of it (`Borrowed`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...ir.graph import Value
+from ..messages import errors
+from ..messages.errors import complain
+from ..messages.source import user_line
+from .trace import Trace, current_trace, require_trace
+from .tracers import Storage, Tracer, as_value, refuse_leaked, wrap
+
+_count = threading.local()
+_STAND_INS: ContextVar[dict[int, Tracer]] = ContextVar("jitney_states")
+
+
+@contextmanager
+def standing_in(pairs: Iterable[tuple[Any, Any]]) -> Iterator[None]:
+    """Inside, the second of each pair stands in for the array that is the first."""
+    reset = _STAND_INS.set({id(array): tracer for array, tracer in pairs})
+    try:
+        yield
+    finally:
+        _STAND_INS.reset(reset)
+
+
+def stand_in(state: Any) -> Tracer | None:
+    """What stands in for the state of a generator in the compiled function that is traced."""
+    found = _STAND_INS.get({}).get(id(state))
+    here = current_trace()
+    owner = None if found is None else found._storage.trace
+    return found if owner is not None and owner.encloses(here) else None
+
+
+def count_draw() -> None:
+    """A generator has drawn, in Python or in what is traced."""
+    try:
+        _count.draws += 1
+    except AttributeError:
+        _count.draws = 1
+
+
+def draws() -> int:
+    """How often generators have drawn in this thread."""
+    found: int = getattr(_count, "draws", 0)
+    return found
+
+
+class Advanced(errors.OuterMutationError):
+    """A region, traced by `trace`, advances the state in `storage` that is not a part of its op yet."""
+
+    storage: Storage
+    trace: Trace
+
+
+def _refuse(storage: Storage, trace: Trace) -> NoReturn:
+    try:
+        complain(
+            Advanced,
+            f"{trace.what} draws from a random generator that lives outside of it",
+            "draw outside and pass the numbers in, or use keys: jt.random.split(rng.key()).",
+        )
+    except Advanced as error:
+        error.storage, error.trace = storage, trace
+        raise
+
+
+def advance(state: Tracer, step: np.ndarray[Any, Any]) -> Tracer:
+    """The state as it is here; from now on it is `state + step`."""
+    storage = state._storage
+    _claim(storage)
+    now, builder = storage.value, storage.trace.builder
+    with builder.at(user_line(2)):
+        storage.value = builder.add(now, builder.const(step, now.dtype))
+    storage.version += 1
+    return wrap(require_trace().lift(now, storage.trace), scalar=False)
+
+
+def _claim(storage: Storage) -> None:
+    """Make sure that the trace that owns the state runs as often as the current one."""
+    path: list[Trace] = []
+    trace = current_trace()
+    while trace is not storage.trace:
+        if trace is None:
+            refuse_leaked(Tracer(storage, storage.value.tensor))
+        path.append(trace)
+        trace = trace.parent
+    once: list[Trace] = []  # inside of the owner, and run as often
+    for trace in reversed(path):  # from the outside in
+        if trace.what == "vmap":
+            refuse_examples()
+        if not trace.conditional:
+            once.append(trace)
+            continue
+        for function in once:
+            _borrow(storage, function)
+        once = []
+        if trace.adoption is None:
+            _refuse(storage, trace)
+        trace.adoption.adopt(storage)
+
+
+def _borrow(storage: Storage, trace: Trace) -> None:
+    if trace.borrowed is None:
+        complain(
+            errors.OuterMutationError,
+            f"a loop or branch inside of {trace.what} draws from a random generator that lives "
+            "outside of it",
+            "make a generator of a key inside of that function: jt.random.default_rng(key), or "
+            "draw before the loop or branch.",
+        )
+    trace.borrowed.take(storage, trace)
+
+
+class Borrowed:
+    """The states that a function, traced to run once where it stands, has taken over from outside.
+
+    A context: at its end they go back to their owners as they were, and `advanced` says what the
+    function makes of them, values of its trace, which the caller lets them be (`settle`).
+    """
+
+    def __init__(self) -> None:
+        self.advanced: list[tuple[Storage, Value]] = []
+        self._owners: list[tuple[Storage, Trace, Value]] = []
+
+    def take(self, storage: Storage, trace: Trace) -> None:
+        owner, outer = storage.trace, storage.value
+        self._owners.append((storage, owner, outer))
+        storage.trace, storage.value = trace, trace.lift(outer, owner)
+        storage.version += 1
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        for storage, owner, outer in self._owners:
+            self.advanced.append((storage, storage.value))
+            storage.trace, storage.value = owner, outer
+            storage.version += 1
+
+
+def refuse_examples() -> NoReturn:
+    complain(
+        errors.OuterMutationError,
+        "a function under jt.vmap draws from a random generator that lives outside of it: all "
+        "examples would get the same numbers",
+        "give each example a key of its own: keys = jt.random.split(rng.key(), n), and jt.vmap over "
+        "keys.",
+    )
+
+
+def threaded(
+    build: Callable[[list[Storage]], Any], otherwise: Callable[[], Any] | None = None
+) -> Any:
+    """`build(storages)`, which traces regions of one op, with all states that they advance.
+
+    Where a region draws that cannot hand a state on (the condition of a loop): `otherwise()`.
+    """
+    storages: list[Storage] = []
+    while True:
+        try:
+            return build(storages)
+        except Advanced as error:
+            if error.trace.parent is not current_trace():
+                raise  # another op's region
+            storage, what = error.storage, error.trace.what
+        if storage in storages:
+            if otherwise is not None:
+                return otherwise()
+            complain(
+                errors.OuterMutationError,
+                f"{what} draws from a random generator",
+                "draw in the body, and let the condition look at the carry.",
+            )
+        storages.append(storage)
+
+
+def states(storages: Sequence[Storage]) -> tuple[Tracer, ...]:
+    """The states, as operands or initial carries."""
+    return tuple(wrap(s.value, scalar=False) for s in storages)
+
+
+def settle(storages: Sequence[Storage], after: Sequence[Tracer | Value]) -> None:
+    """Let the states be what the op has made of them."""
+    for storage, value in zip(storages, after, strict=True):
+        storage.value = value if isinstance(value, Value) else as_value(value)
+        storage.version += 1
+
+
+def inside(
+    storages: Sequence[Storage], given: Sequence[Tracer], function: Callable[..., Any], *args: Any
+) -> tuple[Any, tuple[Tracer, ...]]:
+    """`function(*args)` in a region that is `given` the states, and what it leaves them at."""
+    here = require_trace()
+    before = [(s.trace, s.value) for s in storages]
+    for storage, state in zip(storages, given, strict=True):
+        storage.trace, storage.value = here, as_value(state)
+        storage.version += 1
+    try:
+        result = function(*args)
+        return result, states(storages)
+    finally:
+        for storage, (trace, value) in zip(storages, before, strict=True):
+            storage.trace, storage.value = trace, value
+            storage.version += 1

@@ -1,0 +1,261 @@
+"""One tracing in progress, and which one is: the graph under construction and what it captures.
+
+Traces nest: a loop body or a function to be differentiated is traced as a sub-trace. A value of an
+enclosing trace that is used inside becomes a hidden parameter of the inner graph (`captures`).
+An *eager* trace computes every op with its NumPy reference as it is appended, so Python may branch
+on its values.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.build import Builder
+from ...ir.forks import in_child, renewed
+from ...ir.graph import Graph, Op, SourceLine, Value
+from ...ir.surface import ensure
+from ...ir.types import TensorType, is_inexact, type_of
+from ...runtime.cuda.array import DeviceArray
+from ..messages import errors
+from ..messages.errors import complain
+
+if TYPE_CHECKING:
+    from .tracers import Storage
+
+Array = np.ndarray[Any, Any]
+
+CURRENT: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
+BOUNDSCHECK: ContextVar[bool] = ContextVar("jitney_boundscheck", default=True)
+HELD: ContextVar[bool | None] = ContextVar("jitney_held", default=None)
+ACTIVE = ctypes.c_int64(0)  # contexts of the process where `HELD` is set; native calls read it
+_active_lock = renewed(threading.RLock())
+
+
+def current_trace() -> Trace | None:
+    """The trace that this thread (or context) is recording, or None outside of tracing."""
+    return CURRENT.get()
+
+
+def _memory(array: Array) -> Any:
+    """What owns the elements of an array."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+class EagerBuilder(Builder):
+    """A builder that computes each op as it is appended: `arrays[value]` is its ndarray.
+
+    `active` are the float and complex values that depend on what is differentiated: they must not
+    become plain numbers unnoticed, which would cut them off from the derivative.
+    """
+
+    def __init__(self, graph: Graph, loc: SourceLine | None = None) -> None:
+        super().__init__(graph, loc)
+        self.arrays: dict[Value, Array] = {}
+        self.active: set[Value] = set()
+        self.given: tuple[Any, ...] | None = None  # the results of the next op, if they are known
+
+    def appended(self, op: Op) -> None:
+        from ...ir.interpreter import evaluate_op
+
+        results, self.given = self.given, None
+        if results is None:
+            results = evaluate_op(op, [self.arrays.get(v) for v in op.operands])
+        self.arrays.update(zip(op.results, results, strict=True))
+        active = self.active
+        if active and op.name != "stop_gradient" and any(v in active for v in op.operands):
+            numbers = (v for v in op.results if isinstance(v.type, TensorType))
+            active.update(v for v in numbers if is_inexact(v.dtype))
+
+
+class Capture:
+    """A value from outside that a trace reads: hidden parameter `param`.
+
+    `outer` is a Value of the parent trace, or for an outermost trace the captured array itself,
+    which is `private` if the traced function made it and nobody else can reach it.
+    """
+
+    __slots__ = ("outer", "param", "private", "snapshot")
+
+    def __init__(
+        self, outer: Value | Array | DeviceArray, param: Value, snapshot: Array | None = None
+    ) -> None:
+        self.outer: Any = outer
+        self.param = param
+        self.snapshot = snapshot
+        self.private = False
+
+
+class Trace:
+    """One tracing in progress. Enter it with `tracing`."""
+
+    def __init__(
+        self, graph: Graph, *, parent: Trace | None = None, eager: bool = False, what: str = "jit"
+    ) -> None:
+        ensure("trace")
+        self.graph = graph
+        self.builder: Builder = EagerBuilder(graph) if eager else Builder(graph)
+        self.parent = parent
+        self.eager = eager
+        self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
+        self.done = False
+        self.conditional = False  # a region that may run never or often: a branch, a loop's body
+        self.borrowed: Any = None  # a streams.Borrowed, where states from outside may be taken over
+        self.index_error: Exception | None = None  # the latest refusal of a tracer to be an index
+        self.captures: list[Capture] = []
+        self.token: Value | None = None  # the latest order token of effectful ops
+        self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
+        self.rolled: dict[Any, bool] = {}  # which loops became ops, see autograph.rolling
+        self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
+        self.known: dict[Value, Array | None] = {}  # see `constants`
+        self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value
+        self._lifted: dict[Value, Value] = {}
+        self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id
+
+    def capture(self, array: Array) -> Value:
+        """The value of an ndarray from outside. It is read again at each call, not frozen.
+
+        An array that the user's own code changes while tracing (a NumPy buffer filled step by step)
+        is captured once per state.
+        """
+        if self.parent is not None:
+            return self.lift(self.parent.capture(array), self.parent)
+        if self.eager:
+            native = array.astype(array.dtype.newbyteorder("="), copy=False)
+            return self.builder.const(native)
+        known = self._arrays.setdefault(id(array), [])
+        if known and _same_bits(known[-1].snapshot, array):
+            return known[-1].param
+        param = self.graph.add_param(type_of(array))
+        capture = Capture(array, param, array.copy())
+        known.append(capture)
+        self.captures.append(capture)
+        return param
+
+    def let_go(self, array: Array) -> None:
+        """Keep what was captured of an array, and of others in its memory, but not these arrays."""
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        memory = _memory(array)
+        for capture in root.captures:
+            outer = capture.outer
+            if isinstance(outer, np.ndarray) and _memory(outer) is memory:
+                root._arrays.pop(id(outer), None)
+                capture.outer = capture.snapshot
+
+    def capture_on_device(self, array: DeviceArray) -> Value:
+        """The value of an array in a GPU's memory, which never changes."""
+        if self.parent is not None:
+            return self.lift(self.parent.capture_on_device(array), self.parent)
+        if self.eager:
+            return self.builder.const(np.asarray(array))
+        known = self._arrays.setdefault(id(array), [])
+        if not known:
+            param = self.graph.add_param(TensorType(array.shape, array.dtype))
+            known.append(Capture(array, param))
+            self.captures.append(known[0])
+        return known[0].param
+
+    def lift(self, outer: Value, owner: Trace) -> Value:
+        """The value, in this trace, of `outer`, a value of the enclosing trace `owner`."""
+        if owner is self:
+            return outer
+        assert self.parent is not None
+        outer = self.parent.lift(outer, owner)
+        inner = self._lifted.get(outer)
+        if inner is None:
+            inner = self._lifted[outer] = self.graph.add_param(outer.type, outer.name)
+            self.captures.append(Capture(outer, inner))
+            if isinstance(self.builder, EagerBuilder):
+                assert isinstance(self.parent.builder, EagerBuilder), "eager inside a graph trace"
+                self.builder.arrays[inner] = self.parent.builder.arrays[outer]
+                if outer in self.parent.builder.active:
+                    self.builder.active.add(inner)
+        return inner
+
+    def adopt(self, storage: Storage) -> bool:
+        """Take over an array of an enclosing trace to assign to it, where autograph traces."""
+        trace: Trace | None = self
+        while trace is not storage.trace:
+            if trace is None or trace.adoption is None:
+                return False
+            trace = trace.parent
+        self.adoption.adopt(storage)
+        return True
+
+    def encloses(self, other: Trace | None) -> bool:
+        """Whether `other` is this trace or nested in it."""
+        while other is not None:
+            if other is self:
+                return True
+            other = other.parent
+        return False
+
+
+@contextmanager
+def native_calls_held() -> Iterator[None]:
+    """Inside, calls of jitted functions come to Python, which knows what is special here."""
+    with _active_lock:
+        ACTIVE.value += 1
+    try:
+        reset = HELD.set(True)
+        try:
+            yield
+        finally:
+            HELD.reset(reset)
+    finally:
+        with _active_lock:
+            ACTIVE.value -= 1
+
+
+@in_child
+def _forget_others() -> None:
+    """In a forked process no other thread is in there."""
+    if HELD.get() is None:
+        ACTIVE.value = 0
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Make `trace` the current one. At the end it is done: its tracers are dead."""
+    with native_calls_held():
+        reset = CURRENT.set(trace)
+        try:
+            yield trace
+        finally:
+            CURRENT.reset(reset)
+            trace.done = True
+
+
+def require_trace() -> Trace:
+    trace = CURRENT.get()
+    if trace is None:
+        complain(
+            errors.LeakedTracerError,
+            "a tracer was used outside of the call that it stands for",
+            "return the array from the function instead of storing it in a global, an attribute, "
+            "a list or a cache.",
+        )
+    return trace
+
+
+def lifted(b: Builder, values: Sequence[Value], owner: Trace) -> list[Value]:
+    """Values of `owner` in the trace that `b` builds: what a view refers to beside its base, which a
+    branch or a loop inside may have taken over."""
+    trace: Trace | None = require_trace()
+    while trace is not None and trace.builder is not b:
+        trace = trace.parent
+    return [v if trace is None else trace.lift(v, owner) for v in values]
+
+
+def _same_bits(a: Array | None, b: Array) -> bool:
+    return a is not None and a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -1,0 +1,435 @@
+"""`trace_function`: call a function with tracers and get its graph.
+
+Used by jit (an outermost trace), by the transformations (eager or nested traces) and by control
+flow (the regions of cond and while).
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...ir.graph import Graph, Op, Value
+from ...ir.opdef import OPS
+from ...ir.record import field, record, replace
+from ...ir.types import I64, TensorType, type_of
+from ...runtime.cuda.array import DeviceArray
+from ..messages import errors
+from ..messages.errors import complain
+from . import pytree
+from .accept import refuse
+from .specs import Same, Spec, Static
+from .streams import Borrowed
+from .trace import Array, Capture, EagerBuilder, Trace, current_trace, tracing
+from .tracers import Storage, Tracer, as_value, parameter, weak_kind
+
+_FOLD_BYTES = 4096  # larger arrays stay hidden parameters: native code need not hold their data
+_IMMUTABLE = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    np.generic,
+    np.dtype,
+    enum.Enum,
+    type,
+    FunctionType,
+    BuiltinFunctionType,
+    np.ufunc,
+    ModuleType,
+    range,
+    slice,
+    type(Ellipsis),
+    type(NotImplemented),
+)
+
+
+@record
+class Result:
+    """One leaf of what the function returned.
+
+    `output` is an index into the graph's outputs; or `argument` is a graph parameter that is
+    returned itself, through `views` (functions of ndarrays) if it is a view of it; or the leaf is
+    `static`, no array at all.
+    """
+
+    output: int | None = None
+    argument: int | None = None
+    views: tuple[Callable[[Array], Array], ...] = ()
+    static: Any = None
+    weak: str | None = None
+    scalar: bool = False
+    strides: tuple[int, ...] | None = None  # as NumPy's array would lie, if not in order C
+
+
+@record(frozen=False)
+class Traced:
+    """A traced function.
+
+    `graph.params` are the traced leaves in order, then one per entry of `captures`. `graph.outputs`
+    are the array results, then the final values of the `mutated` parameters (indices). `arrays` holds
+    the ndarray of every value of an eager trace. `token` is the last of its effects, None without.
+    Native code writes to the parameters that are `overwritten` itself. `advanced` are states of
+    enclosing traces, and the values of the graph that they have afterwards (see `streams`).
+    """
+
+    graph: Graph
+    out_tree: pytree.TreeDef
+    results: list[Result]
+    captures: list[Capture]
+    mutated: list[int] = field(default_factory=list)
+    arrays: dict[Value, Array] | None = None
+    token: Value | None = None
+    overwritten: list[int] = field(default_factory=list)
+    advanced: list[tuple[Storage, Value]] = field(default_factory=list)
+
+    def settled(self, in_place: Sequence[tuple[int, int]]) -> Traced:
+        """As compiled: some outputs have taken the place of parameters, which are `overwritten`."""
+        if not in_place:
+            return self
+        taken = dict(in_place)
+        count = len(self.graph.outputs)
+        left = [k for k in range(count) if k not in taken]
+        number = {k: place for place, k in enumerate(left)}
+        first = count - len(self.mutated)
+        results = [
+            r
+            if r.output is None
+            else replace(r, output=None, argument=taken[r.output])
+            if r.output in taken
+            else replace(r, output=number[r.output])
+            for r in self.results
+        ]
+        mutated = [p for k, p in enumerate(self.mutated, first) if k not in taken]
+        return replace(self, results=results, mutated=mutated, overwritten=list(taken.values()))
+
+    @property
+    def weak(self) -> list[str | None]:
+        """Weak kinds of the array results, in the order of the graph's outputs."""
+        count = len(self.graph.outputs) - len(self.mutated)
+        kinds: list[str | None] = [None] * count
+        for result in self.results:
+            if result.output is not None:
+                kinds[result.output] = result.weak
+        return kinds
+
+
+def trace_function(
+    function: Callable[..., Any],
+    specs: Sequence[Spec | Static | Same],
+    tree: pytree.TreeDef,
+    *,
+    what: str = "jit",
+    eager: bool = False,
+    concrete: Sequence[Array] | None = None,
+    name: str | None = None,
+    values_only: bool = True,
+    views: bool = True,
+    refuse_as: Callable[..., Any] | None = None,
+    conditional: bool = False,
+    borrowed: Borrowed | None = None,
+) -> Traced:
+    """Call `function` with tracers for its leaves and return what it did.
+
+    `tree` unflattens the leaves to `(args, kwargs)`; `specs` tells what each leaf is. An eager
+    trace needs `concrete`, the values of the traced leaves. With `values_only` every leaf of the
+    result becomes an output of the graph; without it (as jit wants) arguments that are returned as
+    they came, and results that are no arrays, do not; nor, with `views`, do views of arguments
+    that NumPy can make. `refuse_as` is the function that error messages name. What is `conditional`
+    may run never or often each time that the enclosing trace's graph runs; what is not may be given
+    `borrowed`, and its caller then writes back what was `advanced`.
+    """
+    name = name or str(getattr(function, "__name__", what))
+    trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what)
+    trace.conditional, trace.borrowed = conditional, borrowed
+    with tracing(trace), borrowed or nullcontext():
+        leaves = _parameters(trace, specs, concrete)
+        args, kwargs = pytree.unflatten(tree, _held(specs, leaves))
+        try:
+            out = function(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            if isinstance(error.__cause__, errors.JitneyError):
+                # NumPy's "setting an array element with a sequence" would hide what went wrong.
+                raise error.__cause__ from None
+            if trace.index_error is not None and "got 'Tracer(" in str(error):
+                raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
+            raise
+        _refuse_lazy(out, refuse_as or function, what)
+        out_leaves, out_tree = pytree.flatten(out)
+        outputs = _Outputs(trace, values_only, views)
+        results = [outputs.add(leaf) for leaf in out_leaves]
+        mutated = _mutated(leaves)
+        trace.graph.outputs = outputs.values + [tracer._storage.value for tracer in mutated]
+        parameters = [tracer._storage.parameter for tracer in mutated]
+    del out, out_leaves, outputs, args, kwargs, leaves
+    if trace.parent is None and not eager:
+        _settle_captures(trace)
+    if not values_only:
+        results = [_result_is_capture(trace, result) for result in results]
+    return Traced(
+        trace.graph,
+        out_tree,
+        results,
+        trace.captures,
+        [p for p in parameters if p is not None],
+        trace.builder.arrays if isinstance(trace.builder, EagerBuilder) else None,
+        trace.token,
+        advanced=[] if borrowed is None else borrowed.advanced,
+    )
+
+
+def _parameters(
+    trace: Trace, specs: Sequence[Spec | Static | Same], concrete: Sequence[Array] | None
+) -> list[Any]:
+    leaves: list[Any] = []
+    values = iter(concrete or ())
+    for spec in specs:
+        if isinstance(spec, Spec):
+            leaves.append(
+                parameter(
+                    trace,
+                    spec.type,
+                    spec.name,
+                    weak=spec.weak,
+                    scalar=spec.scalar,
+                    writeable=spec.writeable,
+                    strides=spec.strides,
+                    concrete=next(values) if trace.eager else None,
+                    active=spec.active,
+                )
+            )
+        else:
+            leaves.append(spec.value if isinstance(spec, Static) else leaves[spec.leaf])
+    return leaves
+
+
+def _held(specs: Sequence[Spec | Static | Same], leaves: Sequence[Any]) -> list[Any]:
+    """The leaves as the function sees them: objects whose state was taken out, with their state."""
+    held: list[Any] = []
+    for spec, leaf in zip(specs, leaves, strict=True):
+        if isinstance(spec, Same):
+            held.append(held[spec.leaf])
+        else:
+            holder = spec.holder if isinstance(spec, Spec) else None
+            held.append(leaf if holder is None else holder(leaf))
+    return held
+
+
+def _mutated(leaves: Sequence[Any]) -> list[Tracer]:
+    found = {id(x._storage): x for x in leaves if isinstance(x, Tracer) and x._storage.version}
+    return list(found.values())
+
+
+def _refuse_lazy(out: Any, function: Callable[..., Any], what: str) -> None:
+    if inspect.isgenerator(out) or inspect.isasyncgen(out) or inspect.iscoroutine(out):
+        if not inspect.isasyncgen(out):
+            out.close()
+        name = getattr(function, "__qualname__", "the function")
+        complain(
+            errors.TransformError,
+            f"{name} is a generator or coroutine: its body has not run when the call returns, so "
+            f"{what} has nothing to trace",
+            "return a list or a tuple of arrays from a plain function.",
+        )
+
+
+class _Outputs:
+    """Collects the leaves of a result as outputs of the graph; equal tracers share one output."""
+
+    def __init__(self, trace: Trace, values_only: bool, views: bool) -> None:
+        self.trace = trace
+        self.views = views
+        self.values_only = values_only
+        self.values: list[Value] = []
+        self._known: dict[int, Result] = {}
+        self._kept: list[Any] = []  # keeps ids unique
+
+    def add(self, leaf: Any) -> Result:
+        known = self._known.get(id(leaf))
+        if known is None:
+            known = self._known[id(leaf)] = self._result(leaf)
+            self._kept.append(leaf)
+        return known
+
+    def _result(self, leaf: Any) -> Result:
+        if isinstance(leaf, Tracer):
+            if not self.values_only and leaf._storage.trace is self.trace:
+                result = _argument_itself(leaf)
+                if result is not None and (self.views or not result.views):
+                    return result
+            return self._output(as_value(leaf), leaf.weak, leaf.scalar, leaf._strides)
+        if self.values_only:
+            weak = weak_kind(leaf)
+            return self._output(as_value(leaf), weak, not isinstance(leaf, np.ndarray))
+        if isinstance(leaf, np.ndarray):
+            return self._output(as_value(leaf), None, False)
+        if isinstance(leaf, _IMMUTABLE):
+            return Result(static=leaf)
+        return refuse(
+            leaf,
+            f"a result of type {type(leaf).__name__}",
+            "return arrays and numbers, or teach jitney the type with jt.register_pytree",
+        )
+
+    def _output(
+        self,
+        value: Value,
+        weak: str | None,
+        scalar: bool,
+        strides: tuple[int, ...] | None = None,
+    ) -> Result:
+        self.values.append(value)
+        return Result(output=len(self.values) - 1, weak=weak, scalar=scalar, strides=strides)
+
+
+def _argument_itself(x: Tracer) -> Result | None:
+    """How to return `x` if it is an argument or a view of one that NumPy can make, else None."""
+    parameter = x._storage.parameter
+    if parameter is None:
+        return None
+    steps = []
+    view = x._view
+    while view is not None:
+        if view.numpy is None:
+            return None
+        steps.append(view.numpy)
+        view = view.base._view
+    return Result(argument=parameter, views=tuple(reversed(steps)), weak=x.weak, scalar=x.scalar)
+
+
+def _result_is_capture(trace: Trace, result: Result) -> Result:
+    """A captured array that is returned unchanged is returned itself."""
+    if result.output is None or result.scalar:
+        return result
+    value = trace.graph.outputs[result.output]
+    if value.op is None and any(value is capture.param for capture in trace.captures):
+        return Result(argument=value.index)
+    return result
+
+
+# Captured arrays that nobody else can reach were made by the traced function itself (np.arange(n),
+# np.array([1, 2])). Nobody can change them later, so they are constants. Arrays that the user's
+# code changed while it was traced are constants too: each use has seen its own state.
+
+
+def _references(capture: Capture) -> int:
+    return sys.getrefcount(capture.outer)
+
+
+def _base_references(capture: Capture) -> int:
+    return sys.getrefcount(capture.outer.base)
+
+
+_ALONE = _references(Capture(np.empty(1), None))  # type: ignore[arg-type]
+_BASE_ALONE = _base_references(Capture(np.empty(1)[:], None))  # type: ignore[arg-type]
+
+
+def is_private(capture: Capture, count: int = 1) -> bool:
+    """Whether the traced function made the array and nobody else can reach it. `count` captures of
+    the trace refer to it."""
+    if not isinstance(capture.outer, np.ndarray) or _references(capture) != _ALONE + count - 1:
+        return False
+    base = capture.outer.base
+    if base is None:
+        return True
+    del base
+    return type(capture.outer.base) is np.ndarray and _base_references(capture) == _BASE_ALONE
+
+
+def _settle_captures(trace: Trace) -> None:
+    uses: dict[int, int] = {}
+    for capture in trace.captures:
+        uses[id(capture.outer)] = uses.get(id(capture.outer), 0) + 1
+    kept: list[Capture] = []
+    constants: list[Op] = []
+    for capture in trace.captures:
+        count = uses[id(capture.outer)]
+        private = is_private(capture, count)  # before a variable here refers to it
+        array, snapshot = capture.outer, capture.snapshot
+        if isinstance(array, DeviceArray):
+            kept.append(capture)
+            continue
+        assert isinstance(array, np.ndarray) and snapshot is not None
+        changed = count > 1 or snapshot.tobytes() != array.tobytes()
+        ops = None
+        if changed or private:
+            native = snapshot.astype(capture.param.dtype, copy=False)  # of any order of bytes
+            ops = _constant_ops(capture.param, native)
+        capture.private = changed or private
+        if ops is None and changed:
+            capture.outer = snapshot
+        if ops is None:
+            kept.append(capture)
+        else:
+            constants += ops
+        capture.snapshot = None
+    explicit = len(trace.graph.params) - len(trace.captures)
+    trace.graph.params[explicit:] = [capture.param for capture in kept]
+    for index, value in enumerate(trace.graph.params):
+        value.index = index
+    trace.graph.ops[:0] = constants
+    trace.captures = kept
+
+
+def _constant_ops(value: Value, array: Array) -> list[Op] | None:
+    """Ops whose last result is `value`, now a constant; None if it is too large for the code."""
+    if array.size > 1 and _is_uniform(array):
+        scalar = _constant(array.reshape(-1)[:1].reshape(()))
+        scalar.results = (Value(type_of(scalar.attrs["value"]), scalar, 0),)
+        attrs = {"shape": value.shape, "dims": ()}
+        ops = [scalar, Op(OPS["broadcast"], scalar.results, attrs)]
+    elif (axis := _counts_along(array)) is not None:
+        ops = [Op(OPS["iota"], (), {"shape": array.shape, "dtype": array.dtype, "axis": axis})]
+    elif array.nbytes > _FOLD_BYTES and _is_lower_triangle(array):
+        counts = [
+            Op(OPS["iota"], (), {"shape": array.shape, "dtype": I64, "axis": d}) for d in (0, 1)
+        ]
+        for op in counts:
+            op.results = (Value(TensorType(array.shape, I64), op, 0),)
+        rows, columns = (op.results[0] for op in counts)
+        ops = [*counts, Op(OPS["le"], (columns, rows), {})]
+    elif array.nbytes <= _FOLD_BYTES:
+        ops = [_constant(np.ascontiguousarray(array).reshape(array.shape))]
+    else:
+        return None
+    value.op, value.index = ops[-1], 0
+    ops[-1].results = (value,)
+    return ops
+
+
+def _is_lower_triangle(array: Array) -> bool:
+    """Whether an array is np.tri's: true up to the diagonal, the mask of causal attention."""
+    if array.dtype != np.bool_ or array.ndim != 2:
+        return False
+    return np.array_equal(array, np.tri(*array.shape, dtype=np.bool_))
+
+
+def _counts_along(array: Array) -> int | None:
+    """The axis along which an integer array is 0, 1, 2, ...: what np.arange and np.indices make."""
+    if array.dtype.kind not in "iu" or array.size < 2 or array.flat[0] != 0:
+        return None
+    for axis, n in enumerate(array.shape):
+        if n > 1 and array.flat[-1] == n - 1:
+            places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(array.ndim)])
+            if bool((array == places).all()):
+                return axis
+    return None
+
+
+def _constant(array: Array) -> Op:
+    array = array.copy()
+    array.setflags(write=False)
+    return Op(OPS["constant"], (), {"value": array})
+
+
+def _is_uniform(array: Array) -> bool:
+    flat = array.reshape(-1).view(f"V{array.itemsize}")
+    return bool((flat == flat[0]).all())

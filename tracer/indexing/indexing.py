@@ -1,0 +1,410 @@
+"""`x[index]` and `x[index] = value` for every index that NumPy knows and whose result is static.
+
+An index is resolved (`index_plan`) in two steps. Its slices, `None`s and, when nothing else is
+there, integers make a *view* (`views.basic_index`). Integer arrays and traced integers then `gather`
+from that view or `scatter` into it, with NumPy's rule for the place of their dims. A boolean array
+that is known while tracing becomes integer arrays; a traced mask selects by element (see `masked`).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.build import Builder
+from ...ir.graph import Value
+from ...ir.types import BOOL, TensorType, is_inexact
+from ..arrays.common import array, build, operand, shape_of
+from ..arrays.table import FUNCTIONS, ArrayFunction
+from ..control.scans import scan
+from ..core import views
+from ..core.layout import c_strides, k_order
+from ..core.promotion import check_python_int
+from ..core.trace import current_trace, lifted, require_trace
+from ..core.tracers import Tracer, as_value, method, wrap
+from ..messages import errors
+from ..messages.errors import complain
+from .index_plan import DEFAULT, Plan, Subscript, basic_items, resolve
+from .masked import Masked, same_mask, spread
+
+# Reading
+
+
+@method("__getitem__")
+def getitem(x: Tracer, index: Any) -> Any:
+    return _READ.trace((x, index), {})
+
+
+def _read(x: Tracer, index: Any) -> Any:
+    plan = resolve(x, index)
+    if plan.mask is not None:
+        mask = wrap(as_value(plan.mask), scalar=False)
+        return Masked(wrap(as_value(plan.base), scalar=False), mask, plan.place)
+    if not plan.indices:
+        if plan.copied:
+            return wrap(as_value(plan.base), scalar=False)
+        return wrap(as_value(plan.base)) if plan.scalar else plan.base
+    if plan.view and plan.here:
+        return _dynamic_view(plan)
+    found = _taken(plan)
+    return views.outer_part(plan.base, found.value) if plan.view else found
+
+
+def read(x: Tracer, index: Any, mode: str, fill_value: Any = None) -> Tracer:
+    """A copy of `x[index]`; `mode` says what an index that is out of range gives (see `index_plan`).
+
+    With mode "fill" it gives `fill_value`, by default NaN, the lowest signed or the highest unsigned
+    number, or True.
+    """
+    plan = resolve(x, index, mode)
+    if plan.mask is not None or not plan.indices:
+        found = _read(x, index)
+        return found.copy() if plan.mask is None else found
+    if plan.valid is None:
+        return _taken(plan)
+    fill = _default_fill(x.dtype) if fill_value is None else fill_value
+    shape = _indexed_shape(plan)
+    if any(plan.base.shape[a] == 0 for a in plan.axes):
+        return wrap(build().full(shape, fill, x.dtype), scalar=plan.scalar)
+    b, rank = build(), len(plan.indices[0].shape)
+    dims = tuple(range(plan.place, plan.place + rank))
+    valid = b.broadcast(plan.valid, shape=shape, dims=dims)
+    filler = b.broadcast_to(as_value(array(fill), x.dtype), shape)
+    return wrap(b.select(valid, as_value(_taken(plan)), filler), scalar=plan.scalar)
+
+
+def _default_fill(dtype: Any) -> Any:
+    if is_inexact(dtype):
+        return math.nan
+    if dtype.kind == "b":
+        return True
+    return np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
+
+
+def _taken(plan: Plan) -> Tracer:
+    base, index = plan.base, plan.indices[0].shape
+    value = build().gather(as_value(base), *plan.indices, **plan.options)
+    rank = len(index)
+    perm = _moving(len(value.shape), range(rank), range(plan.place, plan.place + rank))
+    found = wrap(_transposed(value, perm), scalar=plan.scalar)
+    if base._strides is not None or perm != tuple(range(len(perm))):
+        # In memory the axes of the index come first, in order "C", the others follow in order "K".
+        rest = tuple(s for i, s in enumerate(base.element_strides) if i not in plan.axes)
+        ones = (1,) * len(rest)
+        layouts = [((*index, *ones), c_strides((*index, *ones))), (value.shape[rank:], rest)]
+        strides = k_order(value.shape, layouts)
+        found._strides = tuple(strides[axis] for axis in perm)
+    return found
+
+
+def _moving(rank: int, source: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that moves axes, given that source and target are runs."""
+    perm = [i for i in range(rank) if i not in source]
+    for axis, place in zip(source, target, strict=True):
+        perm.insert(place, axis)
+    return tuple(perm)
+
+
+def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
+    return value if perm == tuple(range(len(perm))) else build().transpose(value, perm=perm)
+
+
+def _dynamic_view(plan: Plan) -> Tracer:
+    """`x[i]` with a traced i is a view, as with an int: `x[i][j] = v` writes to x."""
+    axes, options, here = plan.axes, plan.options, require_trace()
+
+    def indices(b: Builder) -> list[Value]:
+        return lifted(b, plan.indices, here)
+
+    def forward(b: Builder, base: Value) -> Value:
+        return b.gather(base, *indices(b), **options)
+
+    def inverse(b: Builder, base: Value, new: Value) -> Value:
+        return b.scatter(base, new, *indices(b), combine="set", **options)
+
+    kept = [s for i, s in enumerate(plan.base.element_strides) if i not in axes]
+    return views.view(plan.base, forward, inverse, strides=tuple(kept))
+
+
+# Writing
+
+
+@method("__setitem__")
+def setitem(x: Tracer, index: Any, value: Any) -> None:
+    _WRITE.trace((x, index, value), {})
+
+
+def _write(x: Tracer, index: Any, value: Any) -> None:
+    if _is_masked_scalar(x, index):
+        # NumPy's scalars take no assignments. Code for arrays of any library, which asks every array
+        # for its namespace, assigns to parts of what it has computed, 0-d or not.
+        new = as_value(FUNCTIONS["where"].trace((index, value, x), {}), x.dtype)
+        x._storage.value = new
+        x._storage.version += 1
+    elif not _is_own_view(x, index, value):
+        if _is_element(x, index) and shape_of(value):
+            if x.dtype != BOOL or array(value).size != 1:  # a bool asks for the truth of an array
+                raise ValueError("setting an array element with a sequence.")
+            value = array(value).reshape(())
+        update(x, index, value, "set")
+
+
+def _is_masked_scalar(x: Tracer, index: Any) -> bool:
+    """Whether `x[index] = value` is, for a scalar that was computed in this trace, "if `index`"."""
+    own = x._storage.trace is require_trace() and x._storage.parameter is None
+    mask = isinstance(index, Tracer) and index.type == TensorType((), BOOL)
+    return mask and x.scalar and x.weak is None and x._view is None and own
+
+
+def _is_element(x: Tracer, index: Any) -> bool:
+    """Whether an index is one integer for each axis: what is assigned to an element is a number."""
+    items = index if isinstance(index, tuple) else (index,)
+    if len(items) != x.ndim:
+        return False
+    return all(
+        isinstance(i, (int, np.integer))
+        if not isinstance(i, (Tracer, np.ndarray))
+        else i.ndim == 0 and i.dtype.kind in "iu"
+        for i in items
+    ) and not any(isinstance(i, bool) for i in items)
+
+
+_READ = ArrayFunction("x[index]", _read, operator.getitem, None)
+_WRITE = ArrayFunction("x[index] = value", _write, operator.setitem, None)
+
+
+def _is_own_view(x: Tracer, index: Any, value: Any) -> bool:
+    """Whether `value` is the view x[index] itself, which `x[index] += v` has written already."""
+    if not isinstance(value, Tracer) or value._view is None or value._view.base is not x:
+        return False
+    how = value._view.numpy
+    if value._view.version != x._storage.version or not isinstance(how, Subscript):
+        return False
+    return how.index == basic_items(x, index)
+
+
+def update(x: Tracer, index: Any, value: Any, combine: str, mode: str = DEFAULT) -> None:
+    """Combine `value` into `x[index]` in place: set, add, multiply, min, max.
+
+    Where an index array names an element twice, "set" keeps the last value and the others
+    accumulate (as `np.add.at` does). `mode` says what becomes of indices that are out of range.
+    """
+    plan = _destination(x, index, mode)
+    base = plan.base
+    if plan.mask is not None:
+        _update_masked(plan, value, combine)
+    elif not plan.indices:
+        new = _cast(value, base, base.shape)
+        base.assign(_combine(combine, as_value(base), new))
+    else:
+        room = _Room(plan)
+        new = _indexed_first(plan, _cast(value, base, _indexed_shape(plan)))
+        base.assign(room.back(room.scatter(room.whole, new, room.indices, combine)))
+
+
+def update_each(
+    x: Tracer,
+    index: Any,
+    value: Any,
+    function: Callable[[Any, Any], Any],
+    mode: str = DEFAULT,
+    *,
+    once: bool = False,
+) -> None:
+    """`x[i] = function(x[i], value[i])` in place, for one element of the index after the other.
+
+    An element that is named twice is updated twice, in order. `value` is broadcast to x[index], or
+    None; results are cast to x's dtype. `once` promises that no element is named twice.
+    """
+    plan = _destination(x, index, mode)
+    base = plan.base
+    if plan.mask is not None:
+        other = None if value is None else wrap(_over_mask(plan, value, None), scalar=False)
+        _put_masked(plan, as_value(function(base, other), base.dtype))
+        return
+    if not plan.indices:
+        other = None if value is None else wrap(_spread(value, base, base.shape), scalar=False)
+        base.assign(as_value(function(base, other), base.dtype))
+        return
+    room = _Room(plan)
+    if value is not None:
+        value = _indexed_first(plan, _spread(value, base, _indexed_shape(plan)))
+    if once or _distinct(plan):
+        old = wrap(room.gather(room.whole, room.indices), scalar=False)
+        other = None if value is None else wrap(value, scalar=False)
+        new = as_value(function(old, other), base.dtype)
+        base.assign(room.back(room.scatter(room.whole, new, room.indices, "set")))
+    else:
+        base.assign(room.back(_one_by_one(room, value, function)))
+
+
+def _destination(x: Tracer, index: Any, mode: str) -> Plan:
+    if x.scalar or not x.writeable:
+        x.assign(as_value(x))  # says why not
+    here, items = current_trace(), index if isinstance(index, tuple) else (index,)
+    outer = x._storage.trace is not here and any(i is None or isinstance(i, slice) for i in items)
+    if outer and (here is None or not here.adopt(x._storage)):
+        x.assign(as_value(x))  # so here
+    return resolve(x, index, mode)
+
+
+class _Room:
+    """The base of a plan, with one place more at the end for what is dropped."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.options = plan.options
+        self.plan = plan
+        self.whole = as_value(plan.base)
+        self.indices = plan.indices
+        if plan.valid is not None:
+            b = build()
+            high = [int(axis in plan.axes) for axis in range(plan.base.ndim)]
+            none = (0,) * plan.base.ndim
+            zero = b.const(0, plan.base.dtype)
+            self.whole = b.pad(self.whole, zero, low=none, high=tuple(high), interior=none)
+            sizes = [plan.base.shape[axis] for axis in plan.axes]
+            self.indices = tuple(
+                b.select(plan.valid, index, b.full_like(index, n))
+                for index, n in zip(plan.indices, sizes, strict=True)
+            )
+
+    def back(self, whole: Value) -> Value:
+        if self.plan.valid is None:
+            return whole
+        shape = self.plan.base.shape
+        return build().slice(whole, start=(0,) * len(shape), stop=shape, step=(1,) * len(shape))
+
+    def gather(self, whole: Value, indices: Sequence[Value]) -> Value:
+        return build().gather(whole, *indices, **self.options)
+
+    def scatter(
+        self, whole: Value, new: Value, indices: Sequence[Value], combine: str = "set"
+    ) -> Value:
+        return build().scatter(whole, new, *indices, combine=combine, **self.options)
+
+
+def _one_by_one(room: _Room, value: Value | None, function: Callable[[Any, Any], Any]) -> Value:
+    """A loop over the indexed places, in order."""
+    b, rank = build(), len(room.indices[0].shape)
+    count = room.indices[0].tensor.size
+    each: list[Any] = [wrap(b.reshape(i, shape=(count,)), scalar=False) for i in room.indices]
+    if value is not None:
+        shape = (count, *value.shape[rank:])
+        each.append(wrap(b.reshape(value, shape=shape), scalar=False))
+
+    def trip(whole: Any, given: Any) -> Any:
+        places = [as_value(place) for place in given[: len(room.indices)]]
+        old = wrap(room.gather(as_value(whole), places))
+        new = as_value(function(old, None if value is None else given[-1]), whole.dtype)
+        return wrap(room.scatter(as_value(whole), new, places), scalar=False), None
+
+    return as_value(scan(trip, wrap(room.whole, scalar=False), each)[0])
+
+
+def _distinct(plan: Plan) -> bool:
+    """Whether the indices are constants that name each element once."""
+    if plan.known is None:
+        return False
+    flat = np.ravel_multi_index(plan.known, [plan.base.shape[a] for a in plan.axes])
+    return len(np.unique(flat)) == np.size(flat)
+
+
+_COMBINE = {"add": "add", "multiply": "mul", "min": "minimum", "max": "maximum"}
+
+
+def _combine(combine: str, old: Value, new: Value) -> Value:
+    return new if combine == "set" else build().op(_COMBINE[combine], old, new)
+
+
+def _indexed_shape(plan: Plan) -> tuple[int, ...]:
+    """The shape of x[index]."""
+    rest = [n for i, n in enumerate(plan.base.shape) if i not in plan.axes]
+    return (*rest[: plan.place], *plan.indices[0].shape, *rest[plan.place :])
+
+
+def _indexed_first(plan: Plan, value: Value) -> Value:
+    """A value of the shape of x[index] with the dims of the index in front, as scatter takes it."""
+    rank = len(plan.indices[0].shape)
+    place = range(plan.place, plan.place + rank)
+    return _transposed(value, _moving(len(value.shape), place, range(rank)))
+
+
+def _cast(value: Any, target: Tracer, shape: tuple[int, ...]) -> Value:
+    """`value` in the target's dtype and `shape`, as an assignment casts and broadcasts."""
+    value = operand(value)
+    if type(value) is int:
+        check_python_int(value, target.dtype)
+    return _spread(value, target, shape, target.dtype)
+
+
+def _spread(value: Any, target: Tracer, shape: tuple[int, ...], dtype: Any = None) -> Value:
+    """`value` broadcast to `shape`; axes of size 1 in front are left out, as in an assignment."""
+    new = as_value(operand(value), dtype)
+    while len(new.shape) > len(shape) and new.shape[0] == 1:
+        new = build().reshape(new, shape=new.shape[1:])
+    pairs = zip(new.shape[::-1], shape[::-1], strict=False)
+    if len(new.shape) > len(shape) or any(n not in (1, m) for n, m in pairs):
+        text = str(new.shape).replace(" ", "")
+        complain(
+            errors.ShapeError,
+            f"could not broadcast input array from shape {text} into shape "
+            f"{str(shape).replace(' ', '')}",
+            "the value must have the shape of the indexed part, or sizes of 1.",
+            operands={"destination": target, "value": value},
+        )
+    return build().broadcast_to(new, shape)
+
+
+def _update_masked(plan: Plan, value: Any, combine: str) -> None:
+    new = _over_mask(plan, value, plan.base.dtype)
+    _put_masked(plan, _combine(combine, as_value(plan.base), new))
+
+
+def _put_masked(plan: Plan, new: Value) -> None:
+    """Assign `new`, of the base's shape, where the mask is true."""
+    base = plan.base
+    assert plan.mask is not None
+    chosen = build().broadcast_to(spread(plan.mask, plan.place, base.ndim), base.shape)
+    base.assign(build().select(chosen, new, as_value(base)))
+
+
+def _over_mask(plan: Plan, value: Any, dtype: Any) -> Value:
+    """A value for x[mask], spread over all of x."""
+    base, mask = plan.base, plan.mask
+    assert mask is not None
+    if isinstance(value, Masked):
+        if not same_mask(value, mask, plan.place):
+            complain(
+                errors.DynamicShapeError,
+                "x[mask] = y[other]: the number of selected elements is known only when the "
+                "compiled function runs",
+                "use one mask variable on both sides, or jt.where on the whole arrays.",
+                operands={"mask": mask, "other": value.mask},
+            )
+        return _spread(value.values, base, base.shape, dtype)
+    spread = _across_mask(operand(value), plan)
+    return _spread(spread, base, base.shape) if dtype is None else _cast(spread, base, base.shape)
+
+
+def _across_mask(value: Any, plan: Plan) -> Any:
+    """A value for x[mask] = value that does not depend on how many elements are selected."""
+    assert plan.mask is not None
+    shape = shape_of(value)
+    after = plan.base.ndim - plan.place - plan.mask.ndim
+    if len(shape) <= after:
+        return value
+    if shape[len(shape) - after - 1] != 1:
+        complain(
+            errors.DynamicShapeError,
+            f"x[mask] = value with a value of shape {shape}: the number of selected elements is "
+            "known only when the compiled function runs",
+            "assign a number, or choose from a full-shape array: x[...] = jt.where(mask, value, x).",
+            operands={"mask": plan.mask, "value": value},
+        )
+    cut = len(shape) - after - 1
+    ones = (1,) * plan.mask.ndim
+    return array(value).reshape((*shape[:cut], *ones, *shape[cut + 1 :]))

@@ -1,0 +1,61 @@
+"""Jitted functions as methods: bound methods, and telling that a first argument is `self`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core import pytree
+from ..core.foreign import is_borrowable
+from ..messages.tracebacks import shorten
+
+if TYPE_CHECKING:
+    from .jit import JitFunction
+
+_NEVER = frozenset({np.ndarray, bool, int, float, complex, str, dict, list, tuple, type(None)})
+
+
+class BoundJitFunction:  # a jitted method of one object; its docstring is the method's
+    __doc__ = property(lambda self: self._child.__doc__)
+    __slots__ = ("__self__", "_child")
+
+    def __init__(self, child: JitFunction, obj: Any) -> None:
+        self._child = child
+        self.__self__ = obj
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._child(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    @property
+    def __func__(self) -> JitFunction:
+        return self._child
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._child, name)
+
+    def __repr__(self) -> str:
+        return f"<jitney.jit {self._child.__qualname__} of {self.__self__!r}>"
+
+
+def is_owner(obj: Any, function: JitFunction) -> bool:
+    """Whether `function` is a method of `obj` that compiles for each object by itself: it stands in
+    its class (or is a class method of it, or makes a property), which is no pytree of the user's."""
+    cls = type(obj)
+    if cls in _NEVER or pytree.is_registered(cls):
+        return False
+    if "." not in function.__qualname__.rpartition("<locals>.")[2] and is_borrowable(obj):
+        return False  # an array: the large classes of array libraries are not looked through
+    for base in (*(obj.__mro__ if isinstance(obj, type) else ()), *cls.__mro__):
+        for value in tuple(vars(base).values()):
+            if value is function:
+                return True
+            if isinstance(value, property) and value.fget is function:
+                return True
+            if isinstance(value, classmethod) and value.__func__ is function:
+                return True
+    return False

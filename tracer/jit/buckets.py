@@ -1,0 +1,76 @@
+"""The specialisations of one signature; they differ in what the function read from outside."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from ..captures.outside import Outside
+from ..messages import errors
+from .cache_info import difference
+from .dispatch import Call
+from .entry import Entry
+
+_ENTRIES = 16  # kept per signature
+_WARN_AFTER = 8  # tracings of one signature for changed outside values
+
+
+class Bucket:
+    """The entries of one signature, the latest first."""
+
+    __slots__ = ("entries", "retraced")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.retraced = 0
+
+    def add(self, entry: Entry) -> None:
+        self.entries = [entry, *self.entries][:_ENTRIES]
+
+    def holding(self) -> tuple[Entry, tuple[Any, ...]] | None:
+        """The first entry whose guards hold, and its hidden arrays."""
+        for entry in tuple(self.entries):
+            hidden = entry.check()
+            if hidden is not None:
+                return entry, hidden
+        return None
+
+    def warn(self, name: str, outside: Outside) -> None:
+        """A trace whose guards do not hold right after it: the function changes what it reads."""
+        self.retraced += 1
+        if self.retraced == _WARN_AFTER:
+            changes = " and ".join(outside.changes())
+            warnings.warn(
+                f"{name} was traced {_WARN_AFTER} times because it changes what it reads: "
+                f"guard {changes}. Pass the value as an argument and return the new one.",
+                errors.RecompileWarning,
+                stacklevel=5,
+            )
+
+
+def warn_of_many(name: str, count: int, reason: str) -> None:
+    """A function that is compiled again and again costs more than it gains."""
+    warnings.warn(
+        f"{name} has been compiled {count} times, most recently because of this: {reason}. "
+        f"{name}.cache_info() lists all. Pass what changes as an array or a number.",
+        errors.RecompileWarning,
+        stacklevel=6,
+    )
+
+
+def reason(call: Call, bucket: Bucket, others: Iterable[Bucket]) -> str:
+    """Why `call` finds no entry in its bucket. `others` are all buckets of the function."""
+    if bucket.entries:
+        changes = bucket.entries[0].outside.changes()
+        return "guard " + " and ".join(changes) if changes else "a guard did not hold"
+    entries = [e for b in others for e in b.entries]
+    if not entries:
+        return "first call"
+    latest = entries[-1]
+    if latest.names != tuple(call.leaf_names()):
+        return "another structure of the arguments"
+    if latest.structure != call.structure:
+        return "another order of keywords or of the keys of a dict"
+    pairs = zip(latest.names, latest.specs, call.specs, strict=True)
+    return ", ".join(difference(n, a, b) for n, a, b in pairs if a != b) or "recompiled"

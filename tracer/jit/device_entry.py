@@ -1,0 +1,98 @@
+"""A specialisation that runs on a GPU: arguments are brought there, results stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...runtime.cuda.array import DONATED, DeviceArray
+from ..captures.outside import Outside
+from ..core.accept import to_array
+from ..core.finish import device_finisher
+from ..core.tracing import Traced
+from ..devices.devices import place
+from .dispatch import Call
+from .entry import STALE, Entry, Refused
+
+if TYPE_CHECKING:
+    from ...runtime.cuda.client import Program
+
+
+class DeviceEntry(Entry):
+    """As `Entry`. Every array that comes out is a DeviceArray, numbers too: nobody waits for them.
+
+    NumPy arrays that the function assigns to get their new elements when the call returns. DeviceArrays
+    that are donated are gone after the call.
+    """
+
+    on_device = True
+
+    def __init__(
+        self,
+        call: Call,
+        traced: Traced,
+        outside: Outside,
+        program: Program,
+        reason: str,
+        seconds: dict[str, float],
+        donated: frozenset[int] = frozenset(),
+    ) -> None:
+        super().__init__(call, traced, outside, program, reason, seconds, donated)
+        self.program = program
+        self.attempts = 1 << 30  # no call program: what is launched is native already
+        self._direct = self.all_explicit and not (self.written or donated)
+
+    def _finisher(self, traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
+        return device_finisher(traced)
+
+    def fast(self, leaves: Sequence[Any]) -> Any:
+        hidden = self.check()
+        if hidden is None:
+            return STALE
+        if not self._direct:
+            return self(leaves, hidden)
+        self._hits += 1
+        arrays = self._place([*leaves, *hidden] if hidden else leaves)
+        return self.finish(self._run(arrays), arrays)
+
+    def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
+        self._hits += 1
+        if not self.all_explicit:
+            leaves = [leaves[i] for i in self.explicit]
+        given = [*leaves, *hidden]
+        if self.written:
+            self.check_overlap([to_array(leaf) for leaf in given])
+        arrays = self._place(given)
+        given_up = [k for k in self.donated if type(given[k]) is DeviceArray]
+        if given_up:
+            arrays = self._apart(arrays, given_up)
+        outputs = self._run(arrays)
+        for k in given_up:
+            if arrays[k] is given[k]:
+                given[k].buffer = DONATED
+        if self.mutated:
+            finals = outputs[len(outputs) - len(self.mutated) :]
+            arrays = list(arrays)
+            for index, value in zip(self.mutated, finals, strict=True):
+                given[index][...] = np.asarray(value)
+                arrays[index] = value  # what a function returns that returns the argument
+        return self.finish(outputs, arrays)
+
+    def _place(self, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
+        try:
+            return place(self.program.client, leaves)
+        except OverflowError:
+            raise Refused from None  # a Python int beyond int64: the dispatcher says so
+
+    def _apart(
+        self, arrays: Sequence[DeviceArray], donated: Sequence[int]
+    ) -> Sequence[DeviceArray]:
+        """The arrays, with copies of the donated ones that are given in another place too."""
+        found = list(arrays)
+        for k in donated:
+            mine = arrays[k].buffer
+            if any(other.buffer is mine for j, other in enumerate(found) if j != k):
+                found[k] = self.program.client.copy(arrays[k])
+        return found

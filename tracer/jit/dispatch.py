@@ -1,0 +1,385 @@
+"""From the arguments of a call to its signature: what is traced, what is static, what is the key.
+
+Two calls share compiled code when they have the same structure (with the keys of dicts and of
+`**kwargs` in the same order, which the function can see), static values, shapes, dtypes and layout
+class. `Call` holds that; `Call.key` is hashable.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.record import record, replace
+from ...ir.types import TensorType, is_supported
+from ...runtime.cuda.array import DeviceArray
+from ...runtime.devices import CPU, Device
+from ..captures.frozen import can_change, is_random_state
+from ..captures.hidden import array_spec
+from ..core import pytree
+from ..core.accept import check_dtype, plain_array, refuse
+from ..core.exact import Exact
+from ..core.foreign import borrow
+from ..core.shapes import ShapeDtype
+from ..core.specs import Same, Spec, Static
+from ..core.tracers import WEAK_DTYPES, Tracer, refuse_leaked
+from ..devices.devices import CHOSEN, device_of, is_foreign, known, own_device, put
+from ..messages import errors
+from ..messages.errors import complain
+
+_WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
+_ORDINARY = frozenset({np.ndarray, *_WEAK})
+
+
+class StaticLeaf:
+    """A static argument on its way through the pytree functions."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@record
+class StaticNames:
+    """Which parameters are static: positions and names, made consistent by the signature."""
+
+    positions: frozenset[int]
+    names: frozenset[str]
+
+    @property
+    def any(self) -> bool:
+        return bool(self.positions or self.names)
+
+
+def static_names(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] | None,
+    argnames: str | Sequence[str] | None,
+) -> StaticNames:
+    """Resolve static_argnums and static_argnames. Raises StaticArgumentError for unknown ones."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
+    names = {argnames} if isinstance(argnames, str) else set(argnames or ())
+    signature = signature_of(function)
+    if signature is None:
+        return StaticNames(frozenset(numbers), frozenset(names))
+    parameters = list(signature.parameters.values())
+    positional = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    positions = set()
+    for number in numbers:
+        place = number + len(positional) if number < 0 else number
+        if not 0 <= place < len(positional) and not (takes_more and place >= 0):
+            complain(
+                errors.StaticArgumentError,
+                f"static_argnums={number}, but {_name(function)}{signature} has "
+                f"{len(positional)} positional parameters",
+                "name the parameter with static_argnames instead.",
+            )
+        positions.add(place)
+        if place < len(positional):
+            names.add(positional[place])
+    for name in sorted(names):
+        if name in positional:
+            positions.add(positional.index(name))
+        elif not takes_names and name not in signature.parameters:
+            complain(
+                errors.StaticArgumentError,
+                f"static_argnames has {name!r}, which is no parameter of {_name(function)}{signature}",
+                f"choose among {', '.join(signature.parameters)}.",
+            )
+    return StaticNames(frozenset(positions), frozenset(names))
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
+
+
+def arrange(
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    static: StaticNames,
+    signature: inspect.Signature | None,
+    has_owner: bool,
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments in their places, with the static ones wrapped."""
+    if kwargs and signature is not None:
+        # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
+        if has_owner:
+            bound = signature.bind(None, *args, **kwargs)
+            args, kwargs = bound.args[1:], bound.kwargs
+        else:
+            bound = signature.bind(*args, **kwargs)
+            args, kwargs = bound.args, bound.kwargs
+    shift = 1 if has_owner else 0
+    if static.any:
+        args = [
+            _static(a, f"argument {i}") if i + shift in static.positions else a
+            for i, a in enumerate(args)
+        ]
+        kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
+    return args, kwargs
+
+
+def order_matters(names: Iterable[str], signature: inspect.Signature | None) -> bool:
+    """Whether a function can see in which order keyword arguments are given: those that no
+    parameter is named after."""
+    named = () if signature is None else signature.parameters.values()
+    known = {p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return len(set(names) - known) > 1
+
+
+class Call:
+    """The arguments of one call, flattened: leaves, their specs, and the structure."""
+
+    def __init__(
+        self,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        static: StaticNames,
+        signature: inspect.Signature | None,
+        *,
+        has_owner: bool = False,
+        device: Device | None = None,
+    ) -> None:
+        args, kwargs = arrange(args, kwargs, static, signature, has_owner)
+        self.args, self.kwargs = tuple(args), kwargs
+        self._signature = signature
+        self._shift = int(has_owner)
+        self.leaves, self.tree = pytree.flatten((self.args, kwargs))
+        self.structure = pytree.as_written((self.args, kwargs))[1]
+        self.names: list[str] = []
+        # Where the call has to run; None: wherever what the function reads is, or by default.
+        self.device = self._place(device)
+        self.specs = self._specs()
+        for i, spec in enumerate(self.specs):
+            if isinstance(spec, Spec) and spec.holder is not None:
+                self.leaves[i] = getattr(self.leaves[i], spec.holder._jitney_state)
+
+    def _place(self, device: Device | None) -> Device | None:
+        """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
+        device = device and known(device)
+        if device != CPU and not any(type(leaf) not in _ORDINARY for leaf in self.leaves):
+            return device
+        for i, leaf in enumerate(self.leaves):
+            if device == CPU and isinstance(leaf, DeviceArray):
+                self.leaves[i] = np.asarray(leaf)
+            elif type(leaf) not in _ORDINARY and not _has_state(leaf):
+                if is_foreign(leaf):
+                    self.leaves[i] = put(leaf, device or own_device(leaf))
+                else:
+                    found = borrow(leaf)
+                    self.leaves[i] = leaf if found is None else found
+        return device or device_of(self.leaves)
+
+    def _specs(self) -> list[Spec | Static | Same]:
+        specs: list[Spec | Static | Same] = []
+        for i, leaf in enumerate(self.leaves):
+            specs.append(self._spec(i, leaf))
+        return specs
+
+    def _spec(self, index: int, leaf: Any) -> Spec | Static:
+        cls = type(leaf)
+        if cls is np.ndarray and is_supported(leaf.dtype):
+            return array_spec(leaf)
+        state = vars(cls).get("_jitney_state")
+        if state is not None:
+            return replace(array_spec(getattr(leaf, state)), holder=cls)
+        if cls in _WEAK:
+            kind = _WEAK[cls]
+            if kind == "i" and not -(2**63) <= leaf < 2**63:
+                self.refuse(index, "a Python int beyond int64", "pass np.uint64(n), or a float")
+            return Spec(TensorType((), WEAK_DTYPES[kind]), kind, True)
+        if cls is StaticLeaf:
+            return Static(leaf.value)
+        if cls is DeviceArray:
+            return array_spec(leaf)
+        if cls is ShapeDtype:
+            return Spec(TensorType(leaf.shape, leaf.dtype))
+        if isinstance(leaf, np.generic):
+            return Spec(TensorType((), check_dtype(leaf, self.leaf_names()[index])), None, True)
+        if isinstance(leaf, Tracer):
+            refuse_leaked(leaf)
+        if isinstance(leaf, np.ndarray):
+            return array_spec(plain_array(leaf, self.leaf_names()[index]))
+        self._refuse_object(index, leaf)
+        raise AssertionError("unreachable")
+
+    def _refuse_object(self, index: int, leaf: Any) -> None:
+        name = self.leaf_names()[index]
+        kind = f"{name}, a value of type {type(leaf).__name__}"
+        root = name.split("[")[0].split(".")[0]
+        if is_random_state(leaf):
+            self.refuse(
+                index,
+                kind,
+                f"pass jitney's own generator, {root} = jt.random.default_rng(seed), whose state "
+                "compiled functions advance",
+            )
+        if isinstance(leaf, (str, bytes)) or callable(leaf):
+            if name != root:
+                self.refuse(
+                    index,
+                    kind,
+                    f"pass it as an argument of its own, made static, or make {root!r} a dataclass "
+                    "with it among the static_fields of jt.register_pytree",
+                )
+            self.refuse(index, kind, f"make it static: jt.jit(f, static_argnames={root!r})")
+        self.refuse(
+            index,
+            kind,
+            f"make it static (static_argnames={root!r}), or teach jitney the type with "
+            "jt.register_pytree",
+        )
+
+    def refuse(self, index: int, what: str, remedy: str) -> None:
+        refuse(self.leaves[index], what, remedy)
+
+    def parts(self, args: Any, kwargs: Any) -> list[tuple[str, list[Any], Hashable]]:
+        """Each argument: the name of its first leaf, its leaves and its structure as they are now."""
+        positional, keywords = self.tree.children()
+        trees = [*positional.children(), *keywords.children()]
+        names = iter(self.leaf_names())
+        found = []
+        for tree, argument in zip(
+            trees, [*args, *(kwargs[k] for k in sorted(kwargs))], strict=True
+        ):
+            own = [next(names) for _ in range(tree.num_leaves)]
+            root = own[0].split("[")[0].split(".")[0] if own else "an argument"
+            found.append((root, *pytree.as_written(argument)))
+        return found
+
+    def refuse_changes(
+        self,
+        before: list[tuple[str, list[Any], Hashable]],
+        after: list[tuple[str, list[Any], Hashable]],
+    ) -> None:
+        """A dict or list of the caller that the function changed would stay as it was."""
+        for (name, old, structure), (_, new, changed) in zip(before, after, strict=True):
+            if structure != changed or any(map(operator.is_not, old, new)):
+                complain(
+                    errors.ImpureFunctionError,
+                    f"the function replaces, adds or removes elements of {name}, a container that "
+                    "it was given, and the caller's would stay as it was",
+                    "copy the container first, with dict(d), list(l) or dataclasses.replace(d), and "
+                    "return the copy; elements that are arrays may be assigned to in place.",
+                )
+
+    def leaf_names(self) -> list[str]:
+        """How the user would write each leaf: `x`, `params['w']`."""
+        if not self.names:
+            parameters = list(self._signature.parameters.values()) if self._signature else []
+            parameters = parameters[self._shift :]
+            for i, arg in enumerate(self.args):
+                name = f"args[{i}]"
+                if (
+                    i < len(parameters)
+                    and parameters[i].kind is not inspect.Parameter.VAR_POSITIONAL
+                ):
+                    name = parameters[i].name
+                self.names += pytree.leaf_names(arg, name)
+            by_name = {k: pytree.leaf_names(v, k) for k, v in self.kwargs.items()}
+            self.names += [n for k in sorted(by_name) for n in by_name[k]]
+        return self.names
+
+    @property
+    def key(self) -> Hashable:
+        """What calls must share to run the same code."""
+        specs = tuple(Exact(s.value) if isinstance(s, Static) else s for s in self.specs)
+        return (self.structure, specs, self.device, CHOSEN.get())
+
+    def static_values(self) -> list[tuple[str, Any]]:
+        """The static arguments that can change inside, with their names: equal ones may differ then."""
+        if not any(isinstance(spec, Static) for spec in self.specs):
+            return []
+        pairs = zip(self.leaf_names(), self.specs, strict=True)
+        named = [(name, spec.value) for name, spec in pairs if isinstance(spec, Static)]
+        return [(name, value) for name, value in named if can_change(value)]
+
+    def alias(self) -> None:
+        """Leaves that are one and the same array become one traced array."""
+        first: dict[int, int] = {}
+        for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf, np.ndarray):
+                seen = first.setdefault(id(leaf), i)
+                if seen != i:
+                    self.specs[i] = Same(seen)
+
+    def named_specs(self) -> list[Spec | Static | Same]:
+        """The specs with the users' names for the leaves, and who may be written."""
+        named: list[Spec | Static | Same] = []
+        for leaf, spec, name in zip(self.leaves, self.specs, self.leaf_names(), strict=True):
+            if isinstance(spec, Spec):
+                writeable = spec.writeable
+                if isinstance(leaf, np.ndarray):
+                    writeable = leaf.flags.writeable
+                spec = replace(spec, writeable=writeable, name=_identifier(name), device=None)
+            named.append(spec)
+        return named
+
+    def traced_leaves(self) -> list[Any]:
+        pairs = zip(self.leaves, self.specs, strict=True)
+        return [leaf for leaf, spec in pairs if isinstance(spec, Spec)]
+
+    def describe(self) -> str:
+        """`x: f32[8], n: int (static 3)`."""
+        parts = []
+        for name, spec in zip(self.leaf_names(), self.specs, strict=True):
+            if isinstance(spec, Spec):
+                parts.append(f"{name}: {show_spec(spec)}")
+            elif isinstance(spec, Static):
+                parts.append(f"{name} = {spec.value!r}")
+            else:
+                parts.append(f"{name}: the same array as {self.leaf_names()[spec.leaf]}")
+        return ", ".join(parts)
+
+
+def show_spec(spec: Spec) -> str:
+    kinds = {"b": "Python bool", "i": "Python int", "f": "Python float", "c": "Python complex"}
+    if spec.weak:
+        return kinds[spec.weak]
+    layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""
+    return f"{spec.type}{layout}"
+
+
+def _has_state(leaf: Any) -> bool:
+    """Whether it is an object of ours that holds an array, such as a generator's state."""
+    return "_jitney_state" in vars(type(leaf))
+
+
+def _static(value: Any, name: str) -> StaticLeaf:
+    if isinstance(value, np.ndarray):
+        complain(
+            errors.StaticArgumentError,
+            f"{name} is static and an array: static arguments are compared by value at each call",
+            "trace the array (leave it out of static_argnums and static_argnames), or pass a tuple.",
+            operands={name: value},
+        )
+    try:
+        hash(value)
+    except TypeError:
+        complain(
+            errors.StaticArgumentError,
+            f"{name} is static and unhashable: static arguments are part of the cache's key",
+            "pass a hashable value: a tuple instead of a list, a frozen dataclass instead of a dict.",
+            operands={name: value},
+        )
+    return StaticLeaf(value)
+
+
+def _identifier(name: str) -> str:
+    return name if name.isidentifier() else ""

@@ -1,0 +1,214 @@
+"""One compiled specialisation of a function, and the call of it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from ...ir.graph import Graph
+from ..captures.outside import Outside
+from ..core.accept import to_array
+from ..core.finish import finisher
+from ..core.specs import Spec
+from ..core.tracing import Traced
+from .dispatch import Call
+
+if TYPE_CHECKING:
+    from ...runtime.call.callable import NativeProgram
+    from .jit import JitFunction
+
+Array = np.ndarray[Any, Any]
+
+
+class Runnable(Protocol):
+    """Compiled code: an Executable of the runtime, or the interpreter."""
+
+    def run(self, arrays: Sequence[Any]) -> list[Any]: ...
+
+
+class Interpreted:
+    """Runs a graph op by op with NumPy: the permanent `backend="interpreter"`."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        from ...ir.interpreter import evaluate
+
+        native = [np.asarray(a, p.dtype) for a, p in zip(arrays, self.graph.params, strict=True)]
+        inputs = {id(a) for a in native}
+        found: list[Array] = []
+        for array in evaluate(self.graph, native):
+            # Fresh, writeable arrays that share memory with nothing, as compiled code returns.
+            shared = id(array) in inputs or not array.flags.owndata or not array.flags.writeable
+            shared = shared or any(array is other for other in found)
+            found.append(array.copy() if shared else array)
+        return found
+
+
+STALE: Any = object()  # what `Entry.fast` gives when a guard does not hold
+
+
+class Refused(Exception):
+    """A specialisation cannot take these arguments. Nothing has run."""
+
+
+class Overlap(Refused):
+    """The arguments overlap in a way that only NumPy itself can do justice to."""
+
+
+class SameArrays(Refused):
+    """Two arguments are one array and one of them is written: trace them as one."""
+
+
+class ReadOnly(Refused):
+    """An argument that the function assigns to is read-only."""
+
+
+class Entry:
+    """A traced and compiled call. `entry(leaves, hidden)` runs it.
+
+    `check()` gives the hidden arrays if everything that the trace assumed about the outside still
+    holds, and None otherwise.
+    """
+
+    on_device = False
+
+    def __init__(
+        self,
+        call: Call,
+        traced: Traced,
+        outside: Outside,
+        runnable: Runnable,
+        reason: str,
+        seconds: dict[str, float],
+        donated: frozenset[int] = frozenset(),
+    ) -> None:
+        self.traced = traced
+        self.outside = outside
+        self.runnable = runnable
+        self.reason = reason
+        self.seconds = seconds
+        self.signature = call.describe()
+        self.specs = tuple(call.specs)
+        self.names = tuple(call.leaf_names())
+        self.structure = call.structure
+        self._hits = 0  # of the calls that came through Python
+        self.programs: list[NativeProgram] = []
+        self.attempts = 0  # at writing a program
+        self.owner: weakref.ref[JitFunction] | None = None
+        captures = tuple(capture.outer for capture in traced.captures)
+        self.check: Callable[[], tuple[Any, ...] | None] = outside.compile(captures)
+        explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
+        self.explicit = explicit
+        self.all_explicit = len(explicit) == len(call.specs)
+        self.scalars = any(isinstance(s, Spec) and s.scalar for s in call.specs)
+        self.mutated = traced.mutated
+        self.overwritten = traced.overwritten
+        self.written = [*self.mutated, *self.overwritten]
+        self.donated = donated
+        self._run = runnable.run
+        self.finish = self._finisher(traced)
+        self._direct = self.all_explicit and not (self.written or self.scalars)
+
+    def _finisher(self, traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
+        return finisher(traced)
+
+    @property
+    def code(self) -> Runnable:
+        return self.runnable
+
+    def evict(self) -> bool:
+        """Leave the function that this belongs to; False if it is busy."""
+        function = self.owner() if self.owner else None
+        return function is None or function._evict(self)
+
+    @property
+    def hits(self) -> int:
+        return self._hits + sum(program.hits for program in self.programs)
+
+    def fast(self, leaves: Sequence[Any]) -> Any:
+        """The result; STALE, and nothing done, if a guard does not hold."""
+        hidden = self.check()
+        if hidden is None:
+            return STALE
+        if not self._direct:
+            return self(leaves, hidden)
+        self._hits += 1
+        given = [*leaves, *hidden]
+        return self.finish(self._run(given), given)
+
+    def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
+        self._hits += 1
+        if not self.all_explicit:
+            leaves = [leaves[i] for i in self.explicit]
+        given = [*leaves, *hidden]
+        if self.scalars:
+            try:
+                arrays = [to_array(leaf) for leaf in given]
+            except OverflowError:
+                raise Refused from None  # a Python int beyond int64: the dispatcher says so
+        else:
+            arrays = given
+        if self.written:
+            self.check_overlap(arrays)
+            lent = self._lent(arrays) if self.overwritten else arrays
+            outputs = self._run(lent)
+            finals = outputs[len(outputs) - len(self.mutated) :]
+            for index, value in zip(self.mutated, finals, strict=True):
+                np.copyto(arrays[index], value)
+            for index in self.overwritten:
+                if lent[index] is arrays[index]:
+                    continue
+                if index in self.donated:
+                    given[index] = lent[index]
+                else:
+                    np.copyto(arrays[index], lent[index])
+            return self.finish(outputs, given)
+        return self.finish(self._run(arrays), given)
+
+    def _lent(self, arrays: Sequence[Array]) -> list[Array]:
+        """The arrays, with copies for those that native code is to overwrite and cannot where they
+        are: in the other byte order, or at addresses or with steps that do not fit their dtype."""
+        from ...runtime.executable import Executable, prepare
+
+        lent = list(arrays)
+        if isinstance(self.runnable, Executable):
+            module = self.runnable.module
+            for index in self.overwritten:
+                array, type = lent[index], module.inputs[index]
+                found = prepare(array, type, module.input_strides[index])
+                if found is not array and not np.may_share_memory(found, array):
+                    lent[index] = found
+        return lent
+
+    def check_overlap(self, arrays: Sequence[Array]) -> None:
+        """Writing to arrays needs them apart: raises SameArrays, Overlap or ReadOnly.
+
+        One array in two places can be traced as one, unless it is donated in one of them."""
+        from ...runtime.call.program import overlaps, written_apart
+
+        for index in self.written:
+            target = arrays[index]
+            if not target.flags.writeable:
+                raise Overlap if index in self.donated else ReadOnly
+            if overlaps(target.shape, target.strides, target.itemsize):
+                raise Overlap
+        if len(arrays) == 1:
+            return
+        places: dict[int, list[int]] = {}
+        for index, array in enumerate(arrays):
+            if array.size:
+                places.setdefault(id(array), []).append(index)
+        written = {id(arrays[index]) for index in self.written}
+        twice = [found for key, found in places.items() if key in written and len(found) > 1]
+        ranges = ((*byte_bounds(arrays[found[0]]), key in written) for key, found in places.items())
+        if not self.donated.isdisjoint(chain(*twice)) or not written_apart(ranges):
+            raise Overlap
+        if twice:
+            raise SameArrays

@@ -1,0 +1,561 @@
+"""`jit`: trace a function at its first call of a kind, run native code at the next ones."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from types import MethodType
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from ...ir.collector import resting_collector
+from ...ir.forks import renewed
+from ...ir.graph import Graph
+from ...ir.surface import ensure
+from ...runtime.cuda.array import DeviceArray
+from ...runtime.devices import Device, parse_device
+from ..captures.outside import Outside
+from ..captures.paths import Path
+from ..core import pytree
+from ..core.foreign import borrowed
+from ..core.trace import CURRENT
+from ..devices.devices import CHOSEN
+from ..messages import errors
+from ..messages.tracebacks import shorten, shortened
+from .binding import BoundJitFunction, is_owner
+from .buckets import Bucket, reason, warn_of_many
+from .cache_info import CacheInfo, cache_info
+from .dispatch import Call, StaticNames, arrange, signature_of, static_names
+from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
+from .lowered import Lowered, explain
+from .options import check_function, check_options
+from .programs import ATTEMPTS, install_programs, learn
+from .specialise import lower, make_entry, ptx, trace_call
+
+if TYPE_CHECKING:
+    from ...runtime.call.callable import NativeProgram
+
+_SCALARS = frozenset({bool, int, float, complex})
+_WARN_AFTER = 50  # compilations of one function
+_SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
+
+
+class JitFunction:
+    """What `jit` returns. Calls like the function that it wraps."""
+
+    if TYPE_CHECKING:
+        __qualname__: str  # of the function, copied with its other names
+
+    def __new__(cls, *args: Any, **options: Any) -> JitFunction:
+        # A subclass may have a `__call__` of its own.
+        native = cls is JitFunction or "_chain" in vars(cls)
+        if not native or options.get("backend", "native") != "native":
+            return object.__new__(cls)
+        from ...runtime.call.callable import new_callable
+
+        made: JitFunction = new_callable(cls)
+        return made
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        check_function(function)
+        # First: what it copies, of a JitFunction inside say, must not replace what is set below.
+        functools.update_wrapper(self, function)
+        if not hasattr(function, "__name__"):
+            self.__name__ = self.__qualname__ = type(function).__name__
+        if isinstance(function, np.vectorize):
+            from ..transforms.vectorize import of_numpys
+
+            function = of_numpys(function)
+        options = _complete(options)
+        check_options(options)
+        if options["backend"] == "native":
+            _load_for(function)
+        self._options = options
+        self._signature = signature_of(function)
+        self._static: StaticNames = static_names(
+            function, options["static_argnums"], options["static_argnames"]
+        )
+        self._donate = static_names(function, options["donate_argnums"], None)
+        self._function = function
+        self._owner: weakref.ref[Any] | Callable[[], Any] | None = None
+        self._lock = renewed(threading.RLock())
+        # By exact types: the entries, and the order in which they take the leaves.
+        self._fast: dict[Hashable, tuple[Bucket, list[int] | None]] = {}
+        self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
+        self._bound: dict[int, tuple[Any, JitFunction]] = {}
+        self._simple = not self._static.any
+        device = options["device"]
+        self._device = None if device is None else parse_device(device)
+        self._misses = 0
+        self.most_signatures = _SIGNATURES
+        self._native = hasattr(self, "_chain")
+        self._programs: list[NativeProgram] = []  # what the native call tries
+
+    # Calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if not kwargs and self._simple and CURRENT.get() is None:
+                key: list[Any] = [CHOSEN.get()]
+                for arg in args:
+                    kind = type(arg)
+                    if kind is np.ndarray:
+                        key += (arg.dtype, arg.shape, arg.strides)
+                    elif kind in _SCALARS:
+                        key.append(kind)
+                    elif kind is DeviceArray:
+                        key += (arg.client, arg.dtype, arg.shape)
+                    elif kind is np.memmap:
+                        key += (kind, arg.dtype, arg.shape, arg.strides)
+                    else:
+                        break
+                else:
+                    fast = tuple(key)
+                    found = self._fast.get(fast)
+                    if found is not None:
+                        try:
+                            for entry in found[0].entries:
+                                if self._native and entry.attempts < ATTEMPTS:
+                                    break  # the long way writes a program
+                                result = entry.fast(args)
+                                if result is not STALE:
+                                    return result
+                        except Refused:
+                            pass  # nothing has run yet
+                    return self._call(args, kwargs, fast)
+            if CURRENT.get() is not None:
+                return self._plain(*borrowed((args, kwargs)))  # part of what is being traced
+            if self._owner is None and args and is_owner(args[0], self):
+                return self._for(args[0])(*args[1:], **kwargs)
+            if self._simple:
+                return self._call_tree(args, kwargs)
+            return self._call(args, kwargs, None)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def _call_tree(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """As `__call__`, for containers and keywords."""
+        leaves, structure = pytree.as_written((args, kwargs))
+        key: list[Any] = [CHOSEN.get(), structure]
+        for leaf in leaves:
+            kind = type(leaf)
+            if kind is np.ndarray:
+                key += (leaf.dtype, leaf.shape, leaf.strides)
+            elif kind in _SCALARS:
+                key.append(kind)
+            elif kind is DeviceArray:
+                key += (leaf.client, leaf.dtype, leaf.shape)
+            else:
+                return self._call(args, kwargs, None)
+        fast = tuple(key)
+        found = self._fast.get(fast)
+        if found is not None:
+            bucket, order = found
+            if order is not None:
+                leaves = [leaves[i] for i in order]
+            try:
+                for entry in bucket.entries:
+                    if self._native and entry.attempts < ATTEMPTS:
+                        break
+                    result = entry.fast(leaves)
+                    if result is not STALE:
+                        return result
+            except Refused:
+                pass
+        return self._call(args, kwargs, fast)
+
+    def _call(self, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None) -> Any:
+        if fast is None and self._simple:
+            given = args, kwargs
+            args, kwargs = borrowed(given)
+            if args is not given[0]:
+                return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
+        call = self._analyse(args, kwargs)
+        bucket = self._bucket(call.key)
+        if fast is not None:
+            self._fast[fast] = bucket, self._order(args, kwargs)
+        try:
+            return self._run(call, bucket, args, kwargs)
+        except SameArrays:
+            call.alias()
+            try:
+                return self._run(call, self._bucket(call.key), args, kwargs)
+            except (Overlap, SameArrays):  # still the same: one of the two came from outside
+                return self._plain(*borrowed((args, kwargs)))
+        except Overlap:
+            return self._plain(*borrowed((args, kwargs)))
+
+    def _run(self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
+        found, made = bucket.holding(), None
+        if found is None:
+            with self._lock:
+                found = bucket.holding()  # made by another thread in the meantime?
+                if found is None:
+                    entry = self._compile(call, bucket)
+                    # What the function itself changed while it was traced must not send it back here.
+                    captures = [capture.outer for capture in entry.traced.captures]
+                    found = entry, (*entry.outside.arrays(), *captures)
+                    made = entry
+        if made is not None:
+            from ...runtime.cache.in_memory import budget
+
+            budget.trim(made)  # not with the lock held: other functions are asked to give way
+        entry, hidden = found
+        learn(self, entry, args, kwargs)
+        return self._enter(entry, call, hidden)
+
+    def _enter(self, entry: Entry, call: Call, hidden: tuple[Any, ...]) -> Any:
+        try:
+            return entry(call.leaves, hidden)
+        except ReadOnly:
+            # Trace again, now with the array marked read-only: that names the line.
+            trace_call(self, call)
+            raise errors.ReadOnlyError("assignment destination is read-only") from None
+
+    def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return self._adapt(self._target)(*args, **kwargs)
+
+    @property
+    def _adapt(self) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Gives what is called to trace a function: the function itself, or autograph's twin of it.
+        It does not refer to `self`, so that dropping the function drops its code at once."""
+        return _twin if self._options["autograph"] else _identity
+
+    @property
+    def _raw(self) -> Callable[..., Any]:
+        return self._function
+
+    @property
+    def __jitney_target__(self) -> Callable[..., Any]:
+        """What is called to trace it: autograph asks, which cannot know this class."""
+        return self._target
+
+    @property
+    def _target(self) -> Callable[..., Any]:
+        if self._owner is None:
+            return self._function
+        return MethodType(self._function, self._owner())
+
+    def _owner_path(self) -> Path | None:
+        return None if self._owner is None else Path("object", self._owner, "self")
+
+    def _analyse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+        return Call(
+            args,
+            kwargs,
+            self._static,
+            self._signature,
+            has_owner=self._owner is not None,
+            device=self._device,
+        )
+
+    def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
+        """Where the leaves of a call stand among those of `(args, kwargs)` as written; None: there."""
+        tree = pytree.flatten((tuple(args), kwargs))[1]
+        order = self._leaves(*pytree.unflatten(tree, pytree.places_as_written(tree)))
+        return None if order == list(range(len(order))) else order
+
+    def _leaves(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """The leaves of a call in the order of its entries."""
+        has_owner = self._owner is not None
+        arranged = arrange(args, kwargs, self._static, self._signature, has_owner)
+        return pytree.flatten((tuple(arranged[0]), arranged[1]))[0]
+
+    def _bucket(self, key: Hashable) -> Bucket:
+        bucket = self._buckets.get(key)
+        return bucket if bucket is not None else self._buckets.setdefault(key, Bucket())
+
+    # A call of a new kind
+
+    def _outside(
+        self, call: Call | None = None, substitute: bool = True, wary: bool = False
+    ) -> Outside:
+        static = () if call is None else call.static_values()
+        owner = self._owner_path()
+        return Outside(self._raw, owner, substitute, self._adapt, wary, static)
+
+    def _compile(self, call: Call, bucket: Bucket) -> Entry:
+        entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
+        self._misses += 1
+        if self._misses == _WARN_AFTER:
+            warn_of_many(self.__name__, self._misses, entry.reason)
+        if len(self._buckets) > self.most_signatures:
+            self._buckets.pop(next(iter(list(self._buckets))), None)
+            self._fast.clear()  # it refills from the buckets
+            install_programs(self)
+        bucket.add(entry)
+        entry.owner = weakref.ref(self)
+        if self._options["backend"] == "native" and not entry.on_device:
+            from ...runtime.cache.in_memory import budget
+
+            budget.add(entry)
+        if entry.check() is None:
+            bucket.warn(self.__name__, entry.outside)
+        return entry
+
+    # Looking inside
+
+    @shortened
+    def trace(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
+        call = self._analyse(args, kwargs)
+        with self._lock:
+            return trace_call(self, call)[0].graph
+
+    @shortened
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
+        return lower(self, self._analyse(args, kwargs))
+
+    @shortened
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """Which ops became which kernel, with bytes and flops, as a table."""
+        return explain(self.lower(*args, **kwargs))
+
+    @shortened
+    def ptx(self, *args: Any, arch: str = "sm_90", **kwargs: Any) -> str:
+        """The kernels of a call with these arguments for an NVIDIA architecture ("sm_75" to "sm_120"),
+        as PTX. Needs no GPU.
+
+        >>> jit(lambda x: x + 1).ptx(np.ones(8)).count(".entry")
+        1
+        """
+        return ptx(self, self._analyse(args, kwargs), arch)
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses, and every specialisation with the reason why it was made."""
+        return cache_info(list(self._buckets.values()), self._misses)
+
+    def clear_cache(self) -> None:
+        """Forget everything compiled for this function (and for objects that it is a method of)."""
+        with self._lock:
+            self._fast.clear()
+            self._buckets.clear()
+            self._bound.clear()
+            self._misses = 0
+            install_programs(self)
+
+    def _evict(self, entry: Entry) -> bool:
+        """Forget one specialisation, unless another thread is making one."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            for bucket in list(self._buckets.values()):
+                bucket.entries = [other for other in bucket.entries if other is not entry]
+            install_programs(self)
+        finally:
+            self._lock.release()
+        return True
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """What a function that calls this one depends on (see `fingerprint`)."""
+        owner = None if self._owner is None else self._owner()
+        return {"function": self._function, "options": self._options, "owner": owner}
+
+    # Being a function
+
+    def __get__(self, obj: Any, cls: type | None = None) -> Any:
+        if obj is None:
+            return self
+        if pytree.is_registered(type(obj)):
+            return MethodType(self, obj)
+        return BoundJitFunction(self._for(obj), obj)
+
+    def _for(self, obj: Any) -> JitFunction:
+        """The function with `obj` as its static `self`, by identity, with a cache of its own."""
+        found = self._bound.get(id(obj))
+        if found is not None and found[0]() is obj:
+            return found[1]
+        with self._lock:
+            child = JitFunction(self._function, **self._options)
+            key = id(obj)
+            bound = self._bound
+            try:
+                owner: Any = weakref.ref(obj, lambda _: bound.pop(key, None))
+            except TypeError:
+                owner = functools.partial(_identity, obj)
+            child._owner = owner
+            bound[key] = (owner, child)
+            if len(bound) == 1:
+                install_programs(self)
+            return child
+
+    def __repr__(self) -> str:
+        return f"<jitney.jit {getattr(self, '__qualname__', self.__name__)}>"
+
+    def __copy__(self) -> JitFunction:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> JitFunction:
+        return self
+
+    def __reduce__(self) -> Any:
+        module = sys.modules.get(getattr(self, "__module__", ""))
+        found: Any = module
+        name = getattr(self, "__qualname__", "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (_rebuild, (self._function, self._options))
+
+
+@overload
+def jit(function: Callable[..., Any], **options: Any) -> JitFunction: ...
+@overload
+def jit(function: None = None, **options: Any) -> Callable[[Callable[..., Any]], JitFunction]: ...
+
+
+def jit(  # type: ignore[misc]  # the overloads do not repeat the options
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    autograph: bool = False,
+    check: bool = False,
+    fastmath: bool = False,
+    deterministic: bool = True,
+    boundscheck: bool = True,
+    device: str | Device | None = None,
+    backend: str = "native",
+    save: str | int | None = None,
+    inplace: str | None = None,
+    autotune: bool | None = None,
+) -> Any:
+    """Compile a function of NumPy arrays. Works as a decorator, with and without options.
+
+    The first call with new shapes, dtypes, structure or static values traces the function and
+    compiles it; later ones run native code. Arguments may be arrays, NumPy and Python scalars, and
+    pytrees of them. Arrays of other libraries and buffers (`__array__`, `memoryview`, DLPack) count as
+    what `np.asarray` makes of them; their memory is shared where they let it be. A Python scalar is an
+    input too (its value is not compiled in) and promotes as Python scalars do.
+
+    static_argnums, static_argnames
+        Parameters that are compiled in: any hashable value. A new value compiles anew.
+    donate_argnums
+        Arrays that the caller gives up: a result may take the place of one of its shape and dtype, and
+        then is that very array, with new elements. It is a permission: after the call the elements of
+        donated arrays, and of what shares memory with them, mean nothing. On a GPU the result is a new
+        DeviceArray in the memory of the donated one, every later use of which raises DeviceError.
+    inplace
+        "require": raise InPlaceError, with the line and the reason, if an array that is updated or
+        carried by a loop has to be copied. `f.explain(...)` lists the copies.
+    autograph
+        Let Python's own control flow depend on traced values: `if`, `while`, `for` over ranges and
+        arrays, `break`, `continue`, early `return`, `and`, `or`, `not`, conditional expressions and
+        `assert` become ops, here and in the functions of yours that are called. It reads the source.
+    check
+        Trace twice and raise ImpureFunctionError, with the line, if the two differ.
+    fastmath
+        Allow results that differ from NumPy's by more than rounding. On GPUs with tensor cores, products
+        of float32 matrices round their operands to 11 bits (TF32).
+    deterministic
+        Results have the same bits from run to run. False: on a GPU, floats that are added at indices
+        (`np.add.at`, gradients of indexing) are added as they come, by atomics, which is faster. The
+        CPU's results are always deterministic.
+    boundscheck
+        Index arrays and traced integers that are out of range raise IndexError. False: they are not
+        checked; one that is out of range all the same stands for the nearest that is in range, so that
+        no other memory is at risk. `jt.at(x)[i].get(mode=...)` chooses for one place.
+    device
+        "cpu", "cuda" or "cuda:0": where to run; arguments that are elsewhere are brought there, and
+        results stay there. None: where the arrays are, or what `with jt.device(...)` chose, or the CPU.
+    backend
+        "native", or "interpreter": run the traced graph op by op with NumPy, for debugging.
+    save
+        What the backward part of a derivative finds in memory, and what it computes again. None:
+        everything that it reads is kept. "min_cut": the least memory that computing cheap ops twice can
+        reach. A number of bytes: as much again as keeps the predicted peak of temporary memory
+        below it. `f.lower(...).plan` tells the choice. See also `jt.checkpoint`.
+    autotune
+        Let a GPU measure which of several kernels for a step is fastest, when the function is compiled:
+        tiles of products and of attention (or NVIDIA's cuBLASLt for products, where it is installed:
+        see `jt.config.cublas`), threads of a block and of a row, parts of long sums. It takes some
+        tenths of a second for each new kernel, and is remembered on disk. Sums may be associated
+        otherwise than without it, so results may differ by rounding, as they may from one kind of GPU
+        to another; they do not from call to call. None: as `jt.config.autotune` says, which is off
+        unless you switch it on. On the CPU there is nothing to choose.
+
+    What the function returns. Fresh arrays, except: an argument or closed-over array that is returned
+    itself comes back as the same object, and a view of it as a view of the caller's array, as in
+    NumPy. Views of arrays made inside come back as separate arrays. 0-d results are NumPy scalars
+    where NumPy gives scalars; arithmetic among Python scalars gives Python scalars.
+
+    Assignment into arguments and closed-over arrays changes them, when the call has succeeded. If
+    arrays that are assigned to overlap others, the plain Python function runs instead.
+
+    Values read from globals, closures and attributes are guarded: a change traces anew; arrays among
+    them are read at each call. `jitney.tracer.captures` tells what cannot be seen. Python's side effects
+    (print, appending to a list, counting) happen while tracing only.
+    (print, appending to a list, counting) happen while tracing only.
+    (print, appending to a list, counting) happen while tracing only.
+    (print, appending to a list, counting) happen while tracing only.
+
+    A method is compiled for each object by itself; the object's attributes are guarded when it is
+    not a pytree (`jt.register_pytree`), and traced when it is.
+    """
+    options: dict[str, Any] = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "autograph": autograph,
+        "check": check,
+        "fastmath": fastmath,
+        "deterministic": deterministic,
+        "boundscheck": boundscheck,
+        "device": device,
+        "backend": backend,
+        "save": save,
+        "inplace": inplace,
+        "autotune": autotune,
+    }
+    if function is None:
+        return functools.partial(jit, **options)
+    try:
+        return JitFunction(function, **options)
+    except Exception as error:
+        shorten(error)
+        raise
+
+
+def _complete(options: dict[str, Any]) -> dict[str, Any]:
+    """All options of `jit`; those that are not given have the values that its signature tells."""
+    defaults = jit.__kwdefaults__ or {}
+    for name in options:
+        if name not in defaults:
+            raise TypeError(f"jit() got an unexpected keyword argument {name!r}")
+    return {**defaults, **options}
+
+
+def _load_for(function: Callable[..., Any]) -> None:
+    """Import what the first call of a new function wants, so that it only traces and compiles; of
+    one that an earlier process compiled, what running that wants."""
+    from ...runtime.compile import load_calls, load_compiler
+    from .remember import seems_known
+
+    if seems_known(function):
+        load_calls()
+    else:
+        load_compiler()
+        with resting_collector():
+            ensure("trace")
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
+    from ..autograph import convert
+
+    adapted: Callable[..., Any] = convert(function)
+    return adapted
+
+
+def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction:
+    return JitFunction(function, **options)

@@ -1,0 +1,385 @@
+"""From an entry to its call program: what `dispatch`, `outside` and `entry` do in Python, natively.
+
+`write_program` sees one call that an entry has taken, and writes a program that takes calls of the
+same form: the same structure of the arguments, keywords that name parameters in any order. What it
+cannot express (classes with flatten functions of their own, static values that are not plain) raises
+`NotNative`, and such calls stay in Python. A program may be stricter than Python's dispatch, never
+laxer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, count
+from types import MemberDescriptorType
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import is_extended
+from ...runtime.call.callable import NativeProgram
+from ...runtime.call.program import Owned, overlaps, required_strides
+from ...runtime.executable import Executable
+from ..captures.outside import Hidden, compile_check
+from ..core import pytree
+from ..core.specs import Same, Spec, Static
+from ..core.tracing import Result
+from .dispatch import StaticLeaf, order_matters
+from .entry import Entry
+from .native_guards import GuardWriter, NotNative, by_module, plain_keys
+
+
+def write_program(
+    entry: Entry,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    analyse: Callable[[Sequence[Any], dict[str, Any]], Sequence[Any]],
+    signature: inspect.Signature | None,
+) -> NativeProgram:
+    """The program for calls like this one, which `entry` has taken.
+
+    `analyse` gives the leaves of a call in the entry's order, static arguments as `StaticLeaf`;
+    `signature` is that of the function.
+    """
+    if not isinstance(entry.runnable, Executable):
+        raise NotNative
+    writer = _Writer(entry, entry.runnable, len(args) + len(kwargs))
+    names = [sys.intern(name) for name in kwargs]
+    words = writer.program.arguments(len(args), names, order_matters(names, signature))
+    writer.outside()
+    writer.arguments(words, args, kwargs, analyse)
+    writer.apart()
+    writer.call()
+    return NativeProgram(writer.program, entry.runnable)
+
+
+class _Writer(GuardWriter):
+    def __init__(self, entry: Entry, executable: Executable, n_arguments: int) -> None:
+        super().__init__()
+        self.entry = entry
+        self.executable = executable
+        self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
+        self.given: dict[int, int] = {}  # the word of each parameter's object
+        self.block = 0
+        self.n_arguments = n_arguments
+
+    # What the function reads from outside
+
+    def outside(self) -> None:
+        """Guards first, and the hidden arrays: reading them may run code."""
+        outside, program = self.entry.outside, self.program
+        self.block = program.block(self.executable.block_words)
+        steady, others = by_module(outside.guards)
+        in_python = []
+        for guards in steady:
+            with program.unless_changed(guards[0].path.root):
+                in_python += [guard for guard in guards if not self._try(self.guard, guard)]
+            self._paths.clear()  # they are not read each time
+        in_python += [guard for guard in others if not self._try(self.guard, guard)]
+        place = len(self.explicit)
+        left: list[tuple[Hidden, int]] = []
+        for hidden in outside.hidden:
+            if not self._try(self._hidden, hidden, place):
+                left.append((hidden, place))
+            place += hidden.n_arrays
+        if in_python or left:
+            check = compile_check(in_python, [hidden for hidden, _ in left], ())
+            answer = program.own()
+            program.ask(answer, check)
+            arrays = program.items(answer, tuple, sum(hidden.n_arrays for hidden, _ in left))
+            places = [p + i for hidden, p in left for i in range(hidden.n_arrays)]
+            for word, number in zip(arrays, places, strict=True):
+                self._array(word, number)
+        for capture in self.entry.traced.captures:
+            self._array(program.constant_result(capture.outer), place)
+            place += 1
+
+    def _try(self, write: Callable[..., None], *args: Any) -> bool:
+        """Whether it could be written; if not, what it wrote halfway is taken back."""
+        mark, paths, given = self.program.mark(), dict(self._paths), dict(self.given)
+        classes = set(self._classes)
+        try:
+            write(*args)
+        except (NotNative, RecursionError):
+            self.program.rewind(mark)
+            self._paths, self.given, self._classes = paths, given, classes
+            return False
+        return True
+
+    def _hidden(self, hidden: Hidden, place: int) -> None:
+        value = hidden.path.read()
+        arrays = accumulate((isinstance(spec, Spec) for spec in hidden.specs), initial=place)
+        leaves = list(zip(hidden.specs, arrays, strict=False))
+
+        def leaf(word: int, value: Any, number: int) -> None:
+            spec, parameter = leaves[number]
+            if isinstance(spec, Static):
+                self.frozen(word, value)
+            else:
+                self._array(word, parameter)
+
+        twin = _unflatten(hidden.tree, list(map(_Number, range(len(leaves)))))
+        self._tree(self.read(hidden.path), value, twin, leaf)
+
+    # Arguments
+
+    def arguments(
+        self,
+        words: list[int],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        analyse: Callable[[Sequence[Any], dict[str, Any]], Sequence[Any]],
+    ) -> None:
+        numbers = count()
+        numbered_args = tuple([_numbered(arg, numbers) for arg in args])
+        numbered_kwargs = {name: _numbered(arg, numbers) for name, arg in kwargs.items()}
+        leaves = analyse(numbered_args, numbered_kwargs)
+        if len(leaves) != len(self.entry.specs):
+            raise NotNative
+        order = {n: i for i, n in enumerate(leaves) if not isinstance(n, StaticLeaf)}
+        places: dict[int, int] = {}
+        same: list[tuple[int, int]] = []
+
+        def leaf(word: int, value: Any, number: Any) -> None:
+            index = order.get(number)
+            if index is None:
+                self.constant(word, value)
+                return
+            spec = self.entry.specs[index]
+            places[index] = word
+            if isinstance(spec, Same):
+                same.append((word, spec.leaf))
+            elif isinstance(spec, Spec):
+                self._leaf(word, value, self.explicit[index])
+            else:
+                raise NotNative
+
+        real = [*args, *kwargs.values()]
+        numbered = [*numbered_args, *(numbered_kwargs[name] for name in kwargs)]
+        for word, value, number in zip(words, real, numbered, strict=True):
+            self._tree(word, value, number, leaf)
+        for word, first in same:
+            self.program.same(word, places[first])
+
+    def _tree(
+        self, word: int, value: Any, twin: Any, leaf: Callable[[int, Any, Any], None]
+    ) -> None:
+        """Guard the structure of `value`; `twin` has something else in the place of each leaf."""
+        cls = type(value)
+        if type(twin) is not cls:
+            leaf(word, value, twin)
+        elif value is None:
+            self.program.identity(word, None)
+        elif cls is dict:
+            keys = plain_keys(value)
+            for key, place in zip(keys, self.program.values(word, keys), strict=True):
+                self._tree(place, value[key], twin[key], leaf)
+        elif cls in (tuple, list) or (isinstance(value, tuple) and hasattr(cls, "_fields")):
+            words = self.program.items(word, cls, len(value))
+            for place, item, other in zip(words, value, twin, strict=True):
+                self._tree(place, item, other, leaf)
+        else:
+            children, static = _plain_fields(cls)
+            self.program.of_type(word, cls)
+            for name in children:
+                place = self.attribute(word, name)
+                self._tree(place, getattr(value, name), getattr(twin, name), leaf)
+            for name in static:
+                self.constant(self.attribute(word, name), getattr(value, name))
+
+    def _leaf(self, word: int, value: Any, number: int) -> None:
+        if isinstance(value, np.ndarray):
+            self._array(word, number)
+        elif type(value) in (bool, int, float, complex) or (
+            isinstance(value, np.generic)
+            and (value.dtype.isbuiltin == 1 or is_extended(value.dtype))
+        ):
+            self.given[number] = word
+            self.program.scalar(word, self.block + number, type(value))
+        elif (state := vars(type(value)).get("_jitney_state")) is not None:
+            self.program.of_type(word, type(value))
+            self._array(self.attribute(word, state), number)
+        else:
+            raise NotNative
+
+    def _array(self, word: int, number: int) -> None:
+        module, program = self.executable.module, self.program
+        self.given[number] = word
+        writeable = number in self.entry.written
+        program.array(
+            word,
+            self.block + number,
+            module.inputs[number],
+            module.input_strides[number],
+            writeable,
+        )
+        held = isinstance(word, Owned) or word < self.n_arguments  # by the program, by the caller
+        if self.executable.runs_python and not held:
+            program.hold(word)
+
+    def apart(self) -> None:
+        """What is written shares no memory with anything else."""
+        written = set(self.entry.written)
+        numbers = range(len(self.executable.module.inputs)) if written else ()
+        found = [(self.block + k, *self._reach(k), k in written) for k in numbers]
+        reaches = [reach for reach in found if reach[1] < reach[2]]
+        if len(reaches) > 1:
+            self.program.apart(reaches)
+
+    def _reach(self, number: int) -> tuple[int, int]:
+        """The bytes that an input reaches, from its pointer."""
+        module = self.executable.module
+        type, steps = module.inputs[number], module.input_strides[number]
+        if type.size == 0:
+            return 0, 0
+        required = required_strides(type, steps)
+        strides = [0 if n < 2 else s for n, s in zip(type.shape, required, strict=True)]
+        if number in self.entry.written and overlaps(type.shape, strides, type.dtype.itemsize):
+            raise NotNative
+        spans = [(n - 1) * stride for n, stride in zip(type.shape, strides, strict=True)]
+        low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)
+        return low, high + type.dtype.itemsize
+
+    # The call and its results
+
+    def call(self) -> None:
+        """Run, write back what was assigned to, and build the result."""
+        program, traced = self.program, self.entry.traced
+        shape = self._result_shape()
+        scalars = {r.output for r in traced.results if r.output is not None and r.scalar}
+        made, places = self.executable.write_call(program, self.block, scalars if shape else ())
+        arrays = iter(made)
+        n_outputs = len(self.executable.module.outputs)
+        outputs = [None if k in places else next(arrays) for k in range(n_outputs)]
+        written = outputs[n_outputs - len(self.entry.mutated) :]
+        for number, output in zip(self.entry.mutated, written, strict=True):
+            assert output is not None
+            program.copy(self.given[number], output)
+        if shape is None:
+            given = [program.alias(self.given[k]) for k in sorted(self.given)]
+            whole = [output for output in outputs if output is not None]
+            lists = [program.make(list, whole), program.make(list, given)]
+            program.give(program.call(self.entry.finish, lists))
+            return
+        used: set[int] = set()
+
+        def leaf(result: Result) -> Owned:
+            number = result.output
+            if result.argument is not None:
+                return program.alias(self.given[result.argument])
+            if number is None:
+                return program.constant_result(result.static)
+            if number in places:
+                dtype = self.executable.module.outputs[number].dtype
+                return program.result(places[number], dtype, result.weak is not None)
+            array = outputs[number]
+            assert array is not None
+            if number in used:
+                return program.alias(array)
+            used.add(number)
+            return array
+
+        program.give(self._build(shape[0], leaf))
+
+    def _result_shape(self) -> tuple[Any] | None:
+        """What the function returns, with a `Result` for each leaf; None if Python has to make it."""
+        results = self.entry.traced.results
+        if any(result.views for result in results):
+            return None
+        outputs = [r.output for r in results if not r.scalar]
+        if any(r.scalar and r.output is not None and r.output in outputs for r in results):
+            return None
+        try:
+            sample = _unflatten(self.entry.traced.out_tree, results)
+        except NotNative:
+            return None
+        return (sample,) if _is_plain(sample) else None
+
+    def _build(self, value: Any, leaf: Callable[[Result], Owned]) -> Owned:
+        cls = type(value)
+        if cls is Result:
+            return leaf(value)
+        if value is None:
+            return self.program.constant_result(None)
+        if cls is dict:
+            items = [self._build(item, leaf) for item in value.values()]
+            return self.program.make_dict(list(value), items)
+        if isinstance(value, tuple) or cls is list:
+            return self.program.make(cls, [self._build(item, leaf) for item in value])
+        children, static = _plain_fields(cls)
+        items = [self._build(getattr(value, name), leaf) for name in children]
+        return self.program.call(_maker(value, children, static), items)
+
+
+class _Number(int):
+    """The number of a leaf, in the place of the leaf."""
+
+
+def _numbered(value: Any, numbers: Iterator[int]) -> Any:
+    """`value` with the numbers of its leaves in their place."""
+    cls = type(value)
+    if value is None:
+        return None
+    if cls is dict:
+        return {key: _numbered(item, numbers) for key, item in value.items()}
+    if cls in (tuple, list):
+        return cls([_numbered(item, numbers) for item in value])
+    if isinstance(value, tuple) and hasattr(cls, "_fields"):
+        return cls(*[_numbered(item, numbers) for item in value])
+    if pytree.dataclass_fields(cls):
+        children, static = _plain_fields(cls)
+        items = [_numbered(getattr(value, name), numbers) for name in children]
+        return _maker(value, children, static)(*items)
+    return _Number(next(numbers))
+
+
+def _unflatten(tree: pytree.TreeDef, leaves: Sequence[Any]) -> Any:
+    try:
+        return pytree.unflatten(tree, leaves)
+    except Exception:  # a class of the user's that does not take such leaves
+        raise NotNative from None
+
+
+def _plain_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields of a dataclass; NotNative if it is none, or if reading them runs code."""
+    fields = pytree.dataclass_fields(cls)
+    if fields is None or _own_reading(cls):
+        raise NotNative
+    for name in (*fields[0], *fields[1]):
+        found = inspect.getattr_static(cls, name, None)
+        if hasattr(type(found), "__set__") and not isinstance(found, MemberDescriptorType):
+            raise NotNative
+    return fields
+
+
+def _own_reading(cls: type) -> bool:
+    reading: Any = cls.__getattribute__
+    return reading is not object.__getattribute__
+
+
+def _maker(sample: Any, children: Sequence[str], static: Sequence[str]) -> Callable[..., Any]:
+    """A function from the children to a dataclass like `sample`."""
+    cls, fixed = type(sample), [(name, getattr(sample, name)) for name in static]
+
+    def make(*items: Any) -> Any:
+        made = object.__new__(cls)
+        for name, value in (*zip(children, items, strict=True), *fixed):
+            object.__setattr__(made, name, value)
+        return made
+
+    return make
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a result consists of containers that native code makes."""
+    if isinstance(value, dict):
+        return type(value) is dict and all(map(_is_plain, value.values()))
+    if isinstance(value, (tuple, list)):
+        known = type(value) in (tuple, list) or hasattr(type(value), "_fields")
+        return known and all(map(_is_plain, value))
+    if value is None or type(value) is Result:
+        return True
+    fields = pytree.dataclass_fields(type(value))
+    return fields is not None and all(_is_plain(getattr(value, name)) for name in fields[0])

@@ -1,0 +1,67 @@
+"""Which call programs a jitted function has: when one is written, and which its native call tries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core.trace import ACTIVE, HELD
+from .entry import Entry
+
+if TYPE_CHECKING:
+    from ...runtime.call.callable import NativeProgram
+    from .jit import JitFunction
+
+ATTEMPTS = 8  # at writing a program for an entry
+_PROGRAMS = 64  # per function, over all signatures
+
+
+def learn(function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Let calls like this one, which is for `entry`, run without Python from now on.
+
+    A call that comes here though there is a program for its like differs in what the program
+    compares by identity, or in the layout of an array that Python copies, or its program had to
+    make room: the attempts are limited.
+    """
+    if entry.attempts >= ATTEMPTS or not function._native or entry.check() is None:
+        return
+    from .native_call import NotNative, write_program
+
+    with function._lock:
+        entry.attempts += 1
+        try:
+            program = write_program(entry, args, kwargs, function._leaves, function._signature)
+        except NotNative:
+            entry.attempts = ATTEMPTS
+            return
+        if any(program.key == other.key for other in function._programs):
+            return
+        entry.programs.append(program)
+        function._programs = [program, *function._programs][:_PROGRAMS]
+        install_programs(function)
+
+
+def install_programs(function: JitFunction) -> None:
+    """The native call tries the programs of the entries that are left, the latest first."""
+    if not function._native:
+        return
+    from ...runtime.call.callable import Gate, install
+
+    buckets = list(function._buckets.values())  # another thread may add one meanwhile
+    entries = [e for bucket in buckets for e in bucket.entries]
+    wanted = {id(program) for entry in entries for program in entry.programs}
+    function._programs = [p for p in function._programs if id(p) in wanted]
+    programs = [*function._programs, *_methods(function)]
+    install(function, programs, Gate(HELD, ACTIVE))
+
+
+def _methods(function: JitFunction) -> list[NativeProgram]:
+    """The program that finds the function of an object whose method this is."""
+    if not function._bound:
+        return []
+    from ...runtime.call.callable import NativeProgram
+    from ...runtime.call.program import Program
+
+    program = Program()
+    program.forward(function._bound)
+    return [NativeProgram(program)]

@@ -1,0 +1,291 @@
+"""Traces remembered on disk: a process that runs the same program again traces nothing.
+
+What is stored is what a call needs beside machine code: how results and containers are built from
+outputs, which arguments are written, arrays that the function made for itself while it was traced. The
+machine code stands under a key of its own, made of the graph (`runtime.compile`).
+
+The key is a `Fingerprint` of the function and of everything that it reaches, with the arguments'
+structure, types and static values. It is taken before and after tracing: a function that changes what
+it reads is not remembered. Arrays that the function reads are inputs of the code, unless Python needed
+their elements; then a note under the first key says so, and a second key has their content in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import pickle
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.graph import Graph, Value
+from ...ir.record import field, record, replace
+from ...ir.types import type_of
+from ...runtime.cache.disk import disk_cache
+from ...runtime.cache.installation import digest, installation
+from ..captures.fingerprint import Fingerprint
+from ..captures.known import Unkeyable
+from ..captures.outside import Outside
+from ..captures.paths import Path
+from ..core import pytree
+from ..core.specs import Spec, Static
+from ..core.trace import Capture
+from ..core.tracing import Result, Traced
+from .dispatch import Call, StaticLeaf
+
+if TYPE_CHECKING:
+    from ...runtime.executable import Executable
+
+_CAPTURE_LIMIT = 16 << 20  # bytes of arrays that a record may hold
+
+
+@record(frozen=False)
+class Recalled:
+    """A trace that an earlier process made: what `Traced` is, less the graph.
+
+    `captures` are the arrays that the function made for itself, `dropped` the guards of what code reads
+    that did not run. `code` names the executable, and `files` says how its source files are called now.
+    """
+
+    out_tree: pytree.TreeDef
+    results: list[Result]
+    mutated: list[int]
+    overwritten: list[int]
+    captures: list[np.ndarray[Any, Any]]
+    code: str
+    dropped: frozenset[Hashable] = frozenset()
+    files: dict[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(traced: Traced, code: str, dropped: frozenset[Hashable]) -> Recalled | None:
+        """What to keep of a trace; None if it holds objects of this process."""
+        captures = [capture.outer for capture in traced.captures if capture.private]
+        if not code or len(captures) != len(traced.captures):
+            return None
+        if any(result.views or not _is_plain(result.static) for result in traced.results):
+            return None
+        arrays = [array for array in captures if isinstance(array, np.ndarray)]
+        return Recalled(
+            traced.out_tree,
+            traced.results,
+            traced.mutated,
+            traced.overwritten,
+            arrays,
+            code,
+            dropped,
+        )
+
+    def traced(self, name: str, executable: Executable) -> Traced:
+        """The trace again. Its graph is empty: it was not made here.
+
+        Arrays that were pickled have come back in C order, with dtypes that are equal only: they get
+        the layout for which the code was made, so that no call has to do it."""
+        from ...runtime.executable import prepare
+
+        module, count = executable.module, len(self.captures)
+        first = len(module.inputs) - count
+        layouts = zip(module.inputs[first:], module.input_strides[first:], strict=True)
+        pairs = zip(self.captures, layouts, strict=True)
+        arrays = [prepare(array, type, strides) for array, (type, strides) in pairs]
+        captures = [Capture(array, Value(type_of(array), None, 0)) for array in arrays]
+        return Traced(
+            Graph(name),
+            self.out_tree,
+            self.results,
+            captures,
+            self.mutated,
+            overwritten=self.overwritten,
+        )
+
+
+@record
+class _Record:
+    """What is stored for a key: the trace, and how its source files were called then."""
+
+    recalled: Recalled
+    files: tuple[str, ...]
+
+
+@record
+class _Key:
+    """What stands for a call of a function."""
+
+    name: str
+    files: tuple[str, ...]
+
+
+class Memory:
+    """One call of a function that has to be compiled, and what the disk knows of it."""
+
+    def __init__(
+        self, function: Any, owner: Path | None, call: Call, options: dict[str, Any]
+    ) -> None:
+        self._function = function
+        self._owner = owner
+        self._call = call
+        self._options = options
+        self._key: _Key | None = None  # as it was before tracing
+        self._content = False  # the key has the content of closed-over arrays in it
+        self._empty: set[int] = set()  # caches of functions that were empty before tracing
+        unused = options["backend"] != "native" or options["check"]
+        self._used = not unused and disk_cache().enabled
+
+    def recall(
+        self, outside: Outside, content: Callable[[], Outside]
+    ) -> tuple[Recalled, Outside, Executable] | None:
+        """What an earlier process left; `content()` makes an outside without hidden arrays."""
+        if not self._used:
+            return None
+        self._key = self._take(outside)
+        if self._key is None:
+            return None
+        if outside.hidden and _content_note(self._key) in disk_cache():
+            outside = content()
+            self._key, self._content = self._take(outside), True
+        recalled = _read(self._key)
+        if recalled is None:
+            return None
+        from ...runtime.compile import recall
+
+        executable = recall(recalled.code, recalled.files)
+        if executable is None:
+            return None
+        outside.settle_as(recalled.dropped)
+        return recalled, outside, executable
+
+    def remember(self, traced: Traced, outside: Outside, code: str) -> None:
+        """Store a trace that was made, unless something in it does not last."""
+        if self._key is None or not disk_cache().writable:
+            return
+        recalled = Recalled.of(traced, code, outside.dropped)
+        if recalled is None:
+            return
+        now = self._take(outside)
+        if now is None:
+            return
+        if not outside.substitutes and not self._content:
+            # The key before tracing was made for hidden arrays: it can only bear the note.
+            disk_cache().put(_content_note(self._key), b"")
+        elif now != self._key:
+            return  # the function changes what it reads
+        _write(now, recalled)
+        _put_mark(self._function)
+
+    def _take(self, outside: Outside) -> _Key | None:
+        """The key as things are now; None if nothing can stand for the call."""
+        hidden = [leaf for leaf in outside.arrays() if isinstance(leaf, np.ndarray)]
+        key = Fingerprint(hidden, self._empty)
+        try:
+            key.value(self._function)
+            key.value(None if self._owner is None else self._owner.read())
+            key.put(*(f"{name} {value!r}" for name, value in sorted(self._options.items())))
+            _arguments(key, self._call)
+            for entry in outside.hidden:
+                key.put(str(entry.path), str(entry.tree.num_leaves))
+                key.put(*(repr(s) if isinstance(s, Spec) else "static" for s in entry.specs))
+            from ...runtime.native.host import current_target
+
+            name = key.digest("trace", installation(), current_target().key())
+        except (Unkeyable, RecursionError):
+            return None
+        self._empty |= key.empty_caches
+        return _Key(name, tuple(key.files))
+
+
+def _arguments(key: Fingerprint, call: Call) -> None:
+    key.put("arguments", str(len(call.args)), *call.kwargs)
+    for argument in (*call.args, *call.kwargs.values()):
+        _structure(key, argument)
+    for spec, name in zip(call.specs, call.leaf_names(), strict=True):
+        if isinstance(spec, Static):
+            key.value(spec.value)
+        else:
+            key.put(name, repr(spec))
+
+
+def _structure(key: Fingerprint, tree: Any) -> None:
+    """The containers of an argument, without its leaves."""
+    cls = type(tree)
+    if tree is None or cls in (list, tuple, dict):
+        key.put(cls.__name__)
+        if cls is dict:
+            for name, item in tree.items():
+                key.value(name)
+                _structure(key, item)
+        elif tree is not None:
+            key.put(str(len(tree)))
+            for item in tree:
+                _structure(key, item)
+    elif isinstance(tree, tuple) and hasattr(cls, "_fields"):
+        key.value(cls)
+        for item in tree:
+            _structure(key, item)
+    elif cls is StaticLeaf:
+        key.put("static")
+    elif (static := pytree.static_fields(cls)) is not None:
+        key.value(cls)
+        for entry in dataclasses.fields(tree):
+            key.put(entry.name)
+            value = getattr(tree, entry.name)
+            if entry.name in static:
+                key.value(value)
+            else:
+                _structure(key, value)
+    elif pytree.flatten(tree)[1].is_leaf():
+        key.put("leaf")
+    else:
+        raise Unkeyable(f"a container of type {cls.__qualname__}")
+
+
+def _read(key: _Key | None) -> Recalled | None:
+    data = None if key is None else disk_cache().get(key.name)
+    if key is None or data is None:
+        return None
+    try:
+        record = pickle.loads(data)
+    except Exception:  # classes that are not there (yet), pickles of another making
+        return None
+    if not isinstance(record, _Record) or len(record.files) != len(key.files):
+        return None
+    pairs = zip(record.files, key.files, strict=True)
+    files = {before: now for before, now in pairs if before != now}
+    return replace(record.recalled, files=files)
+
+
+def _write(key: _Key, recalled: Recalled) -> None:
+    if sum(array.nbytes for array in recalled.captures) > _CAPTURE_LIMIT:
+        return
+    try:
+        data = pickle.dumps(_Record(recalled, key.files), pickle.HIGHEST_PROTOCOL)
+    except Exception:  # classes that are nowhere to be found by name
+        return
+    disk_cache().put(key.name, data)
+
+
+def _content_note(key: _Key) -> str:
+    """An entry that says: Python reads elements of closed-over arrays."""
+    return digest("content", key.name)
+
+
+def seems_known(function: Any) -> bool:
+    """Whether a trace of a function with this code was stored: a guess, made without its globals."""
+    return _mark(function) in disk_cache()
+
+
+def _mark(function: Any) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return digest("mark", installation())
+    return digest("mark", installation(), code.co_qualname, str(code.co_firstlineno), code.co_code)
+
+
+def _put_mark(function: Any) -> None:
+    mark = _mark(function)
+    if mark not in disk_cache():
+        disk_cache().put(mark, b"")
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or type(value) in (bool, int, float, complex, str, bytes)

@@ -1,0 +1,311 @@
+"""The miss path: a call of a new kind is traced and compiled, or recalled from disk, as an `Entry`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.graph import Graph
+from ...runtime.cuda.array import DeviceArray
+from ...runtime.devices import CPU, Device
+from ..captures.outside import Outside, refuse_random
+from ..captures.purity import compare, random_states, watched_entropy
+from ..captures.running import watched_code
+from ..core import pytree
+from ..core.specs import Spec, Static
+from ..core.trace import BOUNDSCHECK
+from ..core.tracing import Traced, trace_function
+from ..devices.devices import CHOSEN, client, device_of
+from ..messages import errors
+from ..transforms.application import marking
+from .dispatch import Call
+from .entry import Entry, Interpreted, Runnable
+from .lowered import Lowered, refuse_copies
+from .remember import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...codegen.cuda.program import DeviceProgram
+    from ...codegen.module import Given, NativeModule
+    from ...ir.passes.mincut import SavePlan
+    from ...runtime.cuda.client import Program
+    from .jit import JitFunction
+
+
+_TRIES = 4
+
+
+def trace_call(
+    function: JitFunction, call: Call, outside: Outside | None = None, *, views: bool = True
+) -> tuple[Traced, Outside]:
+    """Trace with tracers in place of closed-over arrays. Where Python needs their values
+    (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
+    outside = outside or function._outside(call)
+    try:
+        return _trace_settled(function, call, outside, views)
+    except errors.JitneyError:
+        if not outside.hidden:
+            raise
+        try:
+            return _trace_settled(function, call, function._outside(call, substitute=False), views)
+        except errors.JitneyError:
+            pass
+        raise
+
+
+def _trace_settled(
+    function: JitFunction, call: Call, outside: Outside, views: bool
+) -> tuple[Traced, Outside]:
+    """Trace, and drop the guards of what only code reads that has not run."""
+    with watched_code(outside.doubtful) as ran:
+        traced = _trace_with(function, call, outside, views)
+    if outside.settle(ran):
+        return traced, outside
+    outside = function._outside(call, wary=True)
+    with watched_code(outside.doubtful) as ran:
+        traced = _trace_with(function, call, outside, views)
+    outside.settle(ran)
+    return traced, outside
+
+
+def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool) -> Traced:
+    """Trace, and refuse what draws random numbers meanwhile. If it may have been another thread that
+    drew them, the function is traced again: one that draws does so each time."""
+    for _ in range(_TRIES):
+        before = random_states()
+        with watched_entropy() as asked:
+            traced = _trace_once(function, call, outside, views)
+        if asked:
+            refuse_random("the operating system (by a generator without a seed, secrets, a UUID)")
+        after = random_states().items()
+        drawn = [n for n, s in after if s != before.get(n, "unused" if n == "np.random" else s)]
+        if not drawn:
+            return traced
+        if threading.active_count() == 1:
+            break
+    refuse_random(drawn[0])
+
+
+def _trace_once(function: JitFunction, call: Call, outside: Outside, views: bool) -> Traced:
+    stand_ins = outside.values()
+    leaves = [*call.named_specs(), *outside.specs]
+    tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
+
+    def run(args: Any, kwargs: Any, hidden: Any) -> Any:
+        given = call.parts(args, kwargs)
+        result = outside.call(args, kwargs, hidden)
+        call.refuse_changes(given, call.parts(args, kwargs))
+        return result
+
+    # Static leaves of hidden containers are handed on as they are.
+    hidden_leaves = iter(pytree.flatten(stand_ins)[0])
+    for i in range(len(call.specs), len(leaves)):
+        value = next(hidden_leaves)
+        if isinstance(leaves[i], Static):
+            leaves[i] = Static(value)
+    reset = marking.set(function._options["save"] is not None)
+    unchecked = BOUNDSCHECK.set(function._options["boundscheck"])
+    try:
+        return trace_function(
+            run,
+            leaves,
+            tree,
+            name=function.__name__,
+            values_only=False,
+            views=views,
+            refuse_as=function._function,
+        )
+    finally:
+        marking.reset(reset)
+        BOUNDSCHECK.reset(unchecked)
+
+
+def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
+    """Recall the trace and the code from disk, or make them."""
+    start = time.perf_counter()
+    outside = function._outside(call)
+    device = _device(call, outside)
+    if device != CPU:
+        return _device_entry(function, call, outside, device, reason)
+    memory = Memory(function._raw, function._owner_path(), call, function._options)
+    found = memory.recall(outside, lambda: function._outside(call, substitute=False))
+    if found is not None:
+        recalled, outside, runnable = found
+        seconds = {"recall": time.perf_counter() - start}
+        traced = recalled.traced(function.__name__, runnable)
+        donated = frozenset(_donated(function, call))
+        return Entry(call, traced, outside, runnable, reason, seconds, donated)
+    traced, outside = trace_call(function, call, outside)
+    if function._options["check"]:
+        compare(traced, trace_call(function, call)[0])
+    _fetch_captures(traced)
+    seconds = {"trace": time.perf_counter() - start}
+    start = time.perf_counter()
+    executable = _compile_graph(function, traced, call, outside)
+    seconds["compile"] = time.perf_counter() - start
+    module = getattr(executable, "module", None)
+    if module is not None:
+        traced = _settle(function, traced, module)
+    memory.remember(traced, outside, getattr(executable, "key", ""))
+    donated = frozenset(_donated(function, call))
+    return Entry(call, traced, outside, executable, reason, seconds, donated)
+
+
+def _fetch_captures(traced: Traced) -> None:
+    """What runs on the CPU reads the elements of DeviceArrays that the function closes over there."""
+    for capture in traced.captures:
+        if isinstance(capture.outer, DeviceArray):
+            capture.outer = np.asarray(capture.outer)
+
+
+def _device(call: Call, outside: Outside) -> Device:
+    """Where a call runs."""
+    return call.device or device_of(outside.arrays()) or CHOSEN.get() or CPU
+
+
+def _device_entry(
+    function: JitFunction, call: Call, outside: Outside, device: Device, reason: str
+) -> Entry:
+    """Trace, and compile for a GPU."""
+    from .device_entry import DeviceEntry
+
+    start = time.perf_counter()
+    traced, outside = trace_call(function, call, outside, views=False)
+    if function._options["check"]:
+        compare(traced, trace_call(function, call)[0])
+    seconds = {"trace": time.perf_counter() - start}
+    start = time.perf_counter()
+    graph, _ = _plan(function, traced.graph)
+    given = _given(function, traced, call)
+    program = _program(function, graph, device, given)
+    seconds["compile"] = time.perf_counter() - start
+    _settle(function, traced, program.module)
+    donated = frozenset(gift.input for gift in given if gift.output is None)
+    return DeviceEntry(call, traced, outside, program, reason, seconds, donated)
+
+
+def _program(
+    function: JitFunction, graph: Graph, device: Device, given: Sequence[Given]
+) -> Program:
+    options = function._options
+    return client(device).compile(
+        graph, options["fastmath"], options["autotune"], options["deterministic"], given
+    )
+
+
+def _compile_graph(function: JitFunction, traced: Traced, call: Call, outside: Outside) -> Runnable:
+    graph, _ = _plan(function, traced.graph)
+    if function._options["backend"] == "interpreter":
+        return Interpreted(graph)
+    from ...runtime.compile import CompileOptions, compile
+
+    options = CompileOptions(function._options["fastmath"], _given(function, traced, call))
+    return compile(graph, options, _strides(traced, call, outside))
+
+
+def lower(function: JitFunction, call: Call) -> Lowered:
+    """The compiled form of a call, to be looked at; the function does not keep it."""
+    outside = function._outside(call)
+    device = _device(call, outside)
+    with function._lock:
+        traced, outside = trace_call(function, call, outside, views=device == CPU)
+    if device == CPU:
+        _fetch_captures(traced)
+    else:
+        graph, plan = _plan(function, traced.graph)
+        program = _program(function, graph, device, _given(function, traced, call))
+        return Lowered(traced.graph, program, plan, device)
+    from ...runtime.compile import CompileOptions, compile
+
+    options = CompileOptions(function._options["fastmath"], _given(function, traced, call))
+    graph, plan = _plan(function, traced.graph)
+    executable = compile(graph, options, _strides(traced, call, outside))
+    return Lowered(traced.graph, executable, plan)
+
+
+def ptx(function: JitFunction, call: Call, arch: str) -> str:
+    """The PTX of a call for an architecture."""
+    from ...codegen.cuda.target import CudaTarget
+    from ...runtime.cuda.assemble import architecture_number, assemble, ptx_for
+    from ...runtime.cuda.client import device_program
+
+    with function._lock:
+        traced, _ = trace_call(function, call, views=False)
+    graph, _ = _plan(function, traced.graph)
+    version = ptx_for(arch)
+    deterministic = function._options["deterministic"]
+    exact = arch.endswith("a")
+    target = CudaTarget(
+        architecture_number(arch), version, exact=exact, deterministic=deterministic
+    )
+    program = device_program(graph, target, function._options["fastmath"])
+    return assemble(program.ir, arch, version)
+
+
+def _given(function: JitFunction, traced: Traced, call: Call) -> tuple[Given, ...]:
+    """The parameters that native code may overwrite: those that the function assigns to, and
+    those that the caller donates."""
+    from ...codegen.module import Given
+
+    first = len(traced.graph.outputs) - len(traced.mutated)
+    assigned = [Given(p, k, whole=True) for k, p in enumerate(traced.mutated, first)]
+    kept = {*traced.mutated, *(result.argument for result in traced.results)}
+    left = [p for p in _donated(function, call) if p not in kept]
+    return (*assigned, *(Given(p) for p in left))
+
+
+def _donated(function: JitFunction, call: Call) -> list[int]:
+    """The graph's parameters that belong to donated arguments and are arrays."""
+    if not function._donate.any:
+        return []
+    shift = 0 if function._owner is None else 1
+    positional, keywords = call.tree.children()
+    trees = [
+        (i + shift in function._donate.positions, t) for i, t in enumerate(positional.children())
+    ]
+    names = sorted(call.kwargs)
+    trees += [
+        (n in function._donate.names, t) for n, t in zip(names, keywords.children(), strict=True)
+    ]
+    given = [donated for donated, tree in trees for _ in range(tree.num_leaves)]
+    explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
+    return [
+        k
+        for k, i in enumerate(explicit)
+        if given[i] and type(call.leaves[i]) in (np.ndarray, DeviceArray)
+    ]
+
+
+def _settle(function: JitFunction, traced: Traced, module: NativeModule | DeviceProgram) -> Traced:
+    """The trace as it was compiled; refuses copies where `inplace="require"`."""
+    settled = traced.settled(module.in_place)
+    if function._options["inplace"] == "require":
+        refuse_copies(function.__name__, traced, settled, module)
+    return settled
+
+
+def _plan(function: JitFunction, graph: Graph) -> tuple[Graph, SavePlan | None]:
+    """`graph` as the option `save` wants it."""
+    save = function._options["save"]
+    if save is None:
+        return graph, None
+    from ...ir.passes.mincut import save_less
+
+    return save_less(graph, None if save == "min_cut" else save)
+
+
+def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ...]]:
+    """The layout of each graph parameter, in elements."""
+    from ...codegen.loop_ir.index import contiguous_strides
+
+    specs = [s for s in (*call.specs, *outside.specs) if isinstance(s, Spec)]
+    found = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
+    for capture in traced.captures:
+        array = capture.outer
+        assert isinstance(array, np.ndarray)
+        found.append(tuple(s // array.itemsize for s in array.strides))
+    return found

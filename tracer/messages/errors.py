@@ -1,0 +1,195 @@
+"""What a user can do wrong, one class per kind, and how each is said.
+
+Every class also is the built-in exception that plain NumPy code would have met, so `except
+TypeError` keeps working. Messages are composed by `complain`: what happened, the user's line with
+its source text, the operands with shapes and dtypes, and in the last line, the one to read, where
+it is and what to write instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from .source import source_text, user_line
+
+if TYPE_CHECKING:
+    from ...ir.graph import SourceLine
+
+
+class Traced:
+    """Base of tracers, by which they are told where their class is not known yet."""
+
+    __slots__ = ()
+
+    def _described(self) -> str:
+        """What messages call the value: kind, dtype and shape."""
+        return type(self).__name__
+
+
+class JitneyError(Exception):
+    """Base of the errors that the tracer raises about user code."""
+
+    line: SourceLine | None = None
+
+
+class TracerBoolError(JitneyError, TypeError):
+    """`if`, `while`, `and`, `or`, `not` or `bool()` of a traced value."""
+
+
+class ArrayTruthError(JitneyError, ValueError):
+    """`if`, `while`, `and`, ... of an array with several elements: ambiguous in NumPy too."""
+
+
+class TracerConversionError(JitneyError, TypeError):
+    """`float()`, `int()`, `complex()`, `np.asarray()`, `np.zeros(n)[0] = x` of a traced value."""
+
+
+class TracerIndexError(JitneyError, TypeError):
+    """A traced value where Python needs an integer: `range(n)`, a shape, a list index."""
+
+
+class TracerIterationError(JitneyError, TypeError):
+    """Iteration over a 0-d traced value."""
+
+
+class LeakedTracerError(JitneyError, ValueError):
+    """A tracer outlived the call that it stands for, or was used in another thread."""
+
+
+class ArgumentError(JitneyError, TypeError):
+    """An argument that is no array, scalar or pytree of them (strings, objects, object dtype)."""
+
+
+class TracerAttributeError(JitneyError, AttributeError):
+    """An attribute or method of arrays that a traced value does not have."""
+
+
+class StaticArgumentError(JitneyError, TypeError):
+    """A static argument that cannot be a key: unhashable, or an array."""
+
+
+class UnsupportedFunctionError(JitneyError, TypeError):
+    """A NumPy function, method or option that jitney does not trace."""
+
+
+class DTypeError(JitneyError, TypeError):
+    """Dtypes that do not go together, or that jitney does not know."""
+
+
+class CastingError(DTypeError):
+    """An in-place operation whose result does not fit the dtype of its destination."""
+
+
+class ShapeError(JitneyError, ValueError):
+    """Shapes that do not go together."""
+
+
+class LinearAlgebraError(ShapeError, np.linalg.LinAlgError):
+    """Shapes that linear algebra refuses: a matrix that is not square, or no matrix at all."""
+
+
+class DynamicShapeError(JitneyError, TypeError):
+    """A result whose shape would depend on values: boolean masks, nonzero, unique."""
+
+
+class AxisBoundsError(JitneyError, np.exceptions.AxisError):
+    """An axis that the array does not have."""
+
+
+class BoundsError(JitneyError, IndexError):
+    """An index, known while tracing, that is out of range, or too many indices."""
+
+
+class ReadOnlyError(JitneyError, ValueError):
+    """Assignment to a read-only argument or view."""
+
+
+class OuterMutationError(JitneyError, ValueError):
+    """Assignment, inside a branch or loop body, to an array that lives outside of it."""
+
+
+class CarryError(JitneyError, TypeError):
+    """A loop's carry or a branch's result whose structure, shape or dtype changes."""
+
+
+class TensorArrayError(JitneyError, AssertionError, ValueError):
+    """A second write to an element of a TensorArray, or a read of one that was not written.
+
+    With an index known only at run time compiled code raises AssertionError for it.
+    """
+
+
+class CaseError(JitneyError, AssertionError):
+    """`case` where no predicate is True and there is no default, or several are (exclusive=True)."""
+
+
+class UndefinedVariableError(JitneyError, UnboundLocalError):
+    """Under autograph: a variable that has a value on some paths only, which run time decides."""
+
+
+class TransformError(JitneyError, TypeError):
+    """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
+
+
+class InPlaceError(JitneyError, ValueError):
+    """`jit(inplace="require")`: an array is copied that should be updated where it is."""
+
+
+class ImpureFunctionError(JitneyError, ValueError):
+    """A function whose trace depends on more than its arguments: random numbers, changing state."""
+
+
+class RecompileWarning(UserWarning):
+    """A function is traced again and again because a value that it reads keeps changing."""
+
+
+def complain(
+    kind: type[JitneyError],
+    what: str,
+    remedy: str,
+    *,
+    operands: Mapping[str, Any] | None = None,
+    line: SourceLine | None = None,
+    cause: BaseException | None = None,
+) -> NoReturn:
+    """Raise `kind`. `what` happened; `remedy` says what to write instead, as a full sentence.
+
+    `operands` are shown by name with shape and dtype. `line` defaults to the user's current line.
+    """
+    line = line or user_line(2)
+    text = [what]
+    for name, operand in (operands or {}).items():
+        text.append(f"  {name}: {describe(operand)}")
+    where = ""
+    if line is not None:
+        text.append(f"  at {line} in {line.function}")
+        source = source_text(line)
+        if source:
+            text.append(f"    {source}")
+        where = f"{PurePath(line.file).name}:{line.line}: "
+    text.append(f"{where}{remedy}")
+    error = kind("\n".join(text))
+    error.line = line
+    raise error from cause
+
+
+def describe(operand: Any) -> str:
+    """Type, dtype and shape of a value: `traced f32[3,4]`, `ndarray f64[2]`, `str 'a'`."""
+    from ...ir.types import is_supported, type_of
+
+    if isinstance(operand, Traced):
+        return operand._described()
+    if hasattr(operand, "dtype") and isinstance(getattr(operand, "shape", None), tuple):
+        name = type(operand).__name__
+        if isinstance(operand.dtype, np.dtype) and is_supported(operand.dtype):
+            return f"{name} {type_of(operand)}"
+        return f"{name} {operand.dtype}{list(operand.shape)}"
+    try:
+        text = repr(operand)
+    except Exception:  # not ours: an error must not hide behind another one
+        text = "that cannot be shown"
+    return f"{type(operand).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

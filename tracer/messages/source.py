@@ -1,0 +1,64 @@
+"""The user's line: the innermost stack frame that is no library's (jitney, NumPy, ...)."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import sys
+from types import FrameType
+from typing import Any
+
+from ...ir.graph import SourceLine
+
+# Frames of these packages never are the user's line. Tests, notebooks and `__main__` are users.
+_HIDDEN = frozenset(
+    {"jitney", "numpy", "scipy", "optree", "llvmlite", "functools", "contextlib", "threading"}
+)
+_PACKAGE = __name__.partition(".")[0]
+_DEMO = f"{_PACKAGE}.demo."  # in the package, but written as a user writes
+
+
+_users: dict[Any, bool] = {}  # by module name: whether its frames are the user's
+
+
+def is_user_frame(frame: FrameType) -> bool:
+    module = frame.f_globals.get("__name__")
+    if not isinstance(module, str):
+        return True
+    known = _users.get(module)
+    if known is None:
+        top = module.partition(".")[0]
+        known = (top not in _HIDDEN and top != _PACKAGE) or module.startswith(_DEMO)
+        _users[module] = known
+    return known
+
+
+def is_own_frame(frame: FrameType) -> bool:
+    """Whether a frame is this package's, and not a user's, NumPy's or another library's."""
+    module = frame.f_globals.get("__name__")
+    own = isinstance(module, str) and module.partition(".")[0] == _PACKAGE
+    return own and not is_user_frame(frame)
+
+
+def user_line(depth: int = 1) -> SourceLine | None:
+    """The line of the user's code that is executing, or None when no frame is the user's."""
+    frame: FrameType | None = sys._getframe(depth)
+    users = _users
+    while frame is not None:
+        # Asked several times for every op: what is known is looked up here.
+        known = users.get(frame.f_globals.get("__name__"))
+        if known or (known is None and is_user_frame(frame)):
+            code = frame.f_code  # equal to that of the same text in another file: no key
+            return _source_line(code.co_filename, frame.f_lineno, code.co_qualname)
+        frame = frame.f_back
+    return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _source_line(file: str, line: int, function: str) -> SourceLine:
+    return SourceLine(file, line, function)
+
+
+def source_text(line: SourceLine | None) -> str:
+    """The text of that line, stripped; empty when the source cannot be found."""
+    return linecache.getline(line.file, line.line).strip() if line else ""

@@ -1,0 +1,128 @@
+"""One call of a function with a derivative rule, as a part of what is being traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ...ir.graph import Graph, Value
+from ...ir.opdef import OpDef
+from ...ir.types import TensorType, is_inexact
+from ..core import pytree
+from ..core.callables import function_name
+from ..core.specs import is_array
+from ..core.trace import current_trace, require_trace
+from ..core.tracers import Tracer, as_value, wrap
+from ..core.tracing import Result
+from ..messages.source import user_line
+from .application import Application, apply
+
+Function = Callable[..., Any]
+
+_DERIVATIVES = frozenset({"grad", "vjp", "jvp", "linearize", "linear_transpose"})
+_spent: ContextVar[int] = ContextVar("jitney_derivatives_spent", default=0)
+
+
+def pending_derivatives() -> int:
+    """How many derivatives will be taken of what is traced now."""
+    trace, count = current_trace(), 0
+    while trace is not None:
+        count += trace.what in _DERIVATIVES
+        trace = trace.parent
+    return max(count - _spent.get(), 0)
+
+
+@contextmanager
+def after(derivatives: int) -> Iterator[None]:
+    """What is traced here comes into being by so many derivatives: fewer of it are to come."""
+    reset = _spent.set(_spent.get() + derivatives)
+    try:
+        yield
+    finally:
+        _spent.reset(reset)
+
+
+def lend(given: Sequence[Any], outer: Sequence[Any]) -> None:
+    """Inside of a rule's region, `given` stand for the `outer` values, whenever the rule runs: those of
+    an eager trace may be asked for, in an `if` say."""
+    lent = require_trace().lent
+    for x, value in zip(given, outer, strict=False):
+        if isinstance(value, Tracer):
+            lent[as_value(x)] = value.value
+
+
+class CustomCall:
+    """The arguments of one call: those with derivatives, the others (`fixed`), and their leaves."""
+
+    def __init__(self, fun: Function, fixed: Sequence[int], args: tuple[Any, ...]) -> None:
+        self.name = function_name(fun)
+        self.args = args
+        self.fixed = [args[i] for i in fixed]
+        self.moving = [i for i in range(len(args)) if i not in fixed]
+        self.primals = tuple(args[i] for i in self.moving)
+        self.leaves, self.tree = pytree.flatten(self.primals)
+        self.traced = [is_array(leaf) for leaf in self.leaves]
+        self.inputs = [as_value(x) for x, t in zip(self.leaves, self.traced, strict=True) if t]
+
+    def floats(self) -> list[int]:
+        """The leaves with a derivative."""
+        return [
+            i
+            for i, (leaf, t) in enumerate(zip(self.leaves, self.traced, strict=True))
+            if t and is_inexact(leaf.dtype)
+        ]
+
+    def run(self, function: Function) -> tuple[Application, list[Value]]:
+        """`function(*args)` as a part of the current trace, and the values of its results."""
+
+        def positional(*primals: Any) -> Any:
+            full = list(self.args)
+            for i, primal in zip(self.moving, primals, strict=True):
+                full[i] = primal
+            return function(*full)
+
+        tree = pytree.flatten((self.primals, {}))[1]
+        nothing = [False] * len(self.leaves)
+        application = apply(
+            positional,
+            self.leaves,
+            tree,
+            self.traced,
+            nothing,
+            what=f"a call of {self.name}",
+            detached=not pending_derivatives(),
+        )
+        results = application.results
+        computed = application.arrays
+        application.adopt(application.over(computed), computed, [])
+        found = application.read([application.output(r) for r in results])
+        return application, [as_value(v) if not isinstance(v, Value) else v for v in found]
+
+    def closed(self, application: Application) -> list[Value]:
+        """The floats that the call closes over."""
+        outer = [capture.outer for capture in application.traced.captures]
+        floats = [v for v in outer if isinstance(v, Value) and isinstance(v.type, TensorType)]
+        return [v for v in dict.fromkeys(floats) if is_inexact(v.dtype)]
+
+    def append(
+        self,
+        definition: OpDef,
+        raw: Sequence[Value],
+        results: Sequence[Result],
+        closed: Sequence[Value],
+        rest: Sequence[Value],
+        rule: Graph,
+    ) -> list[Any]:
+        """The op that stands for the call; its results as tracers."""
+        attrs = {
+            "inputs": len(self.inputs),
+            "outputs": len(raw),
+            "closed": len(closed),
+            "name": self.name,
+        }
+        builder = require_trace().builder
+        with builder.at(user_line(3)):
+            op = builder.append(definition, [*self.inputs, *raw, *closed, *rest], attrs, [rule])
+        return [wrap(v, r.weak, scalar=r.scalar) for v, r in zip(op.results, results, strict=True)]

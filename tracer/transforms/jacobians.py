@@ -1,0 +1,203 @@
+"""Jacobians: `jacrev`, `jacfwd`, `hessian`, one row or column at a time.
+
+The rows are computed in a `fori_loop`: outside of jit plain Python, inside one loop of the graph,
+whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..control.control import fori_loop
+from ..core import pytree, streams
+from ..core.callables import check_callable, function_name
+from ..core.specs import is_inexact_leaf
+from ..core.trace import current_trace
+from ..core.tracers import Tracer
+from ..messages import errors
+from ..messages.errors import complain
+from ..messages.tracebacks import shortened
+from .derivatives import jvp, named, vjp
+from .differentiable import check_inexact_leaves, check_result, normal_positions
+from .linear import linearize
+
+Function = Callable[..., Any]
+
+
+@shortened
+def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+    """The Jacobian by reverse mode: one backward pass per element of the result.
+
+    `jacrev(f)(x)` has the structure of `f(x)`, and in place of each array y of it the structure of x,
+    with an array of shape `y.shape + x.shape` for each array x. Best for few outputs.
+
+    The function is real (of real or complex arguments, see `grad`), or `holomorphic`.
+    """
+    check_callable(fun, "jacrev")
+    positions = normal_positions(argnums)
+
+    @named("jacrev", fun)
+    def jacrev_fun(*args: Any, **kwargs: Any) -> Any:
+        closed, primals = _close(fun, positions, args, kwargs, "jacrev", holomorphic)
+        out, vjp_fn = vjp(closed, *primals)
+        outs, out_tree = pytree.flatten(out)
+        _check_results(outs, fun, "jacrev", holomorphic)
+        inputs, in_tree = pytree.flatten(primals)
+        blocks = []
+        for k, y in enumerate(outs):
+
+            def row(i: Any, rows: list[Any], k: int = k) -> list[Any]:
+                cotangent = [
+                    _basis(z, i) if j == k else np.zeros(_shape(z), _dtype(z))[()]
+                    for j, z in enumerate(outs)
+                ]
+                found = pytree.flatten(vjp_fn(pytree.unflatten(out_tree, cotangent)))[0]
+                for buffer, gradient in zip(rows, found, strict=True):
+                    buffer[i] = gradient
+                return rows
+
+            count = math.prod(_shape(y))
+            buffers = [np.zeros((count, *_shape(x)), _dtype(x)) for x in inputs]
+            rows = fori_loop(0, count, row, buffers)
+            block = [_reshaped(r, _shape(y) + _shape(x)) for r, x in zip(rows, inputs, strict=True)]
+            blocks.append(_of_arguments(pytree.unflatten(in_tree, block), argnums))
+        return pytree.unflatten(out_tree, blocks)
+
+    return jacrev_fun
+
+
+@shortened
+def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+    """The Jacobian by forward mode: one forward pass per element of the arguments.
+
+    The result is that of `jacrev`. Best for few inputs, which are real unless `holomorphic`.
+    """
+    check_callable(fun, "jacfwd")
+    positions = normal_positions(argnums)
+
+    @named("jacfwd", fun)
+    def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
+        closed, primals = _close(fun, positions, args, kwargs, "jacfwd", holomorphic)
+        inputs, in_tree = pytree.flatten(primals)
+        drawn = streams.draws()
+        outs, out_tree = pytree.flatten(_result(closed, inputs, in_tree))
+        _check_results(outs, fun, "jacfwd", holomorphic)
+        push: Function = functools.partial(_pushed, closed, primals)
+        if streams.draws() != drawn:  # all columns are of one function, with the same numbers
+            _, push = linearize(closed, *primals)
+        columns_of = []
+        for k, x in enumerate(inputs):
+
+            def column(i: Any, columns: list[Any], k: int = k) -> list[Any]:
+                tangent = [
+                    _basis(z, i) if j == k else np.zeros(_shape(z), _dtype(z))[()]
+                    for j, z in enumerate(inputs)
+                ]
+                pushed = push(*pytree.unflatten(in_tree, tangent))
+                for buffer, derivative in zip(columns, pytree.flatten(pushed)[0], strict=True):
+                    buffer[i] = derivative
+                return columns
+
+            count = math.prod(_shape(x))
+            buffers = [np.zeros((count, *_shape(y)), _dtype(y)) for y in outs]
+            columns_of.append(fori_loop(0, count, column, buffers))
+        blocks = []
+        for j, y in enumerate(outs):
+            block = [
+                _reshaped(_last(columns[j]), _shape(y) + _shape(x))
+                for columns, x in zip(columns_of, inputs, strict=True)
+            ]
+            blocks.append(_of_arguments(pytree.unflatten(in_tree, block), argnums))
+        return pytree.unflatten(out_tree, blocks)
+
+    return jacfwd_fun
+
+
+@shortened
+def hessian(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+    """The matrix of second derivatives, forward over reverse."""
+    return jacfwd(jacrev(fun, argnums, holomorphic), argnums, holomorphic)
+
+
+def _close(
+    fun: Function,
+    positions: Sequence[int],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    what: str,
+    holomorphic: bool,
+) -> tuple[Function, tuple[Any, ...]]:
+    """`fun` as a function of the chosen arguments alone, and these arguments."""
+    real = what == "jacfwd"
+    chosen = check_inexact_leaves(positions, args, fun, what, holomorphic=holomorphic, real=real)
+
+    def closed(*primals: Any) -> Any:
+        full = list(args)
+        for position, primal in zip(chosen, primals, strict=True):
+            full[position] = primal
+        return fun(*full, **kwargs)
+
+    closed.__name__ = closed.__qualname__ = function_name(fun)
+    return closed, tuple(args[p] for p in chosen)
+
+
+def _check_results(outs: Sequence[Any], fun: Function, what: str, holomorphic: bool) -> None:
+    for y in outs:
+        if not is_inexact_leaf(y):
+            complain(
+                errors.DTypeError,
+                f"{what} needs float results; {function_name(fun)} returned another",
+                "only float and complex results have derivatives.",
+                operands={"result": y},
+            )
+        if what == "jacrev" or holomorphic:
+            check_result(_dtype(y), what, fun, holomorphic)
+
+
+def _result(closed: Function, inputs: Sequence[Any], in_tree: pytree.TreeDef) -> Any:
+    """`closed` of the inputs; outside of tracing in steps, so that what it draws is noticed."""
+    if current_trace() is not None:
+        return closed(*pytree.unflatten(in_tree, map(_copy, inputs)))
+    zeros = [np.zeros(_shape(x), _dtype(x))[()] for x in inputs]
+    return jvp(closed, *(pytree.unflatten(in_tree, x) for x in (inputs, zeros)))[0]
+
+
+def _pushed(closed: Function, primals: tuple[Any, ...], *tangents: Any) -> Any:
+    return jvp(closed, primals, tangents)[1]
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    return x.shape if isinstance(x, Tracer) else np.shape(x)
+
+
+def _dtype(x: Any) -> np.dtype[Any]:
+    return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
+
+
+def _copy(x: Any) -> Any:
+    return x.copy() if isinstance(x, (np.ndarray, Tracer)) else x
+
+
+def _basis(x: Any, i: Any) -> Any:
+    """Element i of the standard basis of arrays like `x`."""
+    shape = _shape(x)
+    return (np.arange(math.prod(shape)) == i).astype(_dtype(x)).reshape(shape)[()]
+
+
+def _last(columns: Any) -> Any:
+    """The first axis moved to the end."""
+    return columns.transpose((*range(1, columns.ndim), 0))
+
+
+def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
+    """A fresh array of that shape, a scalar where that is 0-d."""
+    return array.reshape(shape).copy() if shape else array.reshape(-1)[0]
+
+
+def _of_arguments(block: tuple[Any, ...], argnums: int | Sequence[int]) -> Any:
+    return block[0] if isinstance(argnums, int) else block

@@ -1,0 +1,205 @@
+"""`vmap`: a function of one example becomes a function of many, which are computed together.
+
+The function is traced once, for one example, and its graph is batched (`ir.batching`): there is no
+loop over examples unless the program has one. So inside of the function a value stands for every
+example at once, and Python cannot branch on it, within jit or outside; `jt.cond`, `jt.where` and
+`jt.while_loop` branch for each example by itself.
+
+What the function closes over, and arguments with the axis None, are the same for all examples. In-place
+assignment to an argument works and stays inside of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.batching.transform import BatchingError, batch_graph
+from ...ir.build import Builder
+from ...ir.graph import Graph, Value
+from ...ir.interpreter import evaluate
+from ...ir.record import replace
+from ..control.regions import show_tree
+from ..core import pytree
+from ..core.callables import check_callable
+from ..core.layout import c_strides
+from ..core.specs import Spec, Static, is_array, spec_of
+from ..core.trace import current_trace
+from ..core.tracers import Tracer, as_value
+from ..core.tracing import Result, Traced, trace_function
+from ..messages import errors
+from ..messages.errors import complain
+from ..messages.source import user_line
+from ..messages.tracebacks import shortened
+from .application import Leaf, append, present
+from .derivatives import named
+from .vmap_axes import Argument, Axis, arguments, check_axes, common_size, spread_axes
+
+Function = Callable[..., Any]
+
+
+@shortened
+def vmap(
+    fun: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
+) -> Function:
+    """`fun` over an axis of its arguments, for all examples at once.
+
+        pairwise = jt.vmap(jt.vmap(distance, (None, 0)), (0, None))
+
+    in_axes    which axis of each positional argument counts the examples: an int for all of them,
+               or a tuple with one entry per argument. An entry is an int, None (the same for all
+               examples), or a tree of them like the argument, or like the upper part of it.
+               Keyword arguments are taken along axis 0.
+    out_axes   where the axis goes in the result, in the same way; None for a result that is the
+               same for all examples.
+    axis_size  the number of examples; only needed where no argument tells.
+
+    Arguments with the axis None that are no arrays reach the function as they are.
+    """
+    check_callable(fun, "vmap")
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    check_axes(in_axes, "in_axes")
+    check_axes(out_axes, "out_axes")
+
+    @named("vmap", fun)
+    def vmap_fun(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = pytree.flatten((args, kwargs))
+        given = arguments(fun, args, kwargs, leaves, in_axes)
+        call = _Call(fun, given, tree, common_size(fun, given, axis_size))
+        axes = _out_axes(out_axes, call.traced)
+        return pytree.unflatten(call.traced.out_tree, call.results(axes))
+
+    return vmap_fun
+
+
+class _Call:
+    """One call: the traced function of one example, and its batched graph at work here."""
+
+    def __init__(
+        self, fun: Function, leaves: Sequence[Argument], tree: pytree.TreeDef, size: int
+    ) -> None:
+        self.size = size
+        traced = [a for a in leaves if a.axis is not None or is_array(a.leaf)]
+        self.given = [_first(a) for a in traced]
+        self.traced = trace_function(
+            fun, [_spec(a) for a in leaves], tree, what="vmap", refuse_as=fun
+        )
+        captured = [c.outer for c in self.traced.captures]
+        self.given += captured
+        flags = [a.axis is not None for a in traced] + [False] * len(captured)
+        try:
+            self.graph, self.flags = batch_graph(self.traced.graph, flags, size)
+        except BatchingError as error:
+            complain(
+                errors.TransformError,
+                f"this program cannot be batched: {error}",
+                "call the function in a Python loop, or in jt.fori_loop, over the examples.",
+                line=getattr(error.op, "loc", None),
+                cause=error,
+            )
+
+    def results(self, axes: Sequence[Axis]) -> list[Any]:
+        """The leaves of the result, with the examples along `axes`."""
+        graph = Graph(self.graph.name)
+        graph.params, graph.ops = self.graph.params, list(self.graph.ops)
+        b = Builder(graph, user_line())
+        for result, axis in zip(self.traced.results, axes, strict=True):
+            graph.outputs.append(self._placed(b, result, axis))
+        found = _run(graph, self.given)
+        kept = {id(x) for x in self.given}
+        leaves = []
+        for leaf, result, axis in zip(found, self.traced.results, axes, strict=True):
+            alone = axis is None  # then it is what the function returns
+            fresh = id(leaf) not in kept
+            leaves.append(
+                present(leaf, result.weak if alone else None, alone and result.scalar, fresh=fresh)
+            )
+            kept.add(id(leaf))
+        return leaves
+
+    def _placed(self, b: Builder, result: Result, axis: Axis) -> Value:
+        assert result.output is not None
+        value, batched = self.graph.outputs[result.output], self.flags[result.output]
+        one = self.traced.graph.outputs[result.output]
+        if axis is None:
+            if batched:
+                complain(
+                    errors.TransformError,
+                    f"out_axes is None for a result of type {one.type} that differs from example "
+                    "to example",
+                    "give it an axis, or reduce it over the examples outside of the function.",
+                )
+            return value
+        rank = len(one.shape) + 1
+        if not -rank <= axis < rank:
+            complain(
+                errors.AxisBoundsError,
+                f"out_axes has the axis {axis} for a result of type {one.type}; with the axis of "
+                f"the examples it has {rank} {'axis' if rank == 1 else 'axes'}",
+                f"axes go from {-rank} to {rank - 1} there.",
+            )
+        axis %= rank
+        if not batched:
+            shape = (*one.shape[:axis], self.size, *one.shape[axis:])
+            return b.broadcast(value, shape=shape, dims=tuple(d for d in range(rank) if d != axis))
+        if axis == 0:
+            return value
+        perm = list(range(1, rank))
+        perm.insert(axis, 0)
+        return b.transpose(value, perm=tuple(perm))
+
+
+def _out_axes(out_axes: Any, traced: Traced) -> list[Axis]:
+    out = pytree.unflatten(traced.out_tree, range(len(traced.results)))
+    axes = spread_axes(out_axes, out)
+    if axes is None:
+        complain(
+            errors.TransformError,
+            f"out_axes={out_axes!r} is no upper part of the structure of the result, "
+            f"{show_tree(traced.out_tree)}",
+            "give an int or None for the whole result, or a tree of them like it.",
+        )
+    return axes
+
+
+def _run(graph: Graph, given: Sequence[Leaf]) -> list[Leaf]:
+    """The outputs of `graph`: computed, or appended to the current trace."""
+    if current_trace() is None:
+        return list(evaluate(graph, given))
+    env: dict[Value, Leaf] = dict(zip(graph.params, given, strict=True))
+    append(graph.ops, env)
+    return [env[v] for v in graph.outputs]
+
+
+def _spec(argument: Argument) -> Spec | Static:
+    """How one example of the argument looks inside of the function."""
+    leaf, axis = argument.leaf, argument.axis
+    if axis is None:
+        return spec_of(leaf) if is_array(leaf) else Static(leaf)
+    whole = spec_of(leaf)
+    shape = _without(whole.type.shape, axis)
+    strides = None if whole.strides is None else _without(whole.strides, axis)
+    if axis > 0 and strides is None:
+        strides = _without(c_strides(whole.type.shape), axis)
+    return replace(whole, type=whole.type.with_shape(shape), scalar=not shape, strides=strides)
+
+
+def _without(entries: Sequence[int], axis: int) -> tuple[int, ...]:
+    return (*entries[:axis], *entries[axis + 1 :])
+
+
+def _first(argument: Argument) -> Leaf:
+    """The argument with its examples along the first axis, as the current trace has it."""
+    leaf, axis = argument.leaf, argument.axis
+    trace = current_trace()
+    if trace is None and not isinstance(leaf, Tracer):
+        return np.asarray(leaf) if axis is None else np.moveaxis(leaf, axis, 0)
+    value = as_value(leaf)
+    if not axis:
+        return value
+    assert trace is not None
+    with trace.builder.at(user_line()):
+        perm = (axis, *(d for d in range(len(value.shape)) if d != axis))
+        return trace.builder.transpose(value, perm=perm)
