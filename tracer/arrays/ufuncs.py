@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,9 @@ def apply(ufunc: np.ufunc, *operands: Any, dtype: Any = None, casting: str = "sa
             check_python_int(x, d)
     if name == "power" and dtypes[0].kind in "iu" and 0 not in broadcast_shape(operands):
         _check_exponent(operands[1])
-    values = broadcast_values(operands, dtypes[: ufunc.nin], "operands")
+    if name == "power" and _is_root(operands[1], dtypes[1]):
+        name, operands, dtypes = "sqrt", operands[:1], dtypes[:1]
+    values = broadcast_values(operands, dtypes[: len(operands)], "operands")
     result = LOWERINGS[name](build(), *values)
     if isinstance(result, tuple):
         return tuple(wrap_like(v, operands) for v in result)
@@ -63,6 +65,20 @@ def _check_exponent(exponent: Any) -> None:
             "Integers to negative integer powers are not allowed; convert the base to a float: "
             "x.astype(np.float64) ** n"
         )
+
+
+def _is_root(exponent: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy's loop of `dtype` takes roots: they differ from powers at -0.0 and -inf."""
+    if isinstance(exponent, Tracer) or np.ndim(exponent) or dtype.kind != "f" or exponent != 0.5:
+        return False
+    return _takes_roots(dtype)
+
+
+@cache
+def _takes_roots(dtype: np.dtype[Any]) -> bool:
+    """Since NumPy 2.4, of float32 and float64."""
+    with np.errstate(invalid="ignore"):
+        return bool(np.isnan(np.power(dtype.type(-np.inf), dtype.type(0.5))))
 
 
 def _compare_out_of_range(ufunc: np.ufunc, operands: Sequence[Any]) -> Tracer | None:

@@ -456,6 +456,19 @@ def test_stored_booleans_beside_a_constant_that_is_found_late() -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c16"])
+def test_powers_that_are_roots(dtype: str) -> None:
+    """NumPy's loop of a scalar exponent 0.5 takes roots, of some dtypes, which -0.0 and -inf show."""
+    x = np.array([-np.inf, -0.0, 4.0, -1.0], dtype)
+    for exponent in (0.5, np.float16(0.5), np.full(4, 0.5, dtype)):
+        for operand in (x, x[0], x[1]):
+            got = jt.jit(lambda x, e=exponent: np.power(x, e))(operand)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                want = np.power(operand, exponent)
+                np.testing.assert_array_equal(got, want)
+                np.testing.assert_array_equal(1 / got == -np.inf, 1 / want == -np.inf)  # -0.0
+
+
 def test_no_integers_to_negative_powers() -> None:
     x = np.zeros((3, 0), bool)
     assert jt.jit(lambda x: x**-1)(x).dtype == (x**-1).dtype
