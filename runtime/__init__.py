@@ -1,17 +1,11 @@
 """Native code in this process: compiling, linking, caching, calling, memory and threads.
 
-    compile       graph -> Executable, through the caches
-    executable    Executable: `run(arrays)`, errors of native code as Python exceptions
-    native/       LLVM text -> machine code in this process
-    call/         objects whose call is native code, and what that code does
-    cache/        executables in memory, and the next process's on disk
-    memory/       scratch and output arrays, and the pool that large ones come from
-    threads/      the thread pool
-    callbacks     native code that calls Python;  handlers, dlpack, versions, library_loops
-    config        the settings;  platforms: where jitney was tried;  devices: their names
-    info          what `python -m jitney info` prints
-    sanitizer/    code that checks its accesses of memory
-    cuda/         NVIDIA GPUs
+`compile` makes an `Executable` of a graph, through the caches; `executable` runs it, and turns
+errors of native code into Python exceptions. `callbacks` let native code call Python. `config` has
+the settings. Long loops, and callers that wait for other threads, let Python handle signals. In a
+forked child locks are free again, and what other threads had half done is thrown away; a fork waits
+for one thing only, that others have left LLVM, and no lock that is taken with the GIL held is
+waited for.
 
 Nothing here knows how kernels are written (`codegen`) or what a user's function is (`tracer`).
 Importing this package imports none of the modules, and llvmlite only with the first compilation.

@@ -1,22 +1,15 @@
-"""Kernels for NVIDIA GPUs: the loop IR scheduled over blocks and threads, emitted as LLVM text for PTX.
+"""Kernels for NVIDIA GPUs: the loop IR scheduled over blocks and threads, emitted as LLVM text for
+PTX.
 
-Knows no driver and no assembler: what runs a `DeviceProgram` is in `runtime.cuda`. Families of kernels
-stand in `codegen.kernels`, what makes whole programs in `codegen.device`.
+The code of a thread is the CPU's emitter at width 1: several points of one thread are the same
+scalar code several times, around accesses of 128 bits. A row kernel gives each row to a team of
+threads, from one lane to a block, which keeps the row in registers; where columns are few, several
+threads go down each. What is small and follows is done by a kernel's last block. Points that share
+what they read, as those of stencils and windows, belong to one thread. What is read across the
+order of what is written is turned over by squares in shared memory.
 
-    columns      Column kernels: reductions of many rows into few columns
-    emitter      The code of one thread: expressions as scalar instructions, positions in 32 bits
-    intrinsics   The intrinsics that kernels may call, and what each needs: a closed table
-    lanes        Several neighbouring points of one thread: the same scalar code once per point
-    neighbours   Points of one thread that share what they read
-    points       Kernels whose outer points are shared out among threads
-    program      A compiled graph for a GPU before it is machine code: LLVM text, launches
-    rows         Row kernels: a team of threads for each row, the nests of which follow one another
-    scalar_code  Scalar code as a kernel of one thread
-    scan_plan    How the kernel of a scan is laid over threads: along rows, or down columns
-    schedule     Schedules: how the loops of a kernel are laid over the threads of a GPU
-    target       What code is generated for: a family of GPUs, described by plain data
-    teams        Teams of threads that work on one row: values passed between them
-    transposes   Map kernels that read some arrays across the order in which they write
-    tuning       Choices among ways of doing one step: what a cost model likes best
-    warps        What the lanes of a warp do together: values that go from lane to lane
+LLVM ends the process on what it cannot select, so kernels may call what the table `intrinsics`
+lists, each row assembled in tests, and nothing else. Knows no driver and no assembler: what runs a
+`DeviceProgram` is in `runtime.cuda`. Families of kernels stand in `codegen.kernels`, what makes
+whole programs in `codegen.device`.
 """

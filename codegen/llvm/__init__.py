@@ -1,28 +1,11 @@
 """LLVM IR as text, for CPUs: the builder that all emitters share, and a schedule's kernels.
 
-Families of kernels stand in `codegen.kernels`, the entry function in `codegen.program`.
+The builder has typed values with operators, blocks with parameters, and loops; its text has
+explicit vectors and sees no pipeline of LLVM's passes, which costs more compile time than it gives
+(docs/decisions/0001-no-llvm-pass-pipeline.md). Expressions are emitted at any width; what is the
+same in all lanes stays scalar. Reductions over rows go by tiles of columns, light ones along rows a
+few rows at a time, arrays with different fastest axes by squares that are turned over in registers.
 
-    accesses      What an expression's leaves read and where results go: loads, stores, gathers
-    builder       LLVM IR written from Python: typed values with operators
-    checks        Checks that a kernel makes on the way: indices in bounds
-    counted       Loops of scalar code whose trips are counted before the first of them
-    functions     Elementwise functions that a module calls
-    indices       Indices as integers: of lane 0 (`index_text`)
-    instructions  Scalar primitives spelled as LLVM instructions
-    kernels       A kernel as an LLVM function: `void @name(ptr %ctx, i64 %lo, i64 %hi)`
-    lanes         Loops in which every lane has its own trip count, as vector loops under a mask
-    loops         Loops around what is emitted
-    nests         The nests of a kernel at one outer point: loops around stages
-    packing       Equal operations on several numbers of scalar code as one operation on a vector
-    reductions    Reductions inside a kernel: how accumulators start, take in a value
-    row_groups    Light reductions and scans over rows, a few rows at a time
-    scalar_code   Scalar code as an LLVM function: carries are phis
-    scalars       Expressions to LLVM IR text, one value or one explicit vector of values at a time
-    streams       Reductions and scans over an axis that is not contiguous
-    text          The builder that emitters of kernels are: numbering of equal instructions, lanes
-    transposes    Map kernels whose arrays have different fastest axes
-    units         Row blocks as an LLVM function: parts of several functions' ranges
-    whole         Arithmetic on i64 values, folded where both sides are constants
-
-Nothing here imports llvmlite: the text is all there is, and the runtime compiles it.
+Families of kernels stand in `codegen.kernels`, the entry function in `codegen.program`. Nothing
+here imports llvmlite: the text is all there is, and the runtime compiles it.
 """

@@ -1,8 +1,6 @@
-"""The loop IR: indices, arrays, stages, kernels and the steps of programs, scalar code.
+"""The loop IR: indices, arrays, stages, kernels, the steps of programs, and scalar code.
 
-footprints   Footprints: which elements of which arrays a step touches, row by row
-index        Index algebra: integer expressions over loop variables, kept in a normal form
-kernel       The loop IR: kernels as loop nests over index spaces
-scalar_code  Scalar code: statements over single numbers, with loops and branches around them
-steps        The steps of a program: kernels and what stands beside them
+An index is an integer expression over loop variables in a normal form, in which equal indices are
+equal objects. A `Kernel` is loops around stages; a stage computes an expression at each point.
+*Scalar code* is what a loop over few numbers becomes: statements over registers.
 """

@@ -1,18 +1,15 @@
 """How loop nests run: what is fused, blocked, done in place, where temporaries lie, how loops are cut.
 
-blocking     How a matrix product is cut: tiles for the registers
-cache_lines  What a schedule does about cache lines: where vectors of a row begin
-conv_plan    How a convolution is cut: phases of a dilated operand, tiles for the registers
-fusion       Fusion: stages that share loops become one kernel
-giving       Inputs that a program may overwrite, and the outputs that take their place
-in_place     Results that may stay in the memory of an operand: updates
-memory       The memory plan: every temporary gets a place in one arena
-regions      Regions: the elements that accesses touch, as sets of integers
-rowblocks    Row blocks: steps that follow one another on one part of their rows while it is in
-schedule     Schedules: how the loops of a kernel run on a CPU
-signature    Which kernels are the same code: equal but for the memory that they work on
-sort_blocks  How a long row is cut for sorting by digits, and the memory that this takes
-survey       What one look at a stage's expressions finds, for those who schedule and emit it
-tiled        Steps that are loops around micro-kernels: convolutions and attention
-time_tiles   Time tiles: a loop over stencils makes several trips on a block of rows while it is
+*Fusion*: stages that share loops become one kernel, a map (values pass in registers) or a row
+kernel (nests follow one another on one row: a softmax is one kernel of three nests). *Row blocks*:
+steps around a product that go row by row run on one block of rows after the other, while it is in
+the cache; *time tiles*: a loop over stencils makes several iterations on such a block, in the order
+that no block needs what another has not made. *Memory*: temporaries share one arena by lifetime;
+inputs that were donated, or that the function assigns to, lend their memory to outputs. *Loops*:
+which are walked as one, which is vectorised and how wide, what threads share. Unrolling is a wider
+vector: `<64 x float>` on a machine of 512 bits is four registers in flight. Kernels that are equal
+but for their memory, such as the layers of a network, are one function.
+
+All ask `regions` what an access touches: exactly where indices are affine, on the safe side where
+they are not.
 """

@@ -1,12 +1,9 @@
 """The verifier of steps, as `ir.verify` is of graphs. It runs after each rewriting of steps where that
 is asked for (`jt.config.verify`; always in tests).
 
-    flow       what each access reads was written by the same makers, before and after
-    program    what is read is written before, what is local is touched where it lives
-    places     stages stay within arrays, write elements once, and meet at the same point
-    blocks     units of row blocks keep apart
-    tiles      trips of a loop on blocks of rows read what they would read one trip after the other
-    memory     what shares a place is never live at the same time
+What each access reads was written by the same makers as before, and before it on every path;
+accesses stay within their arrays; elements are written once, and all of them; units of row blocks
+and of threads keep apart; what shares memory is never live at once.
 """
 
 from .errors import StepError

@@ -1,6 +1,7 @@
 """What was compiled before: in this process, and on disk for the next one.
 
-disk          The cache on disk: bytes by key, kept for the next process
-in_memory     The machine code in this process: shared while it is in use
-installation  What is installed here, as one hash: part of every key of the cache on disk
+An executable goes to disk as machine code with its calling data, under a hash of its graph, the
+CPU, the options and what is installed. A process that finds everything there imports neither the
+code generator nor LLVM: the CPU's description and the runtime's own code are kept in the same way;
+where they are missing, LLVM makes them in haste, and well when the process ends.
 """

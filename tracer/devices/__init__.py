@@ -1,5 +1,1 @@
-"""Where programs run, and what is called with arrays that are on a GPU.
-
-device_calls  What is called with DeviceArrays outside of tracing is compiled
-devices       Where programs run: `jt.devices`, `jt.device`, `jt.device_put`
-"""
+"""Where programs run, and what is called with arrays that are on a GPU."""

@@ -1,17 +1,8 @@
 """`jit`: a call's signature, its specialisations, how they are made, remembered and called.
 
-binding        Jitted functions as methods: bound methods
-buckets        The specialisations of one signature
-cache_info     What `f.cache_info()` tells: each specialisation of a function
-device_entry   A specialisation that runs on a GPU: arguments are brought there
-dispatch       From the arguments of a call to its signature: what is traced, what is static
-entry          One compiled specialisation of a function, and the call of it
-jit            `jit`: trace a function at its first call of a kind
-lowered        `f.lower(x)` and `f.explain(x)`: the stages between a graph and machine code
-native_call    From an entry to its call program: what `dispatch`
-native_guards  Guards as a part of call programs: what `guards` and `frozen` compare in Python
-options        What `jit` is given, a function and options
-programs       Which call programs a jitted function has: when one is written
-remember       Traces remembered on disk
-specialise     The miss path: a call of a new kind is traced and compiled, or recalled from disk
+A jitted function's vectorcall is native code: it tries a chain of call programs, one per form of
+arguments, and a program that takes the call checks arguments and guards, runs the entry and builds
+the result without Python. A miss comes to `JitFunction.__call__`, which is the whole call once more
+in Python: there a known signature gets a program, and a new one is traced and compiled, or recalled
+from disk.
 """

@@ -1,15 +1,8 @@
-"""Attention and its derivative, on CPUs and GPUs.
+"""Attention and its derivative, on CPUs and GPUs: kernels that keep no matrix of scores.
 
-cpu_backward       The derivative of attention as an LLVM function (see `attention`)
-cpu_forward        Attention as LLVM functions
-cuda_attention     Attention as kernels that keep no matrix of scores
-cuda_kernels       The kernels of attention: what is done with a block of scores
-cuda_lowering      Lowering of attention and its derivative to the kernels of
-cuda_panels        Rows of matrices on their way to shared memory
-cuda_plan          Attention on GPUs as plain data: what is computed
-cuda_products      The products inside attention: scores of rows and columns
-cuda_tensor_cores  The products inside attention on tensor cores
-cuda_views         Where operands and results of attention lie, as matrices in arrays
-cuda_walk          The walk of a block of attention over its columns: which, in what order
-lower_attention    Lowering of attention and its derivative
+On CPUs blocks of queries walk blocks of keys. On GPUs there is one kernel forward and two backward,
+one for what queries get and one for what keys and values get, so that nothing is added by two
+blocks: a block keeps its rows and meets blocks of columns, which pass two stages of shared memory;
+scores stay in registers, on tensor cores as the next product's operand. Few queries with many keys
+take these in parts that are joined.
 """

@@ -1,8 +1,8 @@
 """Convolutions and windows, on CPUs and GPUs.
 
-cpu_convolution    A convolution as LLVM functions
-cpu_long           A convolution with few places and many taps as LLVM functions (see
-cuda_convolutions  Lowering of convolutions for a GPU
-cuda_windows       Lowering of window reductions for a GPU: folds of folds
-lower_convolution  Lowering of convolutions: micro-kernels over tiles of places
+On CPUs micro-kernels as of products, whose rows are the pixels under the kernel's window: no
+operand is copied once per tap. The gradient of a kernel, a convolution with few results and many
+taps, is a second way of cutting the same sum. On GPUs convolutions and their gradients are products
+whose matrix of pixels is addresses; few features (depthwise) are sums written out, and windows
+folds of folds.
 """

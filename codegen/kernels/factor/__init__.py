@@ -1,8 +1,6 @@
-"""Factorisations, triangular systems and inverses of matrices, on CPUs.
+"""Factorisations, triangular systems and inverses of real matrices, on CPUs.
 
-cpu_blocks     Products of blocks of one matrix with strides and sizes that are arguments
-cpu_factors    Factorisations of matrices in place
-cpu_leaves     What functions of matrices are emitted with: rows of a few columns as vectors
-cpu_units      The units of a `Factorisation`: matrices of a batch, one after the other
-lower_factors  Lowering of systems of equations, inverses, and factors of real matrices
+Functions that halve a matrix down to leaves of eight columns, around the micro-kernels of products,
+whose panels threads share. One text serves all sizes of a dtype. The matrix is copied first, by a
+stage that what computes it is part of.
 """

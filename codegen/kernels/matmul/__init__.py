@@ -1,20 +1,15 @@
 """Products of matrices, on CPUs and GPUs.
 
-cpu_gemm           A matrix product as LLVM functions
-cpu_tiles          Micro-kernels: a tile of C held in registers while products are summed into
-cuda_boxes         Operands of products that the copy engine of sm_90 brings
-cuda_emitter       Products of matrices: a tile of the result per block, a piece of it per warp
-cuda_epilogues     What is done with each element of a product right away
-cuda_library       Products of matrices by NVIDIA's cuBLASLt, where it is installed and wanted
-cuda_lowering      Lowering of products of matrices for a GPU: operands as they lie
-cuda_operands      Tiles of an operand of a product: how a block brings them to shared memory
-cuda_plain         Products of matrices by ordinary arithmetic
-cuda_products      Products of matrices as steps of a program
-cuda_results       What comes of a product of matrices: where its tiles are
-cuda_sources       What an operand of a product is
-cuda_tensor_cores  Products of matrices on tensor cores
-cuda_tiles         How products of matrices are cut into tiles
-cuda_warpgroups    Products of matrices on sm_90a: one warp brings operands
-cuda_wgmma         Products of matrices by a warpgroup of sm_90a
-lower_contraction  Lowering of contractions: matrix products from micro-kernels
+On CPUs a contraction is micro-kernels that keep a tile of C in registers; tiles, panels and blocks
+follow from shapes and the target alone, so results do not depend on threads. Operands that lie
+badly are packed by ordinary stages. A tiny product, or one with a vector, is a reduction.
+
+On GPUs a tile is chosen by a cost model; operands pass stages of shared memory and are multiplied
+by ordinary arithmetic or by tensor cores (float64; TF32 when asked for; float16 and bfloat16 where
+the result is rounded to them). An operand need not be in memory: it is an expression of row and
+index in the sum, evaluated on the way, or an address where elements are only moved. What is done
+element by element with the result is part of the kernel. On sm_90a large products go another way:
+one warp has the copy engine bring boxes of the operands to a ring of stages, two warpgroups
+multiply them from there, and as many blocks as there are multiprocessors take one tile after the
+other. cuBLASLt is one more way, where it is installed.
 """

@@ -1,5 +1,5 @@
-"""Scans on GPUs: along rows and down columns.
+"""Scans on GPUs: along rows and down columns, by teams of threads.
 
-cuda_lowering  Lowering of scans for a GPU: rows and columns as they lie
-cuda_scans     Kernels of scans: threads scan what they hold, then the totals of each other
+Long scans go block by block with decoupled look-back (Merrill and Garland, 2016), in an order of
+additions that shape and GPU decide.
 """
