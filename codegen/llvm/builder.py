@@ -503,6 +503,13 @@ class Builder:
         type = a.type
         return self.op(bools(type), f"icmp {how} {type} {a}, {_text_as(type, b)}")
 
+    def hidden(self, constant: Value) -> Value:
+        """The constant as a value of which LLVM knows nothing, so that it folds nothing with it.
+
+        Vectors whose lanes it knows to be zero it gets wrong: of `x / select(c, 1, y)`, where a lane is
+        zero in x and y, it takes the quotient for zero whatever `c` is. It is 0 / 0 (LLVM 22, x86)."""
+        return self.op(constant.type, f'call {constant.type} asm "", "=r,0"({constant!r})')
+
     def select(self, condition: Value, a: Value | Number, b: Value | Number) -> Value:
         if condition.type != "i1" and condition.type != bools(_type_of(a, b)):
             raise TypeError(f"{condition!r} chooses between {a!r} and {b!r}")

@@ -103,8 +103,10 @@ class IndexEmitter(ScalarEmitter):
 
     def _atom_vector(self, atom: Any) -> Value:
         if isinstance(atom, Var):
-            base = self.spread(Operand(self.as_index(self.positions[atom]), True), I64)
-            return base + iota(self.width, "i64")
+            start = self.as_index(self.positions[atom])
+            if start.is_constant:
+                start = self.hidden(start)
+            return self.spread(Operand(start, True), I64) + iota(self.width, "i64")
         if isinstance(atom, Data):
             return self.spread(self.operand(atom.expr), I64)
         inner = self._index_vector(atom.index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,3 +110,21 @@ def test_every_order_of_axes_is_a_whole_vector_load():
     for perm in permutations(range(3)):
         text = jt.jit(lambda x: x.transpose(perm) + 1).lower(x).llvm()  # noqa: B023
         assert "gather" not in text
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 9, 16, 17])
+@pytest.mark.parametrize("target", ["native", "avx2"])
+def test_division_of_padded_arrays(n: int, target: str) -> None:
+    """Where one lane of the last vector is the array's and others are padding, LLVM must not take
+    `x / select(c, 1, y)` for zero in those that are."""
+    x = np.arange(1.0, n + 1) * 3
+    for low, high in [(0, 1), (0, 6), (1, 1), (1, 6), (7, 3), (8, 1)]:
+
+        def ratio(x: Any, pad: tuple[int, int] = (low, high)) -> Any:
+            y = np.pad(x, pad)
+            z = y / np.maximum(np.abs(y), 1)
+            return z, z.sum(), (y / np.where(y == 0, 1, y)).prod()
+
+        with jt.config(cpu=target):
+            for got, want in zip(jt.jit(ratio)(x), ratio(x), strict=True):
+                np.testing.assert_array_equal(got, want)
