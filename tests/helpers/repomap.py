@@ -15,7 +15,8 @@ MAP = ROOT / "docs" / "repomap.md"
 HEAD = """\
 # A line for every file
 
-Made by `python tests/helpers/repomap.py` from the first sentence of each module. A folder's own docstring, in its `__init__.py`, says more.
+Made by `python tests/helpers/repomap.py` from the first sentence of each module. A folder's own
+docstring, in its `__init__.py`, says more.
 """
 
 
