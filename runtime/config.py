@@ -13,14 +13,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..ir.surface import ensure
 from .platforms import tried, warn_if_untried
 
 _OFF = ("0", "off", "no", "false")
 _ON = ("1", "on", "yes", "true")
-_MIB = 1 << 20
+T = TypeVar("T")
 
 
 class Served(NamedTuple):
@@ -36,6 +36,98 @@ _served: dict[str, Served] = {}
 def serve(name: str, write: Callable[[Any], None], read: Callable[[], Any] | None = None) -> None:
     """Called by the module that a setting is for, which lies above this one."""
     _served[name] = Served(read, write)
+
+
+class Setting(Generic[T]):
+    """What Python chose; else what the environment says, whose text `read` gets in lower case."""
+
+    def __init__(
+        self,
+        variable: str,
+        read: Callable[[str, str], T],
+        check: Callable[[str, Any], T],
+    ) -> None:
+        self.variable, self.read, self.check = variable, read, check
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, config: Config, owner: type) -> T:
+        chosen: T | None = config._set.get(self.name)
+        if chosen is not None:
+            return chosen
+        return self.read(self.variable, os.environ.get(self.variable, "").strip().lower())
+
+    def __set__(self, config: Config, value: T | None) -> None:
+        config._set[self.name] = None if value is None else self.check(self.name, value)
+        if self.name in _served:
+            _served[self.name].write(value)
+
+
+class _Threads:
+    """The pool's own setting, which it keeps and checks."""
+
+    def __get__(self, config: Config, owner: type) -> int:
+        ensure("threads")
+        read = _served["threads"].read
+        assert read is not None
+        threads: int = read()
+        return threads
+
+    def __set__(self, config: Config, value: int) -> None:
+        ensure("threads")
+        _served["threads"].write(value)
+
+
+def flag(variable: str, default: bool | Callable[[], bool]) -> Setting[bool]:
+    def read(_: str, asked: str) -> bool:
+        if not asked and not isinstance(default, bool):
+            return default()
+        return asked not in _OFF if default else asked in _ON
+
+    def check(name: str, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is True or False, not {value!r}")
+        return value
+
+    return Setting(variable, read, check)
+
+
+def choice(variable: str, default: str, *others: str) -> Setting[str]:
+    def check(name: str, value: Any) -> str:
+        if value not in (default, *others):
+            known = ", ".join(map(repr, (default, *others[:-1])))
+            raise ValueError(f"{name} is {known} or {others[-1]!r}, not {value!r}")
+        return str(value)
+
+    return Setting(variable, lambda name, asked: check(name, asked or default), check)
+
+
+def mebibytes(variable: str, default: int) -> Setting[int]:
+    """Bytes; the environment says MiB."""
+
+    def read(name: str, asked: str) -> int:
+        if asked and not asked.isdigit():
+            raise ValueError(f"{name} is a number of MiB, not {asked!r}")
+        return int(asked or default) << 20
+
+    def check(name: str, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} is a number of bytes, not {value!r}")
+        if value < 0:
+            raise ValueError(f"{name} is a number of bytes, not {value}")
+        return value
+
+    return Setting(variable, read, check)
+
+
+def _path(name: str, value: Any) -> str | None:
+    return os.path.abspath(os.path.expanduser(os.fspath(value)))
+
+
+def _native_calls() -> bool:
+    warn_if_untried()
+    return tried()
 
 
 class Config:
@@ -68,129 +160,33 @@ class Config:
     __slots__ = ("_set",)
     _set: dict[str, Any]
 
+    cache = flag("JITNEY_CACHE", True)
+    cache_dir = Setting("JITNEY_CACHE_DIR", lambda *_: default_cache_dir(), _path)
+    cache_size = mebibytes("JITNEY_CACHE_MB", 512)
+    memory_cache_size = mebibytes("JITNEY_MEMORY_CACHE_MB", 256)
+    native_calls = flag("JITNEY_NATIVE_CALLS", _native_calls)
+    cpu = choice("JITNEY_CPU", "native", "avx2", "sse")
+    sanitize = flag("JITNEY_SANITIZE", False)
+    cuda = choice("JITNEY_CUDA", "on", "emulate", "off")
+    autotune = flag("JITNEY_AUTOTUNE", False)
+    cublas = choice("JITNEY_CUBLAS", "auto", "on", "off")
+    cuda_warpgroups = flag("JITNEY_CUDA_WARPGROUPS", True)
+    verify = flag("JITNEY_VERIFY", False)
+    full_tracebacks = flag("JITNEY_FULL_TRACEBACKS", False)
+    threads = _Threads()
+
     def __init__(self) -> None:
         object.__setattr__(self, "_set", {})
 
-    @property
-    def cache(self) -> bool:
-        chosen = self._set.get("cache")
-        if chosen is None:
-            return os.environ.get("JITNEY_CACHE", "").strip().lower() not in _OFF
-        return bool(chosen)
-
-    @property
-    def cache_dir(self) -> str | None:
-        chosen = self._set.get("cache_dir")
-        return chosen if chosen is not None else default_cache_dir()
-
-    @property
-    def cache_size(self) -> int:
-        chosen: int | None = self._set.get("cache_size")
-        if chosen is not None:
-            return chosen
-        return _mebibytes("JITNEY_CACHE_MB", os.environ.get("JITNEY_CACHE_MB", ""), 512)
-
-    @property
-    def memory_cache_size(self) -> int:
-        chosen: int | None = self._set.get("memory_cache_size")
-        if chosen is not None:
-            return chosen
-        asked = os.environ.get("JITNEY_MEMORY_CACHE_MB", "")
-        return _mebibytes("JITNEY_MEMORY_CACHE_MB", asked, 256)
-
-    @property
-    def threads(self) -> int:
-        ensure("threads")
-        read = _served["threads"].read
-        assert read is not None
-        threads: int = read()
-        return threads
-
-    @property
-    def native_calls(self) -> bool:
-        chosen = self._set.get("native_calls")
-        if chosen is not None:
-            return bool(chosen)
-        asked = os.environ.get("JITNEY_NATIVE_CALLS", "").strip().lower()
-        if not asked:
-            warn_if_untried()
-            return tried()
-        return asked not in _OFF
-
-    @property
-    def cpu(self) -> str:
-        chosen = self._set.get("cpu")
-        if chosen is None:
-            return _cpu("JITNEY_CPU", os.environ.get("JITNEY_CPU", "").strip().lower() or "native")
-        return str(chosen)
-
-    @property
-    def sanitize(self) -> bool:
-        chosen = self._set.get("sanitize")
-        if chosen is None:
-            return os.environ.get("JITNEY_SANITIZE", "").strip().lower() in _ON
-        return bool(chosen)
-
-    @property
-    def cuda(self) -> str:
-        chosen = self._set.get("cuda")
-        if chosen is None:
-            return _cuda("JITNEY_CUDA", os.environ.get("JITNEY_CUDA", "").strip().lower() or "on")
-        return str(chosen)
-
-    @property
-    def cuda_warpgroups(self) -> bool:
-        chosen = self._set.get("cuda_warpgroups")
-        if chosen is None:
-            return os.environ.get("JITNEY_CUDA_WARPGROUPS", "").strip().lower() not in _OFF
-        return bool(chosen)
-
-    @property
-    def full_tracebacks(self) -> bool:
-        chosen = self._set.get("full_tracebacks")
-        if chosen is None:
-            return os.environ.get("JITNEY_FULL_TRACEBACKS", "").strip().lower() in _ON
-        return bool(chosen)
-
-    @property
-    def autotune(self) -> bool:
-        chosen = self._set.get("autotune")
-        if chosen is None:
-            return os.environ.get("JITNEY_AUTOTUNE", "").strip().lower() in _ON
-        return bool(chosen)
-
-    @property
-    def verify(self) -> bool:
-        chosen = self._set.get("verify")
-        if chosen is None:
-            return os.environ.get("JITNEY_VERIFY", "").strip().lower() in _ON
-        return bool(chosen)
-
-    @property
-    def cublas(self) -> str:
-        chosen = self._set.get("cublas")
-        if chosen is None:
-            asked = os.environ.get("JITNEY_CUBLAS", "").strip().lower()
-            return _cublas("JITNEY_CUBLAS", asked or "auto")
-        return str(chosen)
-
     def __setattr__(self, name: str, value: Any) -> None:
-        check = _CHECKS.get(name)
-        if check is None:
-            known = ", ".join(_CHECKS)
-            raise AttributeError(f"jitney has no setting {name!r}; there are {known}")
-        if name == "threads":
-            ensure("threads")
-            _served["threads"].write(value)
-            return
-        self._set[name] = None if value is None else check(name, value)
-        if name in _served:
-            _served[name].write(value)
+        if name not in _NAMES:
+            raise AttributeError(f"jitney has no setting {name!r}; there are {', '.join(_NAMES)}")
+        object.__setattr__(self, name, value)
 
     def __call__(self, **settings: Any) -> Any:
         """A context manager: other settings inside of the block, for all threads."""
         for name in settings:
-            if name not in _CHECKS:
+            if name not in _NAMES:
                 setattr(self, name, None)  # says what is wrong
         return self._changed(settings)
 
@@ -208,69 +204,10 @@ class Config:
                 setattr(self, name, before[name])
 
     def __repr__(self) -> str:
-        return "\n".join(f"jitney.config.{name} = {getattr(self, name)!r}" for name in _CHECKS)
+        return "\n".join(f"jitney.config.{name} = {getattr(self, name)!r}" for name in _NAMES)
 
 
-def _mebibytes(variable: str, asked: str, default: int) -> int:
-    """Bytes, of what an environment variable says in MiB."""
-    asked = asked.strip()
-    if asked and not asked.isdigit():
-        raise ValueError(f"{variable} is a number of MiB, not {asked!r}")
-    return int(asked or default) * _MIB
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} is True or False, not {value!r}")
-    return value
-
-
-def _cuda(name: str, value: Any) -> str:
-    if value not in ("on", "emulate", "off"):
-        raise ValueError(f"{name} is 'on', 'emulate' or 'off', not {value!r}")
-    return str(value)
-
-
-def _cpu(name: str, value: Any) -> str:
-    if value not in ("native", "avx2", "sse"):
-        raise ValueError(f"{name} is 'native', 'avx2' or 'sse', not {value!r}")
-    return str(value)
-
-
-def _cublas(name: str, value: Any) -> str:
-    if value not in ("auto", "on", "off"):
-        raise ValueError(f"{name} is 'auto', 'on' or 'off', not {value!r}")
-    return str(value)
-
-
-def _path(name: str, value: Any) -> str:
-    return os.path.abspath(os.path.expanduser(os.fspath(value)))
-
-
-def _size(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a number of bytes, not {value!r}")
-    if value < 0:
-        raise ValueError(f"{name} is a number of bytes, not {value}")
-    return value
-
-
-_CHECKS: dict[str, Any] = {
-    "cache": _flag,
-    "cache_dir": _path,
-    "cache_size": _size,
-    "memory_cache_size": _size,
-    "native_calls": _flag,
-    "cpu": _cpu,
-    "sanitize": _flag,
-    "cuda": _cuda,
-    "autotune": _flag,
-    "cublas": _cublas,
-    "cuda_warpgroups": _flag,
-    "verify": _flag,
-    "full_tracebacks": _flag,
-    "threads": None.__class__,  # the pool checks it
-}
+_NAMES = tuple(n for n, it in vars(Config).items() if isinstance(it, (Setting, _Threads)))
 
 
 def default_cache_dir() -> str | None:
