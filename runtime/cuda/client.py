@@ -26,7 +26,7 @@ from ...codegen.cuda.target import CudaTarget
 from ...codegen.cuda.tuning import Chooser
 from ...codegen.device.compile import compile_device
 from ...codegen.device.hosted import HostedOp
-from ...codegen.module import Given, KernelReport
+from ...codegen.module import KernelReport
 from ...ir.forks import renewed
 from ...ir.graph import Graph
 from ...ir.record import replace
@@ -38,6 +38,7 @@ from ..compile import graph_key
 from ..config import config
 from ..devices import Device
 from ..dlpack import CUDA
+from ..options import CompileOptions
 from .array import DeviceArray
 from .assemble import architecture_number, ptx_for
 from .cublas import BlasError, find_blas
@@ -207,30 +208,19 @@ class Client:
 
     # Programs
 
-    def compile(
-        self,
-        graph: Graph,
-        fastmath: bool = False,
-        autotune: bool | None = None,
-        deterministic: bool = True,
-        given: Sequence[Given] = (),
-    ) -> Program:
-        """A program for the graph, whose inputs are C-contiguous; kept here and on disk.
-
-        `autotune`: choose launch parameters by measuring; None: as `config.autotune` says. `given`:
-        inputs whose memory results may have.
-        """
-        target = replace(self.target, deterministic=deterministic)
-        tuner = None
-        if config.autotune if autotune is None else autotune:
-            tuner = Tuner(self.context, self.stream)
+    def compile(self, graph: Graph, options: CompileOptions | None = None) -> Program:
+        """A program for the graph, whose inputs are C-contiguous; kept here and on disk."""
+        options = options or CompileOptions()
+        if options.autotune is None:
+            options = replace(options, autotune=config.autotune)
+        tuner = Tuner(self.context, self.stream) if options.autotune else None
         try:
-            with_blas = replace(target, blas=self._blas(tuner))
-            return self._compile(graph, with_blas, fastmath, tuner, given)
+            with_blas = replace(self.target, blas=self._blas(tuner))
+            return self._compile(graph, with_blas, options, tuner)
         except BlasError as error:  # only the library itself knows what it can do
             if config.cublas == "on":
                 warnings.warn(f"cuBLASLt is not used: {error}", RuntimeWarning, stacklevel=2)
-            return self._compile(graph, target, fastmath, tuner, given)
+            return self._compile(graph, self.target, options, tuner)
 
     def _blas(self, tuner: Tuner | None) -> str:
         """Which products are cuBLASLt's, as `CudaTarget.blas` says it."""
@@ -240,24 +230,12 @@ class Client:
         return "measured" if wanted and find_blas(self.context) is not None else ""
 
     def _compile(
-        self,
-        graph: Graph,
-        target: CudaTarget,
-        fastmath: bool,
-        tuner: Tuner | None,
-        given: Sequence[Given],
+        self, graph: Graph, target: CudaTarget, options: CompileOptions, tuner: Tuner | None
     ) -> Program:
-        key = digest(
-            "device program",
-            installation(),
-            target.key(),
-            graph_key(graph),
-            repr((fastmath, [tuple(gift) for gift in given])),
-            tuner.identity if tuner else "",
-        )
+        key = program_key(graph_key(graph), target, options, tuner.identity if tuner else "")
 
         def make() -> DeviceProgram:
-            return device_program(graph, target, fastmath, tuner, given)
+            return device_program(graph, target, options, tuner)
 
         try:
             executable = self._executables.get_or_make(
@@ -266,7 +244,7 @@ class Client:
         except _RefusedError as error:
             self.target = replace(self.target, exact=False)
             warnings.warn(f"products do without warpgroups: {error}", RuntimeWarning, stacklevel=4)
-            return self._compile(graph, replace(target, exact=False), fastmath, tuner, given)
+            return self._compile(graph, replace(target, exact=False), options, tuner)
         return Program(self, executable)
 
     def _load(self, program: DeviceProgram) -> DeviceExecutable:
@@ -311,28 +289,33 @@ def target_of(info: DeviceInfo) -> CudaTarget:
     return CudaTarget(architecture_number(info.arch), version, info.sms, exact=exact)
 
 
+def program_key(graph: str, target: CudaTarget, options: CompileOptions, tuner: str) -> str:
+    """The name of a program, in memory and on disk: a hash of all that makes it what it is."""
+    return digest("device program", installation(), graph, target.key(), options.key(), tuner)
+
+
 def device_program(
     graph: Graph,
     target: CudaTarget,
-    fastmath: bool = False,
+    options: CompileOptions | None = None,
     chooser: Chooser | None = None,
-    given: Sequence[Given] = (),
 ) -> DeviceProgram:
     """Optimised and compiled for a GPU that need not be here. Inputs are C-contiguous.
 
-    `fastmath` admits the rules that are not exact, and TF32 in products of float32. `chooser` and
-    `given`: see `compile_device`.
+    `fastmath` admits the rules that are not exact, and TF32 in products of float32. `chooser`: see
+    `compile_device`.
     """
     from ...ir.passes import optimise, storable
     from ...ir.passes.compositions import compose
 
     signature = graph.input_types, graph.output_types
     types = [t for t in graph.input_types if isinstance(t, TensorType)]
-    verify = config.verify
-    graph = optimise(storable(compose(graph)), verify=verify, fastmath=fastmath)
-    target = replace(target, tf32=fastmath)
+    options, verify = options or CompileOptions(), config.verify
+    graph = optimise(storable(compose(graph)), verify=verify, fastmath=options.fastmath)
+    target = replace(target, tf32=options.fastmath, deterministic=options.deterministic)
     alignment = [ALIGNMENT] * len(types)
-    return compile_device(graph, target, None, alignment, signature, given, chooser, verify)
+    donations = options.donations
+    return compile_device(graph, target, None, alignment, signature, donations, chooser, verify)
 
 
 _clients: dict[tuple[int, int], Client] = {}

@@ -1,6 +1,6 @@
 """The autotuner: ways of doing a step are run on the device, and the fastest is remembered.
 
-    program = device_program(graph, target, tuner=Tuner(context, stream))
+    program = device_program(graph, target, options, Tuner(context, stream))
 
 Each way is compiled and run alone, over buffers of its own: once to warm up, once to become a graph,
 then several rounds in which the ways take turns, `REPEATS` times in a row between two events; the best

@@ -6,7 +6,7 @@ tracers stand in for the arrays: the function, and the user's functions that it 
 as copies whose globals and closure cells hold the stand-ins; objects whose attributes are arrays
 (`self.w`, `model.layer.w`) are replaced by shallow copies with the attributes exchanged. What the
 copies assign to globals and attributes is carried over to the originals afterwards. Where no copy can
-be, a random generator asks for what stands in for its state (`streams.standing_in`).
+be, a random generator asks for what stands in for its state (`streams.let_stand_in`).
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class Outside:
             function = copies.function(self.function)
             if target is not None:
                 function = MethodType(function, copies.object(target))
-            with streams.standing_in(zip(self.arrays(), self._tracers(stand_ins), strict=True)):
-                result = self.adapt(function)(*args, **kwargs)
+            streams.let_stand_in(zip(self.arrays(), self._tracers(stand_ins), strict=True))
+            result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
         for path, value, state in self._random:
             if random_state(value) != state:

@@ -27,7 +27,7 @@ from . import pytree
 from .accept import refuse
 from .specs import Same, Spec, Static
 from .streams import Borrowed
-from .trace import Array, Capture, EagerBuilder, Trace, current_trace, tracing
+from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing
 from .tracers import Storage, Tracer, as_value, parameter, weak_kind
 
 _FOLD_BYTES = 4096  # larger arrays stay hidden parameters: native code need not hold their data
@@ -136,6 +136,7 @@ def trace_function(
     refuse_as: Callable[..., Any] | None = None,
     conditional: bool = False,
     borrowed: Borrowed | None = None,
+    options: TraceOptions | None = None,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
 
@@ -145,10 +146,11 @@ def trace_function(
     they came, and results that are no arrays, do not; nor, with `views`, do views of arguments
     that NumPy can make. `refuse_as` is the function that error messages name. What is `conditional`
     may run never or often each time that the enclosing trace's graph runs; what is not may be given
-    `borrowed`, and its caller then writes back what was `advanced`.
+    `borrowed`, and its caller then writes back what was `advanced`. `options` are those of the
+    enclosing trace unless they are given.
     """
     name = name or str(getattr(function, "__name__", what))
-    trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what)
+    trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
     trace.conditional, trace.borrowed = conditional, borrowed
     with tracing(trace), borrowed or nullcontext():
         leaves = _parameters(trace, specs, concrete)

@@ -29,7 +29,7 @@ from ..arrays.common import array, build, known_array, shape_of, static_array
 from ..core import views
 from ..core.effects import check
 from ..core.linear_forms import distance
-from ..core.trace import BOUNDSCHECK, Array, current_trace
+from ..core.trace import Array, bounds_checked, current_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
@@ -304,7 +304,7 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
                     "in compiled code slices with traced bounds lie inside of the array.",
                     operands={"x": x},
                 )
-            if mode in (DEFAULT, "check") and BOUNDSCHECK.get():
+            if mode in (DEFAULT, "check") and bounds_checked():
                 last = b.const(n - size, I64)
                 inside = b.bitwise_and(b.ge(item.start, zero), b.le(item.start, last))
                 text = (
@@ -518,7 +518,7 @@ def _index_values(found: Sequence[_Integers], sizes: Sequence[int], mode: str) -
             cause=error,
         )
     if mode == DEFAULT:
-        mode = "check" if BOUNDSCHECK.get() else "clip"
+        mode = "check" if bounds_checked() else "clip"
     b, fixed = build(), all(i.fixed for i in found)
     if mode == "check" and fixed:
         known = [np.asarray(i.known, dtype=np.int64) for i in found]

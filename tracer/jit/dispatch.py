@@ -57,13 +57,10 @@ class StaticNames:
 
 
 def static_names(
-    function: Callable[..., Any],
-    argnums: int | Sequence[int] | None,
-    argnames: str | Sequence[str] | None,
+    function: Callable[..., Any], numbers: Sequence[int], argnames: Sequence[str] = ()
 ) -> StaticNames:
     """Resolve static_argnums and static_argnames. Raises StaticArgumentError for unknown ones."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
-    names = {argnames} if isinstance(argnames, str) else set(argnames or ())
+    names = set(argnames)
     signature = signature_of(function)
     if signature is None:
         return StaticNames(frozenset(numbers), frozenset(names))

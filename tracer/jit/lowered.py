@@ -10,6 +10,7 @@ from ...ir.record import record
 from ...runtime.devices import CPU, Device
 from ..messages import errors
 from ..messages.errors import complain
+from .options import DEFAULTS, Options
 
 if TYPE_CHECKING:
     from ...ir.passes.mincut import SavePlan
@@ -28,6 +29,7 @@ class Lowered:
     executable: Any
     plan: SavePlan | None = None
     device: Device = CPU
+    options: Options = DEFAULTS
 
     @property
     def kernels(self) -> list[Any]:
@@ -58,6 +60,7 @@ def explain(lowered: Lowered) -> str:
         f"{lowered.graph.name}: {count} ops, {len(kernels)} kernel{'s' if len(kernels) != 1 else ''}"
         + where
     ]
+    lines.append(f"  options: {str(lowered.options) or 'as by default'}")
     lines += _memory(lowered)
     plan = lowered.plan
     if plan is not None:

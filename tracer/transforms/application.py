@@ -14,7 +14,6 @@ forward computation is never done twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -188,13 +187,12 @@ def append(ops: Iterable[Op], env: Any, known: dict[Value, Array] | None = None)
         env.update(zip(op.results, results, strict=True))
 
 
-marking: ContextVar[bool] = ContextVar("jitney_marks_cotangents", default=False)
-
-
 def mark_cotangents(leaves: Sequence[Leaf]) -> list[Leaf]:
     """The seeds of a backward part, by a name where `jit(save=...)` will look for it."""
     trace = current_trace()
-    if not marking.get() or trace is None or trace.parent is not None or trace.eager:
+    if trace is None or trace.parent is not None or trace.eager:
+        return list(leaves)
+    if not trace.options.mark_cotangents:
         return list(leaves)
     from ...ir.passes.inline_calls import COTANGENT
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from ...ir.graph import Graph, Value
@@ -22,26 +21,26 @@ from .application import Application, apply
 Function = Callable[..., Any]
 
 _DERIVATIVES = frozenset({"grad", "vjp", "jvp", "linearize", "linear_transpose"})
-_spent: ContextVar[int] = ContextVar("jitney_derivatives_spent", default=0)
 
 
 def pending_derivatives() -> int:
     """How many derivatives will be taken of what is traced now."""
     trace, count = current_trace(), 0
     while trace is not None:
-        count += trace.what in _DERIVATIVES
+        count += (trace.what in _DERIVATIVES) - trace.derivatives_taken
         trace = trace.parent
-    return max(count - _spent.get(), 0)
+    return max(count, 0)
 
 
 @contextmanager
 def after(derivatives: int) -> Iterator[None]:
     """What is traced here comes into being by so many derivatives: fewer of it are to come."""
-    reset = _spent.set(_spent.get() + derivatives)
+    trace = require_trace()
+    trace.derivatives_taken += derivatives
     try:
         yield
     finally:
-        _spent.reset(reset)
+        trace.derivatives_taken -= derivatives
 
 
 def lend(given: Sequence[Any], outer: Sequence[Any]) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -50,14 +50,18 @@ from .differentiable import (
     tangent_leaves,
 )
 
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+
 
 @shortened
 def grad(
-    fun: Function,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Function:
+) -> Callable[P, Any]:
     """The gradient of a scalar function.
 
     `grad(f)(*args, **kwargs)` has the structure of the argument `argnums` (a tuple of such for a
@@ -74,7 +78,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic)
 
     @named("grad", fun)
-    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+    def grad_fun(*args: P.args, **kwargs: P.kwargs) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
@@ -83,11 +87,11 @@ def grad(
 
 @shortened
 def value_and_grad(
-    fun: Function,
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Function:
+) -> Callable[P, tuple[R, Any]]:
     """Like `grad`, but the function returned gives `(value, gradient)`, computed together.
 
     With `has_aux` it gives `((value, aux), gradient)`.
@@ -122,6 +126,18 @@ def value_and_grad(
         return value, gradients[0] if isinstance(argnums, int) else gradients
 
     return value_and_grad_fun
+
+
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
+@overload
+def vjp(fun: Function, *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
 
 
 @shortened
@@ -183,6 +199,26 @@ def _vjp_on_device(fun: Function, primals: tuple[Any, ...], has_aux: bool) -> tu
 
     (out, side), vjp_fn = run_apart(split, primals, "vjp")
     return (out, vjp_fn, *side)
+
+
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, Any]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, Any, A]: ...
+@overload
+def jvp(
+    fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> tuple[Any, ...]: ...
 
 
 @compiled_on_devices("fun", "has_aux")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -27,10 +27,13 @@ from .differentiable import check_inexact_leaves, check_result, normal_positions
 from .linear import linearize
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
 
 
 @shortened
-def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+def jacrev(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Jacobian by reverse mode: one backward pass per element of the result.
 
     `jacrev(f)(x)` has the structure of `f(x)`, and in place of each array y of it the structure of x,
@@ -72,7 +75,9 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
 
 
 @shortened
-def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+def jacfwd(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Jacobian by forward mode: one forward pass per element of the arguments.
 
     The result is that of `jacrev`. Best for few inputs, which are real unless `holomorphic`.
@@ -119,7 +124,9 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
 
 
 @shortened
-def hessian(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+def hessian(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The matrix of second derivatives, forward over reverse."""
     return jacfwd(jacrev(fun, argnums, holomorphic), argnums, holomorphic)
 

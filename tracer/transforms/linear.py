@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,10 +39,11 @@ from .device_transforms import run_apart
 from .differentiable import check_leaves, tangent_leaves
 
 Function = Callable[..., Any]
+R = TypeVar("R")
 
 
 @shortened
-def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
+def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
     """`fun(*primals)` and its derivative there, a function that pushes tangents forward.
 
         out, f_lin = jt.linearize(f, x, y)

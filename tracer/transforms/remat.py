@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from ...ir.autodiff.remat import Policy
 from ...ir.ops.control.custom import REMAT
@@ -24,10 +24,24 @@ from ..messages.tracebacks import shortened
 from .custom_call import pending_derivatives
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def checkpoint(
+    fun: Callable[P, R], *, policy: str | Sequence[str] | None = None
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = None, *, policy: str | Sequence[str] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 @shortened
-def checkpoint(fun: Function | None = None, *, policy: str | Sequence[str] | None = None) -> Any:
+def checkpoint(
+    fun: Callable[P, R] | None = None, *, policy: str | Sequence[str] | None = None
+) -> Any:
     """`fun`, whose inner values are computed again in the backward pass, not kept from the forward.
 
     Results and derivatives are those of `fun`; memory is traded for time. Applied to each layer of a
@@ -50,7 +64,7 @@ def checkpoint(fun: Function | None = None, *, policy: str | Sequence[str] | Non
 
     @shortened
     @functools.wraps(fun)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: P.args, **kwargs: P.kwargs) -> Any:
         trace = current_trace()
         if trace is None or trace.eager or chosen == "everything" or not pending_derivatives():
             return fun(*args, **kwargs)
