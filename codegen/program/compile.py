@@ -22,7 +22,7 @@ from ..loop_ir.steps import Loop, Matmul, Program, ScalarCode, Scan, Tiled, step
 from ..lowering.context import Context
 from ..lowering.lower import lower
 from ..module import Donation, KernelReport, NativeModule
-from ..schedule.giving import place, settle
+from ..schedule.aliasing import place, settle
 from ..schedule.memory import plan
 from ..schedule.schedule import Schedule, bytes_moved
 from ..target import Target

@@ -4,7 +4,7 @@ blocking     How a matrix product is cut: tiles for the registers
 cache_lines  What a schedule does about cache lines: where vectors of a row begin
 conv_plan    How a convolution is cut: phases of a dilated operand, tiles for the registers
 fusion       Fusion: stages that share loops become one kernel
-giving       Inputs that a program may overwrite, and the outputs that take their place
+aliasing     Inputs that a program may overwrite, and the outputs that take their place
 in_place     Results that may stay in the memory of an operand: updates
 memory       The memory plan: every temporary gets a place in one arena
 regions      Regions: the elements that accesses touch, as sets of integers

@@ -68,7 +68,7 @@ def inspections(x: Array) -> None:
 
 def derivatives(x: Array) -> None:
     assert_type(jt.value_and_grad(loss)(x, x), tuple[np.floating[Any], Any])
-    jt.grad(loss, argnums=(0, 1))(x, y=x)
+    jt.grad(loss)(x, y=x)
     out, pulled = jt.vjp(layer, x)
     assert_type(out, Array)
     assert_type(pulled, Callable[[Any], tuple[Any, ...]])

@@ -6,7 +6,7 @@
 
 The walk starts at the function and follows whatever its code can reach: bytecode, defaults, closure
 cells, the globals that it loads, the functions and classes behind them, all attributes of objects. It
-goes further than the guards (`reads`), which follow paths: what cannot be excluded is included.
+goes further than the guards (`free_variables`), which follow paths: what cannot be excluded is included.
 Arrays that are inputs of the compiled code (`hidden`) count by type and layout, others by content.
 
 `Unkeyable` is raised for what has no content that lasts (open files, generators of random numbers,
@@ -44,7 +44,8 @@ from ...runtime.cache.installation import digest
 from .bytecode import Access, accesses
 from .fingerprint_parts import WALKS, cell
 from .frozen import ATOMS, attributes_of
-from .known import (
+from .paths import is_ours
+from .purity_allow_list import (
     IMPURE,
     LOOKING,
     PURE_MODULES,
@@ -54,7 +55,6 @@ from .known import (
     origin,
     whose_code,
 )
-from .paths import is_ours
 
 _PLAIN = (bool, int, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented))
 _CONSTANTS = (*_PLAIN, float, complex)

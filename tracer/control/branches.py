@@ -9,7 +9,7 @@ from typing import Any
 from ...ir.graph import Value
 from ...ir.opdef import OPS
 from ...ir.types import TensorType
-from ..core import pytree, streams
+from ..core import pytree, threaded_state
 from ..core.effects import advance, order_token
 from ..core.specs import Static, is_array, spec_of
 from ..core.trace import require_trace
@@ -36,18 +36,18 @@ def branch_region(
         if not storages:
             return _branch_region(what, index, branches, names, operands)
         within = [partial(_advancing, storages, branch) for branch in branches]
-        given = (streams.states(storages), *operands)
+        given = (threaded_state.states(storages), *operands)
         result, after = _branch_region(what, index, within, names, given)
-        streams.settle(storages, after)
+        threaded_state.settle(storages, after)
         return result
 
-    return streams.threaded(build)
+    return threaded_state.threaded(build)
 
 
 def _advancing(
     storages: list[Storage], branch: Callable[..., Any], states: Any, *operands: Any
 ) -> Any:
-    return streams.inside(storages, states, branch, *operands)
+    return threaded_state.inside(storages, states, branch, *operands)
 
 
 def _branch_region(

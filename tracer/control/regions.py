@@ -18,7 +18,7 @@ from ...ir.record import record
 from ...ir.types import TOKEN, TensorType, dtype_kind
 from ..core import pytree
 from ..core.specs import Spec, Static
-from ..core.streams import Borrowed
+from ..core.threaded_state import Borrowed
 from ..core.tracers import WEAK_DTYPES, Tracer, wrap
 from ..core.tracing import Traced, trace_function
 

@@ -132,7 +132,8 @@ class Trace:
         self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
         self.done = False
         self.conditional = False  # a region that may run never or often: a branch, a loop's body
-        self.borrowed: Any = None  # a streams.Borrowed, where states from outside may be taken over
+        # A threaded_state.Borrowed, where states from outside may be taken over.
+        self.borrowed: Any = None
         self.index_error: Exception | None = None  # the latest refusal of a tracer to be an index
         self.captures: list[Capture] = []
         self.token: Value | None = None  # the latest order token of effectful ops
@@ -141,7 +142,7 @@ class Trace:
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
         self.known: dict[Value, Array | None] = {}  # see `constants`
         self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value
-        # By id of an array outside: what stands in for it here and below, see `streams.stand_in`.
+        # By id of an array outside: what stands in for it here and below, see `threaded_state.stand_in`.
         self.stand_ins: dict[int, Tracer] | None = None
         self.derivatives_taken = 0  # of those around it, see `custom_call.after`
         self._lifted: dict[Value, Value] = {}

@@ -26,7 +26,7 @@ from ..messages.errors import complain
 from . import pytree
 from .accept import refuse
 from .specs import Same, Spec, Static
-from .streams import Borrowed
+from .threaded_state import Borrowed
 from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing
 from .tracers import Storage, Tracer, as_value, parameter, weak_kind
 

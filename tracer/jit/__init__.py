@@ -10,8 +10,8 @@ jit            `jit`: trace a function at its first call of a kind
 lowered        `f.lower(x)` and `f.explain(x)`: the stages between a graph and machine code
 native_call    From an entry to its call program: what `dispatch`
 native_guards  Guards as a part of call programs: what `guards` and `frozen` compare in Python
-options        What `jit` is given, a function and options
+options        The options of `jit` as one record, checked
 programs       Which call programs a jitted function has: when one is written
-remember       Traces remembered on disk
 specialise     The miss path: a call of a new kind is traced and compiled, or recalled from disk
+trace_cache    Traces remembered on disk
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...runtime.cuda.array import DONATED, DeviceArray
-from ..captures.outside import Outside
+from ..captures.captured_variables import Outside
 from ..core.accept import to_array
 from ..core.finish import device_finisher
 from ..core.tracing import Traced

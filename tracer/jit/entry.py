@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from ...ir.graph import Graph
-from ..captures.outside import Outside
+from ..captures.captured_variables import Outside
 from ..core.accept import to_array
 from ..core.finish import finisher
 from ..core.specs import Spec

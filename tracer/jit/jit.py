@@ -18,7 +18,7 @@ from ...ir.graph import Graph
 from ...ir.surface import ensure
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import Device, parse_device
-from ..captures.outside import Outside
+from ..captures.captured_variables import Outside
 from ..captures.paths import Path
 from ..core import pytree
 from ..core.foreign import borrowed
@@ -591,7 +591,7 @@ def _load_for(function: Callable[..., Any]) -> None:
     """Import what the first call of a new function wants, so that it only traces and compiles; of
     one that an earlier process compiled, what running that wants."""
     from ...runtime.compile import load_calls, load_compiler
-    from .remember import seems_known
+    from .trace_cache import seems_known
 
     if seems_known(function):
         load_calls()

@@ -22,7 +22,7 @@ from ...ir.types import is_extended
 from ...runtime.call.callable import NativeProgram
 from ...runtime.call.program import Owned, overlaps, required_strides
 from ...runtime.executable import Executable
-from ..captures.outside import Hidden, compile_check
+from ..captures.captured_variables import Hidden, compile_check
 from ..core import pytree
 from ..core.specs import Same, Spec, Static
 from ..core.tracing import Result

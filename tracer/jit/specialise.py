@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.graph import Graph
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
-from ..captures.outside import Outside, refuse_random
+from ..captures.captured_variables import Outside, refuse_random
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
 from ..core import pytree
@@ -22,7 +22,7 @@ from ..messages import errors
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
-from .remember import Memory
+from .trace_cache import Memory
 
 if TYPE_CHECKING:
     from ...codegen.cuda.program import DeviceProgram

@@ -23,7 +23,7 @@ from ...ir.record import replace
 from ...ir.types import TOKEN, is_inexact
 from ..core import pytree
 from ..core.specs import Spec, Static, spec_of
-from ..core.streams import Borrowed, settle
+from ..core.threaded_state import Borrowed, settle
 from ..core.trace import Array, EagerBuilder, Trace, current_trace
 from ..core.tracers import Tracer, as_value, concrete, wrap
 from ..core.tracing import Result, Traced, trace_function

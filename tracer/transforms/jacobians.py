@@ -14,7 +14,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from ..control.control import fori_loop
-from ..core import pytree, streams
+from ..core import pytree, threaded_state
 from ..core.callables import check_callable, function_name
 from ..core.specs import is_inexact_leaf
 from ..core.trace import current_trace
@@ -89,11 +89,13 @@ def jacfwd(
     def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
         closed, primals = _close(fun, positions, args, kwargs, "jacfwd", holomorphic)
         inputs, in_tree = pytree.flatten(primals)
-        drawn = streams.draws()
+        drawn = threaded_state.draws()
         outs, out_tree = pytree.flatten(_result(closed, inputs, in_tree))
         _check_results(outs, fun, "jacfwd", holomorphic)
         push: Function = functools.partial(_pushed, closed, primals)
-        if streams.draws() != drawn:  # all columns are of one function, with the same numbers
+        if (
+            threaded_state.draws() != drawn
+        ):  # all columns are of one function, with the same numbers
             _, push = linearize(closed, *primals)
         columns_of = []
         for k, x in enumerate(inputs):

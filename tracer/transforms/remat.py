@@ -14,7 +14,7 @@ from ..core import pytree
 from ..core.callables import check_callable, function_name
 from ..core.effects import advance, order_token
 from ..core.specs import Static, is_array, spec_of
-from ..core.streams import Borrowed, settle
+from ..core.threaded_state import Borrowed, settle
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors

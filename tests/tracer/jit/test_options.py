@@ -22,7 +22,7 @@ from jitney.runtime.native.host import host_target
 from jitney.runtime.options import CompileOptions
 from jitney.tracer.jit.jit import JitFunction
 from jitney.tracer.jit.options import Options
-from jitney.tracer.jit.remember import Memory
+from jitney.tracer.jit.trace_cache import Memory
 
 ROOT = Path(jt.__file__).resolve().parent
 X = np.arange(3.0)

@@ -6,7 +6,7 @@ tracers stand in for the arrays: the function, and the user's functions that it 
 as copies whose globals and closure cells hold the stand-ins; objects whose attributes are arrays
 (`self.w`, `model.layer.w`) are replaced by shallow copies with the attributes exchanged. What the
 copies assign to globals and attributes is carried over to the originals afterwards. Where no copy can
-be, a random generator asks for what stands in for its state (`streams.let_stand_in`).
+be, a random generator asks for what stands in for its state (`threaded_state.let_stand_in`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Callable, Hashable, Sequence
 from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
-from ..core import pytree, streams
+from ..core import pytree, threaded_state
 from ..core.specs import Spec, Static
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
+from .free_variables import Key, Reads, find_reads
 from .frozen import attributes_of, is_random_state, is_user_function, random_state
 from .guards import Guard, Source, write_guards
 from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
 from .paths import Path
-from .reads import Key, Reads, find_reads
 from .running import Ran
 
 
@@ -143,7 +143,7 @@ class Outside:
             function = copies.function(self.function)
             if target is not None:
                 function = MethodType(function, copies.object(target))
-            streams.let_stand_in(zip(self.arrays(), self._tracers(stand_ins), strict=True))
+            threaded_state.let_stand_in(zip(self.arrays(), self._tracers(stand_ins), strict=True))
             result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
         for path, value, state in self._random:

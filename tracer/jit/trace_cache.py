@@ -25,10 +25,10 @@ from ...ir.record import field, record, replace
 from ...ir.types import type_of
 from ...runtime.cache.disk import disk_cache
 from ...runtime.cache.installation import digest, installation
+from ..captures.captured_variables import Outside
 from ..captures.fingerprint import Fingerprint
-from ..captures.known import Unkeyable
-from ..captures.outside import Outside
 from ..captures.paths import Path
+from ..captures.purity_allow_list import Unkeyable
 from ..core import pytree
 from ..core.specs import Spec, Static
 from ..core.trace import Capture
