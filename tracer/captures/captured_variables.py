@@ -92,8 +92,8 @@ class Outside:
             return False
         doubtful = self._doubtful
         idle = {i for i, key in doubtful.items() if not ran.any(self.reads.doubtful[key])}
-        kept = {self._name(i) for i in doubtful.keys() - idle}
-        self._drop(frozenset(self._name(i) for i in idle) - kept)
+        still_read = {self._name(i) for i in doubtful.keys() - idle}
+        self._drop(frozenset(self._name(i) for i in idle) - still_read)
         return True
 
     def settle_as(self, dropped: frozenset[Hashable]) -> None:
@@ -123,12 +123,12 @@ class Outside:
 
     def arrays(self) -> list[Any]:
         """The traced leaves of `values`, in the order of the graph's parameters."""
-        found = []
+        arrays = []
         for hidden in self.hidden:
             leaves = pytree.flatten(hidden.path.read())[0]
             pairs = zip(leaves, hidden.specs, strict=True)
-            found += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
-        return found
+            arrays += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
+        return arrays
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
         """Call the function with stand-ins for the hidden values."""
@@ -153,11 +153,11 @@ class Outside:
 
     def _tracers(self, stand_ins: Sequence[Any]) -> list[Any]:
         """What stands in for `arrays`."""
-        found = []
+        tracers = []
         for hidden, value in zip(self.hidden, stand_ins, strict=True):
             pairs = zip(pytree.flatten(value)[0], hidden.specs, strict=True)
-            found += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
-        return found
+            tracers += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
+        return tracers
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
         """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
@@ -165,15 +165,15 @@ class Outside:
 
     def changes(self) -> list[str]:
         """Which guards and hidden inputs do not fit any more, in words."""
-        found = [guard.change() for guard in self.guards if not guard.holds()]
+        changes = [guard.change() for guard in self.guards if not guard.holds()]
         for hidden in self.hidden:
             try:
                 fits = flatten_like(hidden, hidden.path.read()) is not None
             except (KeyError, AttributeError, ValueError):
                 fits = False
             if not fits:
-                found.append(f"`{hidden.path}` changed its shape, dtype, layout or structure")
-        return found
+                changes.append(f"`{hidden.path}` changed its shape, dtype, layout or structure")
+        return changes
 
 
 def compile_check(
@@ -264,31 +264,31 @@ class _Copies:
         """The copy of a function."""
         if not isinstance(function, FunctionType) or id(function) not in self.reads.functions:
             return function
-        found = self._functions.get(id(function))
-        if found is None:
+        copy = self._functions.get(id(function))
+        if copy is None:
             closure = function.__closure__
             cells = None
             if closure is not None:
                 cells = tuple(self._cells.get(id(cell), cell) for cell in closure)
             user = is_user_function(function)
-            found = FunctionType(
+            copy = FunctionType(
                 function.__code__,
                 self._namespace(function.__globals__) if user else function.__globals__,
                 function.__name__,
                 function.__defaults__,
                 cells,
             )
-            found.__kwdefaults__ = function.__kwdefaults__
-            found.__dict__.update(function.__dict__)
-            found.__qualname__ = function.__qualname__
-            found.__module__ = function.__module__
-            self._functions[id(function)] = found
-        return found
+            copy.__kwdefaults__ = function.__kwdefaults__
+            copy.__dict__.update(function.__dict__)
+            copy.__qualname__ = function.__qualname__
+            copy.__module__ = function.__module__
+            self._functions[id(function)] = copy
+        return copy
 
     def object(self, value: Any) -> Any:
         """The copy of an object, or itself if none of its attributes was exchanged."""
-        found = self._objects.get(id(value))
-        return found[1] if found else value
+        entry = self._objects.get(id(value))
+        return entry[1] if entry else value
 
     def carry_over(self) -> None:
         """What the traced code assigned to globals and attributes is assigned for real."""
@@ -324,8 +324,8 @@ class _Copies:
         """`value` with the attributes at those paths exchanged, in shallow copies of the objects."""
         if () in attrs:
             return attrs[()]
-        known = self._objects.get(id(value))
-        if known is None:
+        entry = self._objects.get(id(value))
+        if entry is None:
             copy = object.__new__(type(value))
             placed = attributes_of(value) or {}
             for name, attribute in placed.items():

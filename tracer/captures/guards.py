@@ -89,11 +89,11 @@ class Source:
         self._known: dict[int, str] = {}
 
     def name(self, value: Any) -> str:
-        found = self._known.get(id(value))
-        if found is None:
-            found = self._known[id(value)] = f"v{len(self.names)}"
-            self.names[found] = value
-        return found
+        variable = self._known.get(id(value))
+        if variable is None:
+            variable = self._known[id(value)] = f"v{len(self.names)}"
+            self.names[variable] = value
+        return variable
 
     def read(self, path: Path) -> str:
         """An expression for the current value at `path`."""

@@ -90,10 +90,10 @@ def states_at(path: Path, value: Any) -> Hidden | None:
     """A value in whose place nothing can be put, if its arrays are the states of generators."""
     if type(value) in _CONTAINERS:
         arrays = [leaf for leaf in _flattened(value)[0] if _is_traceable(leaf)]
-        known = all(state_of(leaf) is not None for leaf in arrays)
+        are_states = all(state_of(leaf) is not None for leaf in arrays)
     else:
-        known = isinstance(value, np.ndarray) and _is_state(path)
-    return hidden_at(path, value, placed=False) if known else None
+        are_states = isinstance(value, np.ndarray) and _is_state(path)
+    return hidden_at(path, value, placed=False) if are_states else None
 
 
 def _is_copyable(value: Any) -> bool:
@@ -148,8 +148,8 @@ def array_checks(source: Source, name: str, spec: Spec) -> list[str]:
 
 
 def _same_layout(array: Any, spec: Spec) -> bool:
-    found = array_spec(array)
-    return (found.strides, found.device) == (spec.strides, spec.device)
+    now = array_spec(array)
+    return (now.strides, now.device) == (spec.strides, spec.device)
 
 
 def flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:

@@ -52,8 +52,8 @@ def count_draw() -> None:
 
 def draws() -> int:
     """How often generators have drawn in this thread."""
-    found: int = getattr(_count, "draws", 0)
-    return found
+    count: int = getattr(_count, "draws", 0)
+    return count
 
 
 class Advanced(errors.OuterMutationError):
@@ -198,12 +198,12 @@ def settle(storages: Sequence[Storage], after: Sequence[Tracer | Value]) -> None
 
 
 def inside(
-    storages: Sequence[Storage], given: Sequence[Tracer], function: Callable[..., Any], *args: Any
+    storages: Sequence[Storage], now: Sequence[Tracer], function: Callable[..., Any], *args: Any
 ) -> tuple[Any, tuple[Tracer, ...]]:
-    """`function(*args)` in a region that is `given` the states, and what it leaves them at."""
+    """`function(*args)` in a region where the states are `now`, and what it leaves them at."""
     here = require_trace()
     before = [(s.trace, s.value) for s in storages]
-    for storage, state in zip(storages, given, strict=True):
+    for storage, state in zip(storages, now, strict=True):
         storage.trace, storage.value = here, as_value(state)
         storage.version += 1
     try:

@@ -159,12 +159,12 @@ class Trace:
         if self.eager:
             native = array.astype(array.dtype.newbyteorder("="), copy=False)
             return self.builder.const(native)
-        known = self._arrays.setdefault(id(array), [])
-        if known and _same_bits(known[-1].snapshot, array):
-            return known[-1].param
+        captures = self._arrays.setdefault(id(array), [])
+        if captures and _same_bits(captures[-1].snapshot, array):
+            return captures[-1].param
         param = self.graph.add_param(type_of(array))
         capture = Capture(array, param, array.copy())
-        known.append(capture)
+        captures.append(capture)
         self.captures.append(capture)
         return param
 
@@ -186,12 +186,12 @@ class Trace:
             return self.lift(self.parent.capture_on_device(array), self.parent)
         if self.eager:
             return self.builder.const(np.asarray(array))
-        known = self._arrays.setdefault(id(array), [])
-        if not known:
+        captures = self._arrays.setdefault(id(array), [])
+        if not captures:
             param = self.graph.add_param(TensorType(array.shape, array.dtype))
-            known.append(Capture(array, param))
-            self.captures.append(known[0])
-        return known[0].param
+            captures.append(Capture(array, param))
+            self.captures.append(captures[0])
+        return captures[0].param
 
     def lift(self, outer: Value, owner: Trace) -> Value:
         """The value, in this trace, of `outer`, a value of the enclosing trace `owner`."""

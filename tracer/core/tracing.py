@@ -226,8 +226,8 @@ def _held(specs: Sequence[Spec | Static | Same], leaves: Sequence[Any]) -> list[
 
 
 def _mutated(leaves: Sequence[Any]) -> list[Tracer]:
-    found = {id(x._storage): x for x in leaves if isinstance(x, Tracer) and x._storage.version}
-    return list(found.values())
+    tracers = {id(x._storage): x for x in leaves if isinstance(x, Tracer) and x._storage.version}
+    return list(tracers.values())
 
 
 def _refuse_lazy(out: Any, function: Callable[..., Any], what: str) -> None:
@@ -255,11 +255,11 @@ class _Outputs:
         self._kept: list[Any] = []  # keeps ids unique
 
     def add(self, leaf: Any) -> Result:
-        known = self._known.get(id(leaf))
-        if known is None:
-            known = self._known[id(leaf)] = self._result(leaf)
+        result = self._known.get(id(leaf))
+        if result is None:
+            result = self._known[id(leaf)] = self._result(leaf)
             self._kept.append(leaf)
-        return known
+        return result
 
     def _result(self, leaf: Any) -> Result:
         if isinstance(leaf, Tracer):
@@ -350,14 +350,14 @@ def _settle_captures(trace: Trace) -> None:
     uses: dict[int, int] = {}
     for capture in trace.captures:
         uses[id(capture.outer)] = uses.get(id(capture.outer), 0) + 1
-    kept: list[Capture] = []
+    captures: list[Capture] = []
     constants: list[Op] = []
     for capture in trace.captures:
         count = uses[id(capture.outer)]
         private = is_private(capture, count)  # before a variable here refers to it
         array, snapshot = capture.outer, capture.snapshot
         if isinstance(array, DeviceArray):
-            kept.append(capture)
+            captures.append(capture)
             continue
         assert isinstance(array, np.ndarray) and snapshot is not None
         changed = count > 1 or snapshot.tobytes() != array.tobytes()
@@ -369,16 +369,16 @@ def _settle_captures(trace: Trace) -> None:
         if ops is None and changed:
             capture.outer = snapshot
         if ops is None:
-            kept.append(capture)
+            captures.append(capture)
         else:
             constants += ops
         capture.snapshot = None
     explicit = len(trace.graph.params) - len(trace.captures)
-    trace.graph.params[explicit:] = [capture.param for capture in kept]
+    trace.graph.params[explicit:] = [capture.param for capture in captures]
     for index, value in enumerate(trace.graph.params):
         value.index = index
     trace.graph.ops[:0] = constants
-    trace.captures = kept
+    trace.captures = captures
 
 
 def _constant_ops(value: Value, array: Array) -> list[Op] | None:

@@ -39,8 +39,8 @@ def devices(platform: str | None = None) -> list[Device]:
         raise ValueError(f"platform={platform!r}: choose 'cpu' or 'cuda'")
     from ...runtime.cuda.client import cuda_devices
 
-    found = [CPU, *([] if platform == "cpu" else cuda_devices())]
-    return [d for d in found if platform in (None, d.platform)]
+    all_devices = [CPU, *([] if platform == "cpu" else cuda_devices())]
+    return [d for d in all_devices if platform in (None, d.platform)]
 
 
 @contextmanager
@@ -126,15 +126,15 @@ def place(client: Client, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
             break
     else:
         return leaves
-    found = []
+    arrays = []
     for leaf in leaves:
         if type(leaf) is not DeviceArray:
             number = not isinstance(leaf, np.ndarray)
             leaf = client.number(to_array(leaf)) if number else client.put(leaf)
         elif leaf.client is not client:
             leaf = client.put(np.asarray(leaf))
-        found.append(leaf)
-    return found
+        arrays.append(leaf)
+    return arrays
 
 
 def own_device(leaf: Any) -> Device:
@@ -156,15 +156,15 @@ def device_of(leaves: Iterable[Any]) -> Device | None:
 
     Raises ArgumentError if they are on several.
     """
-    found = {leaf.device for leaf in leaves if type(leaf) is DeviceArray}
-    if len(found) > 1:
-        names = " and ".join(sorted(map(str, found)))
+    on = {leaf.device for leaf in leaves if type(leaf) is DeviceArray}
+    if len(on) > 1:
+        names = " and ".join(sorted(map(str, on)))
         complain(
             errors.ArgumentError,
             f"the arrays of one call are on {names}",
             "bring them together with jt.device_put(x, device), or choose with jt.jit(f, device=...).",
         )
-    return found.pop() if found else None
+    return on.pop() if on else None
 
 
 def holds_device_arrays(tree: Any) -> bool:

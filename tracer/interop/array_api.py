@@ -60,15 +60,15 @@ class ArrayNamespaceInfo:
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """The standard's dtypes by name; those of a kind, or of a tuple of kinds, if it is given."""
         standard = {d.name: d for d in DTYPE_NAMES.values() if d.kind in "biufc"}
-        known = {name: d for name, d in standard.items() if name in _STANDARD}
+        by_name = {name: d for name, d in standard.items() if name in _STANDARD}
         if kind is None:
-            return known
+            return by_name
         kinds = kind if isinstance(kind, tuple) else (kind,)
         unknown = [k for k in kinds if k not in _KINDS]
         if unknown:
             raise ValueError(f"unsupported kind: {unknown[0]!r}; known are {', '.join(_KINDS)}")
         codes = "".join(_KINDS[k] for k in kinds)
-        return {name: d for name, d in known.items() if d.kind in codes}
+        return {name: d for name, d in by_name.items() if d.kind in codes}
 
 
 _STANDARD = frozenset(
@@ -107,5 +107,5 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
         raise BufferError(
             f"copy=False: what is on {here} cannot be brought to {there} without a copy"
         )
-    found = put(x, there)
-    return found.client.copy(found) if copy and here == there else found
+    array = put(x, there)
+    return array.client.copy(array) if copy and here == there else array

@@ -58,8 +58,8 @@ def run(
     if current_trace() is not None:
         return function(*[as_tracer(x) if type(x) is DeviceArray else x for x in args], **kwargs)
     quick = None if kwargs else _quick_key(name, args, numbers)
-    if quick is not None and (known := _quick.get(quick)) is not None:
-        program, finish = known
+    if quick is not None and (entry_by_types := _quick.get(quick)) is not None:
+        program, finish = entry_by_types
         arrays = place(program.client, args)
         return finish(program.run(arrays), arrays)
     leaves, tree = pytree.flatten((tuple(args), dict(kwargs)))
@@ -68,9 +68,9 @@ def run(
     assert device is not None
     specs = [_spec(leaf, numbers) for leaf in leaves]
     key = (name, tree, device, tuple(_key(spec) for spec in specs))
-    found = _programs.get(key)
-    given = [leaf for leaf, spec in zip(leaves, specs, strict=True) if isinstance(spec, Spec)]
-    if found is None:
+    entry = _programs.get(key)
+    inputs = [leaf for leaf, spec in zip(leaves, specs, strict=True) if isinstance(spec, Spec)]
+    if entry is None:
         traced = trace_function(
             function, specs, tree, what=name, name=_identifier(name), values_only=False, views=False
         )
@@ -78,16 +78,16 @@ def run(
         captures = [capture.outer for capture in traced.captures]
         finish = device_finisher(traced)
         if captures:
-            return finish(program.run(place(program.client, [*given, *captures])), given)
-        found = _programs[key] = program, finish
+            return finish(program.run(place(program.client, [*inputs, *captures])), inputs)
+        entry = _programs[key] = program, finish
         if len(_programs) > _KEPT:
             _programs.popitem(last=False)
             _quick.clear()  # it refills from the others
     _programs.move_to_end(key)
-    program, finish = found
+    program, finish = entry
     if quick is not None:
-        _quick[quick] = found
-    arrays = place(program.client, given)
+        _quick[quick] = entry
+    arrays = place(program.client, inputs)
     return finish(program.run(arrays), arrays)
 
 

@@ -136,8 +136,8 @@ def order_matters(names: Iterable[str], signature: inspect.Signature | None) -> 
     """Whether a function can see in which order keyword arguments are given: those that no
     parameter is named after."""
     named = () if signature is None else signature.parameters.values()
-    known = {p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    return len(set(names) - known) > 1
+    of_parameters = {p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return len(set(names) - of_parameters) > 1
 
 
 class Call:
@@ -179,8 +179,8 @@ class Call:
                 if is_foreign(leaf):
                     self.leaves[i] = put(leaf, device or own_device(leaf))
                 else:
-                    found = borrow(leaf)
-                    self.leaves[i] = leaf if found is None else found
+                    array = borrow(leaf)
+                    self.leaves[i] = leaf if array is None else array
         return device or device_of(self.leaves)
 
     def _specs(self) -> list[Spec | Static | Same]:
@@ -251,14 +251,14 @@ class Call:
         positional, keywords = self.tree.children()
         trees = [*positional.children(), *keywords.children()]
         names = iter(self.leaf_names())
-        found = []
+        parts = []
         for tree, argument in zip(
             trees, [*args, *(kwargs[k] for k in sorted(kwargs))], strict=True
         ):
             own = [next(names) for _ in range(tree.num_leaves)]
             root = own[0].split("[")[0].split(".")[0] if own else "an argument"
-            found.append((root, *pytree.as_written(argument)))
-        return found
+            parts.append((root, *pytree.as_written(argument)))
+        return parts
 
     def refuse_changes(
         self,

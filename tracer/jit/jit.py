@@ -127,10 +127,10 @@ class JitFunction(Generic[P, R]):
                         break
                 else:
                     fast = tuple(key)
-                    found = self._fast.get(fast)
-                    if found is not None:
+                    cached = self._fast.get(fast)
+                    if cached is not None:
                         try:
-                            for entry in found[0].entries:
+                            for entry in cached[0].entries:
                                 if self._native and entry.attempts < ATTEMPTS:
                                     break  # the long way writes a program
                                 result = entry.fast(args)
@@ -165,9 +165,9 @@ class JitFunction(Generic[P, R]):
             else:
                 return self._call(args, kwargs, None)
         fast = tuple(key)
-        found = self._fast.get(fast)
-        if found is not None:
-            bucket, order = found
+        cached = self._fast.get(fast)
+        if cached is not None:
+            bucket, order = cached
             if order is not None:
                 leaves = [leaves[i] for i in order]
             try:
@@ -183,9 +183,9 @@ class JitFunction(Generic[P, R]):
 
     def _call(self, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None) -> Any:
         if fast is None and self._simple:
-            given = args, kwargs
-            args, kwargs = borrowed(given)
-            if args is not given[0]:
+            written = args, kwargs
+            args, kwargs = borrowed(written)
+            if args is not written[0]:
                 return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
         call = self._analyse(args, kwargs)
         bucket = self._bucket(call.key)
@@ -204,21 +204,21 @@ class JitFunction(Generic[P, R]):
 
     def _run(self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
-        found, made = bucket.holding(), None
-        if found is None:
+        match, made = bucket.holding(), None
+        if match is None:
             with self._lock:
-                found = bucket.holding()  # made by another thread in the meantime?
-                if found is None:
+                match = bucket.holding()  # made by another thread in the meantime?
+                if match is None:
                     entry = self._compile(call, bucket)
                     # What the function itself changed while it was traced must not send it back here.
                     captures = [capture.outer for capture in entry.traced.captures]
-                    found = entry, (*entry.outside.arrays(), *captures)
+                    match = entry, (*entry.outside.arrays(), *captures)
                     made = entry
         if made is not None:
             from ...runtime.cache.in_memory import budget
 
             budget.trim(made)  # not with the lock held: other functions are asked to give way
-        entry, hidden = found
+        entry, hidden = match
         learn(self, entry, args, kwargs)
         return self._enter(entry, call, hidden)
 
@@ -388,9 +388,9 @@ class JitFunction(Generic[P, R]):
 
     def _for(self, obj: Any) -> JitFunction[..., R]:
         """The function with `obj` as its static `self`, by identity, with a cache of its own."""
-        found = self._bound.get(id(obj))
-        if found is not None and found[0]() is obj:
-            return found[1]
+        cached = self._bound.get(id(obj))
+        if cached is not None and cached[0]() is obj:
+            return cached[1]
         with self._lock:
             child: JitFunction[..., R] = JitFunction(self._function, self._options)
             key = id(obj)
@@ -416,11 +416,11 @@ class JitFunction(Generic[P, R]):
 
     def __reduce__(self) -> Any:
         module = sys.modules.get(getattr(self, "__module__", ""))
-        found: Any = module
+        value: Any = module
         name = getattr(self, "__qualname__", "")
         for part in name.split("."):
-            found = getattr(found, part, None)
-        return name if found is self else (_rebuild, (self._function, self._options))
+            value = getattr(value, part, None)
+        return name if value is self else (_rebuild, (self._function, self._options))
 
 
 @overload

@@ -105,18 +105,18 @@ def _at(loc: Any) -> str:
 
 def refuse_copies(name: str, traced: Traced, settled: Traced, module: Any) -> None:
     """Raise InPlaceError if compiled code copies an array that it should update."""
-    found = [f"{_size(c.nbytes)} are copied{_at(c.loc)}: {c.why}" for c in module.copies]
+    copies = [f"{_size(c.nbytes)} are copied{_at(c.loc)}: {c.why}" for c in module.copies]
     for parameter in settled.mutated:
         value = traced.graph.params[parameter]
-        found.append(
+        copies.append(
             f"{_size(value.tensor.nbytes)} are copied at the end: the new elements of "
             f"`{value.name or parameter}` are computed apart from the old ones"
             + (", since the call may fail half way" if module.errors or module.callbacks else "")
         )
-    if found:
+    if copies:
         complain(
             errors.InPlaceError,
-            f"{name} does not update in place: " + "; ".join(found),
+            f"{name} does not update in place: " + "; ".join(copies),
             "do not read the old elements after the update, donate arguments that are given up "
             "(donate_argnums), or leave out inplace='require'.",
         )

@@ -98,13 +98,13 @@ class _Writer(GuardWriter):
 
     def _try(self, write: Callable[..., None], *args: Any) -> bool:
         """Whether it could be written; if not, what it wrote halfway is taken back."""
-        mark, paths, given = self.program.mark(), dict(self._paths), dict(self.given)
+        mark, paths, lent = self.program.mark(), dict(self._paths), dict(self.given)
         classes = set(self._classes)
         try:
             write(*args)
         except (NotNative, RecursionError):
             self.program.rewind(mark)
-            self._paths, self.given, self._classes = paths, given, classes
+            self._paths, self.given, self._classes = paths, lent, classes
             return False
         return True
 
@@ -223,8 +223,8 @@ class _Writer(GuardWriter):
         """What is written shares no memory with anything else."""
         written = set(self.entry.written)
         numbers = range(len(self.executable.module.inputs)) if written else ()
-        found = [(self.block + k, *self._reach(k), k in written) for k in numbers]
-        reaches = [reach for reach in found if reach[1] < reach[2]]
+        spans = [(self.block + k, *self._reach(k), k in written) for k in numbers]
+        reaches = [reach for reach in spans if reach[1] < reach[2]]
         if len(reaches) > 1:
             self.program.apart(reaches)
 
@@ -258,9 +258,9 @@ class _Writer(GuardWriter):
             assert output is not None
             program.copy(self.given[number], output)
         if shape is None:
-            given = [program.alias(self.given[k]) for k in sorted(self.given)]
+            lent = [program.alias(self.given[k]) for k in sorted(self.given)]
             whole = [output for output in outputs if output is not None]
-            lists = [program.make(list, whole), program.make(list, given)]
+            lists = [program.make(list, whole), program.make(list, lent)]
             program.give(program.call(self.entry.finish, lists))
             return
         used: set[int] = set()
@@ -348,8 +348,8 @@ def _plain_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if fields is None or _own_reading(cls):
         raise NotNative
     for name in (*fields[0], *fields[1]):
-        found = inspect.getattr_static(cls, name, None)
-        if hasattr(type(found), "__set__") and not isinstance(found, MemberDescriptorType):
+        member = inspect.getattr_static(cls, name, None)
+        if hasattr(type(member), "__set__") and not isinstance(member, MemberDescriptorType):
             raise NotNative
     return fields
 
@@ -377,8 +377,8 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, dict):
         return type(value) is dict and all(map(_is_plain, value.values()))
     if isinstance(value, (tuple, list)):
-        known = type(value) in (tuple, list) or hasattr(type(value), "_fields")
-        return known and all(map(_is_plain, value))
+        is_sequence = type(value) in (tuple, list) or hasattr(type(value), "_fields")
+        return is_sequence and all(map(_is_plain, value))
     if value is None or type(value) is Result:
         return True
     fields = pytree.dataclass_fields(type(value))

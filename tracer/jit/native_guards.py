@@ -102,10 +102,10 @@ class GuardWriter:
         key = base
         for name in path.attrs:
             key = (*key, name)
-            found = self._paths.get(key)
-            if found is None:
-                found = self._paths[key] = self.attribute(word, name)
-            word = found
+            attribute = self._paths.get(key)
+            if attribute is None:
+                attribute = self._paths[key] = self.attribute(word, name)
+            word = attribute
         return word
 
     def _root(self, path: Path) -> Owned:

@@ -93,9 +93,9 @@ def _trace_once(function: JitFunction, call: Call, outside: Outside, views: bool
     tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
 
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
-        given = call.parts(args, kwargs)
+        before = call.parts(args, kwargs)
         result = outside.call(args, kwargs, hidden)
-        call.refuse_changes(given, call.parts(args, kwargs))
+        call.refuse_changes(before, call.parts(args, kwargs))
         return result
 
     # Static leaves of hidden containers are handed on as they are.
@@ -124,9 +124,9 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     if device != CPU:
         return _device_entry(function, call, outside, device, reason)
     memory = Memory(function._raw, function._owner_path(), call, function._options)
-    found = memory.recall(outside, lambda: function._outside(call, substitute=False))
-    if found is not None:
-        recalled, outside, runnable = found
+    stored = memory.recall(outside, lambda: function._outside(call, substitute=False))
+    if stored is not None:
+        recalled, outside, runnable = stored
         seconds = {"recall": time.perf_counter() - start}
         traced = recalled.traced(function.__name__, runnable)
         donated = frozenset(_donated(function, call))
@@ -232,8 +232,8 @@ def _donations(function: JitFunction, traced: Traced, call: Call) -> tuple[Donat
 
     first = len(traced.graph.outputs) - len(traced.mutated)
     assigned = [Donation(p, k, whole=True) for k, p in enumerate(traced.mutated, first)]
-    kept = {*traced.mutated, *(result.argument for result in traced.results)}
-    left = [p for p in _donated(function, call) if p not in kept]
+    returned = {*traced.mutated, *(result.argument for result in traced.results)}
+    left = [p for p in _donated(function, call) if p not in returned]
     return (*assigned, *(Donation(p) for p in left))
 
 
@@ -250,12 +250,12 @@ def _donated(function: JitFunction, call: Call) -> list[int]:
     trees += [
         (n in function._donate.names, t) for n, t in zip(names, keywords.children(), strict=True)
     ]
-    given = [donated for donated, tree in trees for _ in range(tree.num_leaves)]
+    flags = [donated for donated, tree in trees for _ in range(tree.num_leaves)]
     explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
     return [
         k
         for k, i in enumerate(explicit)
-        if given[i] and type(call.leaves[i]) in (np.ndarray, DeviceArray)
+        if flags[i] and type(call.leaves[i]) in (np.ndarray, DeviceArray)
     ]
 
 
@@ -282,9 +282,9 @@ def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ..
     from ...codegen.loop_ir.index import contiguous_strides
 
     specs = [s for s in (*call.specs, *outside.specs) if isinstance(s, Spec)]
-    found = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
+    strides = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
     for capture in traced.captures:
         array = capture.outer
         assert isinstance(array, np.ndarray)
-        found.append(tuple(s // array.itemsize for s in array.strides))
-    return found
+        strides.append(tuple(s // array.itemsize for s in array.strides))
+    return strides
