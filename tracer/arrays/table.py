@@ -66,8 +66,8 @@ class ArrayFunction:
         except JitneyError:
             raise
         except GraphError as error:
-            given = tracers_among((*args, *kwargs.values()))
-            if any(is_complex(x.dtype) for x in given):
+            tracers = tracers_among((*args, *kwargs.values()))
+            if any(is_complex(x.dtype) for x in tracers):
                 refuse_complex(self.name, error)
             raise
         except (TypeError, ValueError, IndexError, OverflowError) as error:
@@ -158,17 +158,17 @@ def function(
     def enter(traced: F) -> F:
         first = eagerly(traced) if composed else reference
         for name in names:
-            found = None if composed else numpy_function(name)
-            eager = reference or found or first
+            by_numpy = None if composed else numpy_function(name)
+            eager = reference or by_numpy or first
             if eager is None:
                 raise ValueError(f"{name} has no reference")
             first = first or eager
-            entry = ArrayFunction(name, traced, eager, found, creates, computes)
+            entry = ArrayFunction(name, traced, eager, by_numpy, creates, computes)
             if _places.setdefault(name, importing()) != importing():
                 raise ValueError(f"function {name!r} is defined twice")
             FUNCTIONS[name] = entry
-            if found is not None:
-                BY_NUMPY.setdefault(found, entry)
+            if by_numpy is not None:
+                BY_NUMPY.setdefault(by_numpy, entry)
         return traced
 
     return enter
@@ -181,15 +181,15 @@ def eagerly(traced: Callable[..., Any]) -> Callable[..., Any]:
     def reference(*args: Any, **kwargs: Any) -> Any:
         with tracing(Trace(Graph(traced.__name__), eager=True)):
             try:
-                found = traced(*args, **kwargs)
+                result = traced(*args, **kwargs)
             except GraphError as error:
                 if any(is_complex(getattr(x, "dtype", np.dtype(bool))) for x in args):
                     refuse_complex(traced.__name__, error)
                 raise
-            if isinstance(found, tuple):
-                parts = [_own(concrete(p)) if isinstance(p, Tracer) else p for p in found]
-                return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
-            return _own(concrete(found))
+            if isinstance(result, tuple):
+                parts = [_own(concrete(p)) if isinstance(p, Tracer) else p for p in result]
+                return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+            return _own(concrete(result))
 
     return reference
 
@@ -201,10 +201,10 @@ def _own(array: np.ndarray[Any, Any]) -> Any:
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
     """NumPy's callable of a dotted name, or None."""
-    found: Any = np
+    value: Any = np
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 _CONTAINERS = (list, tuple, dict)

@@ -114,8 +114,8 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node, ast.Tuple):
             parts = [self.index(e) for e in node.elts]
             return ast.copy_location(ast.Tuple(parts, ast.Load()), node)
-        found: ast.expr = self.visit(node)
-        return found
+        visited: ast.expr = self.visit(node)
+        return visited
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         if not self.texts:

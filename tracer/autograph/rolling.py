@@ -61,7 +61,7 @@ class Watch:
     def attempt(self, build: Callable[[], None], state: State) -> Exception | None:
         """Call `build`. Where it raises nothing has changed, and the exception is returned."""
         trace = self.trace
-        known, token, entry = len(trace.graph.ops), trace.token, state.get()
+        count, token, entry = len(trace.graph.ops), trace.token, state.get()
         containers = Containers(list(state.containers().values()))
         surroundings = Surroundings(state.roots())
         try:
@@ -72,7 +72,7 @@ class Watch:
             containers.restore()
             surroundings.restore()
             trace.token = token
-            trace.graph.ops[known:] = [op for op in trace.graph.ops[known:] if not op.regions]
+            trace.graph.ops[count:] = [op for op in trace.graph.ops[count:] if not op.regions]
             return error
         self.decided[self.place] = True
         return None
@@ -133,11 +133,11 @@ def _number(value: Value) -> bool:
 
 def _reached(ops: Iterable[Op], start: set[Value]) -> set[Value]:
     """The values that are computed of those of `start`."""
-    found = set(start)
+    reached = set(start)
     for op in ops:
-        if any(v in found for v in op.operands):
-            found.update(op.results)
-    return found
+        if any(v in reached for v in op.operands):
+            reached.update(op.results)
+    return reached
 
 
 def _steps(value: Value, carried: set[Value]) -> bool:
@@ -154,6 +154,6 @@ def _steps(value: Value, carried: set[Value]) -> bool:
 
 
 def _region_steps(region: Graph, operands: Iterable[Value], carried: set[Value]) -> bool:
-    given = zip(region.params, operands, strict=False)
-    inside = _reached(region.ops, {p for p, v in given if v in carried and _number(p)})
+    pairs = zip(region.params, operands, strict=False)
+    inside = _reached(region.ops, {p for p, v in pairs if v in carried and _number(p)})
     return all(_steps(v, inside) for v in region.outputs)

@@ -123,8 +123,8 @@ class StateCode:
         pairs: list[ast.expr] = []
         for name in sorted(n for n in reads(nodes) if not n.startswith("_jt_")):
             value = thunk(load(transformer.mangle(name), at))
-            found = helper("peek", [constant(name, at), value], at)
-            pairs.append(ast.Tuple([constant(name, at), found], ast.Load()))
+            peeked = helper("peek", [constant(name, at), value], at)
+            pairs.append(ast.Tuple([constant(name, at), peeked], ast.Load()))
         return placed(ast.Tuple(pairs, ast.Load()), at)
 
     @staticmethod

@@ -54,17 +54,17 @@ _BY_NAME = {f.__name__: f for f in _IN_PLACE.values()}
 def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
     """What `root` has to be before `root[indices[0]][indices[1]]... = value`."""
     holder: Any = None
-    place, found = None, root
+    place, inner = None, root
     for k, index in enumerate(indices):
-        if is_own_array(found) and holds_tracer((value, *indices[k:])):
-            made = taken_over(found)
+        if is_own_array(inner) and holds_tracer((value, *indices[k:])):
+            made = taken_over(inner)
             if holder is None:
                 return made
             holder[place] = made
             return root
-        if not isinstance(found, (list, dict)) or k + 1 == len(indices):
+        if not isinstance(inner, (list, dict)) or k + 1 == len(indices):
             return root
-        holder, place, found = found, index, found[index]
+        holder, place, inner = inner, index, inner[index]
     return root
 
 
@@ -133,8 +133,8 @@ class Stores:
             return None
         root, levels = path
         out, indices = self._indices(levels)
-        found = helper("elements", [visit(_loaded(root)), _tuple(indices, target)], target)
-        out += [assign(_OLD, found, target), assign(_VALUE, visit(node.value), node)]
+        elements = helper("elements", [visit(_loaded(root)), _tuple(indices, target)], target)
+        out += [assign(_OLD, elements, target), assign(_VALUE, visit(node.value), node)]
         out += self._own(root, indices, _VALUE, target)
         parts = [operation, load(_OLD, target), load(_VALUE, target)]
         call = helper("update_elements", parts, node)

@@ -113,24 +113,24 @@ class Surroundings:
         if not is_user_module(type(x).__module__):
             self.complete &= type(x).__module__.partition(".")[0] in _KNOWN
             return []
-        found = dict(_attributes(x))
-        self.saved.append(("attributes", x, found, name))
+        content = dict(_attributes(x))
+        self.saved.append(("attributes", x, content, name))
         methods = (f for kind in type(x).__mro__ for f in vars(kind).items())
-        known = [(key, f) for key, f in methods if isinstance(f, FunctionType)]
-        return [*known, *((f"{name}.{key}", value) for key, value in found.items())]
+        functions = [(key, f) for key, f in methods if isinstance(f, FunctionType)]
+        return [*functions, *((f"{name}.{key}", value) for key, value in content.items())]
 
     def _cells(self, function: FunctionType) -> list[tuple[str, Any]]:
-        found = []
+        variables = []
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for variable, cell in cells:
             if variable.startswith(HELPERS):
                 continue
             value = _content(variable, cell)
             self.saved.append(("cell", cell, value, variable))
-            found.append((variable, value))
+            variables.append((variable, value))
         names = function.__code__.co_names
-        known = ((n, function.__globals__[n]) for n in names if n in function.__globals__)
-        return found + [(n, x) for n, x in known if not isinstance(x, ModuleType)]
+        of_globals = ((n, function.__globals__[n]) for n in names if n in function.__globals__)
+        return variables + [(n, x) for n, x in of_globals if not isinstance(x, ModuleType)]
 
     def changes(self) -> list[tuple[Place, Any]]:
         """The places that hold something else now, with what they held."""

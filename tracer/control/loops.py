@@ -150,10 +150,10 @@ def scan_region(
 
         def body(carried: Any, x: Any) -> Any:
             own, states = part(carried)
-            found, after = threaded_state.inside(storages, states, function, own, x)
-            if not (isinstance(found, tuple) and len(found) == 2):
-                return found  # refused as it is
-            return join(found[0], after), found[1]
+            pair, after = threaded_state.inside(storages, states, function, own, x)
+            if not (isinstance(pair, tuple) and len(pair) == 2):
+                return pair  # refused as it is
+            return join(pair[0], after), pair[1]
 
         carried, ys = _scan_region(body, join(init, threaded_state.states(storages)), *options)
         result, after = part(carried)

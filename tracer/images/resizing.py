@@ -65,8 +65,8 @@ def resize(
     method = _ALIASES.get(method, method)
     if method != "nearest":
         if method not in _FILTERS:
-            known = ", ".join(["nearest", *_FILTERS])
-            raise ValueError(f"resize: method={method!r} is not one of {known}")
+            names = ", ".join(["nearest", *_FILTERS])
+            raise ValueError(f"resize: method={method!r} is not one of {names}")
         a = a.astype(float_dtype(a.dtype))
     axes = [d for d in range(a.ndim) if a.shape[d] != sizes[d]]
     if any(a.shape[d] == 0 for d in axes):

@@ -118,13 +118,13 @@ def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> Plan:
 
 def _outside_as_arrays(x: Tracer, items: Sequence[Any]) -> list[Any]:
     """The items with ints that are out of range as index arrays, which have modes."""
-    found, axis = [], 0
+    entries, axis = [], 0
     for item in items:
         if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
             item = _Integers(np.asarray(item), np.asarray(item), True, 0)
         axis += _width(item)
-        found.append(item)
-    return found
+        entries.append(item)
+    return entries
 
 
 @record(frozen=False)
@@ -180,13 +180,13 @@ def _classify(item: Any, x: Tracer) -> Any:
     if getattr(type(item), "_jitney_lazy", False):
         item = item.materialise()
     if isinstance(item, Tracer):
-        known = known_array(item) if item.dtype == BOOL and item.ndim else static_array(item)
-        if known is not None and known.dtype.kind == "b":
-            return _static_index(known, fixed=True)
+        static = known_array(item) if item.dtype == BOOL and item.ndim else static_array(item)
+        if static is not None and static.dtype.kind == "b":
+            return _static_index(static, fixed=True)
         if item.dtype == BOOL:
             return _Mask(item)
         _require_integer(item)
-        return _Integers(item, known, False, item.ndim)
+        return _Integers(item, static, False, item.ndim)
     if isinstance(item, np.ndarray):
         return _static_index(item, fixed=False)
     if hasattr(item, "__index__"):
@@ -428,7 +428,7 @@ def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
 def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) -> Plan:
     arrays = any(isinstance(i, _Truth) or (isinstance(i, _Integers) and i.ndim) for i in items)
     basic: list[Any] = []
-    found: list[_Integers] = []
+    integers: list[_Integers] = []
     axes, names, spots, axis, source = [], [], [], 0, 0
     for spot, item in enumerate(items):
         if isinstance(item, int):  # beside other indices, one of the same kind
@@ -436,7 +436,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
             item = _Integers(item, np.asarray(item), True, 0)
         if isinstance(item, _Truth):
             only = np.zeros(int(item.value), np.int64)
-            found.append(_Integers(only, only, True, 1))
+            integers.append(_Integers(only, only, True, 1))
             axes.append(axis)
             names.append(source)
             spots.append(spot + (spot >= gap))
@@ -446,7 +446,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         if isinstance(item, _Integers):
             if mode in (DEFAULT, "check"):
                 _check_known(item, x.shape[source], source, x)
-            found.append(item)
+            integers.append(item)
             axes.append(axis)
             names.append(source)
             spots.append(spot + (spot >= gap))
@@ -459,7 +459,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
     base = x if _whole(basic) else _view(x, basic)
     together = spots == list(range(spots[0], spots[0] + len(spots)))
     place = axes[0] if together else 0
-    chosen = _index_values(found, [base.shape[a] for a in axes], mode)
+    chosen = _index_values(integers, [base.shape[a] for a in axes], mode)
     single = all(isinstance(i, (int, _Integers)) for i in items)
     scalar = single and not arrays and not dots
     # NumPy copies where one of the ints is an array without dims.
@@ -505,8 +505,8 @@ class _Chosen:
     known: tuple[Array, ...] | None = None
 
 
-def _index_values(found: Sequence[_Integers], sizes: Sequence[int], mode: str) -> _Chosen:
-    shapes = [shape_of(i.given) for i in found]
+def _index_values(integers: Sequence[_Integers], sizes: Sequence[int], mode: str) -> _Chosen:
+    shapes = [shape_of(i.given) for i in integers]
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError as error:
@@ -519,13 +519,13 @@ def _index_values(found: Sequence[_Integers], sizes: Sequence[int], mode: str) -
         )
     if mode == DEFAULT:
         mode = "check" if bounds_checked() else "clip"
-    b, fixed = build(), all(i.fixed for i in found)
+    b, fixed = build(), all(i.fixed for i in integers)
     if mode == "check" and fixed:
-        known = [np.asarray(i.known, dtype=np.int64) for i in found]
-        known = [np.where(k < 0, k + n, k) for k, n in zip(known, sizes, strict=True)]
-        known = [np.broadcast_to(k, shape) for k in known]
-        return _Chosen(tuple(b.const(k) for k in known), "clip", known=tuple(known))
-    values = tuple(b.broadcast_to(as_value(i.given, I64), shape) for i in found)
+        indices = [np.asarray(i.known, dtype=np.int64) for i in integers]
+        indices = [np.where(k < 0, k + n, k) for k, n in zip(indices, sizes, strict=True)]
+        indices = [np.broadcast_to(k, shape) for k in indices]
+        return _Chosen(tuple(b.const(k) for k in indices), "clip", known=tuple(indices))
+    values = tuple(b.broadcast_to(as_value(i.given, I64), shape) for i in integers)
     if mode in ("check", "promise_in_bounds"):
         return _Chosen(values, "check" if mode == "check" else "clip")
     if mode != "fill" and math.prod(shape) and 0 in sizes:

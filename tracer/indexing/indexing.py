@@ -50,8 +50,8 @@ def _read(x: Tracer, index: Any) -> Any:
         return wrap(as_value(plan.base)) if plan.scalar else plan.base
     if plan.view and plan.here:
         return _dynamic_view(plan)
-    found = _taken(plan)
-    return views.outer_part(plan.base, found.value) if plan.view else found
+    elements = _taken(plan)
+    return views.outer_part(plan.base, elements.value) if plan.view else elements
 
 
 def read(x: Tracer, index: Any, mode: str, fill_value: Any = None) -> Tracer:
@@ -62,8 +62,8 @@ def read(x: Tracer, index: Any, mode: str, fill_value: Any = None) -> Tracer:
     """
     plan = resolve(x, index, mode)
     if plan.mask is not None or not plan.indices:
-        found = _read(x, index)
-        return found.copy() if plan.mask is None else found
+        elements = _read(x, index)
+        return elements.copy() if plan.mask is None else elements
     if plan.valid is None:
         return _taken(plan)
     fill = _default_fill(x.dtype) if fill_value is None else fill_value
@@ -90,15 +90,15 @@ def _taken(plan: Plan) -> Tracer:
     value = build().gather(as_value(base), *plan.indices, **plan.options)
     rank = len(index)
     perm = _moving(len(value.shape), range(rank), range(plan.place, plan.place + rank))
-    found = wrap(_transposed(value, perm), scalar=plan.scalar)
+    elements = wrap(_transposed(value, perm), scalar=plan.scalar)
     if base._strides is not None or perm != tuple(range(len(perm))):
         # In memory the axes of the index come first, in order "C", the others follow in order "K".
         rest = tuple(s for i, s in enumerate(base.element_strides) if i not in plan.axes)
         ones = (1,) * len(rest)
         layouts = [((*index, *ones), c_strides((*index, *ones))), (value.shape[rank:], rest)]
         strides = k_order(value.shape, layouts)
-        found._strides = tuple(strides[axis] for axis in perm)
-    return found
+        elements._strides = tuple(strides[axis] for axis in perm)
+    return elements
 
 
 def _moving(rank: int, source: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
@@ -126,8 +126,8 @@ def _dynamic_view(plan: Plan) -> Tracer:
     def inverse(b: Builder, base: Value, new: Value) -> Value:
         return b.scatter(base, new, *indices(b), combine="set", **options)
 
-    kept = [s for i, s in enumerate(plan.base.element_strides) if i not in axes]
-    return views.view(plan.base, forward, inverse, strides=tuple(kept))
+    strides = [s for i, s in enumerate(plan.base.element_strides) if i not in axes]
+    return views.view(plan.base, forward, inverse, strides=tuple(strides))
 
 
 # Writing
@@ -296,10 +296,10 @@ def _one_by_one(room: _Room, value: Value | None, function: Callable[[Any, Any],
         shape = (count, *value.shape[rank:])
         each.append(wrap(b.reshape(value, shape=shape), scalar=False))
 
-    def trip(whole: Any, given: Any) -> Any:
-        places = [as_value(place) for place in given[: len(room.indices)]]
+    def trip(whole: Any, entries: Any) -> Any:
+        places = [as_value(place) for place in entries[: len(room.indices)]]
         old = wrap(room.gather(as_value(whole), places))
-        new = as_value(function(old, None if value is None else given[-1]), whole.dtype)
+        new = as_value(function(old, None if value is None else entries[-1]), whole.dtype)
         return wrap(room.scatter(as_value(whole), new, places), scalar=False), None
 
     return as_value(scan(trip, wrap(room.whole, scalar=False), each)[0])

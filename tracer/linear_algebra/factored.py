@@ -177,16 +177,16 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Tracer:
     start = (middle[0], upper[0], nothing, right[0])
     last, passed = scan(eliminate, start, (lower[1:], middle[1:], upper[1:], right[1:]))
 
-    def substitute(known: Any, row: Any) -> Any:
-        after, beyond = known
+    def substitute(following: Any, row: Any) -> Any:
+        after, beyond = following
         p, q, r, left = row
         x = (left - q[..., None] * after - r[..., None] * beyond) / p[..., None]
         return (x, after), x
 
     none = filled((*lead, columns), 0, dtype)
     end = last[3] / last[0][..., None]
-    _, found = scan(substitute, (end, none), passed, reverse=True)
-    x = moveaxis(concatenate([found, end[None]], 0), 0, -2).astype(result)
+    _, solution = scan(substitute, (end, none), passed, reverse=True)
+    x = moveaxis(concatenate([solution, end[None]], 0), 0, -2).astype(result)
     return x[..., 0] if vector else x
 
 
@@ -254,12 +254,12 @@ def band_part(a: Any, num_lower: int, num_upper: int) -> Tracer:
     """
     x = matrix_operand("band_part", a, square=False)
     place = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]
-    kept = np.ones(place.shape, bool)
+    in_band = np.ones(place.shape, bool)
     if num_lower >= 0:
-        kept &= place >= -num_lower
+        in_band &= place >= -num_lower
     if num_upper >= 0:
-        kept &= place <= num_upper
-    return where(kept, x, x.dtype.type(0))
+        in_band &= place <= num_upper
+    return where(in_band, x, x.dtype.type(0))
 
 
 @function("linalg.diag_part", composed=True)

@@ -43,11 +43,11 @@ def after(derivatives: int) -> Iterator[None]:
         trace.derivatives_taken -= derivatives
 
 
-def lend(given: Sequence[Any], outer: Sequence[Any]) -> None:
-    """Inside of a rule's region, `given` stand for the `outer` values, whenever the rule runs: those of
+def lend(inner: Sequence[Any], outer: Sequence[Any]) -> None:
+    """Inside of a rule's region, `inner` stand for the `outer` values, whenever the rule runs: those of
     an eager trace may be asked for, in an `if` say."""
     lent = require_trace().lent
-    for x, value in zip(given, outer, strict=False):
+    for x, value in zip(inner, outer, strict=False):
         if isinstance(value, Tracer):
             lent[as_value(x)] = value.value
 
@@ -96,8 +96,8 @@ class CustomCall:
         results = application.results
         computed = application.arrays
         application.adopt(application.over(computed), computed, [])
-        found = application.read([application.output(r) for r in results])
-        return application, [as_value(v) if not isinstance(v, Value) else v for v in found]
+        leaves = application.read([application.output(r) for r in results])
+        return application, [as_value(v) if not isinstance(v, Value) else v for v in leaves]
 
     def closed(self, application: Application) -> list[Value]:
         """The floats that the call closes over."""

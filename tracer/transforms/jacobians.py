@@ -59,8 +59,8 @@ def jacrev(
                     _basis(z, i) if j == k else np.zeros(_shape(z), _dtype(z))[()]
                     for j, z in enumerate(outs)
                 ]
-                found = pytree.flatten(vjp_fn(pytree.unflatten(out_tree, cotangent)))[0]
-                for buffer, gradient in zip(rows, found, strict=True):
+                gradients = pytree.flatten(vjp_fn(pytree.unflatten(out_tree, cotangent)))[0]
+                for buffer, gradient in zip(rows, gradients, strict=True):
                     buffer[i] = gradient
                 return rows
 

@@ -104,7 +104,7 @@ def _policy(policy: str | Sequence[str] | None) -> Policy:
 def _region(fun: Function, policy: Policy, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves, tree = pytree.flatten((args, kwargs))
     specs = [spec_of(leaf) if is_array(leaf) else Static(leaf) for leaf in leaves]
-    given = [as_value(leaf) for leaf in leaves if is_array(leaf)]
+    inputs = [as_value(leaf) for leaf in leaves if is_array(leaf)]
     name = function_name(fun)
     region = trace_region(
         fun, specs, tree, f"checkpoint({name})", conditional=False, borrowed=Borrowed()
@@ -125,11 +125,11 @@ def _region(fun: Function, policy: Policy, args: tuple[Any, ...], kwargs: dict[s
         captured,
         [*region.values, *states, *(None for _ in token)],
         [*types, *nothing],
-        token_at=len(given) if token else None,
+        token_at=len(inputs) if token else None,
     )
     builder = require_trace().builder
     with builder.at(user_line(2)):
-        op = builder.append(REMAT, [*given, *token, *captured], {"policy": policy}, [body])
+        op = builder.append(REMAT, [*inputs, *token, *captured], {"policy": policy}, [body])
     advance(op.results)
     settle([storage for storage, _ in advanced], op.results[len(types) :][: len(states)])
     outs = zip(op.results, region.outs, strict=False)
