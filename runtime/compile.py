@@ -128,9 +128,9 @@ def _load(key: str, target: Target, files: Mapping[str, str] | None = None) -> E
     data = cache.get(key)
     if data is None:
         return None
-    found = load_executable(data)
-    if found is not None:
-        module, code = found
+    stored = load_executable(data)
+    if stored is not None:
+        module, code = stored
         if files:
             rename_files(module, files)
         try:

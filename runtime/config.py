@@ -177,8 +177,8 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         check = _CHECKS.get(name)
         if check is None:
-            known = ", ".join(_CHECKS)
-            raise AttributeError(f"jitney has no setting {name!r}; there are {known}")
+            names = ", ".join(_CHECKS)
+            raise AttributeError(f"jitney has no setting {name!r}; there are {names}")
         if name == "threads":
             ensure("threads")
             _served["threads"].write(value)

@@ -53,7 +53,7 @@ def _sums(op: Op) -> list[_Sum]:
     consts, carries = op.attrs["consts"], op.attrs["carries"]
     (body,) = op.regions
     users = body.users()
-    found = []
+    sums = []
     for i in range(carries):
         carry, out = body.params[consts + i], body.outputs[i]
         add = out.op
@@ -67,8 +67,8 @@ def _sums(op: Op) -> list[_Sum]:
             continue
         places = [_place(op, body, v) for v in dot.operands]
         if term not in body.outputs and None not in places:
-            found.append(_Sum(i, dot, (places[0] or 0, places[1] or 0)))
-    return found
+            sums.append(_Sum(i, dot, (places[0] or 0, places[1] or 0)))
+    return sums
 
 
 def _place(op: Op, body: Graph, value: Value) -> int | None:

@@ -23,9 +23,9 @@ def extremum_place(b: Builder, pair: Pair, axis: int, largest: bool) -> Value:
     reduction, none = ("max", -np.inf) if largest else ("min", np.inf)
 
     def extremum(x: Term, among: Term) -> Term:
-        kept = b.select(among.value, x.value, b.full_like(x.value, none))
-        found = b.op(reduction, kept, axes=(axis,))
-        return Term(b, restore(b, found, x.value.shape, (axis,)))
+        candidates = b.select(among.value, x.value, b.full_like(x.value, none))
+        best = b.op(reduction, candidates, axes=(axis,))
+        return Term(b, restore(b, best, x.value.shape, (axis,)))
 
     nan = re.isnan() | im.isnan()
     first = nan.invert() & re.eq(extremum(re, nan.invert()))

@@ -74,8 +74,8 @@ def _taking(region: Graph, views: dict[int, Op | None]) -> Graph:
             env[param] = new.add_param(param.type, param.name)
         else:
             (source,) = view.operands
-            given = new.add_param(source.type, source.name)
-            taken.append((view, {source: given}, param))
+            param_of = new.add_param(source.type, source.name)
+            taken.append((view, {source: param_of}, param))
     for view, inner, param in taken:
         env[param] = b.copy(view, inner).result
     new.outputs = b.replay(region, env)

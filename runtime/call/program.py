@@ -212,9 +212,9 @@ class Program:
     def scalar(self, src: Word, block: Word, cls: type) -> None:
         """A Python number, or a NumPy scalar."""
         value = self.reserve(_SCALAR_WORDS)
-        known = _PYTHON_NUMBERS.get(cls)
-        if known is not None:
-            self.emit(known, src, block, value)
+        opcode = _PYTHON_NUMBERS.get(cls)
+        if opcode is not None:
+            self.emit(opcode, src, block, value)
         else:
             kind = Op.FOREIGN if is_extended(np.dtype(cls)) else Op.GENERIC
             self.emit(kind, src, block, value, self.ref(cls))
@@ -281,11 +281,11 @@ class Program:
 
     def unchanged_class(self, cls: type) -> bool:
         """Nothing was assigned to a class or its bases; False if there is no way to know."""
-        found = class_version(cls)
-        if found is not None:
+        version = class_version(cls)
+        if version is not None:
             self.kept.append(cls)
-            self.emit(Op.CLASS, *found)
-        return found is not None
+            self.emit(Op.CLASS, *version)
+        return version is not None
 
     def function(self, src: Word, function: Any) -> None:
         """A Python function with this code, these very defaults and attributes."""
@@ -330,8 +330,8 @@ class Program:
 
     def rewind(self, mark: tuple[int, int]) -> None:
         """Take back what was written since `mark`; words that were reserved stay reserved."""
-        code, kept = mark
-        del self._code[code:], self.kept[kept:]
+        code, references = mark
+        del self._code[code:], self.kept[references:]
 
     def forward(self, targets: Mapping[int, tuple[Callable[[], Any], Callable[..., Any]]]) -> None:
         """Call `target(*args[1:], **kwargs)` where `(ref, target) = targets[id(args[0])]`.
@@ -359,15 +359,15 @@ class Program:
 
     def _memory(self, handler: Any) -> tuple[Owned, int]:
         """Words with a memory handler and where its functions are."""
-        found = self._handlers.get(id(handler))
-        if found is None:
-            found = self._handlers[id(handler)] = self.own(), self.reserve()
-            known = current_handler() if handler is None else handler
+        registers = self._handlers.get(id(handler))
+        if registers is None:
+            registers = self._handlers[id(handler)] = self.own(), self.reserve()
+            actual = current_handler() if handler is None else handler
             wanted = 0 if handler is None else self.ref(handler)
-            functions = functions_of(known)
+            functions = functions_of(actual)
             name = ctypes.addressof(CAPSULE_NAME)
-            self.emit(Op.MEMORY, *found, wanted, self.ref(known), functions, name)
-        return found
+            self.emit(Op.MEMORY, *registers, wanted, self.ref(actual), functions, name)
+        return registers
 
     def scratch(self, block: Word, nbytes: int, handler: Any = None) -> None:
         """64-byte aligned memory until the end of the call."""

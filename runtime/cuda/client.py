@@ -92,9 +92,11 @@ class Program:
         for buffer in outputs:
             results.append(DeviceArray(client, buffer, *next(kinds)))
         for output, number in self._in_place:
-            given = arrays[number]
-            given.buffer.runs = runs
-            results.insert(output, DeviceArray(client, given.buffer, given.shape, given.dtype))
+            donated = arrays[number]
+            donated.buffer.runs = runs
+            results.insert(
+                output, DeviceArray(client, donated.buffer, donated.shape, donated.dtype)
+            )
         return results
 
     @property
@@ -150,12 +152,12 @@ class Client:
     def number(self, array: Array) -> DeviceArray:
         """As `put`, of a number; those that come again are there already."""
         key = array.dtype, array.tobytes()
-        found = self._numbers.get(key)
-        if found is None:
+        array_of_number = self._numbers.get(key)
+        if array_of_number is None:
             if len(self._numbers) >= _NUMBERS:
                 self._numbers.clear()
-            found = self._numbers[key] = self.put(array)
-        return found
+            array_of_number = self._numbers[key] = self.put(array)
+        return array_of_number
 
     def copy(self, array: DeviceArray) -> DeviceArray:
         """The same elements in memory of their own."""
@@ -187,20 +189,20 @@ class Client:
         where = dlpack_device(array)
         if where is not None and where not in ((CUDA, self.device.index), (MANAGED, where[1])):
             raise DeviceError(f"the array is not on {self.device}: copy it there first")
-        given = described(array, self.stream)
-        if given.wait_for is not None:
-            self.context.order(given.wait_for, self.stream)
-        memory: Memory = Foreign(given.address, 0, given.owner, self.holder)
-        found = DeviceArray(self, memory, given.shape, given.dtype)
-        memory.nbytes = found.nbytes
-        if found.nbytes and not given.contiguous:
+        source = described(array, self.stream)
+        if source.wait_for is not None:
+            self.context.order(source.wait_for, self.stream)
+        memory: Memory = Foreign(source.address, 0, source.owner, self.holder)
+        adopted = DeviceArray(self, memory, source.shape, source.dtype)
+        memory.nbytes = adopted.nbytes
+        if adopted.nbytes and not source.contiguous:
             raise DeviceError(
-                f"the array of strides {given.strides} is not C-contiguous: make it so first, with "
+                f"the array of strides {source.strides} is not C-contiguous: make it so first, with "
                 "its own library's contiguous() or ascontiguousarray()"
             )
-        if found.nbytes and given.address % ALIGNMENT:
-            return self.copy(found)
-        return found
+        if adopted.nbytes and source.address % ALIGNMENT:
+            return self.copy(adopted)
+        return adopted
 
     def let_wait(self, stream: int) -> None:
         """What is put on another stream from now on comes after our work so far."""
@@ -268,12 +270,12 @@ class Client:
         data = cache.get(key)
         if data is not None:
             try:
-                found = pickle.loads(data)
+                stored = pickle.loads(data)
             except Exception:  # whatever a pickle of another making may raise
                 cache.discard(key)
             else:
-                if isinstance(found, DeviceProgram):
-                    return found
+                if isinstance(stored, DeviceProgram):
+                    return stored
         program = make()
         # Functions of the user's are of this process.
         if all(isinstance(site.function, HostedOp) for site in program.callbacks):
@@ -332,10 +334,10 @@ def cuda_devices() -> list[Device]:
 
 def client_of(device: Device) -> Client:
     """The one client of a device. DeviceError, with the reason, if there is no such device."""
-    found, left_out = survey()
+    gpus, left_out = survey()
     info = next((info for info in driver_devices() if info.ordinal == device.index), None)
     if info is None:
-        names = ", ".join(f"cuda:{info.ordinal}" for info in found)
+        names = ", ".join(f"cuda:{info.ordinal}" for info in gpus)
         why = "".join(f"; {reason}" for reason in left_out)
         raise DeviceError(f"there is no {device}; this machine has {names}{why}")
     key = (id(info.library), info.ordinal)

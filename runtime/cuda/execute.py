@@ -161,8 +161,8 @@ class DeviceExecutable:
         self._heap_bytes = 0  # of the next heap
         self._may_exceed = False  # whether a run may want more
         if has_heap(program):
-            known = enough(program)
-            self._heap_bytes, self._may_exceed = known or FIRST_BYTES, known is None
+            bound = enough(program)
+            self._heap_bytes, self._may_exceed = bound or FIRST_BYTES, bound is None
         self.maps, self.described = TensorMaps(context.cuda), planner.maps
         self._run_table = run or launcher(context.cuda, context.handle)
         self._outputs = [

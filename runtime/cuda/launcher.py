@@ -151,8 +151,8 @@ Launcher = Callable[[int, int, int], int]
 def launcher(library: Library, context: int = 0) -> Launcher:
     """`run(address of a table, address of the bases, stream)`, giving an error code. A context is
     current meanwhile."""
-    found = [library.address(n) if library.has(n) else 0 for n in DRIVER_FUNCTIONS]
-    frame = (ctypes.c_int64 * (len(found) + 1))(*found, context)
+    addresses = [library.address(n) if library.has(n) else 0 for n in DRIVER_FUNCTIONS]
+    frame = (ctypes.c_int64 * (len(addresses) + 1))(*addresses, context)
     run = partial(_native(), ctypes.addressof(frame))
     run.frame = frame  # type: ignore[attr-defined]  # as long as the function lives
     return run

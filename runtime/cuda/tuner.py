@@ -187,9 +187,9 @@ def _maker(trial: Callable[[T], DeviceProgram], way: T) -> Callable[[], DevicePr
 
 def _recall(key: str) -> str | None:
     """The name of the way that was the fastest; None if nobody knows, or the entry is damaged."""
-    known = _found.get(key)
-    if known is not None:
-        return known
+    choice = _found.get(key)
+    if choice is not None:
+        return choice
     cache = disk_cache()
     data = cache.get(key)
     if data is None:

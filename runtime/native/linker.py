@@ -150,9 +150,9 @@ class _Linker:
     def _check(self, used: np.ndarray[Any, Any]) -> None:
         machine = self.machine
         kinds = (machine.pointer, *machine.slotted, *machine.calls, *machine.distances)
-        known = np.isin(used["type"], kinds)
-        if not known.all():
-            raise Unlinkable(f"relocations of types {set(used['type'][~known].tolist())}")
+        is_known = np.isin(used["type"], kinds)
+        if not is_known.all():
+            raise Unlinkable(f"relocations of types {set(used['type'][~is_known].tolist())}")
         symbols = self.obj.symbols[used["symbol"]]
         reserved = symbols["section"] >= _FIRST_RESERVED
         outside = symbols["section"] == _UNDEFINED

@@ -37,8 +37,8 @@ def lend_items() -> Function:
 
     def item(block: Value, number: Value, default: int) -> Value:
         none = f.compare("slt", number, 0)
-        known = f.load("i64", f.offset(block, f.select(none, word(0), number), "i64"))
-        return f.select(none, word(default), known)
+        lent = f.load("i64", f.offset(block, f.select(none, word(0), number), "i64"))
+        return f.select(none, word(default), lent)
 
     dims = ((word(0), k), (dim0, step0), (dim1, step1))
     counts = [item(sizes, dim, 1) for dim, _ in dims]
@@ -100,9 +100,9 @@ def leave() -> Function:
     fine = code.eq(0) & f.load("i64", own, at.ERROR).eq(0)
     with f.when(fine, likely=True), f.each(top - first) as i:
         record = record_of(f, own, first + i)
-        kept = f.load("ptr", record, at.SHADOW).ne(NULL)
+        has_shadow = f.load("ptr", record, at.SHADOW).ne(NULL)
         filled = has(f, f.load("i64", record, at.FLAGS), at.FILLED)
-        with f.when(filled & kept):
+        with f.when(filled & has_shadow):
             f.call("void", f"{NAME}_fullness", own, record)
     f.call("void", f"{NAME}_release", first)
     f.store(word(0), own, at.KERNEL)

@@ -88,8 +88,8 @@ def _whole(b: Rewriter, op: Op) -> Replacement:
     if how is None or not _belong(op, part):
         return None
     window = _window(b, updated)
-    found = how(b, part, x, window) if window is not None else None
-    return None if found is None else b.dynamic_update_slice(x, found.new, *found.starts)
+    update = how(b, part, x, window) if window is not None else None
+    return None if update is None else b.dynamic_update_slice(x, update.new, *update.starts)
 
 
 def _belong(op: Op, part: Op) -> bool:
@@ -194,8 +194,10 @@ def _itself(b: Rewriter, op: Op) -> Replacement:
     x, part = op.operands[0], op.operands[1].op
     if part is None or part.operands[0] is not x or not _belong(op, part):
         return None
-    known = not op.operands[2:] or (x.op is not None and x.op.operands[2:] == op.operands[2:])
-    return x if known else None
+    same_operands = not op.operands[2:] or (
+        x.op is not None and x.op.operands[2:] == op.operands[2:]
+    )
+    return x if same_operands else None
 
 
 def _again(b: Rewriter, op: Op) -> Replacement:

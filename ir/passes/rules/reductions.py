@@ -39,9 +39,9 @@ def _short(b: Rewriter, op: Op) -> Replacement:
         return _as_sum(b, op, b.reshape(x, shape=op.results[0].shape))
     if not short:
         return None
-    kept = [d for d in range(len(x.shape)) if d not in short]
-    x = b.reshape(x, shape=tuple([x.shape[d] for d in kept]))
-    return b.op(op.name, x, axes=tuple([i for i, d in enumerate(kept) if d in axes]))
+    axes_left = [d for d in range(len(x.shape)) if d not in short]
+    x = b.reshape(x, shape=tuple([x.shape[d] for d in axes_left]))
+    return b.op(op.name, x, axes=tuple([i for i, d in enumerate(axes_left) if d in axes]))
 
 
 def _of_broadcast(b: Rewriter, op: Op) -> Replacement:
@@ -65,9 +65,9 @@ def _of_broadcast(b: Rewriter, op: Op) -> Replacement:
         x = b.op(op.name, x, axes=rest)
     else:
         x = _as_sum(b, op, x)
-    kept = [d for d in range(len(shape)) if d not in axes]
-    places = tuple([i for i, d in enumerate(kept) if d in dims])
-    return b.broadcast(x, shape=tuple([shape[d] for d in kept]), dims=places)
+    axes_left = [d for d in range(len(shape)) if d not in axes]
+    places = tuple([i for i, d in enumerate(axes_left) if d in dims])
+    return b.broadcast(x, shape=tuple([shape[d] for d in axes_left]), dims=places)
 
 
 def _wrapped(count: int, dtype: Any) -> int:

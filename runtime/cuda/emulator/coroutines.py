@@ -117,9 +117,9 @@ class _Kernel:
 
     def rewrite(self, body: list[str]) -> str:
         for number, line in enumerate(body):
-            if found := re.match(r'("[^"]*"|[\w.$-]+):', line):
-                self._label = found[1]
-                self.lines.append(f"{found[1]}:")
+            if match := re.match(r'("[^"]*"|[\w.$-]+):', line):
+                self._label = match[1]
+                self.lines.append(f"{match[1]}:")
             elif not number:
                 self._label = self._entry_number()
                 self.lines.append(f"{self._label}:")
@@ -151,8 +151,8 @@ class _Kernel:
             self._source = assembly.text
             rewrite_assembly(self, assembly)
             return
-        elif found := _SHARED_ADDRESS.match(line):
-            self._shared_address(*found.groups())
+        elif match := _SHARED_ADDRESS.match(line):
+            self._shared_address(*match.groups())
             return
         elif access := parse_access(line):
             self._access(access)
@@ -179,8 +179,8 @@ class _Kernel:
             self.wait("spins")  # other threads may write before this one looks again
 
     def _fix_phis(self, text: str) -> str:
-        def rename(found: re.Match[str]) -> str:
-            return f", %{self.ends.get(found[1], found[1])} ]"
+        def rename(match: re.Match[str]) -> str:
+            return f", %{self.ends.get(match[1], match[1])} ]"
 
         return re.sub(
             r"= phi .*", lambda phi: re.sub(r', %("[^"]*"|[\w.$-]+) \]', rename, phi[0]), text
@@ -263,8 +263,8 @@ class _Module:
                 self._function(line, body)
             elif line.startswith("@"):
                 self._global(line)
-            elif found := re.match(r"(%\S+) = type (.*)$", line):
-                self.types[found[1]] = found[2]
+            elif match := re.match(r"(%\S+) = type (.*)$", line):
+                self.types[match[1]] = match[2]
                 self.out.append(line)
             elif line.startswith("declare "):
                 name = re.search(r"@([\w.$]+)\(", line)
@@ -275,15 +275,15 @@ class _Module:
         self._place_the_rest()
 
     def _function(self, header: str, body: list[str]) -> None:
-        found = re.match(r"define (?:dso_local )?ptx_kernel void @([\w.$]+)\(", header)
-        if not found:
+        match = re.match(r"define (?:dso_local )?ptx_kernel void @([\w.$]+)\(", header)
+        if not match:
             for line in body:
                 if "@llvm.nvvm." in line:
                     raise AssembleError(f"the emulation knows {line.strip()!r} in kernels only")
             self.out += [_without_attributes(header[:-1]) + " {", *body, "}"]
             return
-        name = found[1]
-        start = found.end()
+        name = match[1]
+        start = match.end()
         params = split(header[start : header.index(")", _last_parameter(header, start))])
         self.kernels[name] = [take_type(param)[0] for param in params]
         self._place_shared(name, body)
@@ -322,13 +322,13 @@ class _Module:
             self.static_shared = dict.fromkeys(self.static_shared, end)
 
     def _global(self, line: str) -> None:
-        found = re.match(
+        match = re.match(
             r"@([\w.$]+) = (.*?)addrspace\((\d)\) (?:externally_initialized )?(global|constant) (.*)$",
             line,
         )
-        if not found:
+        if not match:
             raise AssembleError(f"the emulation does not know this global: {line}")
-        name, linkage, space, kind, rest = found.groups()
+        name, linkage, space, kind, rest = match.groups()
         type, value = take_type(rest)
         size, own = size_and_alignment(type, self.types)
         align = re.search(r", align (\d+)", rest)
@@ -387,8 +387,8 @@ def host_text(text: str) -> HostText:
     dynamic_offset = dynamic_offset if module.dynamic else static
     aliases = [_alias(name, type, dynamic_offset) for name, type in module.dynamic]
     table = f"[{len(module.data)} x {{ ptr, i64 }}] [{', '.join(module.data)}]"
-    known = {line for line in module.out if line.startswith("declare ")}
-    names = {re.search(r"@([\w.$]+)\(", line)[1] for line in known}  # type: ignore[index]
+    declared = {line for line in module.out if line.startswith("declare ")}
+    names = {re.search(r"@([\w.$]+)\(", line)[1] for line in declared}  # type: ignore[index]
     declarations = [
         line
         for line in sorted(DECLARATIONS | hopper.DECLARATIONS)

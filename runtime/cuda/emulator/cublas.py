@@ -99,10 +99,10 @@ class EmulatedBlas(Blas):
         ctypes.c_void_p.from_address(pointer).value = self._next
 
     def _get(self, thing: int, kind: str) -> _Thing:
-        found = self._things.get(thing)
-        if found is None or found.kind != kind:
+        description = self._things.get(thing)
+        if description is None or description.kind != kind:
             raise _Refused(f"{thing:#x} is no {kind}")
-        return found
+        return description
 
     def _destroy(self, thing: int, kind: str) -> None:
         self._get(thing, kind)
@@ -182,11 +182,11 @@ class EmulatedBlas(Blas):
         if wanted < 1:
             raise _Refused("no algorithm is wanted")
         fits = wishes[1] >= _WORKSPACE
-        found = Heuristic.from_address(results)
+        heuristic = Heuristic.from_address(results)
         alignments = [wishes[k] for k in (5, 6, 7, 8)]
         bias = product.attributes.get(8, 16)
-        found.algorithm[:] = self._algorithm(matmul, a, b, d, [*alignments, bias & -bias])
-        found.workspace, found.state = _WORKSPACE, 0
+        heuristic.algorithm[:] = self._algorithm(matmul, a, b, d, [*alignments, bias & -bias])
+        heuristic.workspace, heuristic.state = _WORKSPACE, 0
         ctypes.c_int.from_address(count).value = int(fits)
 
     def _algorithm(self, matmul: int, a: int, b: int, d: int, alignments: list[int]) -> list[int]:
@@ -280,13 +280,13 @@ class EmulatedBlas(Blas):
     def _read(
         self, place: int, layout: _Thing, batch: int, turned: int, tf32: bool
     ) -> np.ndarray[Any, Any]:
-        found = self._memory(place, layout, batch)
+        matrices = self._memory(place, layout, batch)
         if layout.given[0] == _BFLOAT16:
-            found = (found.astype(np.uint32) << 16).view(np.float32)
+            matrices = (matrices.astype(np.uint32) << 16).view(np.float32)
         if tf32:  # rounded to 10 bits after the point
-            bits = np.ascontiguousarray(found).view(np.uint32)
-            found = ((bits + 0x1000) & 0xFFFFE000).view(np.float32)
-        return found.transpose(0, 2, 1) if turned else found
+            bits = np.ascontiguousarray(matrices).view(np.uint32)
+            matrices = ((bits + 0x1000) & 0xFFFFE000).view(np.float32)
+        return matrices.transpose(0, 2, 1) if turned else matrices
 
     def _write(self, place: int, layout: _Thing, values: np.ndarray[Any, Any]) -> None:
         target = self._memory(place, layout, len(values))

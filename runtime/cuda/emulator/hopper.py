@@ -87,29 +87,29 @@ def _order(kernel: Kernel, call: Call) -> None:
 
 def rewrite_assembly(kernel: Kernel, assembly: Assembly) -> None:
     """Inline assembly: accumulators go to the exchange, and come back from it."""
-    known = wgmma.parse(assembly.text)
-    if known is None:
+    statement = wgmma.parse(assembly.text)
+    if statement is None:
         raise AssembleError(f"the emulation does not know the assembly {assembly.text!r}")
-    given = [value for type, value in assembly.operands if type == "float"]
+    accumulators = [value for type, value in assembly.operands if type == "float"]
     exchange = kernel.value("call ptr @emu_exchange(ptr %emu.thread)")
-    for k, value in enumerate(given):
+    for k, value in enumerate(accumulators):
         place = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
         kernel.line(f"store float {value}, ptr {place}")
-    if isinstance(known, wgmma.Form):
+    if isinstance(statement, wgmma.Form):
         (_, a), (_, b) = assembly.operands[:2]
-        operands = f"i64 {a}, i64 {b}, i32 {form_number(known)}, i32 {kernel.site()}"
+        operands = f"i64 {a}, i64 {b}, i32 {form_number(statement)}, i32 {kernel.site()}"
         kernel.line(f"call void @emu_product(ptr %emu.thread, {operands})")
     else:
-        kernel.set_word(at.INPUT, known)
-        kernel.set_word(at.INPUT + 4, len(given))
+        kernel.set_word(at.INPUT, statement)
+        kernel.set_word(at.INPUT + 4, len(accumulators))
         kernel.wait("at_operation", "-1", warps.PRODUCT_WAIT)
         exchange = kernel.value("call ptr @emu_exchange(ptr %emu.thread)")
     struct = "poison"
-    for k in range(len(given)):
+    for k in range(len(accumulators)):
         place = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
         taken = kernel.value(f"load float, ptr {place}")
         text = f"insertvalue {assembly.type} {struct}, float {taken}, {k}"
-        if k + 1 == len(given):
+        if k + 1 == len(accumulators):
             kernel.line(f"{assembly.result} = {text}")
         else:
             struct = kernel.value(text)

@@ -144,8 +144,8 @@ def product() -> Function:
     refuse_unless(f, fenced, thread, site, at.UNFENCED_PRODUCT)
     for one in (a, b):
         f.call("void", "emu_in_step", thread, one, form.zext(I64), site)
-        known = one & ~0x3FFF_3FFF_3FC7  # lines of an atom are not begun in its middle
-        good = known.eq(Value(I64, str(wgmma.SWIZZLED)))
+        word_bits = one & ~0x3FFF_3FFF_3FC7  # lines of an atom are not begun in its middle
+        good = word_bits.eq(Value(I64, str(wgmma.SWIZZLED)))
         refuse_unless(f, good, thread, site, at.BAD_DESCRIPTOR)
     own = _own(f, job, thread)
     count = ((form & 0xFFF) >> 1).zext(I64)
