@@ -331,31 +331,31 @@ def _handed_on(
     """`outputs`, with operands in the place of the results that they are."""
     results, flags = list(outputs[0]), list(outputs[1])
     for k, result in enumerate(op.results):
-        place = _source_place(op, k)
-        if place is not None and isinstance(result.type, TensorType) and not batched[place]:
-            results[k], flags[k] = operands[place], False
+        source = _source_index(op, k)
+        if source is not None and isinstance(result.type, TensorType) and not batched[source]:
+            results[k], flags[k] = operands[source], False
     return results, flags
 
 
-def _source_place(op: Op, result: int) -> int | None:
+def _source_index(op: Op, result: int) -> int | None:
     """Which operand a result of a loop or branch always is, None if it may be another value."""
     if op.name == "cond":
         sources = [_source(region.outputs[result]) for region in op.regions]
-        places = {v.index if v.op is None else -1 for v in sources}
-        return 1 + places.pop() if len(places) == 1 and -1 not in places else None
+        indices = {v.index if v.op is None else -1 for v in sources}
+        return 1 + indices.pop() if len(indices) == 1 and -1 not in indices else None
     if op.name == "while" or (op.name == "scan" and result < op.attrs["carries"]):
-        body, place = op.regions[-1], op.attrs["consts"] + result
-        return place if _source(body.outputs[result]) is body.params[place] else None
+        body, index = op.regions[-1], op.attrs["consts"] + result
+        return index if _source(body.outputs[result]) is body.params[index] else None
     return None
 
 
 def _source(value: Value) -> Value:
     """The value that loops and branches hand on as `value`."""
     while value.op is not None:
-        place = _source_place(value.op, value.index)
-        if place is None:
+        index = _source_index(value.op, value.index)
+        if index is None:
             break
-        value = value.op.operands[place]
+        value = value.op.operands[index]
     return value
 
 
@@ -375,8 +375,8 @@ def _add_first(region: Graph, type: TensorType, name: str) -> None:
     move_first(region, 0)
 
 
-def move_first(region: Graph, place: int) -> None:
+def move_first(region: Graph, index: int) -> None:
     """Move the first parameter of a new `region` to that place."""
-    region.params.insert(place, region.params.pop(0))
+    region.params.insert(index, region.params.pop(0))
     for i, param in enumerate(region.params):
         param.index = i

@@ -130,9 +130,9 @@ class _Parts:
         reach = count / (2 * segments)
         for k in range(1, segments):
             middle = k * count / segments
-            places = range(max(1, round(middle - reach)), min(count, round(middle + reach)))
-            if places:
-                best = min(places, key=lambda i: (weights[i], abs(i - middle)))
+            positions = range(max(1, round(middle - reach)), min(count, round(middle + reach)))
+            if positions:
+                best = min(positions, key=lambda i: (weights[i], abs(i - middle)))
                 crossing |= alive(best)
         return crossing
 

@@ -32,7 +32,7 @@ from ..ops.term import Term
 from ..record import record
 from ..types import I64, TensorType, Type, complex_dtype, is_complex, real_dtype
 from .complex_math import FUNCTIONS, Z, integer_power
-from .complex_order import extremum_place, sorted_order
+from .complex_order import extremum_index, sorted_order
 from .inline_calls import inline_calls
 from .rules.rewrite import uniform
 
@@ -284,7 +284,7 @@ def _unstacked(b: Builder, v: Value) -> Pair:
 def _argextremum(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     (pair,) = operands
     assert isinstance(pair, tuple)
-    return extremum_place(s.b, pair, op.attrs["axis"], op.name == "argmax")
+    return extremum_index(s.b, pair, op.attrs["axis"], op.name == "argmax")
 
 
 @_rule("max", "min")
@@ -299,9 +299,9 @@ def _extremum(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     re, im = (
         s.b.reshape(s.b.transpose(v, perm=(*outer_axes, *axes)), shape=(outer, n)) for v in pair
     )
-    place = extremum_place(s.b, (re, im), 1, op.name == "max")
+    index = extremum_index(s.b, (re, im), 1, op.name == "max")
     row = s.b.iota(shape=(outer,), dtype=I64, axis=0)
-    elements = (s.b.gather(v, row, place, axes=(0, 1), mode="clip") for v in (re, im))
+    elements = (s.b.gather(v, row, index, axes=(0, 1), mode="clip") for v in (re, im))
     return tuple(s.b.reshape(v, shape=op.result.shape) for v in elements)
 
 

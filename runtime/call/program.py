@@ -70,7 +70,7 @@ class Op:
     # Work
     HOLD = 25  # owned, src: keep a reference while others may run
     SCRATCH = 26  # block, dst, bytes, memory handler or 0, its functions
-    PLACE = 27  # block, value: a result goes into the frame
+    SLOT = 27  # block, value: a result goes into the frame
     MEMORY = 28  # owned, dst, memory handler or 0: the current; one, its functions; their name
     EMPTY = 29  # owned, block, descr, ndim, dims...: an array without elements
     ALLOCATE = 30  # owned, block, handler, its functions, bytes, descr, ndim, dims...
@@ -124,7 +124,7 @@ _RUNS_PYTHON = frozenset(
 
 
 class Owned(int):
-    """The number of an owned word; its place in the frame is known at the end."""
+    """The number of an owned word; its offset in the frame is known at the end."""
 
 
 Word = int  # an index into the frame, an Owned, or plain data
@@ -380,10 +380,10 @@ class Program:
         """Keep an object alive to the end of the call."""
         self.emit(Op.HOLD, self.own(), src)
 
-    def place(self, block: Word) -> int:
+    def result_slot(self, block: Word) -> int:
         """A scalar result goes into the frame: where."""
         value = self.reserve(_SCALAR_WORDS)
-        self.emit(Op.PLACE, block, value)
+        self.emit(Op.SLOT, block, value)
         return value
 
     def run(
@@ -398,7 +398,7 @@ class Program:
         """Call the entry, with `status` the word of its block for the pointer to the status block.
         `failed(code, *status)` raises what an error status says."""
         words = self.reserve(STATUS_WORDS)
-        self.emit(Op.PLACE, status, words)
+        self.emit(Op.SLOT, status, words)
         self.emit(Op.RUN, entry, block, words, int(release_gil), self.ref(failed))
         self.runs_python |= release_gil or calls_python
 
@@ -446,8 +446,8 @@ class Program:
     def call(self, function: Callable[..., Any], items: Sequence[Owned]) -> Owned:
         """`function(*items)`."""
         own = [self.own() for _ in items]  # consecutive
-        for place, item in zip(own, items, strict=True):
-            self.emit(Op.ALIAS, place, item)
+        for slot, item in zip(own, items, strict=True):
+            self.emit(Op.ALIAS, slot, item)
         dst = self.own()
         self.emit(Op.CALL, dst, self.ref(function), len(items), own[0] if own else 0)
         return dst

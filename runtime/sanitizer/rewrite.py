@@ -192,8 +192,8 @@ class _Function:
             plain = not access.volatile and access.kind in ("load", "store")
             kind = {"load": at.READ, "store": at.WRITE}.get(access.kind, at.BOTH)
             kind |= 0 if plain else at.QUIET
-            place = self.access(access.pointer, self.size(access.type), kind)
-            self.lines.append(f"{access.before}ptr {place}{access.after}")
+            checked = self.access(access.pointer, self.size(access.type), kind)
+            self.lines.append(f"{access.before}ptr {checked}{access.after}")
         elif call := parse_call(line):
             self._call(line, call)
         else:
@@ -282,9 +282,9 @@ class _Function:
         vector = types[0] if stores else call.type
         lanes, element = int(vector[1:].partition(" ")[0]), vector[1:-1].partition(" x ")[2]
         size = self.size(element)
-        place = next(k for k, type in enumerate(types) if type in ("ptr", f"<{lanes} x ptr>"))
-        pointer = values[place]
-        if types[place] == "ptr" and "compress" not in call.name and "expand" not in call.name:
+        index = next(k for k, type in enumerate(types) if type in ("ptr", f"<{lanes} x ptr>"))
+        pointer = values[index]
+        if types[index] == "ptr" and "compress" not in call.name and "expand" not in call.name:
             extents = []
             for first in range(0, lanes, _LANES):
                 here = min(lanes - first, _LANES)
@@ -295,13 +295,13 @@ class _Function:
                 words = f"i64 {size}, i64 {here}, i64 {bits}, i64 {kind}, i64 {self.site()}"
                 extents.append(self.value(f"call ptr @{NAME}_masked(ptr {start}, {words})"))
             new = extents[0]
-        elif types[place] == "ptr":
+        elif types[index] == "ptr":
             bits = self._bits(values[mask], types[mask], 0, lanes)
             count = self.value(f"call i64 @llvm.ctpop.i64(i64 {bits})")
             new = self.access(pointer, self.value(f"mul i64 {count}, {size}"), kind)
         else:
             self._room = max(self._room, lanes)
-            type = types[place]
+            type = types[index]
             self.line(f"store {type} {pointer}, ptr %san.lanes, align 8")
             for first in range(0, lanes, _LANES):
                 here = min(lanes - first, _LANES)
@@ -328,8 +328,8 @@ class _Function:
         for k, (type, kind) in enumerate(arrays):
             rest = f"i64 {k}, i64 {type.nbytes}, i64 {kind}, i64 {self.site()}"
             self.line(f"call void @{NAME}_lend(ptr {words}, {rest})")
-        place = self.access(words, 8 * len(arrays), at.READ)
-        self.lines.append(_replaced(line, words, place))
+        checked = self.access(words, 8 * len(arrays), at.READ)
+        self.lines.append(_replaced(line, words, checked))
 
     def library(self, line: str, call: Call) -> None:
         """A loop of a ufunc is given addresses."""
@@ -344,8 +344,8 @@ class _Function:
                 f"call void @{NAME}_lend_items"
                 f"(ptr {words}, i64 {k}, ptr {sizes}, ptr {steps}, {rest})"
             )
-        places = [self.access(p, 8, at.READ | at.QUIET) for p in (words, sizes, steps)]
-        arguments = ", ".join(f"ptr {p}" for p in (*places, data))
+        tables = [self.access(p, 8, at.READ | at.QUIET) for p in (words, sizes, steps)]
+        arguments = ", ".join(f"ptr {p}" for p in (*tables, data))
         self.line(f"call void @{call.name}({arguments})")
 
 
@@ -369,11 +369,11 @@ def _loop_arrays(path: str, name: str, count: int) -> list[tuple[list[int], int,
     for dims in inner:
         for dim in dims:
             numbers.setdefault(dim, len(numbers))
-    arrays, place = [], count
+    arrays, word = [], count
     for k, dims in enumerate(inner):
         kind = at.READ if k < ufunc.nin else at.WRITE
-        arrays.append(([numbers[d] for d in dims], kind, place))
-        place += len(dims)
+        arrays.append(([numbers[d] for d in dims], kind, word))
+        word += len(dims)
     return arrays
 
 

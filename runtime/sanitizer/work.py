@@ -16,8 +16,8 @@ def lend() -> Function:
     f = check_function("void", "lend", words="ptr", k="i64", size="i64", kind="i64", site="i64")
     words, k, size, kind, site = f.args
     _, address = bare(f, words)
-    place = f.offset(address.to("inttoptr", "ptr"), k, "ptr")
-    f.store(f.call("ptr", f"{NAME}_checked", f.load("ptr", place), size, kind, site), place)
+    slot = f.offset(address.to("inttoptr", "ptr"), k, "ptr")
+    f.store(f.call("ptr", f"{NAME}_checked", f.load("ptr", slot), size, kind, site), slot)
     f.ret()
     return f
 
@@ -32,8 +32,8 @@ def lend_items() -> Function:
     )  # fmt: skip
     words, k, sizes, steps, size, dim0, step0, dim1, step1, kind, site = f.args
     words, sizes, steps = (bare(f, p)[1].to("inttoptr", "ptr") for p in (words, sizes, steps))
-    place = f.offset(words, k, "ptr")
-    pointer = f.load("ptr", place)
+    slot = f.offset(words, k, "ptr")
+    pointer = f.load("ptr", slot)
 
     def item(block: Value, number: Value, default: int) -> Value:
         none = f.compare("slt", number, 0)
@@ -48,7 +48,7 @@ def lend_items() -> Function:
         for index, stride in ((b, strides[1]), (c, strides[2])):
             offset = offset + index * stride
         f.call("ptr", f"{NAME}_checked", f.offset(pointer, offset), size, kind, site)
-    f.store(bare(f, pointer)[1].to("inttoptr", "ptr"), place)
+    f.store(bare(f, pointer)[1].to("inttoptr", "ptr"), slot)
     f.ret()
     return f
 

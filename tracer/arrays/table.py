@@ -93,23 +93,23 @@ def _by_our_names(
 
     What NumPy's function takes at a place, the traced one takes there, whatever its name is.
     """
-    ours, places = _parameters(entry.numpy, entry.traced)
-    other = [name for name in kwargs if name not in ours and name in places]
+    ours, parameters = _parameters(entry.numpy, entry.traced)
+    other = [name for name in kwargs if name not in ours and name in parameters]
     if not other:
         return args, kwargs
     rest = dict(kwargs)
     for name in other:
-        place = places[name]
-        if place.name is None:  # by position only
-            if len(args) != place.at:
+        parameter = parameters[name]
+        if parameter.name is None:  # by position only
+            if len(args) != parameter.at:
                 return args, kwargs
             args = (*args, rest.pop(name))
-        elif len(args) <= place.at and place.name not in kwargs:
-            rest[place.name] = rest.pop(name)
+        elif len(args) <= parameter.at and parameter.name not in kwargs:
+            rest[parameter.name] = rest.pop(name)
     return args, rest
 
 
-class _Place(NamedTuple):
+class _Parameter(NamedTuple):
     """Where a parameter of NumPy's stands, and our parameter there; None for one without a name."""
 
     at: int
@@ -119,7 +119,7 @@ class _Place(NamedTuple):
 @functools.cache
 def _parameters(
     numpy: Callable[..., Any] | None, traced: Callable[..., Any]
-) -> tuple[frozenset[str], dict[str, _Place]]:
+) -> tuple[frozenset[str], dict[str, _Parameter]]:
     """The names that our function takes by keyword, and the places of NumPy's parameters."""
     try:
         theirs = inspect.signature(numpy).parameters if numpy is not None else {}
@@ -127,13 +127,13 @@ def _parameters(
     except (TypeError, ValueError):
         return frozenset(), {}
     ordered = [p for p in mine.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    places = {
-        name: _Place(i, None if ours.kind is ours.POSITIONAL_ONLY else ours.name)
+    parameters = {
+        name: _Parameter(i, None if ours.kind is ours.POSITIONAL_ONLY else ours.name)
         for i, (name, ours) in enumerate(zip(theirs, ordered, strict=False))
         if theirs[name].kind in (ours.POSITIONAL_ONLY, ours.POSITIONAL_OR_KEYWORD)
     }
     names = frozenset(p.name for p in mine.values() if p.kind is not p.POSITIONAL_ONLY)
-    return names, places
+    return names, parameters
 
 
 FUNCTIONS: dict[str, ArrayFunction] = {}

@@ -25,7 +25,7 @@ from .adoption import Adoption, union, write
 from .jumps import RESULT
 from .raising import Raised
 from .sharing import confuse, storage_of
-from .surroundings import Place, Surroundings
+from .surroundings import Slot, Surroundings
 from .variables import (
     Containers,
     State,
@@ -92,7 +92,7 @@ class _Branch:
     def _trace(self, parts: Sequence[Storage]) -> None:
         function, state, objects = self.function, self.state, self.objects
         surroundings, what = self.surroundings, self.what
-        self.places: dict[Place, _End] = {}  # what called functions have changed
+        self.slots: dict[Slot, _End] = {}  # what called functions have changed
         self.ends: list[_End] = []
         self.storages: dict[Storage, Value] = {}
         self.doubts: list[Doubt] = []
@@ -122,8 +122,8 @@ class _Branch:
                 self.ends = [_end(value, trace, out) for value in (self.result, *values, *contents)]
                 state.set(entry)
                 containers.restore()
-                for place, _ in surroundings.changes():
-                    self.places[place] = _end(place.get(), trace, out)
+                for slot, _ in surroundings.changes():
+                    self.slots[slot] = _end(slot.get(), trace, out)
             finally:
                 self.doubts = adoption.doubts
                 self.storages = adoption.finish()
@@ -235,24 +235,24 @@ def _branch(
         merge.object(label, [b.ends[i] if b.raised is None else None for b in branches], fill)
         for i, (label, fill) in enumerate(zip(labels, filled, strict=True))
     ]
-    places: dict[Place, Any] = dict.fromkeys(place for b in branches for place in b.places)
-    for place in places:
-        now = _end(place.get(), None, [])
-        ends = [b.places.get(place, now) if b.raised is None else None for b in branches]
-        places[place] = merge.object(place.name, ends, False)
+    slots: dict[Slot, Any] = dict.fromkeys(slot for b in branches for slot in b.slots)
+    for slot in slots:
+        now = _end(slot.get(), None, [])
+        ends = [b.slots.get(slot, now) if b.raised is None else None for b in branches]
+        slots[slot] = merge.object(slot.name, ends, False)
     storages = union([b.storages for b in branches])
     results = merge.emit(pred, storages)
     for storage, value in zip(storages, results[len(merge.outs) :], strict=False):
         write(storage, value)
     merged = [plan(results) for plan in plans]
-    moved = [(place, plan(results)) for place, plan in places.items()]
+    moved = [(slot, plan(results)) for slot, plan in slots.items()]
     confuse(merge.made)
     values = iter(merged[1:])
     state.set([next(values) if v else gone(n) for n, v in zip(state.names, live, strict=True)])
     for container, content in zip(objects.values(), values, strict=True):
         settle(container, content)
-    for place, value in moved:
-        place.put(value)
+    for slot, value in moved:
+        slot.put(value)
     return merged[0], [doubt for b in branches for doubt in b.doubts]
 
 

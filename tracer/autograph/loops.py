@@ -32,7 +32,7 @@ from .adoption import Adoption, write
 from .carried import Carried
 from .jumps import RESULT
 from .sharing import confuse, storage_of
-from .surroundings import Place, Surroundings
+from .surroundings import Slot, Surroundings
 from .variables import (
     Containers,
     State,
@@ -63,10 +63,10 @@ class Loop:
         self.objects = state.containers()
         self.storages: list[Storage] = []
         self.last: dict[
-            int | str | Place, list[Storage | None]
+            int | str | Slot, list[Storage | None]
         ] = {}  # of the leaves at a trip's end
-        # By position among the variables, by name, or by place:
-        self.carried: dict[int | str | Place, Carried] = {}
+        # By position among the variables, by name, or by slot:
+        self.carried: dict[int | str | Slot, Carried] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
             if not state.live[i]:
@@ -105,7 +105,7 @@ class Loop:
             value = carried.build(arrays)
             if isinstance(key, int):
                 values[key] = value
-            elif isinstance(key, Place):
+            elif isinstance(key, Slot):
                 key.put(value)
             elif key == COUNTER:
                 count = value
@@ -162,7 +162,7 @@ class Loop:
                 return trip
 
     def _once(self, function: Callable[[Any], Any]) -> Region:
-        ends: list[tuple[int | str | Place, Any, Any, list[int | None]]] = []
+        ends: list[tuple[int | str | Slot, Any, Any, list[int | None]]] = []
         containers = Containers(list(self.objects.values()))
 
         def run(count: Any) -> list[Any]:
@@ -172,7 +172,7 @@ class Loop:
             for key, carried in self.carried.items():
                 if isinstance(key, int):
                     value = values[key]
-                elif isinstance(key, Place):
+                elif isinstance(key, Slot):
                     value = key.get()
                 elif key == COUNTER:
                     value = count + 1
@@ -195,9 +195,9 @@ class Loop:
                 self._look_for_more(i, value)
             self.state.set(self.entry)
             containers.restore()
-            for place, old in self.surroundings.changes():
-                if place not in self.carried and not isinstance(old, Undefined):
-                    self.carried[place] = Carried.of(place.name, self.where, old)
+            for slot, old in self.surroundings.changes():
+                if slot not in self.carried and not isinstance(old, Undefined):
+                    self.carried[slot] = Carried.of(slot.name, self.where, old)
             return out
 
         region = self.trace(run, "the body")
@@ -301,7 +301,7 @@ class Loop:
             value = carried.build(arrays)
             if isinstance(key, int):
                 values[key] = value
-            elif isinstance(key, Place):
+            elif isinstance(key, Slot):
                 key.put(value)
             elif key != COUNTER:
                 settle(self.objects[key], value)

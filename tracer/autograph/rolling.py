@@ -37,7 +37,7 @@ class Watch:
     def __init__(self, body: Callable[..., Any]) -> None:
         self.trace = require_trace()
         self.start = len(self.trace.graph.ops)
-        self.place = body.__code__
+        self.code = body.__code__
         root = self.trace
         while root.parent is not None:
             root = root.parent
@@ -47,14 +47,14 @@ class Watch:
         """Whether `factor` times the ops so far are many, and a loop has not been tried in vain."""
         if factor < 1 or self.trace is not require_trace():
             return False
-        if self.place in self.decided:
-            return self.decided[self.place]
+        if self.code in self.decided:
+            return self.decided[self.code]
         return _work(self.trace.graph.ops[self.start :]) * factor > MUCH
 
     def roll(self, build: Callable[[], None], state: State) -> bool:
         """Call `build`, which appends a loop. False if that cannot be; then nothing has changed."""
         if not Surroundings(state.roots()).complete:
-            self.decided[self.place] = False
+            self.decided[self.code] = False
             return False
         return self.attempt(build, state) is None
 
@@ -67,20 +67,20 @@ class Watch:
         try:
             build()
         except Exception as error:
-            self.decided[self.place] = False
+            self.decided[self.code] = False
             state.set(entry)
             containers.restore()
             surroundings.restore()
             trace.token = token
             trace.graph.ops[count:] = [op for op in trace.graph.ops[count:] if not op.regions]
             return error
-        self.decided[self.place] = True
+        self.decided[self.code] = True
         return None
 
     @property
     def refused(self) -> bool:
         """Whether a loop of this body has been tried in vain."""
-        return self.decided.get(self.place) is False
+        return self.decided.get(self.code) is False
 
 
 def needs_numbers(error: Exception) -> bool:

@@ -22,7 +22,7 @@ from .expressions import Expressions, Scope
 from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
 from .names import bound, changed
-from .nodes import assign, constant, expression, helper, load, placed, thunk
+from .nodes import assign, constant, expression, helper, load, located, thunk
 from .state_code import StateCode
 from .stores import Stores
 
@@ -289,7 +289,7 @@ class Transformer(Expressions):
             body=[*declarations, *body, ast.copy_location(ast.Pass(), at)],
             decorator_list=[],
         )
-        return placed(new, at)
+        return located(new, at)
 
     def declarations(self, names: set[str], at: ast.AST) -> list[ast.stmt]:
         scope = self.scope

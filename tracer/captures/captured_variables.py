@@ -88,7 +88,7 @@ class Outside:
         """Drop what only code reads that has not run. False if code has run that sees arrays themselves
         where stand-ins were put: then a wary outside is wanted."""
         fixed = self.reads.doubtfully_fixed
-        if any(h.placed and ran.any(fixed.get(h.path.key, set())) for h in self.hidden):
+        if any(h.substituted and ran.any(fixed.get(h.path.key, set())) for h in self.hidden):
             return False
         doubtful = self._doubtful
         idle = {i for i, key in doubtful.items() if not ran.any(self.reads.doubtful[key])}
@@ -243,22 +243,22 @@ class _Copies:
         self._objects: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
         roots: dict[tuple[Any, ...], tuple[Path, dict[tuple[str, ...], Any]]] = {}
         for hidden, value in zip(outside.hidden, stand_ins, strict=True):
-            if not hidden.placed:
+            if not hidden.substituted:
                 continue
             path = hidden.path
             base = Path(path.kind, path.root, path.name)
             roots.setdefault(base.key, (base, {}))[1][path.attrs] = value
-        placed = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
+        substituted = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
         for _, paths in self.reads.functions.values():
             for path in paths:
                 if path.kind == "cell":  # before any function that closes over it is copied
                     self._cells.setdefault(id(path.root), CellType())
-        for base, value in placed:
-            self._place(base, value)
+        for base, value in substituted:
+            self._put(base, value)
         for function, paths in self.reads.functions.values():
             for path in paths:
                 if not path.attrs:
-                    self._place(path, None, function)
+                    self._put(path, None, function)
 
     def function(self, function: Any) -> Any:
         """The copy of a function."""
@@ -296,13 +296,15 @@ class _Copies:
             for name in self.reads.stored.get(id(original), ()):
                 if name in copy and copy[name] is not original.get(name):
                     original[name] = copy[name]
-        for original, copy, placed in self._objects.values():
+        for original, copy, substituted in self._objects.values():
             now = attributes_of(copy) or {}
-            changed = {k: v for k, v in now.items() if k not in placed or v is not placed[k]}
+            changed = {
+                k: v for k, v in now.items() if k not in substituted or v is not substituted[k]
+            }
             _refuse_leaks(copy, changed)
             for name, value in changed.items():
                 object.__setattr__(original, name, value)
-            for name in placed.keys() - now.keys():
+            for name in substituted.keys() - now.keys():
                 object.__delattr__(original, name)
 
     def _namespace(self, module: dict[str, Any]) -> dict[str, Any]:
@@ -310,7 +312,7 @@ class _Copies:
             self._globals[id(module)] = (module, dict(module))
         return self._globals[id(module)][1]
 
-    def _place(self, path: Path, value: Any, function: FunctionType | None = None) -> None:
+    def _put(self, path: Path, value: Any, function: FunctionType | None = None) -> None:
         """Put a stand-in, or the copy of a function (made later, cells first), at `path`."""
         if path.kind == "global":
             if function is not None:
@@ -327,15 +329,15 @@ class _Copies:
         entry = self._objects.get(id(value))
         if entry is None:
             copy = object.__new__(type(value))
-            placed = attributes_of(value) or {}
-            for name, attribute in placed.items():
+            substituted = attributes_of(value) or {}
+            for name, attribute in substituted.items():
                 object.__setattr__(copy, name, attribute)
-            self._objects[id(value)] = (value, copy, placed)
-        _, copy, placed = self._objects[id(value)]
+            self._objects[id(value)] = (value, copy, substituted)
+        _, copy, substituted = self._objects[id(value)]
         inner: dict[str, dict[tuple[str, ...], Any]] = {}
         for path, stand_in in attrs.items():
             inner.setdefault(path[0], {})[path[1:]] = stand_in
         for name, rest in inner.items():
-            placed[name] = self._exchange(placed[name], rest)
-            object.__setattr__(copy, name, placed[name])
+            substituted[name] = self._exchange(substituted[name], rest)
+            object.__setattr__(copy, name, substituted[name])
         return copy

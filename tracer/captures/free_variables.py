@@ -288,8 +288,8 @@ class _Finder:
 
     def member(self, what: Any, path: Path, attr: str, value: Any, free: bool, how: str) -> None:
         """A property, or a method: what it is now, and what its code reads."""
-        place = path.get(attr)
-        of_class = place if isinstance(value, type) else path.get("__class__").get(attr)
+        member = path.get(attr)
+        of_class = member if isinstance(value, type) else path.get("__class__").get(attr)
         owner = None if isinstance(value, type) else path
         if isinstance(what, property):
             self.record(of_class, what, True, "is")
@@ -305,7 +305,7 @@ class _Finder:
             owner = path if isinstance(value, type) else path.get("__class__")
         elif isinstance(what, staticmethod):
             owner = None
-        self.record(place if owner is None else place.get("__func__"), function, True, how)
+        self.record(member if owner is None else member.get("__func__"), function, True, how)
         if isinstance(function, FunctionType):
             self.function(function, owner, False, owner_free=free)
         else:

@@ -79,7 +79,7 @@ def py_func(function: Function, result_like: Any, *args: Any, **kwargs: Any) -> 
 _warned = False
 
 
-class _Places(string.Formatter):
+class _Fields(string.Formatter):
     """Finds the values that a template names; how they print is known when the numbers are."""
 
     def convert_field(self, value: Any, conversion: str | None) -> Any:
@@ -96,7 +96,7 @@ def debug_print(template: str, *args: Any, **kwargs: Any) -> None:
 
     It happens each time, in program order, also in loops and branches.
     """
-    _Places().vformat(template, args, kwargs)  # a wrong template is an error here
+    _Fields().vformat(template, args, kwargs)  # a wrong template is an error here
 
     def show(*values: Any, **named: Any) -> None:
         print(template.format(*values, **named))

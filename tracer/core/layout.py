@@ -91,7 +91,7 @@ def inner_axes_first(rank: int, operands: Sequence[Layout], copy: bool = False) 
         aligned.append(lead + [abs(s) if n != 1 and (s or copy) else None for n, s in pairs])
     axes: list[int] = []  # from the innermost
     for axis in reversed(range(rank)):
-        place = len(axes)
+        position = len(axes)
         for i in reversed(range(len(axes))):
             both = [(s[axes[i]], s[axis]) for s in aligned]
             both_known = [(x, y) for x, y in both if x is not None and y is not None]
@@ -99,6 +99,6 @@ def inner_axes_first(rank: int, operands: Sequence[Layout], copy: bool = False) 
                 continue
             if any(inner <= outer for inner, outer in both_known):
                 break
-            place = i
-        axes.insert(place, axis)
+            position = i
+        axes.insert(position, axis)
     return axes

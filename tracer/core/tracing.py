@@ -98,7 +98,7 @@ class Traced:
         taken = dict(in_place)
         count = len(self.graph.outputs)
         left = [k for k in range(count) if k not in taken]
-        number = {k: place for place, k in enumerate(left)}
+        number = {k: position for position, k in enumerate(left)}
         first = count - len(self.mutated)
         results = [
             r
@@ -420,8 +420,8 @@ def _counts_along(array: Array) -> int | None:
         return None
     for axis, n in enumerate(array.shape):
         if n > 1 and array.flat[-1] == n - 1:
-            places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(array.ndim)])
-            if bool((array == places).all()):
+            count = np.arange(n).reshape([-1 if d == axis else 1 for d in range(array.ndim)])
+            if bool((array == count).all()):
                 return axis
     return None
 

@@ -52,7 +52,7 @@ def device(which: str | Device) -> Iterator[Device]:
 
     Raises DeviceError if there is no such device.
     """
-    chosen = known(parse_device(which))
+    chosen = resolved(parse_device(which))
     if chosen != CPU:
         client(chosen)
     reset = CHOSEN.set(chosen)
@@ -72,13 +72,13 @@ def device_put(tree: Any, device: str | Device | None = None) -> Any:
     waits for theirs, and theirs on the default stream for ours, so that they may be changed there.
     A copy is asynchronous; the source may be changed as soon as the call returns.
     """
-    chosen = known(parse_device(device or CHOSEN.get() or "cuda"))
+    chosen = resolved(parse_device(device or CHOSEN.get() or "cuda"))
     if chosen != CPU:
         client(chosen)
     return pytree.tree_map(lambda leaf: put(leaf, chosen), tree)
 
 
-def known(device: Device) -> Device:
+def resolved(device: Device) -> Device:
     """The device itself, which of "cuda" is the first GPU, where there is one."""
     if device != FIRST_GPU:
         return device
@@ -116,7 +116,7 @@ def put(leaf: Any, target: Device) -> Any:
     return there.put(np.ascontiguousarray(check_array(np.asarray(leaf))).reshape(np.shape(leaf)))
 
 
-def place(client: Client, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
+def put_all(client: Client, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
     """Arrays and numbers as arrays in the client's memory.
 
     Raises OverflowError for a Python int beyond int64.
@@ -144,7 +144,7 @@ def own_device(leaf: Any) -> Device:
     return Device("cuda", gpu_number(leaf))
 
 
-def place_of(array: Any) -> Device:
+def device_of_any(array: Any) -> Device:
     """Where an array of any library is."""
     if isinstance(array, DeviceArray):
         return array.device

@@ -83,8 +83,8 @@ def _nearest(x: Tracer, axis: int, size: int) -> Tracer:
     n = x.shape[axis]
     if size % n == 0:
         return repeat(x, size // n, axis)
-    places = np.floor((np.arange(size) + 0.5) * n / size).astype(np.int64)
-    return take(x, places, axis=axis)
+    indices = np.floor((np.arange(size) + 0.5) * n / size).astype(np.int64)
+    return take(x, indices, axis=axis)
 
 
 def _filtered(

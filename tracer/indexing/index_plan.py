@@ -1,7 +1,7 @@
 """What an index of NumPy means for an array of known shape: `resolve(x, index) -> Plan`.
 
 Items are classified, the ellipsis is expanded, ranges and shapes are checked. What remains is a view
-for the basic part, and for the rest index arrays with the place of their dims in the result.
+for the basic part, and for the rest index arrays with the position of their dims in the result.
 
 A mode says what an index that is out of range means. Negative ones count from the end first.
 
@@ -51,8 +51,8 @@ class Subscript:
 class Plan:
     """A resolved index: `base` is a view with all slices applied; what is left indexes its `axes`.
 
-    `indices` are int64 values of one shape, or empty. Their dims stand at `place` in the result.
-    `mask` is a traced boolean array over the axes from `place` on.
+    `indices` are int64 values of one shape, or empty. Their dims stand at `position` in the result.
+    `mask` is a traced boolean array over the axes from `position` on.
     """
 
     base: Tracer
@@ -61,7 +61,7 @@ class Plan:
     names: tuple[int, ...] = ()  # the axes of x, as the user numbers them
     indices: tuple[Value, ...] = ()
     mode: str = "check"
-    place: int = 0
+    position: int = 0
     mask: Tracer | None = None
     valid: Value | None = None  # with mode "fill": which indices are in range
     known: tuple[Array, ...] | None = None  # the indices, if they are constants and in range
@@ -139,7 +139,7 @@ class _Integers:
 
 @record(frozen=False)
 class _Window:
-    """A slice of fixed length at a place that is known at run time."""
+    """A slice of fixed length at a start that is known at run time."""
 
     start: Value
     length: int
@@ -253,15 +253,15 @@ def _window(item: slice) -> _Window | None:
 
 
 def _is_window(x: Tracer, items: Sequence[Any], mode: str) -> bool:
-    """Whether an index is traced ints beside parts of axes: the place of a window of known size. So
+    """Whether an index is traced ints beside parts of axes: the start of a window of known size. So
     an update writes that window, and what it costs does not depend on the size of `x`."""
     parts = any(i is None or (isinstance(i, slice) and i != slice(None)) for i in items)
-    return parts and any(isinstance(i, _Integers) for i in items) and _are_places(x, items, mode)
+    return parts and any(isinstance(i, _Integers) for i in items) and _are_starts(x, items, mode)
 
 
-def _are_places(x: Tracer, items: Sequence[Any], mode: str) -> bool:
+def _are_starts(x: Tracer, items: Sequence[Any], mode: str) -> bool:
     """Whether ints in an index only say where its axes are cut: beside arrays they are arrays, too.
-    (A window of an axis of size 1 has no place, which could be checked.)"""
+    (A window of an axis of size 1 has no start, which could be checked.)"""
     if any(isinstance(i, (_Mask, _Truth)) or (isinstance(i, _Integers) and i.ndim) for i in items):
         return False
     axes = zip((i for i in items if _width(i)), x.shape, strict=True)
@@ -277,7 +277,7 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
     axis = 0
     b = build()
     zero = b.const(0, I64)
-    as_places = _are_places(x, items, mode)
+    as_starts = _are_starts(x, items, mode)
     for item in items:
         if item is None or isinstance(item, _Truth):
             rest.append(item)
@@ -290,8 +290,8 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
             sizes.append(span[1] - span[0] + 1)
             rest.append(slice(None, None, item.step))
             axis += 1
-        elif as_places and isinstance(item, (int, _Integers)):
-            starts.append(_place(x, axis, item, mode))
+        elif as_starts and isinstance(item, (int, _Integers)):
+            starts.append(_start(x, axis, item, mode))
             sizes.append(1)
             rest.append(0)
             axis += 1
@@ -324,7 +324,7 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
     return views.window(x, starts, tuple(sizes)), rest
 
 
-def _place(x: Tracer, axis: int, item: int | _Integers, mode: str) -> Value:
+def _start(x: Tracer, axis: int, item: int | _Integers, mode: str) -> Value:
     """The position on an axis that an int means: which element of 0, 1, ... it names."""
     n, b = x.shape[axis], build()
     if isinstance(item, int):
@@ -458,7 +458,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         source += item is not None
     base = x if _whole(basic) else _view(x, basic)
     together = spots == list(range(spots[0], spots[0] + len(spots)))
-    place = axes[0] if together else 0
+    position = axes[0] if together else 0
     chosen = _index_values(integers, [base.shape[a] for a in axes], mode)
     single = all(isinstance(i, (int, _Integers)) for i in items)
     scalar = single and not arrays and not dots
@@ -472,7 +472,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         tuple(names),
         chosen.indices,
         chosen.mode,
-        place,
+        position,
         valid=chosen.valid,
         known=chosen.known,
         scalar=scalar,
@@ -533,15 +533,15 @@ def _index_values(integers: Sequence[_Integers], sizes: Sequence[int], mode: str
     if mode == "wrap":
         pairs = zip(values, sizes, strict=True)
         return _Chosen(tuple(b.remainder(v, b.full_like(v, max(n, 1))) for v, n in pairs), "clip")
-    placed, valid = [], None
+    clipped, valid = [], None
     for value, n in zip(values, sizes, strict=True):
         negative = b.lt(value, b.full_like(value, 0))
         value = b.select(negative, b.add(value, b.full_like(value, n)), value)
-        placed.append(value)
+        clipped.append(value)
         above = b.ge(value, b.full_like(value, 0))
         inside = b.bitwise_and(above, b.lt(value, b.full_like(value, n)))
         valid = inside if valid is None else b.bitwise_and(valid, inside)
-    return _Chosen(tuple(placed), "clip", valid if mode == "fill" else None)
+    return _Chosen(tuple(clipped), "clip", valid if mode == "fill" else None)
 
 
 def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Plan:
@@ -554,10 +554,10 @@ def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Pla
             operands={"x": x, "mask": masks[0].mask},
         )
     basic: list[Any] = []
-    place = axis = 0
+    position = axis = 0
     for item in items:
         if isinstance(item, _Mask):
-            place = axis
+            position = axis
             basic += [slice(None)] * item.mask.ndim
             axis += item.mask.ndim
         else:
@@ -565,7 +565,7 @@ def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Pla
             axis += not isinstance(item, int)
     checked = _basic(x, basic, True)
     base = x if _whole(basic) else checked.base
-    return Plan(base, checked.items, place=place, mask=masks[0].mask)
+    return Plan(base, checked.items, position=position, mask=masks[0].mask)
 
 
 def basic_items(x: Tracer, index: Any) -> tuple[Any, ...] | None:

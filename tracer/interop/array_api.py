@@ -15,7 +15,7 @@ from ...runtime.devices import CPU, parse_device
 from ..core.foreign import from_capsule
 from ..core.trace import current_trace
 from ..core.tracers import Tracer
-from ..devices.devices import known, place_of, put
+from ..devices.devices import device_of_any, put, resolved
 
 _KINDS = {
     "bool": "b",
@@ -99,8 +99,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
     """
     if isinstance(x, Tracer):
         return x
-    here = place_of(x)
-    there = here if device is None else known(parse_device(device))
+    here = device_of_any(x)
+    there = here if device is None else resolved(parse_device(device))
     if here == there == CPU:
         return from_capsule(x, copy)
     if here != there and copy is False:

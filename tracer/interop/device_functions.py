@@ -28,7 +28,7 @@ from ..core.trace import current_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, as_tracer
 from ..core.tracing import trace_function
 from ..devices.device_calls import serve
-from ..devices.devices import client, device_of, known, own_device, place, put, unpickled
+from ..devices.devices import client, device_of, own_device, put, put_all, resolved, unpickled
 from ..functions import operators
 from ..jit.jit import jit
 from ..messages import errors
@@ -60,7 +60,7 @@ def run(
     quick = None if kwargs else _quick_key(name, args, numbers)
     if quick is not None and (entry_by_types := _quick.get(quick)) is not None:
         program, finish = entry_by_types
-        arrays = place(program.client, args)
+        arrays = put_all(program.client, args)
         return finish(program.run(arrays), arrays)
     leaves, tree = pytree.flatten((tuple(args), dict(kwargs)))
     leaves = _adopted(leaves)
@@ -78,7 +78,7 @@ def run(
         captures = [capture.outer for capture in traced.captures]
         finish = device_finisher(traced)
         if captures:
-            return finish(program.run(place(program.client, [*inputs, *captures])), inputs)
+            return finish(program.run(put_all(program.client, [*inputs, *captures])), inputs)
         entry = _programs[key] = program, finish
         if len(_programs) > _KEPT:
             _programs.popitem(last=False)
@@ -87,7 +87,7 @@ def run(
     program, finish = entry
     if quick is not None:
         _quick[quick] = entry
-    arrays = place(program.client, inputs)
+    arrays = put_all(program.client, inputs)
     return finish(program.run(arrays), arrays)
 
 
@@ -219,7 +219,7 @@ def _contains(self: DeviceArray, value: Any) -> bool:
 
 @method("to_device")
 def _to_device(self: DeviceArray, device: Any, /, *, stream: Any = None) -> Any:
-    return put(self, known(parse_device(device)))
+    return put(self, resolved(parse_device(device)))
 
 
 @method("get")

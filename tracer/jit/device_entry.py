@@ -12,7 +12,7 @@ from ..captures.captured_variables import Outside
 from ..core.accept import to_array
 from ..core.finish import device_finisher
 from ..core.tracing import Traced
-from ..devices.devices import place
+from ..devices.devices import put_all
 from .dispatch import Call
 from .entry import STALE, Entry, Refused
 
@@ -54,7 +54,7 @@ class DeviceEntry(Entry):
         if not self._direct:
             return self(leaves, hidden)
         self._hits += 1
-        arrays = self._place([*leaves, *hidden] if hidden else leaves)
+        arrays = self._on_device([*leaves, *hidden] if hidden else leaves)
         return self.finish(self._run(arrays), arrays)
 
     def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
@@ -64,7 +64,7 @@ class DeviceEntry(Entry):
         inputs = [*leaves, *hidden]
         if self.written:
             self.check_overlap([to_array(leaf) for leaf in inputs])
-        arrays = self._place(inputs)
+        arrays = self._on_device(inputs)
         given_up = [k for k in self.donated if type(inputs[k]) is DeviceArray]
         if given_up:
             arrays = self._apart(arrays, given_up)
@@ -80,9 +80,9 @@ class DeviceEntry(Entry):
                 arrays[index] = value  # what a function returns that returns the argument
         return self.finish(outputs, arrays)
 
-    def _place(self, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
+    def _on_device(self, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
         try:
-            return place(self.program.client, leaves)
+            return put_all(self.program.client, leaves)
         except OverflowError:
             raise Refused from None  # a Python int beyond int64: the dispatcher says so
 

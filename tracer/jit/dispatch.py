@@ -27,7 +27,7 @@ from ..core.foreign import borrow
 from ..core.shapes import ShapeDtype
 from ..core.specs import Same, Spec, Static
 from ..core.tracers import WEAK_DTYPES, Tracer, refuse_leaked
-from ..devices.devices import CHOSEN, device_of, is_foreign, known, own_device, put
+from ..devices.devices import CHOSEN, device_of, is_foreign, own_device, put, resolved
 from ..messages import errors
 from ..messages.errors import complain
 
@@ -72,17 +72,17 @@ def static_names(
     takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters)
     positions = set()
     for number in numbers:
-        place = number + len(positional) if number < 0 else number
-        if not 0 <= place < len(positional) and not (takes_more and place >= 0):
+        position = number + len(positional) if number < 0 else number
+        if not 0 <= position < len(positional) and not (takes_more and position >= 0):
             complain(
                 errors.StaticArgumentError,
                 f"static_argnums={number}, but {_name(function)}{signature} has "
                 f"{len(positional)} positional parameters",
                 "name the parameter with static_argnames instead.",
             )
-        positions.add(place)
-        if place < len(positional):
-            names.add(positional[place])
+        positions.add(position)
+        if position < len(positional):
+            names.add(positional[position])
     for name in sorted(names):
         if name in positional:
             positions.add(positional.index(name))
@@ -161,15 +161,15 @@ class Call:
         self.structure = pytree.as_written((self.args, kwargs))[1]
         self.names: list[str] = []
         # Where the call has to run; None: wherever what the function reads is, or by default.
-        self.device = self._place(device)
+        self.device = self._choose_device(device)
         self.specs = self._specs()
         for i, spec in enumerate(self.specs):
             if isinstance(spec, Spec) and spec.holder is not None:
                 self.leaves[i] = getattr(self.leaves[i], spec.holder._jitney_state)
 
-    def _place(self, device: Device | None) -> Device | None:
+    def _choose_device(self, device: Device | None) -> Device | None:
         """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
-        device = device and known(device)
+        device = device and resolved(device)
         if device != CPU and not any(type(leaf) not in _ORDINARY for leaf in self.leaves):
             return device
         for i, leaf in enumerate(self.leaves):

@@ -201,14 +201,14 @@ class Entry:
                 raise Overlap
         if len(arrays) == 1:
             return
-        places: dict[int, list[int]] = {}
+        by_id: dict[int, list[int]] = {}
         for index, array in enumerate(arrays):
             if array.size:
-                places.setdefault(id(array), []).append(index)
+                by_id.setdefault(id(array), []).append(index)
         written = {id(arrays[index]) for index in self.written}
-        twice = [indices for key, indices in places.items() if key in written and len(indices) > 1]
+        twice = [indices for key, indices in by_id.items() if key in written and len(indices) > 1]
         ranges = (
-            (*byte_bounds(arrays[indices[0]]), key in written) for key, indices in places.items()
+            (*byte_bounds(arrays[indices[0]]), key in written) for key, indices in by_id.items()
         )
         if not self.donated.isdisjoint(chain(*twice)) or not written_apart(ranges):
             raise Overlap

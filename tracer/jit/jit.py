@@ -270,7 +270,7 @@ class JitFunction(Generic[P, R]):
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
         """Where the leaves of a call stand among those of `(args, kwargs)` as written; None: there."""
         tree = pytree.flatten((tuple(args), kwargs))[1]
-        order = self._leaves(*pytree.unflatten(tree, pytree.places_as_written(tree)))
+        order = self._leaves(*pytree.unflatten(tree, pytree.positions_as_written(tree)))
         return None if order == list(range(len(order))) else order
 
     def _leaves(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:

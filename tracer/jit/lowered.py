@@ -80,9 +80,9 @@ def explain(lowered: Lowered) -> str:
             lines.append(f"    {' '.join(kernel.ops)}")
         if kernel.note:
             lines.append(f"    {kernel.note}")
-        places = sorted({(PurePath(loc.file).name, loc.line) for loc in kernel.locs})
-        if places:
-            lines.append("    " + ", ".join(f"{file}:{line}" for file, line in places))
+        lines_of_code = sorted({(PurePath(loc.file).name, loc.line) for loc in kernel.locs})
+        if lines_of_code:
+            lines.append("    " + ", ".join(f"{file}:{line}" for file, line in lines_of_code))
     return "\n".join(lines)
 
 

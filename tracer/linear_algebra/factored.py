@@ -253,12 +253,12 @@ def band_part(a: Any, num_lower: int, num_upper: int) -> Tracer:
            [0., 0., 1.]])
     """
     x = matrix_operand("band_part", a, square=False)
-    place = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]
-    in_band = np.ones(place.shape, bool)
+    diagonal = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]
+    in_band = np.ones(diagonal.shape, bool)
     if num_lower >= 0:
-        in_band &= place >= -num_lower
+        in_band &= diagonal >= -num_lower
     if num_upper >= 0:
-        in_band &= place <= num_upper
+        in_band &= diagonal <= num_upper
     return where(in_band, x, x.dtype.type(0))
 
 
@@ -325,8 +325,8 @@ def toeplitz(c: Any, r: Any = None) -> Tracer:
     row = ufuncs.apply(np.conjugate, column) if r is None else array(r).reshape(-1)
     m, n = column.shape[0], row.shape[0]
     values = concatenate([column[::-1], row[1:]]) if m else row[:0]
-    places = np.arange(n) - np.arange(m)[:, None] + m - 1
-    return values[places]
+    diagonals = np.arange(n) - np.arange(m)[:, None] + m - 1
+    return values[diagonals]
 
 
 # TensorFlow's spellings

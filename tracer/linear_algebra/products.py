@@ -258,13 +258,13 @@ def _product(
         a, b = array(x1), array(x2)
         if dtype is not None:
             a, b = (_cast(name, x, dtype, casting) for x in (a, b))
-        places = _places(name, cores, (a, b), axes, axis, keepdims)
-        a, b = (moveaxis(x, p, range(-len(p), 0)) for x, p in zip((a, b), places, strict=False))
+        core_axes = _core_axes(name, cores, (a, b), axes, axis, keepdims)
+        a, b = (moveaxis(x, p, range(-len(p), 0)) for x, p in zip((a, b), core_axes, strict=False))
         result = compute(a, b, preferred_element_type)
         if keepdims:
             result = result[..., None]
         if axes is not None or axis is not None:
-            result = moveaxis(result, range(-len(places[2]), 0), places[2])
+            result = moveaxis(result, range(-len(core_axes[2]), 0), core_axes[2])
         (out,) = out if isinstance(out, tuple) else (out,)
         if isinstance(out, Tracer) and out.shape[out.ndim - result.ndim :] == result.shape:
             return finish_ufunc(result, out, casting)
@@ -287,7 +287,7 @@ def _cast(name: str, x: Tracer, dtype: Any, casting: str) -> Tracer:
     return x.astype(wanted)
 
 
-def _places(
+def _core_axes(
     name: str,
     cores: tuple[int, int, int],
     operands: Sequence[Tracer],
@@ -312,7 +312,7 @@ def _places(
         if not isinstance(axes, list) or len(axes) not in (3, 3 - (not cores[2])):
             raise ValueError(f"{name}: axes should be a list with an entry for each operand")
         rest: list[Axes] = [tuple(range(-counts[2], 0))] * (3 - len(axes))
-        core_axes = [ints(place) for place in axes] + rest
+        core_axes = [ints(entry) for entry in axes] + rest
         if not cores[2] and len(core_axes[2]) != counts[2]:
             raise np.exceptions.AxisError(
                 f"{name}: operand 2 has {counts[2]} core dimensions, but axes has {core_axes[2]} for it"

@@ -300,9 +300,9 @@ class custom_jvp(_Custom):
 
         def forward(*leaves: Any) -> list[Any]:
             primal_leaves = list(call.leaves)
-            places = [i for i, t in enumerate(call.traced) if t]
-            lend(leaves, [primal_leaves[i] for i in places])
-            for i, x in zip(places, leaves[:count], strict=True):
+            traced = [i for i, t in enumerate(call.traced) if t]
+            lend(leaves, [primal_leaves[i] for i in traced])
+            for i, x in zip(traced, leaves[:count], strict=True):
                 primal_leaves[i] = x
             tangents = [0.0 if type(x) is float else None for x in call.leaves]
             for i, t in zip(floats, leaves[count:], strict=True):

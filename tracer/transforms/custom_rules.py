@@ -38,8 +38,8 @@ def checked_cotangents(cotangents: Any, call: CustomCall, rule: Function) -> lis
     leaves: list[Any] = []
     for k, (cotangent, primal) in enumerate(zip(cotangents, call.primals, strict=True)):
         definition = pytree.flatten(primal)[1]
-        place = f"the cotangent of argument {call.moving[k]}"
-        leaves += _leaves_like(cotangent, definition, name, place, rule)
+        what = f"the cotangent of argument {call.moving[k]}"
+        leaves += _leaves_like(cotangent, definition, name, what, rule)
     wanted = set(call.floats())
     checked = []
     for i, leaf in enumerate(leaves):
@@ -88,7 +88,7 @@ def checked_tangents(
 
 
 def _leaves_like(
-    tree: Any, definition: pytree.TreeDef, name: str, place: str, rule: Function
+    tree: Any, definition: pytree.TreeDef, name: str, what: str, rule: Function
 ) -> list[Any]:
     """The leaves of `tree`, a tree like `definition` in which None may stand for anything."""
     if tree is None:
@@ -101,7 +101,7 @@ def _leaves_like(
     if len(leaves) == definition.num_leaves and all(single):
         return leaves
     refuse_rule(
-        f"{name} returned {place} with another structure:\n"
+        f"{name} returned {what} with another structure:\n"
         f"  expected {show_tree(definition)}\n"
         f"  returned {show_tree(pytree.flatten(tree)[1])}",
         "return the same containers, with one array for each array.",

@@ -435,8 +435,8 @@ def present_tangents(
 ) -> list[Any]:
     """The tangents of `results`, each like its result; None where no tangent was `pushed`."""
     tangents_out: list[Any] = [None] * len(results)
-    for place, tangent in zip(pushed, tangents, strict=True):
-        tangents_out[place] = present(tangent, results[place].weak, results[place].scalar)
+    for index, tangent in zip(pushed, tangents, strict=True):
+        tangents_out[index] = present(tangent, results[index].weak, results[index].scalar)
     return tangents_out
 
 

@@ -20,7 +20,7 @@ from ..core.specs import Spec, Static
 from ..core.trace import current_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, as_tracer, wrap
 from ..core.tracing import Traced, trace_function
-from ..devices.devices import client, device_of, place
+from ..devices.devices import client, device_of, put_all
 from .differentiable import tangent_leaves
 
 Split = Callable[..., tuple[Any, Callable[[Any], Any], Any]]
@@ -51,7 +51,7 @@ def run_apart(
     )
     operands = [leaf for leaf, spec in zip(leaves, specs, strict=True) if isinstance(spec, Spec)]
     captures = [capture.outer for capture in traced.captures]
-    arrays = place(here, [*operands, *captures])
+    arrays = put_all(here, [*operands, *captures])
     result, residuals = device_finisher(traced)(here.compile(traced.graph).run(arrays), arrays)
     (part,) = parts
     inputs = part.inputs(residuals)
@@ -64,7 +64,7 @@ def run_apart(
         seeds = tangent_leaves(tree, part.tree, part.types, *_WORDS[what])
         if not program:
             program.append(here.compile(part.traced.graph))
-        arrays = place(here, [*seeds, *inputs])
+        arrays = put_all(here, [*seeds, *inputs])
         return device_finisher(part.traced)(program[0].run(arrays), arrays)
 
     return result, later

@@ -62,13 +62,13 @@ def vectorize(
     @shortened
     @functools.wraps(pyfunc, updated=())
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        places = [i for i in range(len(args)) if i not in left_out]
-        arrays = [_array(args[i], i) for i in places]
+        positions = [i for i in range(len(args)) if i not in left_out]
+        arrays = [_array(args[i], i) for i in positions]
 
         @functools.wraps(pyfunc, updated=())
         def of_one(*chosen: Any) -> Any:
             full = list(args)
-            for i, x in zip(places, chosen, strict=True):
+            for i, x in zip(positions, chosen, strict=True):
                 full[i] = x
             out = pyfunc(*full, **kwargs)
             _check_results(out, outs, sizes, pyfunc, signature)
@@ -138,7 +138,7 @@ def _parse(signature: str) -> tuple[list[Dims], list[Dims]]:
     return ins, outs
 
 
-def _array(x: Any, place: int) -> Any:
+def _array(x: Any, position: int) -> Any:
     """An argument as something with a shape; Python numbers stay what they are."""
     if isinstance(x, (Tracer, np.ndarray, DeviceArray, np.generic, bool, int, float, complex)):
         return x
@@ -146,8 +146,8 @@ def _array(x: Any, place: int) -> Any:
     if array.dtype == object:
         complain(
             errors.ArgumentError,
-            f"argument {place} of a vectorized function must be an array or a number",
-            f"pass it as it is with excluded={{{place}}}.",
+            f"argument {position} of a vectorized function must be an array or a number",
+            f"pass it as it is with excluded={{{position}}}.",
             operands={"value": x},
         )
     return array

@@ -99,7 +99,7 @@ def _known_operands(b: Rewriter, op: Op) -> Replacement:
     """
     first = 1 if op.name == "cond" else 0
     last = len(op.operands) if op.name == "cond" else op.attrs["consts"]
-    places: dict[Value, int] = {}
+    first_index: dict[Value, int] = {}
     sources: dict[int, Source] = {}
     for i in range(first, last):
         v = op.operands[i]
@@ -107,8 +107,8 @@ def _known_operands(b: Rewriter, op: Op) -> Replacement:
         if element is not None:
             scalar = op.name == "lanes_while"
             sources[i - first] = _constant(v, element, scalar)
-        elif not is_linear(v.type) and places.setdefault(v, i) != i:
-            sources[i - first] = places[v] - first
+        elif not is_linear(v.type) and first_index.setdefault(v, i) != i:
+            sources[i - first] = first_index[v] - first
     if not sources:
         return None
     if op.name == "lanes_while" and len(sources) == len(op.operands):
@@ -204,9 +204,9 @@ def _equal_branches(b: Rewriter, op: Op) -> Replacement:
     equal: dict[int, Value] = {}
     for k, v in enumerate(op.results):
         outputs = {r.outputs[k].index if r.outputs[k].op is None else -1 for r in op.regions}
-        (place, *more) = outputs
-        if not more and place >= 0 and isinstance(v.type, TensorType):
-            equal[k] = op.operands[place + 1]
+        (index, *more) = outputs
+        if not more and index >= 0 and isinstance(v.type, TensorType):
+            equal[k] = op.operands[index + 1]
     if not equal:
         return None
     remaining = [k for k in range(len(op.results)) if k not in equal]

@@ -62,11 +62,11 @@ def _transpose_transpose(b: Rewriter, op: Op) -> Replacement:
 def _transpose_broadcast(b: Rewriter, op: Op) -> Replacement:
     inner = _inner(op)
     (x,) = inner.operands
-    place = {d: j for j, d in enumerate(op.attrs["perm"])}  # broadcast's axis -> result's axis
-    places = [place[d] for d in inner.attrs["dims"]]
-    order = tuple(sorted(range(len(places)), key=places.__getitem__))
+    axis_of = {d: j for j, d in enumerate(op.attrs["perm"])}  # broadcast's axis -> result's axis
+    axes = [axis_of[d] for d in inner.attrs["dims"]]
+    order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
     x = b.transpose(x, perm=order)
-    return b.broadcast(x, shape=op.results[0].shape, dims=tuple(sorted(places)))
+    return b.broadcast(x, shape=op.results[0].shape, dims=tuple(sorted(axes)))
 
 
 # broadcast

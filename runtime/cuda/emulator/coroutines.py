@@ -5,7 +5,7 @@
 A kernel whose threads wait for each other becomes an LLVM coroutine, which stops at each such
 instruction and tells the scheduler why; LLVM's passes split it. Others are plain functions. Arguments
 are read from the packed bytes of the launch. Address spaces go: all memory is the process's. Shared
-variables are places in one `window`, and every access of global or shared memory is checked first.
+variables are offsets in one `window`, and every access of global or shared memory is checked first.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class _Module:
         self.kernels: dict[str, list[str]] = {}
         self.coroutines = False
         self._shared: dict[str, tuple[str, int, int]] = {}  # type, size, alignment by name
-        self._ends: dict[str, int] = {}  # of the variables in shared memory that have a place
+        self._ends: dict[str, int] = {}  # of the variables in shared memory that have an offset
         self.static_shared: dict[str, int] = {}
         self.dynamic: list[tuple[str, str]] = []
         self.data: list[str] = []
@@ -272,7 +272,7 @@ class _Module:
                     self.out.append(_without_attributes(line))
             elif re.match(r"!\d+ = ", line):
                 self.out.append(line)
-        self._place_the_rest()
+        self._lay_out_the_rest()
 
     def _function(self, header: str, body: list[str]) -> None:
         match = re.match(r"define (?:dso_local )?ptx_kernel void @([\w.$]+)\(", header)
@@ -286,7 +286,7 @@ class _Module:
         start = match.end()
         params = split(header[start : header.index(")", _last_parameter(header, start))])
         self.kernels[name] = [take_type(param)[0] for param in params]
-        self._place_shared(name, body)
+        self._lay_out_shared(name, body)
         number = re.search(r"\) .*?(#\d+) \{$", header)
         attributes = header + (self._attributes.get(number[1], "") if number else "")
         if limit := re.search(r'"nvvm.maxnreg"="(\d+)"', attributes):
@@ -295,29 +295,29 @@ class _Module:
         self.coroutines |= waits
         self.out.append(_Kernel(self, name, params, waits).rewrite(body))
 
-    def _place_shared(self, kernel: str, body: list[str]) -> None:
+    def _lay_out_shared(self, kernel: str, body: list[str]) -> None:
         """Each kernel has shared memory to itself: its variables begin at the window's start."""
         used = {word for line in body for word in re.findall(r"@([\w.$]+)", line)}
         own = [name for name in self._shared if name in used]
         end = max((self._ends[name] for name in own if name in self._ends), default=0)
         for name in own:
             if name not in self._ends:
-                end = self._place(name, end)
+                end = self._lay_out(name, end)
         self.static_shared[kernel] = end
 
-    def _place(self, name: str, start: int) -> int:
+    def _lay_out(self, name: str, start: int) -> int:
         type, size, alignment = self._shared[name]
         start = -(-start // alignment) * alignment
         self.out.append(_alias(name, type, start))
         self._ends[name] = start + size
         return start + size
 
-    def _place_the_rest(self) -> None:
+    def _lay_out_the_rest(self) -> None:
         """Variables that no kernel names lie behind those that some kernel does."""
         end = max(self._ends.values(), default=0)
         left = [name for name in self._shared if name not in self._ends]
         for name in left:
-            end = self._place(name, end)
+            end = self._lay_out(name, end)
         if left:
             self.static_shared = dict.fromkeys(self.static_shared, end)
 

@@ -341,11 +341,11 @@ class EmulatedLibrary(Library):
     def _cuMemAllocAsync(self, address: int, nbytes: int, stream: int) -> None:
         self._stream(stream)
         try:
-            place = self.memory.allocate(nbytes)
+            allocated = self.memory.allocate(nbytes)
         except Refused:  # what this stream will have freed can be had
             self._stream(stream).drain()
-            place = self.memory.allocate(nbytes)
-        _out(ctypes.c_uint64, address, place)
+            allocated = self.memory.allocate(nbytes)
+        _out(ctypes.c_uint64, address, allocated)
 
     def _cuMemFreeAsync(self, address: int, stream: int) -> None:
         self.memory.check(address, 1)
@@ -369,9 +369,9 @@ class EmulatedLibrary(Library):
 
     def _cuMemHostAlloc(self, address: int, nbytes: int, flags: int) -> None:
         block = (ctypes.c_ubyte * nbytes)()
-        place = ctypes.addressof(block)
-        self._pinned[place] = block
-        _out(ctypes.c_void_p, address, place)
+        start = ctypes.addressof(block)
+        self._pinned[start] = block
+        _out(ctypes.c_void_p, address, start)
 
     def _cuMemFreeHost(self, address: int) -> None:
         self._cuCtxSynchronize()
@@ -574,10 +574,10 @@ class EmulatedLibrary(Library):
         ) or description.kind not in (0, 1):
             raise Refused(INVALID_VALUE, "this is no conditional node")
         condition: Condition = self._get(description.handle, Condition)
-        body, place = Graph(), (ctypes.c_void_p * 1)()
-        body.bodies = place
-        self._new(body, ctypes.addressof(place))
-        description.bodies = ctypes.addressof(place)
+        body, bodies = Graph(), (ctypes.c_void_p * 1)()
+        body.bodies = bodies
+        self._new(body, ctypes.addressof(bodies))
+        description.bodies = ctypes.addressof(bodies)
         loops = description.kind == 1
 
         def run() -> None:

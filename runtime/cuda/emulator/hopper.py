@@ -18,8 +18,8 @@ def _mbarrier(kernel: Kernel, pointer: str) -> str:
 
 @rewrites("mbarrier.init.shared")
 def _init(kernel: Kernel, call: Call) -> None:
-    place = _mbarrier(kernel, call.value(0))
-    operands = f"ptr {place}, i32 {call.value(1)}, i32 {kernel.site()}"
+    barrier = _mbarrier(kernel, call.value(0))
+    operands = f"ptr {barrier}, i32 {call.value(1)}, i32 {kernel.site()}"
     kernel.line(f"call void @emu_mbarrier_init(ptr %emu.thread, {operands})")
 
 
@@ -30,18 +30,18 @@ def _fence(kernel: Kernel, call: Call) -> None:
 
 @rewrites("mbarrier.arrive.scope.cta.space.cta", "mbarrier.arrive.expect.tx.scope.cta.space.cta")
 def _arrive(kernel: Kernel, call: Call) -> None:
-    place = _mbarrier(kernel, call.value(0))
+    barrier = _mbarrier(kernel, call.value(0))
     announces = ".expect.tx." in call.name
     count, nbytes = ("1", call.value(1)) if announces else (call.value(1), "0")
-    operands = f"ptr {place}, i32 {count}, i32 {nbytes}, i32 {kernel.site()}"
+    operands = f"ptr {barrier}, i32 {count}, i32 {nbytes}, i32 {kernel.site()}"
     result = call.result or kernel.unused()
     kernel.line(f"{result} = call i64 @emu_mbarrier_arrive(ptr %emu.thread, {operands})")
 
 
 @rewrites("mbarrier.try.wait.parity.scope.cta.space.cta", waits=True)
 def _try_wait(kernel: Kernel, call: Call) -> None:
-    place = _mbarrier(kernel, call.value(0))
-    operands = f"ptr {place}, i32 {call.value(1)}, i32 {kernel.site()}"
+    barrier = _mbarrier(kernel, call.value(0))
+    operands = f"ptr {barrier}, i32 {call.value(1)}, i32 {kernel.site()}"
     kernel.line(f"call void @emu_try_wait(ptr %emu.thread, {operands})")
     kernel.stop()
     take(kernel, call.result, "i1")
@@ -93,8 +93,8 @@ def rewrite_assembly(kernel: Kernel, assembly: Assembly) -> None:
     accumulators = [value for type, value in assembly.operands if type == "float"]
     exchange = kernel.value("call ptr @emu_exchange(ptr %emu.thread)")
     for k, value in enumerate(accumulators):
-        place = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
-        kernel.line(f"store float {value}, ptr {place}")
+        slot = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
+        kernel.line(f"store float {value}, ptr {slot}")
     if isinstance(statement, wgmma.Form):
         (_, a), (_, b) = assembly.operands[:2]
         operands = f"i64 {a}, i64 {b}, i32 {form_number(statement)}, i32 {kernel.site()}"
@@ -106,8 +106,8 @@ def rewrite_assembly(kernel: Kernel, assembly: Assembly) -> None:
         exchange = kernel.value("call ptr @emu_exchange(ptr %emu.thread)")
     struct = "poison"
     for k in range(len(accumulators)):
-        place = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
-        taken = kernel.value(f"load float, ptr {place}")
+        slot = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
+        taken = kernel.value(f"load float, ptr {slot}")
         text = f"insertvalue {assembly.type} {struct}, float {taken}, {k}"
         if k + 1 == len(accumulators):
             kernel.line(f"{assembly.result} = {text}")
