@@ -131,6 +131,7 @@ TINY = Limits(
     truths_at_once=64,
 )
 
+# A dynamic scope: leaves of every pass ask, and only tests compile with others than the default.
 _current: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)
 
 
@@ -141,7 +142,7 @@ def limits() -> Limits:
 
 @contextmanager
 def limited(to: Limits) -> Iterator[None]:
-    """Compile under other limits inside the block."""
+    """Functions that are compiled inside the block have these limits: for tests."""
     token = _current.set(to)
     try:
         yield

@@ -83,7 +83,7 @@ class KernelReport:
     locs: tuple[SourceLine, ...] = ()
 
 
-class Given(NamedTuple):
+class Donation(NamedTuple):
     """An input that may be overwritten: donated by the caller, or assigned to by the function.
 
     `output` is the one that has to take its place; None: any that can. `whole`: if the call fails,

@@ -123,10 +123,10 @@ class Builder:
         if not x.shape:
             return self.broadcast(x, shape=shape, dims=()) if shape else x
         lead = len(shape) - len(x.shape)
-        kept = [i for i, n in enumerate(x.shape) if n == shape[lead + i]]
-        if len(kept) != len(x.shape):
-            x = self.reshape(x, shape=tuple(x.shape[i] for i in kept))
-        return self.broadcast(x, shape=shape, dims=tuple(lead + i for i in kept))
+        equal = [i for i, n in enumerate(x.shape) if n == shape[lead + i]]
+        if len(equal) != len(x.shape):
+            x = self.reshape(x, shape=tuple(x.shape[i] for i in equal))
+        return self.broadcast(x, shape=shape, dims=tuple(lead + i for i in equal))
 
     def inline(self, graph: Graph, arguments: Sequence[Value]) -> list[Value]:
         """Append a copy of `graph` applied to `arguments`; returns its outputs here."""

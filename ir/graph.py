@@ -117,8 +117,8 @@ class Op:
         attrs: dict[str, Any] | None = None,
     ) -> Op:
         """The op with other operands, regions and attributes, which give results of the same types."""
-        kept = self.regions if regions is None else regions
-        new = Op(self.definition, tuple(operands), attrs or self.attrs, kept, self.loc)
+        own = self.regions if regions is None else regions
+        new = Op(self.definition, tuple(operands), attrs or self.attrs, own, self.loc)
         new.results = tuple([Value(v.type, new, v.index, v.name) for v in self.results])
         return new
 

@@ -23,8 +23,8 @@ def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     if len(arrays) != len(graph.params):
         raise TypeError(f"{graph.name} takes {len(graph.params)} arrays, got {len(arrays)}")
     env: dict[Value, Any] = {}
-    for param, given in zip(graph.params, arrays, strict=True):
-        array = np.asarray(given) if isinstance(param.type, TensorType) else given
+    for param, value in zip(graph.params, arrays, strict=True):
+        array = np.asarray(value) if isinstance(param.type, TensorType) else value
         if isinstance(param.type, TensorType) and type_of(array) != param.type:
             raise TypeError(f"parameter {param!r} got {type_of(array)}")
         env[param] = array

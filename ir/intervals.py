@@ -25,16 +25,16 @@ def interval(value: Value) -> Interval:
     return _of(value, {}, DEPTH)
 
 
-def _of(value: Value, known: dict[Value, Interval], depth: int) -> Interval:
-    found = known.get(value)
-    if found is None:
+def _of(value: Value, intervals: dict[Value, Interval], depth: int) -> Interval:
+    interval = intervals.get(value)
+    if interval is None:
         low, high = _whole(value)
-        lo, hi = (_bounds(value.op, known, depth - 1) if value.op and depth else None) or (
+        lo, hi = (_bounds(value.op, intervals, depth - 1) if value.op and depth else None) or (
             low,
             high,
         )
-        found = known[value] = (lo, hi) if low <= lo and hi <= high else (low, high)
-    return found
+        interval = intervals[value] = (lo, hi) if low <= lo and hi <= high else (low, high)
+    return interval
 
 
 def _whole(value: Value) -> Interval:
@@ -44,7 +44,7 @@ def _whole(value: Value) -> Interval:
     return int(info.min), int(info.max)
 
 
-def _bounds(op: Op, known: dict[Value, Interval], depth: int) -> Interval | None:
+def _bounds(op: Op, intervals: dict[Value, Interval], depth: int) -> Interval | None:
     if op.name == "constant":
         data = op.attrs["value"]
         return (int(data.min()), int(data.max())) if data.size else None
@@ -54,13 +54,13 @@ def _bounds(op: Op, known: dict[Value, Interval], depth: int) -> Interval | None
         return 0, max(op.operands[0].shape[op.attrs["axis"]] - 1, 0)
     if op.definition.view or op.name == "convert":
         (source,) = op.operands
-        return _of(source, known, depth) if source.dtype.kind in "biu" else None
+        return _of(source, intervals, depth) if source.dtype.kind in "biu" else None
     if op.name == "select":
-        return _union(*(_of(v, known, depth) for v in op.operands[1:]))
+        return _union(*(_of(v, intervals, depth) for v in op.operands[1:]))
     rule = _RULES.get(op.name)
     if rule is None or op.operands[0].dtype.kind not in "iu":
         return None
-    return rule(*(_of(v, known, depth) for v in op.operands))
+    return rule(*(_of(v, intervals, depth) for v in op.operands))
 
 
 def _union(*parts: Interval) -> Interval:

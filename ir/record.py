@@ -76,15 +76,15 @@ def replace(old: T, /, **changes: Any) -> T:
 
 
 def _build(cls: Any, eq: bool, frozen: bool) -> Any:
-    found = cls.__record_fields__ = _collect(cls)
+    by_name = cls.__record_fields__ = _collect(cls)
     methods: dict[str, Any] = {
-        "__init__": _init_at_first_use(cls, found),
+        "__init__": _init_at_first_use(cls, by_name),
         "__repr__": _repr,
         "__replace__": replace,
-        "__match_args__": tuple(name for name, field in found.items() if not field.kw_only),
+        "__match_args__": tuple(name for name, field in by_name.items() if not field.kw_only),
     }
     if eq:
-        methods |= _comparison(tuple(found))
+        methods |= _comparison(tuple(by_name))
         if not frozen:
             methods["__hash__"] = None
     for name, method in methods.items():
@@ -95,38 +95,38 @@ def _build(cls: Any, eq: bool, frozen: bool) -> Any:
 
 def _collect(cls: Any) -> dict[str, _Field]:
     """The fields of the bases, then its own; the class keeps the defaults as attributes."""
-    found: dict[str, _Field] = {}
+    by_name: dict[str, _Field] = {}
     for base in reversed(cls.__mro__[1:]):
-        found.update(vars(base).get("__record_fields__", {}))
+        by_name.update(vars(base).get("__record_fields__", {}))
     for name, kind in get_annotations(cls).items():
         if str(kind).startswith("ClassVar"):
             continue
-        given = vars(cls).get(name, _MISSING)
-        if not isinstance(given, _Field):
-            given = _Field(given, _MISSING, False)
-        elif given.default is _MISSING:
+        field = vars(cls).get(name, _MISSING)
+        if not isinstance(field, _Field):
+            field = _Field(field, _MISSING, False)
+        elif field.default is _MISSING:
             delattr(cls, name)
         else:
-            setattr(cls, name, given.default)
-        found[name] = given
-    return found
+            setattr(cls, name, field.default)
+        by_name[name] = field
+    return by_name
 
 
-def _init_at_first_use(cls: Any, found: dict[str, _Field]) -> Callable[..., None]:
+def _init_at_first_use(cls: Any, by_name: dict[str, _Field]) -> Callable[..., None]:
     """Many classes of a process have no instances."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        cls.__init__ = _init(cls, found)
+        cls.__init__ = _init(cls, by_name)
         cls.__init__(self, *args, **kwargs)
 
     return __init__
 
 
-def _init(cls: Any, found: dict[str, _Field]) -> FunctionType:
-    names = [name for name, field in found.items() if not field.kw_only]
+def _init(cls: Any, by_name: dict[str, _Field]) -> FunctionType:
+    names = [name for name, field in by_name.items() if not field.kw_only]
     positional = len(names)
-    names += [name for name, field in found.items() if field.kw_only]
-    made = [i for i, name in enumerate(names) if found[name].factory is not _MISSING]
+    names += [name for name, field in by_name.items() if field.kw_only]
+    made = [i for i, name in enumerate(names) if by_name[name].factory is not _MISSING]
     code = _code(len(names), positional, tuple(made), hasattr(cls, "__post_init__"))
     called = {f"a{i}": name for i, name in enumerate(names)}
     code = code.replace(
@@ -136,12 +136,12 @@ def _init(cls: Any, found: dict[str, _Field]) -> FunctionType:
     )
     defaults = {
         name: _MISSING if field.factory is not _MISSING else field.default
-        for name, field in found.items()
+        for name, field in by_name.items()
         if field.default is not _MISSING or field.factory is not _MISSING
     }
-    scope = {"MISSING": _MISSING, **{f"make{i}": found[names[i]].factory for i in made}}
-    given = tuple(defaults[name] for name in names[:positional] if name in defaults)
-    init = FunctionType(code, scope, "__init__", given)
+    scope = {"MISSING": _MISSING, **{f"make{i}": by_name[names[i]].factory for i in made}}
+    positional_defaults = tuple(defaults[name] for name in names[:positional] if name in defaults)
+    init = FunctionType(code, scope, "__init__", positional_defaults)
     init.__kwdefaults__ = {name: defaults[name] for name in names[positional:] if name in defaults}
     init.__module__ = cls.__module__
     return init

@@ -10,13 +10,13 @@ from .graph import Graph, Op, Value
 
 def readers(ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
     """The ops that read `values`, directly or not."""
-    known = set(values)
-    found = set()
+    dependent = set(values)
+    ops_reading = set()
     for op in ops:
-        if not known.isdisjoint(op.operands):
-            known.update(op.results)
-            found.add(op)
-    return found
+        if not dependent.isdisjoint(op.operands):
+            dependent.update(op.results)
+            ops_reading.add(op)
+    return ops_reading
 
 
 def reached(
@@ -27,12 +27,12 @@ def reached(
     With `effects` the ops that have effects, too.
     """
     values = set(ends)
-    found = set()
+    needed = set()
     for op in reversed(ops):
         if any(v in values and v not in stop for v in op.results) or (effects and op.has_effect):
-            found.add(op)
+            needed.add(op)
             values.update(op.operands)
-    return found, {v for v in values if v in stop}
+    return needed, {v for v in values if v in stop}
 
 
 def extract(
@@ -45,11 +45,11 @@ def extract(
     """A graph of the `chosen` ones of `ops`, over `params` (values that it takes as they are)."""
     graph = Graph(name)
     env = {v: graph.add_param(v.type, v.name) for v in params}
-    given = dict(env)
+    start = dict(env)
     b = Builder(graph)
     for op in ops:
         if op in chosen:
             b.copy(op, env)
-            env.update(given)  # an op that runs for one result does not replace a given one
+            env.update(start)  # an op that runs for one result does not replace a given one
     graph.outputs = [env[v] for v in outputs]
     return graph

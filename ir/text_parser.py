@@ -114,10 +114,12 @@ class _Parser:
     def expect(self, wanted: str, what: str = "") -> _Token:
         token = self.accept(wanted)
         if token is None:
-            found = {"newline": "the end of the line", "end": "the end of the text"}.get(
+            actual = {"newline": "the end of the line", "end": "the end of the text"}.get(
                 self.token.kind, repr(self.token.text)
             )
-            raise self.error(f"expected {what or repr(wanted)}, found {found}", self.token.position)
+            raise self.error(
+                f"expected {what or repr(wanted)}, found {actual}", self.token.position
+            )
         return token
 
     def keyword(self, word: str) -> bool:
@@ -218,8 +220,8 @@ class _Parser:
             raise self.error(str(error), head.position) from None
         actual = [v.type for v in op.results]
         if colon and actual != declared:
-            written, found = (", ".join(map(str, types)) for types in (declared, actual))
-            raise self.error(f"{head.text} gives {found}, not {written}", colon.position)
+            written, inferred = (", ".join(map(str, types)) for types in (declared, actual))
+            raise self.error(f"{head.text} gives {inferred}, not {written}", colon.position)
         if names and len(names) != len(op.results):
             raise self.error(f"{head.text} gives {len(op.results)} results", names[0].position)
         for token, value in zip(names, op.results, strict=bool(names)):
@@ -238,8 +240,8 @@ class _Parser:
     def type(self) -> Type:
         token = self.token
         if not (self.accept("type") or self.keyword("token") or self.keyword("tape")):
-            found = f"expected a type such as f32[2,3], found {token.text!r}"
-            raise self.error(found, token.position)
+            message = f"expected a type such as f32[2,3], found {token.text!r}"
+            raise self.error(message, token.position)
         try:
             return parse_type(token.text)
         except ValueError as error:

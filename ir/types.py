@@ -39,9 +39,9 @@ class _DTypes(dict[str, np.dtype[Any]]):
             return
         import ml_dtypes
 
-        found = {name: np.dtype(getattr(ml_dtypes, its)) for name, its in _EXTENDED.items()}
-        _NAME_OF.update((dtype, name) for name, dtype in found.items())
-        self.update(found)
+        extended = {name: np.dtype(getattr(ml_dtypes, its)) for name, its in _EXTENDED.items()}
+        _NAME_OF.update((dtype, name) for name, dtype in extended.items())
+        self.update(extended)
 
     def __missing__(self, name: str) -> np.dtype[Any]:
         if name not in _EXTENDED:
@@ -112,11 +112,11 @@ def is_supported(dtype: np.dtype[Any]) -> bool:
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """The short name of a dtype: `f32` for float32, `bool` for bool."""
-    found = _NAME_OF.get(dtype)
-    if found is None:
+    name = _NAME_OF.get(dtype)
+    if name is None:
         DTYPE_NAMES.load()
-        found = _NAME_OF[dtype]
-    return found
+        name = _NAME_OF[dtype]
+    return name
 
 
 def dtype_kind(dtype: np.dtype[Any]) -> str:

@@ -36,8 +36,8 @@ class Callbacks:
             pointers = (ctypes.c_void_p * len(types)).from_address(block)
             arrays = [_array_at(p, t) for p, t in zip(pointers, types, strict=True)]
             count = len(site.operands)
-            for place, value in zip(arrays[count:], site.function(*arrays[:count]), strict=True):
-                place[...] = value
+            for output, value in zip(arrays[count:], site.function(*arrays[:count]), strict=True):
+                output[...] = value
         except BaseException as error:
             self._failures.error = error
             return 1

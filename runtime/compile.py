@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.module import Given
 from ..codegen.target import Target
 from ..ir.collector import resting_collector
 from ..ir.graph import Graph, Value
-from ..ir.record import record
 from ..ir.types import dtype_name
 from .cache.disk import disk_cache
 from .cache.in_memory import SharedCode
@@ -32,33 +30,24 @@ from .native.engine import NativeError, engine_for
 from .native.host import current_target, host_target
 from .native.records import dump_executable, load_executable, rename_files
 from .native.support import load_code_generator
+from .options import CompileOptions
 
 Strides = Sequence[tuple[int, ...]]
-
-
-@record
-class CompileOptions:
-    """What may differ between two compilations of one graph.
-
-    fastmath:   allow answers to differ from NumPy's by more than rounding
-    given:      inputs that may be overwritten
-    target:     the CPU to compile for; None is this one, and the only one whose code can run here
-    """
-
-    fastmath: bool = False
-    given: tuple[Given, ...] = ()
-    target: Target | None = None
 
 
 _executables: SharedCode[Executable] = SharedCode()
 
 
 def compile(
-    graph: Graph, options: CompileOptions | None = None, input_strides: Strides | None = None
+    graph: Graph,
+    options: CompileOptions | None = None,
+    input_strides: Strides | None = None,
+    target: Target | None = None,
 ) -> Executable:
-    """The executable of `graph`. `input_strides` are in elements; None: inputs are C-contiguous."""
+    """The executable of `graph`. `input_strides` are in elements; None: inputs are C-contiguous.
+    `target` is a CPU whose code can run here; None: this one."""
     options = options or CompileOptions()
-    target = options.target or current_target()
+    target = target or current_target()
     strides = None if input_strides is None else tuple(map(tuple, input_strides))
     key = executable_key(graph_key(graph), target, strides, options)
     return _executables.get_or_make(
@@ -73,8 +62,7 @@ def executable_key(
     options: CompileOptions,
 ) -> str:
     """The name of an executable, in memory and on disk: a hash of all that makes it what it is."""
-    what = (graph, target.key(), repr(strides), repr((options.fastmath, options.given)))
-    return digest("executable", installation(), *what)
+    return digest("executable", installation(), graph, target.key(), repr(strides), options.key())
 
 
 def load_calls() -> None:
@@ -107,9 +95,7 @@ def _compile(
     verify = config.verify
     graph = optimise(storable(graph), verify=verify)
     optimised = time.perf_counter()
-    module = compile_graph(
-        graph, target, strides, options.fastmath, signature, options.given, verify
-    )
+    module = compile_graph(graph, target, strides, signature, options.donations, verify)
     generated = time.perf_counter()
     code = assemble(module, target)
     assembled = time.perf_counter()
@@ -142,9 +128,9 @@ def _load(key: str, target: Target, files: Mapping[str, str] | None = None) -> E
     data = cache.get(key)
     if data is None:
         return None
-    found = load_executable(data)
-    if found is not None:
-        module, code = found
+    stored = load_executable(data)
+    if stored is not None:
+        module, code = stored
         if files:
             rename_files(module, files)
         try:

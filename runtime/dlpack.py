@@ -169,14 +169,14 @@ def take(capsule: Any) -> Taken:
     return Taken(pointer, shape, strides, dtype, device, Borrowed(managed))
 
 
-def _element(given: _DataType) -> np.dtype[Any] | None:
-    """The NumPy dtype that DLPack's `given` is, if there is one."""
-    if given.lanes != 1:
+def _element(dtype: _DataType) -> np.dtype[Any] | None:
+    """The NumPy dtype that DLPack's `dtype` is, if there is one."""
+    if dtype.lanes != 1:
         return None
-    if given.code in _SMALL_NAMES:
-        return DTYPE_NAMES[_SMALL_NAMES[given.code]]
+    if dtype.code in _SMALL_NAMES:
+        return DTYPE_NAMES[_SMALL_NAMES[dtype.code]]
     try:
-        return np.dtype(f"{_KINDS.get(given.code)}{max(given.bits // 8, 1)}")
+        return np.dtype(f"{_KINDS.get(dtype.code)}{max(dtype.bits // 8, 1)}")
     except TypeError:
         return None
 

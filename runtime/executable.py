@@ -142,7 +142,7 @@ class Executable:
         values: dict[int, int] = {}
         for k, type in enumerate(self.module.outputs):
             if k in scalars:
-                values[k] = program.place(first + k)
+                values[k] = program.result_slot(first + k)
             else:
                 arrays.append(program.allocate(first + k, type, _handler(type.nbytes)))
         arena = self.module.arena_bytes

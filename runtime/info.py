@@ -32,13 +32,13 @@ _NOTABLE = (
 
 def facts() -> dict[str, str]:
     """Facts by name, in printing order."""
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for section in (_versions, _cpu, _threads, _arrays, _cache, _cuda):
         try:
-            found.update(section())
+            lines.update(section())
         except Exception as error:  # a broken installation is when this page is needed most
-            found[section.__name__.strip("_")] = f"unavailable ({type(error).__name__}: {error})"
-    return found
+            lines[section.__name__.strip("_")] = f"unavailable ({type(error).__name__}: {error})"
+    return lines
 
 
 def describe() -> str:
@@ -141,10 +141,10 @@ def cuda_driver() -> str:
     from .cuda.library import DeviceError
 
     try:
-        found, reasons = survey()
+        gpus, reasons = survey()
     except DeviceError as error:
         return str(error)
-    said = [f"{info}, driver {info.driver // 1000}.{info.driver % 1000 // 10}" for info in found]
+    said = [f"{info}, driver {info.driver // 1000}.{info.driver % 1000 // 10}" for info in gpus]
     return "; ".join([*said, *reasons]) or "the NVIDIA driver finds no GPU"
 
 

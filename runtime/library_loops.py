@@ -53,9 +53,9 @@ def _blas(kind: str) -> Any:
     library = ctypes.CDLL(module.__file__)  # symbols of what it depends on are found, too
     for prefix in _PREFIXES:
         for suffix in _SUFFIXES:
-            found = getattr(library, f"{prefix}{kind}{suffix}", None)
-            if found is not None:
-                return found
+            function = getattr(library, f"{prefix}{kind}{suffix}", None)
+            if function is not None:
+                return function
     return ctypes.CDLL(None).abs
 
 

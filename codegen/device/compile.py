@@ -15,8 +15,9 @@ from ...ir.types import TensorType, Type
 from ..cuda.program import Buffer, DeviceProgram
 from ..cuda.target import CudaTarget
 from ..cuda.tuning import Chooser
+from ..limits import DEFAULT, limited
 from ..loop_ir.index import contiguous_strides
-from ..module import Given
+from ..module import Donation
 from ..program.compile import lowered
 from .build import ProgramBuilder
 from .lowering import DeviceContext
@@ -25,28 +26,29 @@ from .trials import TrialBuilder
 OUTPUTS = 256  # what addresses of outputs are a multiple of
 
 
+@limited(DEFAULT)  # those of a CPU, which tests vary, are no part of a GPU's target
 def compile_device(
     graph: Graph,
     target: CudaTarget,
     input_strides: Sequence[tuple[int, ...]] | None = None,
     input_alignment: Sequence[int] | None = None,
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
-    given: Sequence[Given] = (),
+    donations: Sequence[Donation] = (),
     chooser: Chooser | None = None,
     verify: bool = False,
 ) -> DeviceProgram:
     """A program that computes `graph`.
 
     `input_strides` (in elements; None: C-contiguous) and `input_alignment` (in bytes; None: 16) say how
-    the inputs lie; `signature` and `given` are those of `compile_graph`. Where there are several ways of
-    doing a step, `chooser` takes one; without one the model's. `verify` is that of `compile_graph`, too.
+    the inputs lie; `signature`, `donations` and `verify` are those of `compile_graph`. Where there are
+    several ways of doing a step, `chooser` takes one; without one the model's.
     """
     low = lowered(
         widen_last(graph),
         lambda: DeviceContext(target, chooser, verify, compile_product),
         input_strides,
         signature,
-        given,
+        donations,
     )
     alignments = list(input_alignment or [16] * len(low.inputs))
     builder = ProgramBuilder(target, alignments, chooser, lambda b: TrialBuilder(target, b))

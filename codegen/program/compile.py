@@ -21,8 +21,8 @@ from ..loop_ir.scalar_code import operations
 from ..loop_ir.steps import Loop, Matmul, Program, ScalarCode, Scan, Tiled, steps_within
 from ..lowering.context import Context
 from ..lowering.lower import lower
-from ..module import Given, KernelReport, NativeModule
-from ..schedule.giving import place, settle
+from ..module import Donation, KernelReport, NativeModule
+from ..schedule.aliasing import place, settle
 from ..schedule.memory import plan
 from ..schedule.schedule import Schedule, bytes_moved
 from ..target import Target
@@ -35,21 +35,20 @@ def compile_graph(
     graph: Graph,
     target: Target,
     input_strides: Sequence[tuple[int, ...]] | None = None,
-    fastmath: bool = False,
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
-    given: Sequence[Given] = (),
+    donations: Sequence[Donation] = (),
     verify: bool = False,
 ) -> NativeModule:
     """Native code for `graph` on `target`.
 
     `input_strides` gives the layout of each input, in elements; None means C-contiguous. Tokens among
     parameters and outputs take no part in the call. `signature`, the types of inputs and outputs as
-    the caller has them, says which pairs of them are the parts of one complex array. `given` lists
+    the caller has them, says which pairs of them are the parts of one complex array. `donations` lists
     inputs that may be overwritten; see `place` for what becomes of them. `verify` checks the steps
     after each rewriting of them.
     """
     with limited(target.limits):
-        low = lowered(graph, lambda: Context(target, verify), input_strides, signature, given)
+        low = lowered(graph, lambda: Context(target, verify), input_strides, signature, donations)
         entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes)
         text = entry.module(low.program)
         return _module(low, entry, text)
@@ -113,7 +112,7 @@ def lowered(
     new_context: Callable[[], Context],
     input_strides: Sequence[tuple[int, ...]] | None,
     signature: tuple[Sequence[Type], Sequence[Type]] | None,
-    given: Sequence[Given],
+    donations: Sequence[Donation],
 ) -> Lowered:
     """The part of `compile_graph` that is the same for every target."""
     taken, returned = signature or (graph.input_types, graph.output_types)
@@ -126,15 +125,15 @@ def lowered(
     outputs = _arrays("output", returned, [contiguous_strides(t.shape) for t in results])
     context = new_context()
     if len(types) != len(inputs) or len(results) != len(outputs):
-        given = ()  # tokens, or parts of complex arrays: positions are not those of the caller
-    stay, over, gifts = place(graph, inputs, given)
-    program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
+        donations = ()  # tokens, or parts of complex arrays: positions are not those of the caller
+    stay, over, expendable = place(graph, inputs, donations)
+    program, ends = lower(graph, inputs, outputs, context, stay, expendable, over)
     fallible = context.errors or context.callbacks
-    if gifts and fallible and any(gift.whole for gift in given):
+    if expendable and fallible and any(d.whole for d in donations):
         context = new_context()  # a call that fails half way must leave those as they were
-        given = [gift for gift in given if not gift.whole]
-        stay, over, gifts = place(graph, inputs, given)
-        program, ends = lower(graph, inputs, outputs, context, stay, gifts, over)
+        donations = [d for d in donations if not d.whole]
+        stay, over, expendable = place(graph, inputs, donations)
+        program, ends = lower(graph, inputs, outputs, context, stay, expendable, over)
     in_place = settle(ends, inputs, outputs)
     replaced = {output for output, _ in in_place}
     arena_bytes = plan(program)

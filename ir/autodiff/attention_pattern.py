@@ -43,8 +43,8 @@ class Attention:
 
     def operands(self, b: Builder, env: dict[Value, Value]) -> list[Value]:
         """The operands of the op, appended to b's graph."""
-        found = [b.transpose(env.get(x, x), perm=perm) for x, perm in (self.q, self.k, self.v)]
-        dtype = found[0].dtype
+        operands = [b.transpose(env.get(x, x), perm=perm) for x, perm in (self.q, self.k, self.v)]
+        dtype = operands[0].dtype
         extra: list[Value] = []
         for mask, low in self.masks:
             seen = self._compact(b, env, mask)
@@ -57,8 +57,8 @@ class Attention:
             total = b.broadcast_to(extra[0], shape)
             for more in extra[1:]:
                 total = b.add(total, b.broadcast_to(more, shape))
-            found.append(total)
-        return found
+            operands.append(total)
+        return operands
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -96,8 +96,8 @@ def find(op: Op) -> Attention | None:
     s, top = _binary(shifted, "sub", inner)
     if s is None or top is None or _of_row(top, "max", inner) is not s:
         return None
-    found = Attention((v, ()), (v, ()), (v, (*bv, *cv, *free)), p.shape, inner=inner)
-    return found if _scores(found, s) else None
+    attention = Attention((v, ()), (v, ()), (v, (*bv, *cv, *free)), p.shape, inner=inner)
+    return attention if _scores(attention, s) else None
 
 
 def _worth(scores: tuple[int, ...], width: int) -> bool:
@@ -137,20 +137,20 @@ def _of_row(x: Value, name: str, inner: set[Op]) -> Value | None:
     return reduction.operands[0]
 
 
-def _scores(found: Attention, s: Value) -> bool:
+def _scores(attention: Attention, s: Value) -> bool:
     """Take apart what makes the scores, from the outside in."""
     scaled = False
     while s.op is not None:
         op = s.op
-        found.inner.add(op)
+        attention.inner.add(op)
         if op.name == "select" and not scaled:
             low = _number(op.operands[2])
             if low is None or low > LOW:
                 return False
             if _is_causal(op.operands[0]):
-                found.causal = True
+                attention.causal = True
             else:
-                found.masks.append((op.operands[0], low))
+                attention.masks.append((op.operands[0], low))
             s = op.operands[1]
         elif op.name in ("mul", "div"):
             factor = _number(op.operands[1])
@@ -159,38 +159,40 @@ def _scores(found: Attention, s: Value) -> bool:
                 factor, s = _number(op.operands[0]), op.operands[1]
             if not factor:
                 return False
-            found.scale = found.scale * factor if op.name == "mul" else found.scale / factor
+            attention.scale = (
+                attention.scale * factor if op.name == "mul" else attention.scale / factor
+            )
             scaled = True
         elif op.name == "add" and not scaled:
             bias = [x for x in op.operands if x.op is None or x.op.name not in _MADE]
             if len(bias) != 1:
                 return False
-            found.biases.append(bias[0])
+            attention.biases.append(bias[0])
             s = next(x for x in op.operands if x is not bias[0])
         else:
-            return op.name == "dot" and _product(found, op)
+            return op.name == "dot" and _product(attention, op)
     return False
 
 
 _MADE = ("dot", "mul", "div", "select", "add")
 
 
-def _product(found: Attention, op: Op) -> bool:
+def _product(attention: Attention, op: Op) -> bool:
     q, k = op.operands
     (cq, ck), (bq, bk) = op.attrs["contract"], op.attrs["batch"]
     free_q = [d for d in range(len(q.shape)) if d not in cq and d not in bq]
     free_k = [d for d in range(len(k.shape)) if d not in ck and d not in bk]
     if len(cq) != 1 or len(free_q) != 1 or len(free_k) != 1 or 0 in q.shape:
         return False
-    found.q = (q, (*bq, *free_q, *cq))
-    found.k = (k, (*bk, *free_k, *ck))
+    attention.q = (q, (*bq, *free_q, *cq))
+    attention.k = (k, (*bk, *free_k, *ck))
     return True
 
 
 def _number(x: Value) -> float | None:
     """The number that all elements of a constant are."""
-    found = uniform(x)
-    return None if found is None else float(found)
+    value = uniform(x)
+    return None if value is None else float(value)
 
 
 def is_causal_bias(bias: Value) -> bool:

@@ -25,13 +25,13 @@ def total(b: Builder, parts: Sequence[Value]) -> Value | None:
     few = {part for part in parts if _few_elements(part) is not None}
     if few.issuperset(parts):
         few = set()
-    found: Value | None = None
+    result: Value | None = None
     for part in sorted(parts, key=few.__contains__):
-        if found is None:
-            found = part
+        if result is None:
+            result = part
         else:
-            found = accumulate(b, found, part) if part in few else b.add(found, part)
-    return found
+            result = accumulate(b, result, part) if part in few else b.add(result, part)
+    return result
 
 
 def accumulate(b: Builder, total: Value, part: Value) -> Value:

@@ -43,9 +43,9 @@ def recompute(
     late = readers(joint.ops, seeds)
     needed = [v for op in joint.ops if op in late for v in op.operands] + gradients
     early = [op for op in joint.ops if op not in late]
-    kept = {v for op in early for v in _kept(op, policy) if v.type is not TOKEN}
-    again, sources = reached(early, needed, stop={*kept, *joint.params})
-    saved = [v for op in early for v in op.results if v in kept and v in sources]
+    stored = {v for op in early for v in _kept(op, policy) if v.type is not TOKEN}
+    again, sources = reached(early, needed, stop={*stored, *joint.params})
+    saved = [v for op in early for v in op.results if v in stored and v in sources]
     params = [i for i, v in enumerate(joint.params[:count]) if v in sources]
 
     forward = region

@@ -88,17 +88,17 @@ def split(
     live, _ = reached(joint.ops, joint.outputs, effects=True)
     late = [op for op in joint.ops if op in live and op in unknown]
     wanted = [v for op in late for v in op.operands] + list(gradients)
-    known = set(joint.params[:params])
-    known.update(v for op in joint.ops if op not in unknown for v in op.results)
-    needed = list(dict.fromkeys(v for v in wanted if v in known))
+    early_values = set(joint.params[:params])
+    early_values.update(v for op in joint.ops if op not in unknown for v in op.results)
+    needed = list(dict.fromkeys(v for v in wanted if v in early_values))
     at_hand = {joint.params[i] for i in free}
     early = [op for op in joint.ops if op not in unknown]
     saved = _choose(early, needed, at_hand, {joint.params[i] for i in invariant}, keep)
     again, _ = reached(early, needed, stop={*saved, *at_hand})
 
     ends = [*own, *saved]
-    kept, _ = reached(early, ends, effects=True)
-    forward = extract(joint.name.removesuffix("_vjp"), joint.params[:params], early, kept, ends)
+    effects, _ = reached(early, ends, effects=True)
+    forward = extract(joint.name.removesuffix("_vjp"), joint.params[:params], early, effects, ends)
     sources = [*(joint.params[i] for i in sorted(free)), *saved, *joint.params[params:]]
     backward = extract(joint.name, sources, joint.ops, {*late, *again}, gradients)
     return Split(forward, backward, saved)
@@ -106,12 +106,16 @@ def split(
 
 def _dependent(graph: Graph, sources: Sequence[Value], own: Sequence[Value]) -> set[Op]:
     """The ops that read `sources`, directly or not; and new tapes that the forward part never sees."""
-    found = readers(graph.ops, sources)
+    dependent = readers(graph.ops, sources)
     users = graph.users()
     for op in graph.ops:
-        if op.name == "tape_new" and found.issuperset(users[op.result]) and op.result not in own:
-            found.add(op)
-    return found
+        if (
+            op.name == "tape_new"
+            and dependent.issuperset(users[op.result])
+            and op.result not in own
+        ):
+            dependent.add(op)
+    return dependent
 
 
 def _choose(
@@ -148,5 +152,5 @@ def _choose(
     return sorted(chosen, key=lambda v: (order.get(v, 0), v.index))
 
 
-def _sources(v: Value, known: dict[Value, frozenset[Value]]) -> frozenset[Value]:
-    return known.get(v) or (frozenset() if v in known else frozenset((v,)))
+def _sources(v: Value, sources: dict[Value, frozenset[Value]]) -> frozenset[Value]:
+    return sources.get(v) or (frozenset() if v in sources else frozenset((v,)))

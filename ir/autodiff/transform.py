@@ -62,20 +62,20 @@ def jvp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
     env: dict[Value, Value] = {}
     for op in graph.ops:
         here = op.rebased(env)
-        given = [tangents.get(v) for v in op.operands]
+        op_tangents = [tangents.get(v) for v in op.operands]
         active = any(v in useful for v in op.results)
         # All None: the path was cut by a rule: stop_gradient, floor, ...
-        if not active or all(t is None for t in given):
+        if not active or all(t is None for t in op_tangents):
             new.ops.append(here)
             continue
         b.loc = op.loc
         if op.definition.forward is None:
             new.ops.append(here)
-        found = _apply(here, "jvp", "forward-mode derivative", b, here, given)
+        pushed = _apply(here, "jvp", "forward-mode derivative", b, here, op_tangents)
         if op.definition.forward is not None:
-            results, found = found
+            results, pushed = pushed
             env.update(zip(op.results, results, strict=True))
-        for result, tangent in zip(op.results, found, strict=True):
+        for result, tangent in zip(op.results, pushed, strict=True):
             if tangent is not None and is_differentiable(result.type):
                 _check_type(op, "jvp", tangent, result)
                 tangents[result] = tangent
@@ -112,11 +112,11 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         if op.definition.forward is not None and any(needed):
             b.loc = op.loc
             wanted = [v in varied for v in op.operands]
-            results, kept = _apply(
+            results, residuals = _apply(
                 here, "forward", "reverse-mode derivative", b, here, wanted, needed
             )
             env.update(zip(op.results, results, strict=True))
-            saved = (kept,)
+            saved = (residuals,)
         else:
             new.ops.append(here)
         steps.append((op, here, saved))
@@ -140,17 +140,17 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
                 contributions.setdefault(operand, []).append(part)
     new.outputs = [env.get(v, v) for v in graph.outputs]
     for param in params:
-        found = contributions.get(param, ())
-        first_use = found[-1].op if found else None
+        summands = contributions.get(param, ())
+        first_use = summands[-1].op if summands else None
         b.loc = first_use.loc if first_use is not None else None
-        summed = total(b, found)
+        summed = total(b, summands)
         new.outputs.append(b.zeros(param.type) if summed is None else summed)
     return new
 
 
 def _pull_attention(
     b: Builder,
-    found: Attention,
+    attention: Attention,
     cotangent: Value | None,
     env: dict[Value, Value],
     contributions: dict[Value, list[Value]],
@@ -159,12 +159,14 @@ def _pull_attention(
 
     Not if a bias may have a derivative: its rules are those of what was written.
     """
-    if cotangent is None or found.biases:
+    if cotangent is None or attention.biases:
         return False
-    operands = found.operands(b, env)
-    results = b.op("attention", *operands, **found.attrs)
-    parts = b.op("attention_grad", *operands[:3], *results, cotangent, *operands[3:], **found.attrs)
-    for part, (value, perm) in zip(parts, (found.q, found.k, found.v), strict=True):
+    operands = attention.operands(b, env)
+    results = b.op("attention", *operands, **attention.attrs)
+    parts = b.op(
+        "attention_grad", *operands[:3], *results, cotangent, *operands[3:], **attention.attrs
+    )
+    for part, (value, perm) in zip(parts, (attention.q, attention.k, attention.v), strict=True):
         back = tuple(sorted(range(len(perm)), key=perm.__getitem__))
         contributions.setdefault(value, []).append(b.transpose(part, perm=back))
     return True

@@ -80,14 +80,14 @@ def _inline(
 
 
 def _branches(b: Builder, op: Op, operands: Sequence[Value], active: Value | None) -> list[Value]:
-    index, *given = operands
+    index, *inputs = operands
     last = len(op.regions) - 1
     index = b.minimum(b.maximum(index, b.full_like(index, 0)), b.full_like(index, last))
     results: list[Value] = []
     for k, region in enumerate(op.regions):
         taken = b.eq(index, b.full_like(index, k))
         inside = taken if active is None else b.bitwise_and(active, taken)
-        out = _inline(b, region, given, inside)
+        out = _inline(b, region, inputs, inside)
         results = (
             [b.select(taken, new, old) for new, old in zip(out, results, strict=True)] if k else out
         )

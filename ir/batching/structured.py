@@ -42,11 +42,11 @@ def batch_cond(
         return _branch_with_tapes(b, op, operands, batched)
     index, *rest = operands
     mask = _mask(b, op)
-    found = [batch_region(r, batched[1:], b.size, masked=bool(mask)) for r in op.regions]
-    flags = [any(column) for column in zip(*(own for _, own in found), strict=True)]
-    for region, own in found:
+    branches = [batch_region(r, batched[1:], b.size, masked=bool(mask)) for r in op.regions]
+    flags = [any(column) for column in zip(*(own for _, own in branches), strict=True)]
+    for region, own in branches:
         _spread_outputs(region, own, flags, b.size)
-    new = b.append(op.definition, [index, *mask, *rest], op.attrs, [r for r, _ in found])
+    new = b.append(op.definition, [index, *mask, *rest], op.attrs, [r for r, _ in branches])
     return new.results, flags
 
 
@@ -57,26 +57,26 @@ def _branch_with_tapes(
     index, *rest = operands
     count = len(op.regions)
     below, tapes = _opened(b, rest, count)
-    given = [t for v, own in zip(rest, tapes, strict=True) for t in (own or [v])]
+    inputs = [t for v, own in zip(rest, tapes, strict=True) for t in (own or [v])]
     active = [] if b.active is None else [b.active]
     graphs, founds = [], []
     for k, region in enumerate(op.regions):
         new = Graph(region.name)
         mask = new.add_param(active[0].type, "active") if active else None
         inner = BatchBuilder(new, b.size, mask, b.loc)
-        params = [new.add_param(v.type, v.name) for v in given]
-        found, flags = inner.walk(region, _chosen(params, tapes, k), batched[1:])
+        params = [new.add_param(v.type, v.name) for v in inputs]
+        outputs, flags = inner.walk(region, _chosen(params, tapes, k), batched[1:])
         graphs.append(inner)
-        founds.append((found, flags))
+        founds.append((outputs, flags))
     flags = [any(column) for column in zip(*(own for _, own in founds), strict=True)]
-    for k, (inner, (found, own)) in enumerate(zip(graphs, founds, strict=True)):
-        for v in inner.spread_where(found, own, flags):
+    for k, (inner, (outputs, own)) in enumerate(zip(graphs, founds, strict=True)):
+        for v in inner.spread_where(outputs, own, flags):
             if v.type is TAPE:
                 others = [inner.tape_new() for _ in range(count - 1)]
                 inner.graph.outputs += [*others[:k], v, *others[k:]]
             else:
                 inner.graph.outputs.append(v)
-    new_op = b.append(op.definition, [index, *active, *given], op.attrs, [g.graph for g in graphs])
+    new_op = b.append(op.definition, [index, *active, *inputs], op.attrs, [g.graph for g in graphs])
     out = iter(new_op.results)
     results = []
     for j, v in enumerate(op.results):
@@ -95,7 +95,7 @@ def _all_branches(
     last = len(op.regions) - 1
     index = b.minimum(b.maximum(index, b.full_like(index, 0)), b.full_like(index, last))
     below, tapes = _opened(b, rest, last + 1)
-    given = [t for v, own in zip(rest, tapes, strict=True) for t in (own or [v])]
+    inputs = [t for v, own in zip(rest, tapes, strict=True) for t in (own or [v])]
     around = b.active
     results: list[Value] = []
     pushed: list[list[Value]] = [[] for _ in op.results]
@@ -103,13 +103,13 @@ def _all_branches(
         taken = b.eq(index, b.full_like(index, k))
         b.active = b.masked_by(taken)
         try:
-            found, flags = b.walk(region, _chosen(given, tapes, k), batched[1:])
+            outputs, flags = b.walk(region, _chosen(inputs, tapes, k), batched[1:])
         finally:
             b.active = around
-        out = b.spread_all(found, flags)
+        out = b.spread_all(outputs, flags)
         for j, v in enumerate(out):
             if v.type is TOKEN:  # the next branch's effects come next
-                given = [v if old.type is TOKEN else old for old in given]
+                inputs = [v if old.type is TOKEN else old for old in inputs]
             pushed[j].append(v)
         results = (
             [b.choose(taken, new, old) for new, old in zip(out, results, strict=True)] if k else out
@@ -133,9 +133,9 @@ def _opened(
     return below, tapes
 
 
-def _chosen(given: Sequence[Value], tapes: Sequence[Sequence[Value]], k: int) -> list[Value]:
+def _chosen(inputs: Sequence[Value], tapes: Sequence[Sequence[Value]], k: int) -> list[Value]:
     """The arguments of branch `k`: of each group of tapes its own."""
-    rest = iter(given)
+    rest = iter(inputs)
     chosen = []
     for own in tapes:
         group = [next(rest) for _ in range(max(len(own), 1))]
@@ -147,9 +147,9 @@ def _below(b: BatchBuilder, op: Op, result: int, below: Sequence[Value | None]) 
     """What the tape that is result number `result` was before the branch pushed on it."""
     for region in op.regions:
         source = source_of(region, region.outputs[result])
-        found = None if source is None else below[source.index]
-        if found is not None:
-            return found
+        boundary = None if source is None else below[source.index]
+        if boundary is not None:
+            return boundary
     return b.tape_new()
 
 
@@ -174,21 +174,21 @@ def batch_while(
             break
         flags = grown
     _spread_outputs(new_body, out, flags[consts:], b.size)
-    given = [
+    inputs = [
         *operands[:consts],
         *b.spread_where(operands[consts:], batched[consts:], flags[consts:]),
     ]
     if b.active is not None:  # without an example to run for, the loop might not end
         go = b.any_active()
-        given = [go, *given]
+        inputs = [go, *inputs]
         for region in (new_test, new_body):
             _add_first(region, go.tensor, "go")
         inside = BatchBuilder(new_test, b.size)
         new_test.outputs = [inside.bitwise_and(new_test.params[0], new_test.outputs[0])]
         if mask:
-            given[0:1] = [go, *mask]
-    attrs = {**op.attrs, "consts": len(given) - len(operands) + consts}
-    new = b.append(op.definition, given, attrs, [new_test, new_body])
+            inputs[0:1] = [go, *mask]
+    attrs = {**op.attrs, "consts": len(inputs) - len(operands) + consts}
+    new = b.append(op.definition, inputs, attrs, [new_test, new_body])
     return new.results, flags[consts:]
 
 
@@ -201,8 +201,8 @@ def _until_all_are_done(
     if lanes is not None:
         mask = [] if b.active is None else [b.active]
         attrs = {**op.attrs, "consts": consts + len(mask)}
-        given = [*mask, *b.spread_all(operands, batched)]
-        results = b.op("lanes_while", *given, regions=lanes, **attrs)
+        inputs = [*mask, *b.spread_all(operands, batched)]
+        results = b.op("lanes_while", *inputs, regions=lanes, **attrs)
         return results if isinstance(results, tuple) else [results], flags
 
     # The loop carries, in front of what it carried, which examples still run.
@@ -212,8 +212,8 @@ def _until_all_are_done(
     inner_flags = [*batched[:consts], *flags]
 
     def goes_on(inside: BatchBuilder, values: Sequence[Value]) -> Value:
-        (found,), (flag,) = inside.walk(test, values, inner_flags)
-        return inside.masked_by(inside.spread(found, flag))
+        (test_result,), (flag,) = inside.walk(test, values, inner_flags)
+        return inside.masked_by(inside.spread(test_result, flag))
 
     running = goes_on(b, [*fixed, *carry])
     types = [v.type for v in (*fixed, running, *carry)]
@@ -226,12 +226,12 @@ def _until_all_are_done(
 
     active, old = new_body.params[consts], new_body.params[consts + 1 :]
     inside = BatchBuilder(new_body, b.size, active, op.loc)
-    found, own = inside.walk(body, [*new_body.params[:consts], *old], inner_flags)
+    outputs, own = inside.walk(body, [*new_body.params[:consts], *old], inner_flags)
     took_part = inside.active  # without those who waited for a record of their own
     assert took_part is not None
     new = [
         inside.choose(took_part, v, before)
-        for v, before in zip(inside.spread_all(found, own), old, strict=True)
+        for v, before in zip(inside.spread_all(outputs, own), old, strict=True)
     ]
     inside.active = active
     new_body.outputs = [goes_on(inside, [*new_body.params[:consts], *new]), *new]
@@ -242,16 +242,16 @@ def _until_all_are_done(
 def batch_lanes_while(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
-    given = b.spread_all(operands, batched) if any(batched) else list(operands)
+    spread = b.spread_all(operands, batched) if any(batched) else list(operands)
     flags = [any(batched)] * len(op.results)
     if b.active is None:
-        return b.append(op.definition, given, op.attrs, op.regions).results, flags
-    given = b.spread_all(operands, batched)
+        return b.append(op.definition, spread, op.attrs, op.regions).results, flags
+    spread = b.spread_all(operands, batched)
     lanes = lanewise_loop(op, masked=True)
     assert lanes is not None, "the regions of lanes_while are lanewise"
     attrs = {**op.attrs, "consts": op.attrs["consts"] + 1}
-    mask = b.per_example(b.active, given[0])
-    return b.append(op.definition, [mask, *given], attrs, lanes).results, [True] * len(flags)
+    mask = b.per_example(b.active, spread[0])
+    return b.append(op.definition, [mask, *spread], attrs, lanes).results, [True] * len(flags)
 
 
 # scan
@@ -326,36 +326,36 @@ def refuse_effect(
 
 
 def _handed_on(
-    op: Op, operands: Sequence[Value], batched: Sequence[bool], found: Batched
+    op: Op, operands: Sequence[Value], batched: Sequence[bool], outputs: Batched
 ) -> Batched:
-    """`found`, with operands in the place of the results that they are."""
-    results, flags = list(found[0]), list(found[1])
+    """`outputs`, with operands in the place of the results that they are."""
+    results, flags = list(outputs[0]), list(outputs[1])
     for k, result in enumerate(op.results):
-        place = _source_place(op, k)
-        if place is not None and isinstance(result.type, TensorType) and not batched[place]:
-            results[k], flags[k] = operands[place], False
+        source = _source_index(op, k)
+        if source is not None and isinstance(result.type, TensorType) and not batched[source]:
+            results[k], flags[k] = operands[source], False
     return results, flags
 
 
-def _source_place(op: Op, result: int) -> int | None:
+def _source_index(op: Op, result: int) -> int | None:
     """Which operand a result of a loop or branch always is, None if it may be another value."""
     if op.name == "cond":
         sources = [_source(region.outputs[result]) for region in op.regions]
-        places = {v.index if v.op is None else -1 for v in sources}
-        return 1 + places.pop() if len(places) == 1 and -1 not in places else None
+        indices = {v.index if v.op is None else -1 for v in sources}
+        return 1 + indices.pop() if len(indices) == 1 and -1 not in indices else None
     if op.name == "while" or (op.name == "scan" and result < op.attrs["carries"]):
-        body, place = op.regions[-1], op.attrs["consts"] + result
-        return place if _source(body.outputs[result]) is body.params[place] else None
+        body, index = op.regions[-1], op.attrs["consts"] + result
+        return index if _source(body.outputs[result]) is body.params[index] else None
     return None
 
 
 def _source(value: Value) -> Value:
     """The value that loops and branches hand on as `value`."""
     while value.op is not None:
-        place = _source_place(value.op, value.index)
-        if place is None:
+        index = _source_index(value.op, value.index)
+        if index is None:
             break
-        value = value.op.operands[place]
+        value = value.op.operands[index]
     return value
 
 
@@ -375,8 +375,8 @@ def _add_first(region: Graph, type: TensorType, name: str) -> None:
     move_first(region, 0)
 
 
-def move_first(region: Graph, place: int) -> None:
+def move_first(region: Graph, index: int) -> None:
     """Move the first parameter of a new `region` to that place."""
-    region.params.insert(place, region.params.pop(0))
+    region.params.insert(index, region.params.pop(0))
     for i, param in enumerate(region.params):
         param.index = i

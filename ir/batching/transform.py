@@ -209,8 +209,8 @@ class BatchBuilder(Builder):
         )
         body = Graph(graph.name)
         params = {i: body.add_param(graph.params[i].type, graph.params[i].name) for i in order}
-        found = Builder(body, self.loc).inline(graph, [params[i] for i in range(len(operands))])
-        body.outputs = [found[k] for k in outputs]
+        of_one = Builder(body, self.loc).inline(graph, [params[i] for i in range(len(operands))])
+        body.outputs = [of_one[k] for k in outputs]
         results = self.op(
             "scan",
             *(operands[i] for i in order),

@@ -12,14 +12,14 @@ from .regions import map_regions, substituted
 
 
 class _Sum(NamedTuple):
-    """Carry number `carry` grows by `dot`, whose operands are stacked: `places` say where.
+    """Carry number `carry` grows by `dot`, whose operands are stacked: `sources` say where.
 
     A place is the position of an operand of the scan (one of its xs), or -1 - k for its result k.
     """
 
     carry: int
     dot: Op
-    places: tuple[int, int]
+    sources: tuple[int, int]
 
 
 def gather_sums(graph: Graph) -> Graph:
@@ -33,7 +33,7 @@ def gather_sums(graph: Graph) -> Graph:
                                                        %n = add %init, %t
 
     x is a slice of the stack xs, and the loop stacks p. The derivative of a recurrent network's
-    weights is such a sum. It is the same up to the rounding of a sum whose terms change places.
+    weights is such a sum. It is the same up to the rounding of a sum whose terms change sources.
     """
     gathered = _gather(graph)
     return graph if gathered is graph else eliminate_dead_code(gathered)
@@ -53,7 +53,7 @@ def _sums(op: Op) -> list[_Sum]:
     consts, carries = op.attrs["consts"], op.attrs["carries"]
     (body,) = op.regions
     users = body.users()
-    found = []
+    sums = []
     for i in range(carries):
         carry, out = body.params[consts + i], body.outputs[i]
         add = out.op
@@ -65,13 +65,13 @@ def _sums(op: Op) -> list[_Sum]:
         dot = term.op
         if dot is None or dot.name != "dot" or term.dtype.kind != "f" or users[term] != [add]:
             continue
-        places = [_place(op, body, v) for v in dot.operands]
-        if term not in body.outputs and None not in places:
-            found.append(_Sum(i, dot, (places[0] or 0, places[1] or 0)))
-    return found
+        sources = [_source_index(op, body, v) for v in dot.operands]
+        if term not in body.outputs and None not in sources:
+            sums.append(_Sum(i, dot, (sources[0] or 0, sources[1] or 0)))
+    return sums
 
 
-def _place(op: Op, body: Graph, value: Value) -> int | None:
+def _source_index(op: Op, body: Graph, value: Value) -> int | None:
     """Where all the values that `value` takes in a loop are stacked."""
     first = op.attrs["consts"] + op.attrs["carries"]
     if value in body.params[first:]:
@@ -103,7 +103,7 @@ def _without(b: Builder, op: Op, sums: list[_Sum]) -> list[Value]:
         None if i in gone else next(results) for i in range(len(op.results))
     ]
     for s in sums:
-        left, right = (op.operands[p] if p >= 0 else values[-1 - p] for p in s.places)
+        left, right = (op.operands[p] if p >= 0 else values[-1 - p] for p in s.sources)
         assert left is not None
         assert right is not None
         (ac, bc), (ab, bb) = s.dot.attrs["contract"], s.dot.attrs["batch"]

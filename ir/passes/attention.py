@@ -43,8 +43,8 @@ def widen_last(graph: Graph) -> Graph:
         same = all(x is y for x, y in zip(widened, operands, strict=True))
         return None if same else b.put(op.with_operands(widened))
 
-    found = substituted(graph, last)
-    return graph if found is graph else eliminate_dead_code(found)
+    changed = substituted(graph, last)
+    return graph if changed is graph else eliminate_dead_code(changed)
 
 
 def _widened_last(b: Builder, value: Value) -> Value:

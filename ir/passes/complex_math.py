@@ -117,8 +117,8 @@ def _ordered(name: str) -> Callable[[Z, Z], Term]:
     strict = {"lt": "lt", "le": "lt", "gt": "gt", "ge": "gt"}[name]
 
     def compare(a: Z, b: Z) -> Term:
-        known = (a.im.isnan() | b.im.isnan()).invert()
-        first = getattr(a.re, strict)(b.re) & known
+        ordered = (a.im.isnan() | b.im.isnan()).invert()
+        first = getattr(a.re, strict)(b.re) & ordered
         return first | (a.re.eq(b.re) & getattr(a.im, name)(b.im))
 
     return compare
@@ -203,8 +203,8 @@ def _log_to(base: float) -> Callable[[Z], Z]:
     factor = 1 / math.log(base)
 
     def scaled(z: Z) -> Z:
-        found = log(z)
-        return Z(found.re * factor, found.im * factor)
+        logarithm = log(z)
+        return Z(logarithm.re * factor, logarithm.im * factor)
 
     return scaled
 
@@ -248,8 +248,8 @@ def integer_power(a: Z, n: int) -> Z:
     assert result is not None
     if n > 0:
         return result
-    found, zero, undefined = divide(one, result), is_zero(a), _constant(a.re, math.nan)
-    return Z(where(zero, undefined, found.re), where(zero, undefined, found.im))
+    quotient, zero, undefined = divide(one, result), is_zero(a), _constant(a.re, math.nan)
+    return Z(where(zero, undefined, quotient.re), where(zero, undefined, quotient.im))
 
 
 # Hyperbolic and circular functions
@@ -320,16 +320,16 @@ def arcsinh(z: Z) -> Z:
     a, b = sqrt(Z(y + 1, -x)), sqrt(Z(1 - y, x))
     near = Z((a.re * b.im - b.re * a.im).arcsinh(), y.arctan2(a.re * b.re - a.im * b.im))
     huge, log2z = _huge(z)
-    found = choose(huge, Z(log2z.copysign(x), y.arctan2(x.abs())), near)
-    return Z(found.re, where(x.isnan() & y.eq(0), y, found.im))
+    result = choose(huge, Z(log2z.copysign(x), y.arctan2(x.abs())), near)
+    return Z(result.re, where(x.isnan() & y.eq(0), y, result.im))
 
 
 def arccosh(z: Z) -> Z:
     a, b = sqrt(_shifted(z, -1)), sqrt(_shifted(z, 1))
     near = Z((a.re * b.re + a.im * b.im).arcsinh(), a.im.arctan2(b.re) * 2)
     huge, log2z = _huge(z)
-    found = choose(huge, Z(log2z, z.im.arctan2(z.re)), near)
-    return Z(found.re, where(z.re.eq(0) & z.im.isnan(), math.pi / 2, found.im))
+    result = choose(huge, Z(log2z, z.im.arctan2(z.re)), near)
+    return Z(result.re, where(z.re.eq(0) & z.im.isnan(), math.pi / 2, result.im))
 
 
 def arccos(z: Z) -> Z:
@@ -337,8 +337,8 @@ def arccos(z: Z) -> Z:
     a, b = sqrt(Z(1 - x, -y)), sqrt(Z(x + 1, y))
     near = Z(a.re.arctan2(b.re) * 2, (b.re * a.im - b.im * a.re).arcsinh())
     huge, log2z = _huge(z)
-    found = choose(huge, Z(y.abs().arctan2(x), -(log2z.copysign(y))), near)
-    return Z(where(x.eq(0) & y.isnan(), math.pi / 2, found.re), found.im)
+    result = choose(huge, Z(y.abs().arctan2(x), -(log2z.copysign(y))), near)
+    return Z(where(x.eq(0) & y.isnan(), math.pi / 2, result.re), result.im)
 
 
 def arctanh(z: Z) -> Z:

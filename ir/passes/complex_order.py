@@ -17,22 +17,22 @@ from ..types import I8
 Pair = tuple[Value, Value]  # real parts, imaginary parts
 
 
-def extremum_place(b: Builder, pair: Pair, axis: int, largest: bool) -> Value:
+def extremum_index(b: Builder, pair: Pair, axis: int, largest: bool) -> Value:
     """Along `axis`, where the first extremum is, or the first NaN."""
     re, im = Term(b, pair[0]), Term(b, pair[1])
     reduction, none = ("max", -np.inf) if largest else ("min", np.inf)
 
     def extremum(x: Term, among: Term) -> Term:
-        kept = b.select(among.value, x.value, b.full_like(x.value, none))
-        found = b.op(reduction, kept, axes=(axis,))
-        return Term(b, restore(b, found, x.value.shape, (axis,)))
+        candidates = b.select(among.value, x.value, b.full_like(x.value, none))
+        best = b.op(reduction, candidates, axes=(axis,))
+        return Term(b, restore(b, best, x.value.shape, (axis,)))
 
     nan = re.isnan() | im.isnan()
     first = nan.invert() & re.eq(extremum(re, nan.invert()))
     best = first & im.eq(extremum(im, first))
     any_nan = Term(b, restore(b, b.op("any", nan.value, axes=(axis,)), re.value.shape, (axis,)))
-    place: Value = b.argmax(((any_nan & nan) | (any_nan.invert() & best)).value, axis=axis)
-    return place
+    index: Value = b.argmax(((any_nan & nan) | (any_nan.invert() & best)).value, axis=axis)
+    return index
 
 
 def sorted_order(b: Builder, pair: Pair, axis: int) -> Value:

@@ -23,20 +23,20 @@ def eliminate_dead_code(graph: Graph) -> Graph:
     stays if its last value is read, or if the condition, an effect or another carry depends on it.
     """
     live: set[Value] = set(graph.outputs)
-    kept: list[tuple[Op, _Trimmed | None]] = []
+    live_ops: list[tuple[Op, _Trimmed | None]] = []
     for op in reversed(graph.ops):
         if not any(v in live for v in op.results) and not op.has_effect:
             continue
         trimmed = _trim(op, [v in live for v in op.results]) if op.regions else None
         live.update(op.operands if trimmed is None else [op.operands[i] for i in trimmed.operands])
-        kept.append((op, trimmed))
-    kept.reverse()
-    if len(kept) == len(graph.ops) and not any(trimmed for _, trimmed in kept):
+        live_ops.append((op, trimmed))
+    live_ops.reverse()
+    if len(live_ops) == len(graph.ops) and not any(trimmed for _, trimmed in live_ops):
         return graph
     new = Graph(graph.name)
     new.params = list(graph.params)
     env: dict[Value, Value] = {}
-    for op, trimmed in kept:
+    for op, trimmed in live_ops:
         if trimmed is not None:
             new.ops.append(trimmed.build(op, env))
         else:
@@ -107,7 +107,7 @@ def _trim_loop(op: Op, live: Sequence[bool]) -> _Trimmed:
             break
         read = now
     results = sorted(needed)
-    kept = [i for i in results if i < carries]
+    live_carries = [i for i in results if i < carries]
     params = [
         i
         for i in range(len(body.params))
@@ -115,7 +115,7 @@ def _trim_loop(op: Op, live: Sequence[bool]) -> _Trimmed:
     ]
     attrs = {"consts": sum(i < consts for i in params)}
     if "carries" in op.attrs:
-        attrs["carries"] = len(kept)
+        attrs["carries"] = len(live_carries)
     regions = tuple([with_params(region, params) for region in [*tests, trimmed]])
     return _Trimmed(params, results, attrs, regions)
 
@@ -142,5 +142,5 @@ def with_params(graph: Graph, params: Sequence[int]) -> Graph:
 
 def params_read(graph: Graph) -> set[int]:
     """Which parameters are operands of ops, or outputs."""
-    found = {v.index for op in graph.ops for v in op.operands if v.op is None}
-    return found | {v.index for v in graph.outputs if v.op is None}
+    indices = {v.index for op in graph.ops for v in op.operands if v.op is None}
+    return indices | {v.index for v in graph.outputs if v.op is None}

@@ -25,8 +25,8 @@ SHORT = 64  # elements of a transform that is one product
 
 
 def _scaled(b: Builder, x: Value, factor: float) -> Value:
-    found: Value = x if factor == 1 else b.op("mul", x, b.full_like(x, factor))
-    return found
+    scaled: Value = x if factor == 1 else b.op("mul", x, b.full_like(x, factor))
+    return scaled
 
 
 def _fft(b: Builder, x: Value, *, inverse: bool, factor: float) -> Value:
@@ -53,8 +53,8 @@ TRANSFORMS: dict[str, Callable[..., Value]] = {"fft": _fft, "rfft": _rfft, "irff
 def _part(b: Builder, x: Value, start: int, stop: int) -> Value:
     rank = len(x.shape)
     first = (*(0,) * (rank - 1), start)
-    found: Value = b.op("slice", x, start=first, stop=(*x.shape[:-1], stop), step=(1,) * rank)
-    return found
+    part: Value = b.op("slice", x, start=first, stop=(*x.shape[:-1], stop), step=(1,) * rank)
+    return part
 
 
 def _transform(b: Builder, x: Value, sign: int) -> Value:
@@ -87,8 +87,8 @@ def _product(b: Builder, x: Value, axis: int, sign: int) -> Value:
     """The transform of one axis, which becomes the last one."""
     n = x.shape[axis]
     matrix = b.const(_roots(np.outer(np.arange(n), np.arange(n)), n, sign, x))
-    found: Value = b.op("dot", x, matrix, contract=((axis,), (0,)), batch=((), ()))
-    return found
+    product: Value = b.op("dot", x, matrix, contract=((axis,), (0,)), batch=((), ()))
+    return product
 
 
 def _bluestein(b: Builder, x: Value, sign: int) -> Value:

@@ -47,13 +47,13 @@ def _invariants(op: Op) -> list[Op]:
         return []
     body = op.regions[-1]
     still = set(body.params[: op.attrs["consts"]])
-    found = []
+    invariants = []
     for inner in body.ops:
         if still.issuperset(inner.operands) and can_hoist(inner):
             still.update(inner.results)
             if not is_cheap(inner) and inner.operands:
-                found.append(inner)
-    return found
+                invariants.append(inner)
+    return invariants
 
 
 def _lifted(b: Builder, op: Op, roots: list[Op]) -> Op:
@@ -80,13 +80,13 @@ def _with_consts(graph: Graph, consts: int, values: list[Value], inside: bool) -
     """`graph` with `values` as parameters behind the first `consts`; `inside`, they are its own."""
     new = Graph(graph.name)
     env = {v: new.add_param(v.type, v.name) for v in graph.params[:consts]}
-    given = {v: new.add_param(v.type, v.name) for v in values}
+    params = {v: new.add_param(v.type, v.name) for v in values}
     env.update((v, new.add_param(v.type, v.name)) for v in graph.params[consts:])
-    known = given if inside else {}
-    env.update(known)
+    hoisted = params if inside else {}
+    env.update(hoisted)
     b = Builder(new)
     for op in graph.ops:
-        if not all(v in known for v in op.results) or not op.results:
+        if not all(v in hoisted for v in op.results) or not op.results:
             b.copy(op, env)
     new.outputs = [env[v] for v in graph.outputs]
     return new

@@ -67,9 +67,9 @@ def save_less(graph: Graph, budget: int | None = None) -> tuple[Graph, SavePlan]
         for segments in _SEGMENTS:
             if budget is not None and best[1].peak_bytes <= budget:
                 return best
-            found = parts.plan(segments, dear)
-            if found[1].peak_bytes < best[1].peak_bytes:
-                best = found
+            candidate = parts.plan(segments, dear)
+            if candidate[1].peak_bytes < best[1].peak_bytes:
+                best = candidate
             if segments > len(parts.path):
                 break
     return best
@@ -85,9 +85,9 @@ class _Parts:
         self.graph = graph
         self.late = readers(graph.ops, seeds)
         self.early = [op for op in graph.ops if op not in self.late]
-        known = {v for op in self.early for v in op.results}
+        made_early = {v for op in self.early for v in op.results}
         read = [v for op in graph.ops if op in self.late for v in op.operands]
-        self.needed = [v for v in dict.fromkeys(read) if v in known and v not in seeds]
+        self.needed = [v for v in dict.fromkeys(read) if v in made_early and v not in seeds]
         self.free = {*graph.params, *graph.outputs}
         wanted, _ = reached(self.early, self.needed, stop=graph.params)
         # By depth, not in program order: derivatives put what they need of the forward part late.
@@ -111,8 +111,8 @@ class _Parts:
 
     def everything(self) -> tuple[Graph, SavePlan]:
         """The graph as it is, in which all that the backward part reads is kept."""
-        kept = {v for v in self.needed if v.op is not None and v.op.operands}
-        return self.graph, SavePlan(_weight(kept - self.free), predicted_peak(self.graph), 0, 0)
+        stored = {v for v in self.needed if v.op is not None and v.op.operands}
+        return self.graph, SavePlan(_weight(stored - self.free), predicted_peak(self.graph), 0, 0)
 
     def plan(self, segments: int, dear: bool) -> tuple[Graph, SavePlan]:
         """The graph that keeps what crosses between segments, and what the cut in each says."""
@@ -126,15 +126,15 @@ class _Parts:
         """What is alive between segments of the forward part, at the places where that is little."""
         count = len(self.path)
         weights, alive = self._frontiers()
-        found: set[Value] = set()
+        crossing: set[Value] = set()
         reach = count / (2 * segments)
         for k in range(1, segments):
             middle = k * count / segments
-            places = range(max(1, round(middle - reach)), min(count, round(middle + reach)))
-            if places:
-                best = min(places, key=lambda i: (weights[i], abs(i - middle)))
-                found |= alive(best)
-        return found
+            positions = range(max(1, round(middle - reach)), min(count, round(middle + reach)))
+            if positions:
+                best = min(positions, key=lambda i: (weights[i], abs(i - middle)))
+                crossing |= alive(best)
+        return crossing
 
     def _frontiers(self) -> tuple[list[int], Callable[[int], set[Value]]]:
         """For each place in `path` the bytes of the values alive there, and a function for which."""
@@ -216,7 +216,7 @@ class _Parts:
                         count += 1
             return fresh[end]
 
-        known = {v for op in self.early for v in op.results}
+        made_early = {v for op in self.early for v in op.results}
         env: dict[Value, Value] = {}
         for op in self.graph.ops:
             if op not in self.late:
@@ -225,7 +225,7 @@ class _Parts:
             b.loc = op.loc
             operands = []
             for v in op.operands:
-                direct = v not in known or v in saved or v not in self.needed
+                direct = v not in made_early or v in saved or v not in self.needed
                 operands.append(env.get(v, v) if direct else again(v))
             copy = op.with_operands(operands)
             new.ops.append(copy)

@@ -118,13 +118,13 @@ def _iota(b: Builder, op: Op, operands: Values) -> Values:
 
 @_rule("convert")
 def _convert(b: Builder, op: Op, operands: Values) -> Values:
-    (value,), (given,), to = operands, op.operands, op.result.dtype
-    if given.dtype == to:
+    (value,), (source,), to = operands, op.operands, op.result.dtype
+    if source.dtype == to:
         return [value]
-    if _is_small(given):
-        value = widened(b, value, given)
+    if _is_small(source):
+        value = widened(b, value, source)
         if to.kind in "iu":
-            return [_to_integer(b, value, given.dtype, to)]
+            return [_to_integer(b, value, source.dtype, to)]
     exact = value.dtype == F64 and to == F16  # NumPy rounds that once; ml_dtypes rounds to float32
     part = value.dtype if exact else F32 if is_small(to) else to
     if value.dtype != part:
@@ -139,10 +139,10 @@ def _to_integer(b: Builder, x: Value, small: np.dtype[Any], to: np.dtype[Any]) -
         if small == F16 and to == np.uint32:
             x = b.convert(x, dtype=I64)
         return b.convert(x, dtype=to)
-    found = b.convert(b.select(b.ne(x, x), b.full_like(x, 0), x), dtype=to)
+    integer = b.convert(b.select(b.ne(x, x), b.full_like(x, 0), x), dtype=to)
     for beyond, limit in ((np.inf, np.iinfo(to).max), (-np.inf, np.iinfo(to).min)):
-        found = b.select(b.eq(x, b.full_like(x, beyond)), b.full(x.shape, limit, to), found)
-    return found
+        integer = b.select(b.eq(x, b.full_like(x, beyond)), b.full(x.shape, limit, to), integer)
+    return integer
 
 
 @_rule("bitcast")
@@ -189,15 +189,15 @@ class _OnBits:
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         pairs = zip(arrays, self.dtypes, strict=True)
-        found = self.function(*(a if d is None else a.view(d) for a, d in pairs))
-        return tuple(_as_bits(a) if is_small(a.dtype) else a for a in found)
+        outputs = self.function(*(a if d is None else a.view(d) for a, d in pairs))
+        return tuple(_as_bits(a) if is_small(a.dtype) else a for a in outputs)
 
 
 @_rule("pure_callback", "io_callback")
 def _callback(b: Builder, op: Op, operands: Values) -> Sequence[Value]:
     function: PythonFunction = op.attrs["function"]
-    given = [v for v in op.operands if isinstance(v.type, TensorType)]
-    dtypes = tuple(v.dtype if _is_small(v) else None for v in given)
+    tensors = [v for v in op.operands if isinstance(v.type, TensorType)]
+    dtypes = tuple(v.dtype if _is_small(v) else None for v in tensors)
     results = tuple(_stored(t) for t in function.results)
     if results != function.results or any(dtypes):
         on_bits = _OnBits(function, dtypes)
@@ -206,5 +206,5 @@ def _callback(b: Builder, op: Op, operands: Values) -> Sequence[Value]:
 
 
 def _as_bits(array: Any) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = np.asarray(array)
-    return found.view(bits_dtype(found.dtype))
+    bits: np.ndarray[Any, Any] = np.asarray(array)
+    return bits.view(bits_dtype(bits.dtype))

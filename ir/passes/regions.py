@@ -23,12 +23,12 @@ def substituted(graph: Graph, expand: Expand) -> Graph:
     for op in graph.ops:
         b.loc = op.loc
         operands = [env.get(v, v) for v in op.operands] if env else op.operands
-        found = expand(b, op, operands)
-        if found is None:
+        replacement = expand(b, op, operands)
+        if replacement is None:
             b.graph.ops.append(op.rebased(env))
         else:
             changed = True
-            env.update(zip(op.results, found, strict=True))
+            env.update(zip(op.results, replacement, strict=True))
     b.graph.outputs = [env.get(v, v) for v in graph.outputs]
     return b.graph if changed else graph
 

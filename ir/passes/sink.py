@@ -27,8 +27,8 @@ def _sink(graph: Graph) -> Graph:
     graph = map_regions(graph, _sink)
 
     def sunk(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | None:
-        places = _sinkable(op)
-        return b.put(_with_views(op.with_operands(operands), places)) if places else None
+        indices = _sinkable(op)
+        return b.put(_with_views(op.with_operands(operands), indices)) if indices else None
 
     return substituted(graph, sunk)
 
@@ -38,12 +38,12 @@ def _sinkable(op: Op) -> list[int]:
     if op.name not in ("while", "scan"):
         return []
     return [
-        place
-        for place, value in enumerate(op.operands[: op.attrs["consts"]])
+        index
+        for index, value in enumerate(op.operands[: op.attrs["consts"]])
         if value.op is not None
         and value.op.definition.view
-        and all(_only_contracted(region, region.params[place]) for region in op.regions)
-        and any(region.params[place] in o.operands for region in op.regions for o in region.ops)
+        and all(_only_contracted(region, region.params[index]) for region in op.regions)
+        and any(region.params[index] in o.operands for region in op.regions for o in region.ops)
     ]
 
 
@@ -52,13 +52,13 @@ def _only_contracted(region: Graph, param: Value) -> bool:
     return param not in region.outputs and all(op.name == "dot" for op in users)
 
 
-def _with_views(op: Op, places: list[int]) -> Op:
-    """The loop with what the views at `places` are taken of as invariants instead."""
-    views = {place: op.operands[place].op for place in places}
+def _with_views(op: Op, indices: list[int]) -> Op:
+    """The loop with what the views at `indices` are taken of as invariants instead."""
+    views = {index: op.operands[index].op for index in indices}
     operands = list(op.operands)
-    for place, view in views.items():
+    for index, view in views.items():
         assert view is not None
-        (operands[place],) = view.operands
+        (operands[index],) = view.operands
     regions = tuple([_taking(region, views) for region in op.regions])
     return op.with_operands(operands, regions)
 
@@ -68,14 +68,14 @@ def _taking(region: Graph, views: dict[int, Op | None]) -> Graph:
     b = Builder(new)
     env: dict[Value, Value] = {}
     taken: list[tuple[Op, dict[Value, Value], Value]] = []
-    for place, param in enumerate(region.params):
-        view = views.get(place)
+    for index, param in enumerate(region.params):
+        view = views.get(index)
         if view is None:
             env[param] = new.add_param(param.type, param.name)
         else:
             (source,) = view.operands
-            given = new.add_param(source.type, source.name)
-            taken.append((view, {source: given}, param))
+            param_of = new.add_param(source.type, source.name)
+            taken.append((view, {source: param_of}, param))
     for view, inner, param in taken:
         env[param] = b.copy(view, inner).result
     new.outputs = b.replay(region, env)

@@ -59,8 +59,8 @@ def _elements(b: Builder, x: Value) -> Rows:
     flat = b.op("reshape", x, shape=(items, m * n))
 
     def element(k: int) -> Term:
-        found = b.op("slice", flat, start=(0, k), stop=(items, k + 1), step=(1, 1))
-        return Term(b, found)
+        column = b.op("slice", flat, start=(0, k), stop=(items, k + 1), step=(1, 1))
+        return Term(b, column)
 
     return [[element(i * n + j) for j in range(n)] for i in range(m)]
 
@@ -70,13 +70,13 @@ def _assembled(rows: Rows, batch: Sequence[int]) -> Value:
     parts = [x.value for row in rows for x in row]
     b = rows[0][0].b
     joined = b.op("concat", *parts, axis=1) if len(parts) > 1 else parts[0]
-    found: Value = b.op("reshape", joined, shape=(*batch, len(rows), len(rows[0])))
-    return found
+    matrix: Value = b.op("reshape", joined, shape=(*batch, len(rows), len(rows[0])))
+    return matrix
 
 
 def _vector(x: Term, batch: Sequence[int]) -> Value:
-    found: Value = x.b.op("reshape", x.value, shape=tuple(batch))
-    return found
+    vector: Value = x.b.op("reshape", x.value, shape=tuple(batch))
+    return vector
 
 
 def _number(like: Term, value: float) -> Term:
@@ -119,22 +119,22 @@ class _Triangle(NamedTuple):
     @property
     def regular(self) -> Term:
         zeros = [p.ne(0.0) for p in self.pivots]
-        found = zeros[0]
+        regular = zeros[0]
         for other in zeros[1:]:
-            found = found & other
-        return found
+            regular = regular & other
+        return regular
 
     def solution(self) -> Rows:
         n, columns = len(self.rows), range(len(self.right[0]))
-        found: Rows = [[] for _ in range(n)]
+        solution: Rows = [[] for _ in range(n)]
         for i in reversed(range(n)):
             row = self.rows[i]
             for k in columns:
                 x = self.right[i][k]
                 for j in range(i + 1, n):
-                    x = x - row[j] * found[j][k]
-                found[i].append(x / row[i])
-        return found
+                    x = x - row[j] * solution[j][k]
+                solution[i].append(x / row[i])
+        return solution
 
 
 def _eliminated(a: Rows, right: Rows) -> _Triangle:
@@ -191,13 +191,13 @@ def _safe_product(factors: list[Term]) -> Term:
             for j in range(i + 1, len(x)):
                 swap = _size(x[j]) < _size(x[i])
                 x[i], x[j] = where(swap, x[j], x[i]), where(swap, x[i], x[j])
-    found, rest = (x[0] * x[-1], x[1:-1]) if len(x) > 1 else (x[0], [])
+    product, rest = (x[0] * x[-1], x[1:-1]) if len(x) > 1 else (x[0], [])
     if len(rest) == 2:  # what is large meets what is small
-        small = _size(found) <= 1.0
+        small = _size(product) <= 1.0
         rest = [where(small, rest[1], rest[0]), where(small, rest[0], rest[1])]
     for factor in rest:
-        found = found * factor
-    return found
+        product = product * factor
+    return product
 
 
 def _slogdet(b: Builder, op: Op, a: Value) -> list[Value]:
@@ -225,26 +225,26 @@ def _cholesky(b: Builder, op: Op, a: Value) -> list[Value]:
     """Column by column: L[j, j]^2 and L[i, j] L[j, j]* are what is left of A."""
     rows, n, upper = _elements(b, a), a.shape[-1], op.attrs["upper"]
     zero = _number(rows[0][0], 0.0)
-    found: Rows = [[zero] * n for _ in range(n)]
+    factor_rows: Rows = [[zero] * n for _ in range(n)]
     fine: Term | None = None
     for j in range(n):
         left = _real(rows[j][j])
         for k in range(j):
-            left = left - _square(found[j][k])
+            left = left - _square(factor_rows[j][k])
         own = (left <= 0.0).invert()
         fine = own if fine is None else fine & own
         root = left.sqrt()
-        found[j][j] = _like(root, zero)
+        factor_rows[j][j] = _like(root, zero)
         for i in range(j + 1, n):
             rest = _conj(rows[j][i]) if upper else rows[i][j]
             for k in range(j):
-                rest = rest - found[i][k] * _conj(found[j][k])
-            found[i][j] = rest / found[j][j]
+                rest = rest - factor_rows[i][k] * _conj(factor_rows[j][k])
+            factor_rows[i][j] = rest / factor_rows[j][j]
     assert fine is not None
     fine = _checked(op, fine)
     if upper:
-        found = [[_conj(found[j][i]) for j in range(n)] for i in range(n)]
-    return [_assembled(_or_nan(fine, found), a.shape[:-2])]
+        factor_rows = [[_conj(factor_rows[j][i]) for j in range(n)] for i in range(n)]
+    return [_assembled(_or_nan(fine, factor_rows), a.shape[:-2])]
 
 
 def _real(x: Term) -> Term:

@@ -32,7 +32,7 @@ from ..ops.term import Term
 from ..record import record
 from ..types import I64, TensorType, Type, complex_dtype, is_complex, real_dtype
 from .complex_math import FUNCTIONS, Z, integer_power
-from .complex_order import extremum_place, sorted_order
+from .complex_order import extremum_index, sorted_order
 from .inline_calls import inline_calls
 from .rules.rewrite import uniform
 
@@ -85,8 +85,8 @@ def _flat(values: Sequence[Parts]) -> list[Value]:
 
 def _regrouped(values: Sequence[Value], types: Sequence[Type]) -> list[Parts]:
     """The values that stand for results of `types`, in pairs again."""
-    found = iter(values)
-    return [_joined([next(found) for _ in _parts_of(t)]) for t in types]
+    remaining = iter(values)
+    return [_joined([next(remaining) for _ in _parts_of(t)]) for t in types]
 
 
 class Splitter:
@@ -112,8 +112,8 @@ class Splitter:
         rule = _RULES.get(op.name) or (_library if op.definition.family == "library" else None)
         touched = any(map(_is_complex, (*op.operands, *op.results)))
         if op.regions or (rule is not None and touched):
-            found = (rule or _structured)(self, op, operands)
-            return found if isinstance(found, list) else [found]
+            parts = (rule or _structured)(self, op, operands)
+            return parts if isinstance(parts, list) else [parts]
         if touched and op.name in FUNCTIONS:
             return [self._function(op, operands)]
         if touched:
@@ -124,12 +124,12 @@ class Splitter:
         return list(self.b.append(op.definition, values, op.attrs).results)
 
     def _function(self, op: Op, operands: Sequence[Parts]) -> Parts:
-        given = [Z(*self.terms(v)) for v in operands if isinstance(v, tuple)]
+        arguments = [Z(*self.terms(v)) for v in operands if isinstance(v, tuple)]
         if op.name == "pow":
             n = uniform(op.operands[1])
             if n is not None and n.imag == 0 and abs(n.real) < 100 and n.real == int(n.real):
-                return _values(integer_power(given[0], int(n.real)))
-        return _values(FUNCTIONS[op.name](*given))
+                return _values(integer_power(arguments[0], int(n.real)))
+        return _values(FUNCTIONS[op.name](*arguments))
 
     def terms(self, pair: Pair) -> tuple[Term, Term]:
         return Term(self.b, pair[0]), Term(self.b, pair[1])
@@ -152,8 +152,8 @@ class Splitter:
         return self.walk(graph, operands)[0]
 
 
-def _values(found: Z | Term) -> Parts:
-    return found.value if isinstance(found, Term) else (found.re.value, found.im.value)
+def _values(result: Z | Term) -> Parts:
+    return result.value if isinstance(result, Term) else (result.re.value, result.im.value)
 
 
 # Ops that do the same to both parts, beside the linear ones; other operands (indices, conditions) stay
@@ -190,7 +190,7 @@ def _iota(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
 
 @_rule("convert")
 def _convert(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
-    (given,) = operands
+    (source,) = operands
     to = op.result.dtype
     part = real_dtype(to)
 
@@ -198,14 +198,14 @@ def _convert(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
         made: Value = v if v.dtype == part else s.b.convert(v, dtype=part)
         return made
 
-    if not isinstance(given, tuple):
-        re = converted(given)
+    if not isinstance(source, tuple):
+        re = converted(source)
         return re, s.b.full_like(re, 0)
-    re, im = given
+    re, im = source
     if is_complex(to):
         return converted(re), converted(im)
     if to.kind == "b":
-        truths = (s.b.ne(v, s.b.full_like(v, 0)) for v in given)
+        truths = (s.b.ne(v, s.b.full_like(v, 0)) for v in source)
         made: Value = s.b.bitwise_or(*truths)
         return made
     if to == np.uint32:  # NumPy's loop goes through int64, which shows beyond its range
@@ -284,7 +284,7 @@ def _unstacked(b: Builder, v: Value) -> Pair:
 def _argextremum(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     (pair,) = operands
     assert isinstance(pair, tuple)
-    return extremum_place(s.b, pair, op.attrs["axis"], op.name == "argmax")
+    return extremum_index(s.b, pair, op.attrs["axis"], op.name == "argmax")
 
 
 @_rule("max", "min")
@@ -292,15 +292,17 @@ def _extremum(s: Splitter, op: Op, operands: list[Parts]) -> Parts:
     (pair,) = operands
     assert isinstance(pair, tuple)
     axes, shape = op.attrs["axes"], op.operands[0].shape
-    kept = tuple(d for d in range(len(shape)) if d not in axes)
+    outer_axes = tuple(d for d in range(len(shape)) if d not in axes)
     outer, n = op.result.tensor.size, int(np.prod([shape[d] for d in axes], dtype=int))
     if not axes or outer == 0:
         return tuple(s.b.reshape(v, shape=op.result.shape) for v in pair)
-    re, im = (s.b.reshape(s.b.transpose(v, perm=(*kept, *axes)), shape=(outer, n)) for v in pair)
-    place = extremum_place(s.b, (re, im), 1, op.name == "max")
+    re, im = (
+        s.b.reshape(s.b.transpose(v, perm=(*outer_axes, *axes)), shape=(outer, n)) for v in pair
+    )
+    index = extremum_index(s.b, (re, im), 1, op.name == "max")
     row = s.b.iota(shape=(outer,), dtype=I64, axis=0)
-    found = (s.b.gather(v, row, place, axes=(0, 1), mode="clip") for v in (re, im))
-    return tuple(s.b.reshape(v, shape=op.result.shape) for v in found)
+    elements = (s.b.gather(v, row, index, axes=(0, 1), mode="clip") for v in (re, im))
+    return tuple(s.b.reshape(v, shape=op.result.shape) for v in elements)
 
 
 @_rule("argsort", "sort")
@@ -380,11 +382,16 @@ class _OnParts:
     operands: tuple[bool, ...]  # which of its operands are complex
 
     def __call__(self, *parts: Any) -> tuple[Any, ...]:
-        given = iter(parts)
-        found = self.function(
-            *(_join(next(given), next(given)) if c else next(given) for c in self.operands)
+        remaining = iter(parts)
+        results = self.function(
+            *(
+                _join(next(remaining), next(remaining)) if c else next(remaining)
+                for c in self.operands
+            )
         )
-        return tuple(p for a in found for p in ((a.real, a.imag) if a.dtype.kind == "c" else (a,)))
+        return tuple(
+            p for a in results for p in ((a.real, a.imag) if a.dtype.kind == "c" else (a,))
+        )
 
 
 def _join(re: Any, im: Any) -> Any:

@@ -133,14 +133,14 @@ class DiskCache:
 
     def entries(self) -> list[Entry]:
         """Our files, those of dead writers included."""
-        found: list[Entry] = []
+        entries: list[Entry] = []
         with suppress(OSError):
             for file in os.scandir(self.directory) if self.directory else ():
                 if file.name.endswith((_SUFFIX, _TEMPORARY)):
                     with suppress(OSError):
                         status = file.stat(follow_symlinks=False)
-                        found.append(Entry(status.st_mtime, status.st_size, file.path))
-        return found
+                        entries.append(Entry(status.st_mtime, status.st_size, file.path))
+        return entries
 
     def trim(self) -> None:
         """If there is too much, remove what was used longest ago, down to three quarters."""

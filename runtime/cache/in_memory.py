@@ -115,11 +115,11 @@ class CodeBudget:
 
     def _alive(self) -> list[tuple[int, Evictable, int]]:
         with self._lock:
-            found = [(key, entry(), hits) for key, (entry, hits) in self._kept.items()]
-            for key, entry, _ in found:
+            entries = [(key, entry(), hits) for key, (entry, hits) in self._kept.items()]
+            for key, entry, _ in entries:
                 if entry is None:
                     del self._kept[key]
-        return [(key, entry, hits) for key, entry, hits in found if entry is not None]
+        return [(key, entry, hits) for key, entry, hits in entries if entry is not None]
 
 
 budget = CodeBudget()

@@ -46,7 +46,7 @@ def installation() -> str:
 
 def _sources() -> list[str]:
     """Every module of the compiler: name, size, time of change."""
-    found: list[str] = []
+    files: list[str] = []
     folders = [ROOT, *(os.path.join(ROOT, room) for room in _ROOMS)]
     while folders:
         folder = folders.pop()
@@ -60,10 +60,10 @@ def _sources() -> list[str]:
             if entry.name.endswith(".py"):
                 status = entry.stat()
                 path = entry.path[len(ROOT) :]
-                found.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+                files.append(f"{path} {status.st_size} {status.st_mtime_ns}")
             elif folder != ROOT and entry.name != "__pycache__" and entry.is_dir():
                 folders.append(entry.path)
-    return sorted(found)
+    return sorted(files)
 
 
 def _llvmlite() -> str:

@@ -71,14 +71,14 @@ def take_scratch(layout: NdarrayLayout) -> Function:
     dims = f.alloca("i64")
     needed = nbytes + 64
     with f.each(SCRATCH_SLOTS) as i:
-        kept = f.load("ptr", _SLOTS, i, "i64")
+        cached = f.load("ptr", _SLOTS, i, "i64")
         look = f.block("look")
         next = f.block("next")
-        f.branch(kept.ne(NULL), look, next, likely=True)
+        f.branch(cached.ne(NULL), look, next, likely=True)
         f.at(look)
-        with f.when(_size(f, layout, kept).uge(needed), likely=True):
+        with f.when(_size(f, layout, cached).uge(needed), likely=True):
             f.store(NULL, _SLOTS, i, "i64")
-            f.ret(kept)
+            f.ret(cached)
             f.at(f.block("unused"))
         f.jump(next)
         f.at(next)
@@ -103,15 +103,15 @@ def give_scratch(layout: NdarrayLayout) -> Function:
     f.branch(size.ule(_KEEP_LIMIT), search, drop, likely=True)
     f.at(search)
     with f.each(SCRATCH_SLOTS) as i:
-        kept = f.load("ptr", _SLOTS, i, "i64")
+        cached = f.load("ptr", _SLOTS, i, "i64")
         look, put, next = f.block("look"), f.block("put"), f.block("next")
-        f.branch(kept.eq(NULL), put, look, likely=True)
+        f.branch(cached.eq(NULL), put, look, likely=True)
         f.at(look)
-        f.branch(_size(f, layout, kept).ult(size), put, next)
+        f.branch(_size(f, layout, cached).ult(size), put, next)
         f.at(put)
         f.store(array, _SLOTS, i, "i64")
-        with f.when(kept.ne(NULL)):
-            f.call("void", "Py_DecRef", kept)
+        with f.when(cached.ne(NULL)):
+            f.call("void", "Py_DecRef", cached)
         f.ret()
         f.at(next)
     f.jump(drop)

@@ -93,7 +93,7 @@ def _float(f: Interpreter) -> None:
     number = f.get(1)
     f.check_type(number, "PyFloat_Type")
     f.put(3, f.call("double", "PyFloat_AsDouble", number))
-    f.put(2, f.place(3))
+    f.put(2, f.slot(3))
     f.go(4)
 
 
@@ -108,7 +108,7 @@ def _small_int(f: Interpreter, number: Value) -> Value:
 @opcode(Op.INT)
 def _int(f: Interpreter) -> None:
     f.put(3, _small_int(f, f.get(1)))
-    f.put(2, f.place(3))
+    f.put(2, f.slot(3))
     f.go(4)
 
 
@@ -118,7 +118,7 @@ def _bool(f: Interpreter) -> None:
     yes = flag.eq(TRUE)
     f.check(yes | flag.eq(FALSE))
     f.put(3, yes.zext("i8"))
-    f.put(2, f.place(3))
+    f.put(2, f.slot(3))
     f.go(4)
 
 
@@ -128,8 +128,8 @@ def _complex(f: Interpreter) -> None:
     f.check_type(number, "PyComplex_Type")
     f.put(3, f.call("double", "PyComplex_RealAsDouble", number))
     imaginary = f.call("double", "PyComplex_ImagAsDouble", number)
-    f.store(imaginary, f.offset(f.place(3), 8))
-    f.put(2, f.place(3))
+    f.store(imaginary, f.offset(f.slot(3), 8))
+    f.put(2, f.slot(3))
     f.go(4)
 
 
@@ -137,8 +137,8 @@ def _complex(f: Interpreter) -> None:
 def _generic(f: Interpreter) -> None:
     scalar = f.get(1)
     f.check_type(scalar, f.pointer(4))
-    f.call("void", "PyArray_ScalarAsCtype", scalar, f.place(3))
-    f.put(2, f.place(3))
+    f.call("void", "PyArray_ScalarAsCtype", scalar, f.slot(3))
+    f.put(2, f.slot(3))
     f.go(5)
 
 
@@ -147,8 +147,8 @@ def _foreign(f: Interpreter) -> None:
     """Of such a scalar NumPy tells where its value is, not what it is."""
     scalar = f.get(1)
     f.check_type(scalar, f.pointer(4))
-    f.call("void", "PyArray_ScalarAsCtype", scalar, f.place(3))
-    f.put(2, f.load("ptr", f.place(3)))
+    f.call("void", "PyArray_ScalarAsCtype", scalar, f.slot(3))
+    f.put(2, f.load("ptr", f.slot(3)))
     f.go(5)
 
 
@@ -195,14 +195,14 @@ def _same(f: Interpreter) -> None:
 @opcode(Op.TUPLE)
 def _tuple(f: Interpreter) -> None:
     f.check_type(f.get(1), f.pointer(2))
-    _items(f, "PyTuple", f.word(3), f.place(4))
+    _items(f, "PyTuple", f.word(3), f.slot(4))
     f.go(5)
 
 
 @opcode(Op.LIST)
 def _list(f: Interpreter) -> None:
     f.check_type(f.get(1), "PyList_Type")
-    _items(f, "PyList", f.word(2), f.place(3))
+    _items(f, "PyList", f.word(2), f.slot(3))
     f.go(4)
 
 
@@ -216,7 +216,7 @@ def _items(f: Interpreter, cls: str, n: Value, to: Value) -> None:
 @opcode(Op.DICT)
 def _dict(f: Interpreter) -> None:
     """The keys have to be the wanted objects, or equal ones of their type, in the wanted order."""
-    mapping, n, to, keys = f.get(1), f.word(2), f.place(3), f.offset(f.pc, 8 * 4)
+    mapping, n, to, keys = f.get(1), f.word(2), f.slot(3), f.offset(f.pc, 8 * 4)
     f.check_type(mapping, "PyDict_Type")
     f.check(f.call("i64", "PyDict_Size", mapping).eq(n))
     value_at = f.offset(f.found, 8)
@@ -335,7 +335,7 @@ def _attribute(f: Interpreter) -> None:
 
 @opcode(Op.ASK)
 def _ask(f: Interpreter) -> None:
-    value = f.call("ptr", "PyObject_Vectorcall", f.pointer(2), f.place(4), f.word(3), NULL)
+    value = f.call("ptr", "PyObject_Vectorcall", f.pointer(2), f.slot(4), f.word(3), NULL)
     f.put(1, value)
     f.require(value.ne(NULL), f.forgive())
     f.go(5)
@@ -353,7 +353,7 @@ def _code(f: Interpreter) -> None:
 def _apart(f: Interpreter) -> None:
     """Ranges of bytes, sorted by where they start: none that is written begins before the last end,
     and none before the last end of one that is written."""
-    n, ranges = f.word(1), f.place(2)
+    n, ranges = f.word(1), f.slot(2)
     with f.each(n) as i:
         reach = f.offset(f.pc, 8 * 3)
         reach = f.offset(reach, i * (8 * 4))

@@ -87,15 +87,15 @@ class Interpreter(Function):
     def pointer(self, k: int) -> Value:
         return self.load("ptr", self.pc, 8 * k)
 
-    def place(self, k: int) -> Value:
+    def slot(self, k: int) -> Value:
         """The address of the frame's word that operand k names."""
         return self.offset(self.frame, self.word(k), "i64")
 
     def get(self, k: int, type: str = "ptr") -> Value:
-        return self.load(type, self.place(k))
+        return self.load(type, self.slot(k))
 
     def put(self, k: int, value: Value) -> None:
-        self.store(value, self.place(k))
+        self.store(value, self.slot(k))
 
     def put_new(self, k: int, value: Value) -> None:
         """An owned reference that a call gave; null is an error."""

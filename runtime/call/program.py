@@ -70,7 +70,7 @@ class Op:
     # Work
     HOLD = 25  # owned, src: keep a reference while others may run
     SCRATCH = 26  # block, dst, bytes, memory handler or 0, its functions
-    PLACE = 27  # block, value: a result goes into the frame
+    SLOT = 27  # block, value: a result goes into the frame
     MEMORY = 28  # owned, dst, memory handler or 0: the current; one, its functions; their name
     EMPTY = 29  # owned, block, descr, ndim, dims...: an array without elements
     ALLOCATE = 30  # owned, block, handler, its functions, bytes, descr, ndim, dims...
@@ -124,7 +124,7 @@ _RUNS_PYTHON = frozenset(
 
 
 class Owned(int):
-    """The number of an owned word; its place in the frame is known at the end."""
+    """The number of an owned word; its offset in the frame is known at the end."""
 
 
 Word = int  # an index into the frame, an Owned, or plain data
@@ -212,9 +212,9 @@ class Program:
     def scalar(self, src: Word, block: Word, cls: type) -> None:
         """A Python number, or a NumPy scalar."""
         value = self.reserve(_SCALAR_WORDS)
-        known = _PYTHON_NUMBERS.get(cls)
-        if known is not None:
-            self.emit(known, src, block, value)
+        opcode = _PYTHON_NUMBERS.get(cls)
+        if opcode is not None:
+            self.emit(opcode, src, block, value)
         else:
             kind = Op.FOREIGN if is_extended(np.dtype(cls)) else Op.GENERIC
             self.emit(kind, src, block, value, self.ref(cls))
@@ -281,11 +281,11 @@ class Program:
 
     def unchanged_class(self, cls: type) -> bool:
         """Nothing was assigned to a class or its bases; False if there is no way to know."""
-        found = class_version(cls)
-        if found is not None:
+        version = class_version(cls)
+        if version is not None:
             self.kept.append(cls)
-            self.emit(Op.CLASS, *found)
-        return found is not None
+            self.emit(Op.CLASS, *version)
+        return version is not None
 
     def function(self, src: Word, function: Any) -> None:
         """A Python function with this code, these very defaults and attributes."""
@@ -330,8 +330,8 @@ class Program:
 
     def rewind(self, mark: tuple[int, int]) -> None:
         """Take back what was written since `mark`; words that were reserved stay reserved."""
-        code, kept = mark
-        del self._code[code:], self.kept[kept:]
+        code, references = mark
+        del self._code[code:], self.kept[references:]
 
     def forward(self, targets: Mapping[int, tuple[Callable[[], Any], Callable[..., Any]]]) -> None:
         """Call `target(*args[1:], **kwargs)` where `(ref, target) = targets[id(args[0])]`.
@@ -359,15 +359,15 @@ class Program:
 
     def _memory(self, handler: Any) -> tuple[Owned, int]:
         """Words with a memory handler and where its functions are."""
-        found = self._handlers.get(id(handler))
-        if found is None:
-            found = self._handlers[id(handler)] = self.own(), self.reserve()
-            known = current_handler() if handler is None else handler
+        registers = self._handlers.get(id(handler))
+        if registers is None:
+            registers = self._handlers[id(handler)] = self.own(), self.reserve()
+            actual = current_handler() if handler is None else handler
             wanted = 0 if handler is None else self.ref(handler)
-            functions = functions_of(known)
+            functions = functions_of(actual)
             name = ctypes.addressof(CAPSULE_NAME)
-            self.emit(Op.MEMORY, *found, wanted, self.ref(known), functions, name)
-        return found
+            self.emit(Op.MEMORY, *registers, wanted, self.ref(actual), functions, name)
+        return registers
 
     def scratch(self, block: Word, nbytes: int, handler: Any = None) -> None:
         """64-byte aligned memory until the end of the call."""
@@ -380,10 +380,10 @@ class Program:
         """Keep an object alive to the end of the call."""
         self.emit(Op.HOLD, self.own(), src)
 
-    def place(self, block: Word) -> int:
+    def result_slot(self, block: Word) -> int:
         """A scalar result goes into the frame: where."""
         value = self.reserve(_SCALAR_WORDS)
-        self.emit(Op.PLACE, block, value)
+        self.emit(Op.SLOT, block, value)
         return value
 
     def run(
@@ -398,7 +398,7 @@ class Program:
         """Call the entry, with `status` the word of its block for the pointer to the status block.
         `failed(code, *status)` raises what an error status says."""
         words = self.reserve(STATUS_WORDS)
-        self.emit(Op.PLACE, status, words)
+        self.emit(Op.SLOT, status, words)
         self.emit(Op.RUN, entry, block, words, int(release_gil), self.ref(failed))
         self.runs_python |= release_gil or calls_python
 
@@ -446,8 +446,8 @@ class Program:
     def call(self, function: Callable[..., Any], items: Sequence[Owned]) -> Owned:
         """`function(*items)`."""
         own = [self.own() for _ in items]  # consecutive
-        for place, item in zip(own, items, strict=True):
-            self.emit(Op.ALIAS, place, item)
+        for slot, item in zip(own, items, strict=True):
+            self.emit(Op.ALIAS, slot, item)
         dst = self.own()
         self.emit(Op.CALL, dst, self.ref(function), len(items), own[0] if own else 0)
         return dst

@@ -28,9 +28,9 @@ def _scratch(f: Interpreter) -> None:
     f.go(6)
 
 
-@opcode(Op.PLACE)
-def _place(f: Interpreter) -> None:
-    f.put(1, f.place(2))
+@opcode(Op.SLOT)
+def _slot(f: Interpreter) -> None:
+    f.put(1, f.slot(2))
     f.go(3)
 
 
@@ -78,7 +78,7 @@ def _allocate(f: Interpreter) -> None:
 
 @opcode(Op.RUN)
 def _run(f: Interpreter) -> None:
-    entry, block, status = f.pointer(1), f.place(2), f.place(3)
+    entry, block, status = f.pointer(1), f.slot(2), f.slot(3)
     hits = f.offset(f.program, 8 * HITS)
     f.store(f.load("i64", hits) + 1, hits)
     f.store(Value(_STATUS, "zeroinitializer"), status)
@@ -130,14 +130,14 @@ def _bool_result(f: Interpreter) -> None:
 
 @opcode(Op.COMPLEX_RESULT)
 def _complex_result(f: Interpreter) -> None:
-    real, imaginary = f.get(2, "double"), f.load("double", f.place(2), 8)
+    real, imaginary = f.get(2, "double"), f.load("double", f.slot(2), 8)
     f.put_new(1, f.call("ptr", "PyComplex_FromDoubles", real, imaginary))
     f.go(3)
 
 
 @opcode(Op.GENERIC_RESULT)
 def _generic_result(f: Interpreter) -> None:
-    f.put_new(1, f.call("ptr", "PyArray_Scalar", f.place(2), f.pointer(3), NULL))
+    f.put_new(1, f.call("ptr", "PyArray_Scalar", f.slot(2), f.pointer(3), NULL))
     f.go(4)
 
 
@@ -191,7 +191,7 @@ def _make_dict(f: Interpreter) -> None:
 
 @opcode(Op.CALL)
 def _call(f: Interpreter) -> None:
-    made = f.call("ptr", "PyObject_Vectorcall", f.pointer(2), f.place(4), f.word(3), NULL)
+    made = f.call("ptr", "PyObject_Vectorcall", f.pointer(2), f.slot(4), f.word(3), NULL)
     f.put_new(1, made)
     f.go(5)
 

@@ -66,10 +66,10 @@ def architecture_number(arch: str) -> int:
 def nearest_architecture(major: int, minor: int) -> str:
     """The newest architecture whose code a device of that compute capability runs."""
     capability = 10 * major + minor
-    known = [arch for arch in _LEAST if arch[-1] != "a" and int(arch[3:]) <= capability]
-    if not known:
+    architectures = [arch for arch in _LEAST if arch[-1] != "a" and int(arch[3:]) <= capability]
+    if not architectures:
         raise AssembleError(f"GPUs older than sm_75 are not supported; this one is sm_{capability}")
-    return max(known, key=architecture_number)
+    return max(architectures, key=architecture_number)
 
 
 def architecture_for(ir: str, arch: str) -> str:
@@ -136,15 +136,15 @@ def check(ir: str, arch: str, ptx: int) -> None:
         (_TYPES, "kernels cannot use {}"),
         (_GENERIC_GLOBAL, "a global must say its address space: {}"),
     ):
-        found = pattern.search(ir)
-        if found:
-            raise AssembleError(what.format(found[0]))
+        match = pattern.search(ir)
+        if match:
+            raise AssembleError(what.format(match[0]))
 
 
 def _check_assembly(ir: str, arch: str) -> None:
     """Raise AssembleError but for the assembly of `cuda_wgmma.py`, where there is such."""
-    known = _KNOWN_ASSEMBLY.findall(ir)
-    if len(known) != len(_ASSEMBLY.findall(ir)) or any(wgmma.parse(t) is None for t in set(known)):
+    ours = _KNOWN_ASSEMBLY.findall(ir)
+    if len(ours) != len(_ASSEMBLY.findall(ir)) or any(wgmma.parse(t) is None for t in set(ours)):
         raise AssembleError("kernels may not contain inline assembly but wgmma's")
     if arch != "sm_90a":
         raise AssembleError(f"wgmma needs sm_90a, not {arch}")

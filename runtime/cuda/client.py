@@ -26,7 +26,7 @@ from ...codegen.cuda.target import CudaTarget
 from ...codegen.cuda.tuning import Chooser
 from ...codegen.device.compile import compile_device
 from ...codegen.device.hosted import HostedOp
-from ...codegen.module import Given, KernelReport
+from ...codegen.module import KernelReport
 from ...ir.forks import renewed
 from ...ir.graph import Graph
 from ...ir.record import replace
@@ -38,6 +38,7 @@ from ..compile import graph_key
 from ..config import config
 from ..devices import Device
 from ..dlpack import CUDA
+from ..options import CompileOptions
 from .array import DeviceArray
 from .assemble import architecture_number, ptx_for
 from .cublas import BlasError, find_blas
@@ -91,9 +92,11 @@ class Program:
         for buffer in outputs:
             results.append(DeviceArray(client, buffer, *next(kinds)))
         for output, number in self._in_place:
-            given = arrays[number]
-            given.buffer.runs = runs
-            results.insert(output, DeviceArray(client, given.buffer, given.shape, given.dtype))
+            donated = arrays[number]
+            donated.buffer.runs = runs
+            results.insert(
+                output, DeviceArray(client, donated.buffer, donated.shape, donated.dtype)
+            )
         return results
 
     @property
@@ -149,12 +152,12 @@ class Client:
     def number(self, array: Array) -> DeviceArray:
         """As `put`, of a number; those that come again are there already."""
         key = array.dtype, array.tobytes()
-        found = self._numbers.get(key)
-        if found is None:
+        array_of_number = self._numbers.get(key)
+        if array_of_number is None:
             if len(self._numbers) >= _NUMBERS:
                 self._numbers.clear()
-            found = self._numbers[key] = self.put(array)
-        return found
+            array_of_number = self._numbers[key] = self.put(array)
+        return array_of_number
 
     def copy(self, array: DeviceArray) -> DeviceArray:
         """The same elements in memory of their own."""
@@ -186,20 +189,20 @@ class Client:
         where = dlpack_device(array)
         if where is not None and where not in ((CUDA, self.device.index), (MANAGED, where[1])):
             raise DeviceError(f"the array is not on {self.device}: copy it there first")
-        given = described(array, self.stream)
-        if given.wait_for is not None:
-            self.context.order(given.wait_for, self.stream)
-        memory: Memory = Foreign(given.address, 0, given.owner, self.holder)
-        found = DeviceArray(self, memory, given.shape, given.dtype)
-        memory.nbytes = found.nbytes
-        if found.nbytes and not given.contiguous:
+        source = described(array, self.stream)
+        if source.wait_for is not None:
+            self.context.order(source.wait_for, self.stream)
+        memory: Memory = Foreign(source.address, 0, source.owner, self.holder)
+        adopted = DeviceArray(self, memory, source.shape, source.dtype)
+        memory.nbytes = adopted.nbytes
+        if adopted.nbytes and not source.contiguous:
             raise DeviceError(
-                f"the array of strides {given.strides} is not C-contiguous: make it so first, with "
+                f"the array of strides {source.strides} is not C-contiguous: make it so first, with "
                 "its own library's contiguous() or ascontiguousarray()"
             )
-        if found.nbytes and given.address % ALIGNMENT:
-            return self.copy(found)
-        return found
+        if adopted.nbytes and source.address % ALIGNMENT:
+            return self.copy(adopted)
+        return adopted
 
     def let_wait(self, stream: int) -> None:
         """What is put on another stream from now on comes after our work so far."""
@@ -207,30 +210,19 @@ class Client:
 
     # Programs
 
-    def compile(
-        self,
-        graph: Graph,
-        fastmath: bool = False,
-        autotune: bool | None = None,
-        deterministic: bool = True,
-        given: Sequence[Given] = (),
-    ) -> Program:
-        """A program for the graph, whose inputs are C-contiguous; kept here and on disk.
-
-        `autotune`: choose launch parameters by measuring; None: as `config.autotune` says. `given`:
-        inputs whose memory results may have.
-        """
-        target = replace(self.target, deterministic=deterministic)
-        tuner = None
-        if config.autotune if autotune is None else autotune:
-            tuner = Tuner(self.context, self.stream)
+    def compile(self, graph: Graph, options: CompileOptions | None = None) -> Program:
+        """A program for the graph, whose inputs are C-contiguous; kept here and on disk."""
+        options = options or CompileOptions()
+        if options.autotune is None:
+            options = replace(options, autotune=config.autotune)
+        tuner = Tuner(self.context, self.stream) if options.autotune else None
         try:
-            with_blas = replace(target, blas=self._blas(tuner))
-            return self._compile(graph, with_blas, fastmath, tuner, given)
+            with_blas = replace(self.target, blas=self._blas(tuner))
+            return self._compile(graph, with_blas, options, tuner)
         except BlasError as error:  # only the library itself knows what it can do
             if config.cublas == "on":
                 warnings.warn(f"cuBLASLt is not used: {error}", RuntimeWarning, stacklevel=2)
-            return self._compile(graph, target, fastmath, tuner, given)
+            return self._compile(graph, self.target, options, tuner)
 
     def _blas(self, tuner: Tuner | None) -> str:
         """Which products are cuBLASLt's, as `CudaTarget.blas` says it."""
@@ -240,24 +232,12 @@ class Client:
         return "measured" if wanted and find_blas(self.context) is not None else ""
 
     def _compile(
-        self,
-        graph: Graph,
-        target: CudaTarget,
-        fastmath: bool,
-        tuner: Tuner | None,
-        given: Sequence[Given],
+        self, graph: Graph, target: CudaTarget, options: CompileOptions, tuner: Tuner | None
     ) -> Program:
-        key = digest(
-            "device program",
-            installation(),
-            target.key(),
-            graph_key(graph),
-            repr((fastmath, [tuple(gift) for gift in given])),
-            tuner.identity if tuner else "",
-        )
+        key = program_key(graph_key(graph), target, options, tuner.identity if tuner else "")
 
         def make() -> DeviceProgram:
-            return device_program(graph, target, fastmath, tuner, given)
+            return device_program(graph, target, options, tuner)
 
         try:
             executable = self._executables.get_or_make(
@@ -266,7 +246,7 @@ class Client:
         except _RefusedError as error:
             self.target = replace(self.target, exact=False)
             warnings.warn(f"products do without warpgroups: {error}", RuntimeWarning, stacklevel=4)
-            return self._compile(graph, replace(target, exact=False), fastmath, tuner, given)
+            return self._compile(graph, replace(target, exact=False), options, tuner)
         return Program(self, executable)
 
     def _load(self, program: DeviceProgram) -> DeviceExecutable:
@@ -290,12 +270,12 @@ class Client:
         data = cache.get(key)
         if data is not None:
             try:
-                found = pickle.loads(data)
+                stored = pickle.loads(data)
             except Exception:  # whatever a pickle of another making may raise
                 cache.discard(key)
             else:
-                if isinstance(found, DeviceProgram):
-                    return found
+                if isinstance(stored, DeviceProgram):
+                    return stored
         program = make()
         # Functions of the user's are of this process.
         if all(isinstance(site.function, HostedOp) for site in program.callbacks):
@@ -311,28 +291,33 @@ def target_of(info: DeviceInfo) -> CudaTarget:
     return CudaTarget(architecture_number(info.arch), version, info.sms, exact=exact)
 
 
+def program_key(graph: str, target: CudaTarget, options: CompileOptions, tuner: str) -> str:
+    """The name of a program, in memory and on disk: a hash of all that makes it what it is."""
+    return digest("device program", installation(), graph, target.key(), options.key(), tuner)
+
+
 def device_program(
     graph: Graph,
     target: CudaTarget,
-    fastmath: bool = False,
+    options: CompileOptions | None = None,
     chooser: Chooser | None = None,
-    given: Sequence[Given] = (),
 ) -> DeviceProgram:
     """Optimised and compiled for a GPU that need not be here. Inputs are C-contiguous.
 
-    `fastmath` admits the rules that are not exact, and TF32 in products of float32. `chooser` and
-    `given`: see `compile_device`.
+    `fastmath` admits the rules that are not exact, and TF32 in products of float32. `chooser`: see
+    `compile_device`.
     """
     from ...ir.passes import optimise, storable
     from ...ir.passes.compositions import compose
 
     signature = graph.input_types, graph.output_types
     types = [t for t in graph.input_types if isinstance(t, TensorType)]
-    verify = config.verify
-    graph = optimise(storable(compose(graph)), verify=verify, fastmath=fastmath)
-    target = replace(target, tf32=fastmath)
+    options, verify = options or CompileOptions(), config.verify
+    graph = optimise(storable(compose(graph)), verify=verify, fastmath=options.fastmath)
+    target = replace(target, tf32=options.fastmath, deterministic=options.deterministic)
     alignment = [ALIGNMENT] * len(types)
-    return compile_device(graph, target, None, alignment, signature, given, chooser, verify)
+    donations = options.donations
+    return compile_device(graph, target, None, alignment, signature, donations, chooser, verify)
 
 
 _clients: dict[tuple[int, int], Client] = {}
@@ -349,10 +334,10 @@ def cuda_devices() -> list[Device]:
 
 def client_of(device: Device) -> Client:
     """The one client of a device. DeviceError, with the reason, if there is no such device."""
-    found, left_out = survey()
+    gpus, left_out = survey()
     info = next((info for info in driver_devices() if info.ordinal == device.index), None)
     if info is None:
-        names = ", ".join(f"cuda:{info.ordinal}" for info in found)
+        names = ", ".join(f"cuda:{info.ordinal}" for info in gpus)
         why = "".join(f"; {reason}" for reason in left_out)
         raise DeviceError(f"there is no {device}; this machine has {names}{why}")
     key = (id(info.library), info.ordinal)

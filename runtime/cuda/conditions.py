@@ -144,7 +144,7 @@ class RecordedWalk(Walk):
     """A walk that is captured; what it would decide becomes conditional nodes."""
 
     def _loop(self, loop: Loop) -> None:
-        status = self._status_place()
+        status = self._status_location()
         failure = self.address(status[0]) + 8 * FAILURE_WORD if status else 0
         self._begin(loop.carries)
         condition = self._condition()

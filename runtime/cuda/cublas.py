@@ -239,17 +239,17 @@ class PreparedGemm:
         matrices = (gemm.right, gemm.left, gemm.result, gemm.result)
         for attribute, matrix in zip(ALIGNMENTS, matrices, strict=True):
             wish(attribute, ctypes.c_uint32, matrix.alignment)
-        found, count = Heuristic(), ctypes.c_int()
+        heuristic, count = Heuristic(), ctypes.c_int()
         blas.call(
             "cublasLtMatmulAlgoGetHeuristic", blas.handle, self._matmul, self._a, self._b, self._c,
-            self._c, wishes, 1, ctypes.byref(found), ctypes.byref(count),
+            self._c, wishes, 1, ctypes.byref(heuristic), ctypes.byref(count),
         )  # fmt: skip
-        if count.value < 1 or found.state:
+        if count.value < 1 or heuristic.state:
             raise BlasError(
                 f"cuBLASLt has no algorithm for a product of {gemm.shape} in {gemm.left.dtype}",
-                found.state or NOT_SUPPORTED,
+                heuristic.state or NOT_SUPPORTED,
             )
-        return found
+        return heuristic
 
     def run(
         self, left: int, right: int, result: int, bias: int, workspace: int, stream: int
@@ -286,14 +286,14 @@ def library_paths(driver: int) -> list[str]:
     spec = find_spec("nvidia")
     roots = list(spec.submodule_search_locations or ()) if spec is not None else []
     folders = [("cublas", "lib"), ("cublas", "bin")]
-    found = []
+    paths = []
     for major, name in names.items():
         for root in roots:
             for folder in (*folders, (f"cu{major}", "lib"), (f"cu{major}", "bin", "x86_64")):
                 path = os.path.join(root, *folder, name)
                 if os.path.exists(path):
-                    found.append(path)
-    return [*found, *names.values()]
+                    paths.append(path)
+    return [*paths, *names.values()]
 
 
 def load(driver: int) -> _Found:
@@ -331,14 +331,14 @@ _finding = renewed(threading.RLock())
 
 def find_blas(context: Context) -> Blas | None:
     """The library for a context; None if there is none."""
-    found = _find(context)
-    return found if isinstance(found, Blas) else None
+    blas = _find(context)
+    return blas if isinstance(blas, Blas) else None
 
 
 def blas_reason(context: Context) -> str:
     """Why there is none; "" if there is one."""
-    found = _find(context)
-    return "" if isinstance(found, Blas) else str(found)
+    blas = _find(context)
+    return "" if isinstance(blas, Blas) else str(blas)
 
 
 def _find(context: Context) -> Blas | BlasError:

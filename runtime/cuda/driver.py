@@ -79,8 +79,8 @@ def devices() -> list[DeviceInfo]:
 
     DeviceError, with the reason, if there are none.
     """
-    found, reasons = survey()
-    return list(_usable(found, reasons))
+    gpus, reasons = survey()
+    return list(_usable(gpus, reasons))
 
 
 def survey() -> tuple[tuple[DeviceInfo, ...], tuple[str, ...]]:
@@ -103,13 +103,13 @@ def describe(library: Library) -> tuple[DeviceInfo, ...]:
     return _usable(*survey_of(library))
 
 
-def _usable(found: tuple[DeviceInfo, ...], reasons: tuple[str, ...]) -> tuple[DeviceInfo, ...]:
-    if not found:
+def _usable(gpus: tuple[DeviceInfo, ...], reasons: tuple[str, ...]) -> tuple[DeviceInfo, ...]:
+    if not gpus:
         why = "; ".join(reasons)
         raise DeviceError(
             f"the NVIDIA driver finds no GPU{f' that can be used: {why}' * bool(why)}"
         )
-    return found
+    return gpus
 
 
 def survey_of(library: Library) -> tuple[tuple[DeviceInfo, ...], tuple[str, ...]]:
@@ -117,15 +117,15 @@ def survey_of(library: Library) -> tuple[tuple[DeviceInfo, ...], tuple[str, ...]
     count, version = ctypes.c_int(), ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(version))
     library.cuDeviceGetCount(ctypes.byref(count))
-    found, reasons = [], []
+    gpus, reasons = [], []
     for ordinal in range(count.value):
         name = "a GPU"
         try:
             name = _name(library, ordinal)
-            found.append(_describe(library, ordinal, name, version.value))
+            gpus.append(_describe(library, ordinal, name, version.value))
         except (AssembleError, DeviceError) as error:
             reasons.append(f"cuda:{ordinal} ({name}) is left out: {error}")
-    return tuple(found), tuple(reasons)
+    return tuple(gpus), tuple(reasons)
 
 
 def _name(library: Library, ordinal: int) -> str:

@@ -30,7 +30,7 @@ from .conditions import are_supported as conditions_are_supported
 from .cublas import BlasError
 from .driver import Context
 from .heaps import FIRST_BYTES, enough, has_heap
-from .launcher import Launcher, Place, Table, launcher
+from .launcher import Launcher, Location, Table, launcher
 from .library import DeviceError
 from .memory import Buffer, context_pool
 from .plan import Bases, Planner, Segment, commands, is_static, may_be_recorded
@@ -118,7 +118,7 @@ class Run:
 
 class Work:
     """What the runs on one stream share, one after the other: scratch memory, and the addresses that
-    places start from, as `Bases` numbers them."""
+    locations start from, as `Bases` numbers them."""
 
     def __init__(self, count: int) -> None:
         self.lock = renewed(threading.Lock())
@@ -154,15 +154,15 @@ class DeviceExecutable:
         self.plan = planner.plan(program.steps)
         # What libraries need lies behind the program's own scratch memory.
         start = -(-program.arena_bytes // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
-        self.workspace: Place = self.bases.first["arena"], start
+        self.workspace: Location = self.bases.first["arena"], start
         self._scratch_bytes = (
             start + planner.workspace if planner.workspace else program.arena_bytes
         )
         self._heap_bytes = 0  # of the next heap
         self._may_exceed = False  # whether a run may want more
         if has_heap(program):
-            known = enough(program)
-            self._heap_bytes, self._may_exceed = known or FIRST_BYTES, known is None
+            bound = enough(program)
+            self._heap_bytes, self._may_exceed = bound or FIRST_BYTES, bound is None
         self.maps, self.described = TensorMaps(context.cuda), planner.maps
         self._run_table = run or launcher(context.cuda, context.handle)
         self._outputs = [
@@ -221,16 +221,16 @@ class DeviceExecutable:
 
     def begin(self, inputs: Sequence[int], stream: int) -> tuple[list[Buffer], Status | None]:
         """As `run`, of inputs that are as the program wants them; gives what a Run is made of."""
-        outputs, places = [], [*inputs]
+        outputs, bases = [], [*inputs]
         for nbytes, label in self._outputs:
             buffer = self.pool.allocate(nbytes, stream, label)
             outputs.append(buffer)
-            places.append(buffer.address)
+            bases.append(buffer.address)
         work = self._work.get(stream) or self._new_work(stream)
         with work.lock:
             if not work.ready:
                 self._prepare(work, stream)
-            self._pack(work.bases, 0, *places)
+            self._pack(work.bases, 0, *bases)
             if self._simple:
                 code = self._run_table(self._simple, work.address, stream)
                 if code:
@@ -243,17 +243,17 @@ class DeviceExecutable:
                 status = self._take_status()
                 first = self.bases.first
                 work.bases[first["answer"]], work.bases[first["event"]] = status.expect(work.status)
-            self._launch(places, work, stream)
+            self._launch(bases, work, stream)
             while self._may_exceed and (wanted := self._exceeded(work, stream)):
                 self._heap_bytes = max(2 * self._heap_bytes, wanted)
                 work.heap = None  # first: there may be room for one of them only
                 self._prepare(work, stream)
-                self._launch(places, work, stream)
+                self._launch(bases, work, stream)
         return outputs, status
 
-    def _launch(self, places: Sequence[int], work: Work, stream: int) -> None:
+    def _launch(self, bases: Sequence[int], work: Work, stream: int) -> None:
         heap = (work.heap.address, work.heap.nbytes) if work.heap is not None else ()
-        if self.replays and (graph := self._graph((stream, *heap, *places), work)):
+        if self.replays and (graph := self._graph((stream, *heap, *bases), work)):
             work.bases[self.bases.first["graph"]] = graph
             self._native(self._replay, work, stream)
         elif self._whole is not None:

@@ -24,8 +24,8 @@ def has_heap(program: DeviceProgram) -> bool:
 
 def enough(program: DeviceProgram) -> int | None:
     """Bytes of heap that a run cannot exceed; None if its trips decide, or if that is very much."""
-    found = _most(program.steps)
-    return None if found is None or found > KNOWN_BYTES else STATE_BYTES + found
+    most = _most(program.steps)
+    return None if most is None or most > KNOWN_BYTES else STATE_BYTES + most
 
 
 def _within(steps: Sequence[Step]) -> Iterator[Step]:

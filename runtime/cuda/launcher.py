@@ -6,7 +6,7 @@
 
 A launch from Python costs several times what the driver needs for it. So what a program asks of the
 driver is a table, made once; a call goes through it in machine code, putting addresses into arguments:
-`bases` is an array of addresses (inputs, outputs, scratch, slots of loops), and a place in a table is
+`bases` is an array of addresses (inputs, outputs, scratch, slots of loops), and a location in a table is
 the number of a base and an offset. The code is the same for all programs; what it calls is given to it,
 so the emulated driver gets the same calls.
 
@@ -32,7 +32,7 @@ END, LAUNCH, COPY, FILL, FETCH, GRAPH, RECORD = range(7)
 # Words of a launch: its head, then a triple for each address among the arguments, then the arguments.
 _HEAD = 8
 _MAX_ARGUMENTS = 4096  # bytes that a kernel may have
-_BYTES = 32  # the bit of a triple's offset that says that what is at the place is the argument
+_BYTES = 32  # the bit of a triple's offset that says that what is at the location is the argument
 DRIVER_FUNCTIONS = (
     "cuLaunchKernel",
     "cuMemcpyDtoDAsync_v2",
@@ -46,16 +46,16 @@ DRIVER_FUNCTIONS = (
     "cuCtxPopCurrent_v2",
 )
 
-Place = tuple[int, int]  # number of a base, offset in bytes
+Location = tuple[int, int]  # number of a base, offset in bytes
 
 
 class Described(NamedTuple):
-    """An argument of MAP_BYTES, which are at a place of the host's memory when it is launched."""
+    """An argument of MAP_BYTES, which are at a location of the host's memory when it is launched."""
 
-    place: Place
+    location: Location
 
 
-Packed = Place | bytes | Described
+Packed = Location | bytes | Described
 
 
 class Table:
@@ -73,7 +73,7 @@ class Table:
         shared_bytes: int,
         arguments: Sequence[Packed],
     ) -> None:
-        """A kernel; an argument is a place, the bytes of a value, or what is at a place."""
+        """A kernel; an argument is a location, the bytes of a value, or what is at a location."""
         packed, patches = pack_arguments(arguments)
         if len(packed) > _MAX_ARGUMENTS:
             raise ValueError(
@@ -91,15 +91,15 @@ class Table:
             *(word for patch in patches for word in patch), *words,
         )  # fmt: skip
 
-    def copy(self, target: Place, source: Place, nbytes: int) -> None:
+    def copy(self, target: Location, source: Location, nbytes: int) -> None:
         if nbytes:
             self._add(COPY, 7, *target, *source, nbytes)
 
-    def fill(self, target: Place, count: int, width: int, value: int) -> None:
+    def fill(self, target: Location, count: int, width: int, value: int) -> None:
         if count:
             self._add(FILL, 7, *target, width, value, count)
 
-    def fetch(self, target: Place, source: Place, nbytes: int) -> None:
+    def fetch(self, target: Location, source: Location, nbytes: int) -> None:
         """Copy to pinned memory of the host."""
         self._add(FETCH, 7, *target, *source, nbytes)
 
@@ -134,7 +134,7 @@ def pack_arguments(
     for argument in arguments:
         if isinstance(argument, Described):
             packed += b"\0" * (-len(packed) % MAP_ALIGNMENT)
-            patches.append((len(packed) | 1 << _BYTES, *argument.place))
+            patches.append((len(packed) | 1 << _BYTES, *argument.location))
             packed += b"\0" * MAP_BYTES
             continue
         data = argument if isinstance(argument, bytes) else b"\0" * 8
@@ -151,8 +151,8 @@ Launcher = Callable[[int, int, int], int]
 def launcher(library: Library, context: int = 0) -> Launcher:
     """`run(address of a table, address of the bases, stream)`, giving an error code. A context is
     current meanwhile."""
-    found = [library.address(n) if library.has(n) else 0 for n in DRIVER_FUNCTIONS]
-    frame = (ctypes.c_int64 * (len(found) + 1))(*found, context)
+    addresses = [library.address(n) if library.has(n) else 0 for n in DRIVER_FUNCTIONS]
+    frame = (ctypes.c_int64 * (len(addresses) + 1))(*addresses, context)
     run = partial(_native(), ctypes.addressof(frame))
     run.frame = frame  # type: ignore[attr-defined]  # as long as the function lives
     return run
@@ -203,7 +203,7 @@ def interpreter() -> Function:
     def function(number: int) -> Value:
         return f.load("ptr", functions, 8 * number)
 
-    def place(word: int) -> Value:
+    def address_at(word: int) -> Value:
         base = f.load("i64", bases, f.load("i64", here, 8 * word), "i64")
         return base + f.load("i64", here, 8 * word + 8)
 
@@ -253,16 +253,16 @@ def interpreter() -> Function:
         f.call("i32", function(0), kernel, *sizes, half(6, False), stream, NULL, extra)
     )  # fmt: skip
     f.at(copy)
-    go_on(f.call("i32", function(1), place(2), place(4), f.load("i64", here, 48), stream))
+    go_on(f.call("i32", function(1), address_at(2), address_at(4), f.load("i64", here, 48), stream))
     f.at(fetch)
-    go_on(f.call("i32", function(5), place(2), place(4), f.load("i64", here, 48), stream))
+    go_on(f.call("i32", function(5), address_at(2), address_at(4), f.load("i64", here, 48), stream))
     for number, block in ((6, graph), (7, record)):
         f.at(block)
         handle = f.load("ptr", bases, f.load("i64", here, 16), "i64")
         go_on(f.call("i32", function(number), handle, stream))
     f.at(fill)
     width, value, count = (f.load("i64", here, 8 * word) for word in (4, 5, 6))
-    target = place(2)
+    target = address_at(2)
     widths = {1: f.block("bytes"), 2: f.block("halves"), 4: f.block("words")}
     f.switch(width, end, widths)
     for number, (size, block) in enumerate(widths.items()):
@@ -293,20 +293,20 @@ def python_launcher(library: Library, context: int = 0) -> Launcher:
 
     def walk(table: int, bases: int, stream: int) -> int:
         words = ctypes.cast(table, ctypes.POINTER(ctypes.c_int64))
-        places = ctypes.cast(bases, ctypes.POINTER(ctypes.c_int64))
+        addresses = ctypes.cast(bases, ctypes.POINTER(ctypes.c_int64))
         here = 0
         while words[here] != END:
             kind, size = words[here], words[here + 1]
             if kind == LAUNCH:
-                code = launch(*_launch_arguments(words, here, places, stream))
+                code = launch(*_launch_arguments(words, here, addresses, stream))
             elif kind in (COPY, FETCH):
-                target, source = (places[words[here + k]] + words[here + k + 1] for k in (2, 4))
+                target, source = (addresses[words[here + k]] + words[here + k + 1] for k in (2, 4))
                 code = (copy if kind == COPY else fetch)(target, source, words[here + 6], stream)
             elif kind in (GRAPH, RECORD):
-                code = (graph if kind == GRAPH else record)(places[words[here + 2]], stream)
+                code = (graph if kind == GRAPH else record)(addresses[words[here + 2]], stream)
             else:
                 width, value, count = words[here + 4 : here + 7]
-                target = places[words[here + 2]] + words[here + 3]
+                target = addresses[words[here + 2]] + words[here + 3]
                 code = fills[width.bit_length() - 1](target, value, count, stream)
             if code:
                 return int(code)
@@ -316,7 +316,7 @@ def python_launcher(library: Library, context: int = 0) -> Launcher:
     return run
 
 
-def _launch_arguments(words: Any, here: int, places: Any, stream: int) -> tuple[Any, ...]:
+def _launch_arguments(words: Any, here: int, bases: Any, stream: int) -> tuple[Any, ...]:
     halves = [half for w in words[here + 3 : here + 7] for half in (w & 0xFFFFFFFF, w >> 32)]
     gx, gy, gz, bx, by, bz, shared, nbytes = halves
     first = here + _HEAD
@@ -325,12 +325,12 @@ def _launch_arguments(words: Any, here: int, places: Any, stream: int) -> tuple[
     packed = bytearray(struct.pack(f"<{len(data)}q", *data))
     for k in range(patches):
         offset, base, addend = words[first + 3 * k : first + 3 * k + 3]
-        place = places[base] + addend
+        address = bases[base] + addend
         if offset >> _BYTES:
             offset -= 1 << _BYTES
-            packed[offset : offset + MAP_BYTES] = ctypes.string_at(place, MAP_BYTES)
+            packed[offset : offset + MAP_BYTES] = ctypes.string_at(address, MAP_BYTES)
         else:
-            struct.pack_into("<q", packed, offset, place)
+            struct.pack_into("<q", packed, offset, address)
     buffer = ctypes.create_string_buffer(bytes(packed), max(len(packed), 1))
     size = ctypes.c_size_t(nbytes)
     extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)

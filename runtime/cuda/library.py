@@ -142,10 +142,10 @@ class Library:
 
     def error(self, name: str, code: int) -> DeviceError:
         what = _NAMES.get(code, f"error {code}")
-        known = self.functions.get("cuGetErrorName")
-        if known is not None and code not in _NAMES:
+        name_of = self.functions.get("cuGetErrorName")
+        if name_of is not None and code not in _NAMES:
             text = ctypes.c_char_p()
-            if known(code, ctypes.byref(text)) == 0 and text.value:
+            if name_of(code, ctypes.byref(text)) == 0 and text.value:
                 what = text.value.decode()
         return DeviceError(f"{name}: {what}", code)
 

@@ -38,9 +38,9 @@ def ptx_of(ir: str, arch: str, driver_version: int) -> str:
     version = ptx_for(arch, driver_version)
     cache = disk_cache()
     key = digest("ptx", installation(), arch, str(version), ir)
-    found = cache.get(key)
-    if found is not None:
-        return found.decode()
+    stored = cache.get(key)
+    if stored is not None:
+        return stored.decode()
     text = assemble(ir, arch, version)
     cache.put(key, text.encode())
     return text
@@ -81,13 +81,13 @@ class Function:
 
     def attributes(self) -> dict[str, int]:
         """What it needs: max_threads of a block, bytes of shared and local memory, registers."""
-        found = {}
+        values = {}
         with self._context as context:
             for name, number in _FUNCTION_ATTRIBUTES.items():
                 value = ctypes.c_int()
                 context.cuda.cuFuncGetAttribute(ctypes.byref(value), number, self.handle)
-                found[name] = value.value
-        return found
+                values[name] = value.value
+        return values
 
 
 class Module:

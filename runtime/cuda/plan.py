@@ -2,7 +2,8 @@
 
     plan = Planner(program, module, bases).plan(program.steps)
 
-`Bases` numbers the addresses that places start from: inputs, outputs, scratch memory, constants, slots.
+`Bases` numbers the addresses that locations start from: inputs, outputs, scratch memory, constants, and
+slots.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ...ir.record import record
 from .cublas import BlasError, PreparedGemm, blas_reason, find_blas
 from .driver import Context
 from .heaps import has_heap
-from .launcher import Described, Packed, Place, Table
+from .launcher import Described, Location, Packed, Table
 from .modules import Module
 
 _LIBRARY_COMMANDS = 3  # that take as long as a call of a library from Python
@@ -56,25 +57,25 @@ class Segment:
 
 @record(eq=False)
 class LibraryCall:
-    """A product by cuBLASLt, and the places that it works on; no bias: its place means nothing."""
+    """A product by cuBLASLt, and the locations that it works on; no bias: its location means nothing."""
 
     product: PreparedGemm
-    left: Place
-    right: Place
-    result: Place
-    bias: Place
+    left: Location
+    right: Location
+    result: Location
+    bias: Location
 
 
 @record
 class Branches:
-    index: Place
+    index: Location
     ways: tuple[Plan, ...]
 
 
 @record
 class Loop:
     test: Plan
-    flag: Place
+    flag: Location
     body: Plan
     carries: tuple[Carry, ...]
 
@@ -91,7 +92,7 @@ Plan = tuple[Planned, ...]
 
 
 class Bases:
-    """Numbers of the addresses that the places of a program start from."""
+    """Numbers of the addresses that the locations of a program start from."""
 
     def __init__(self, program: DeviceProgram) -> None:
         counts = {
@@ -114,7 +115,7 @@ class Bases:
             self.first[space] = self.count
             self.count += count
 
-    def place(self, ref: Ref) -> Place:
+    def locate(self, ref: Ref) -> Location:
         return self.first[ref.space] + ref.number, ref.offset
 
 
@@ -159,35 +160,35 @@ class Planner:
             self.maps.append(argument)
             self._maps[number] = argument
             return Described((self._bases.first["maps"], number * MAP_BYTES))
-        return self._bases.place(argument)
+        return self._bases.locate(argument)
 
     def _command(self, step: Step, table: Table) -> bool:
         """Write a step that needs no decision; False for the others."""
         if isinstance(step, (TapeNew, TapePush, TapePop)) and self._heap:
             return all(self._command(launch, table) for launch in step.launches)
-        place = self._bases.place
+        locate = self._bases.locate
         if isinstance(step, Launch):
             entry = self._program.kernels[step.kernel]
             handle = self._module.function(step.kernel).handle
             arguments = [self._argument(a) for a in step.arguments]
             table.launch(handle, step.grid, entry.threads, entry.shared_bytes, arguments)
         elif isinstance(step, Copy):
-            table.copy(place(step.target), place(step.source), step.nbytes)
+            table.copy(locate(step.target), locate(step.source), step.nbytes)
         elif isinstance(step, Fill):
-            table.fill(place(step.target), step.count, step.width, step.value)
+            table.fill(locate(step.target), step.count, step.width, step.value)
         else:
             return False
         return True
 
     def _control(self, step: Step) -> Planned:
-        place = self._bases.place
+        locate = self._bases.locate
         if isinstance(step, Gemm):
             return self._library_call(step)
         if isinstance(step, If):
-            return Branches(place(step.index), tuple(self.plan(way) for way in step.branches))
+            return Branches(locate(step.index), tuple(self.plan(way) for way in step.branches))
         if isinstance(step, While):
             test, body = self.plan(step.test), self.plan(step.body)
-            return Loop(test, place(step.flag), body, step.carries)
+            return Loop(test, locate(step.flag), body, step.carries)
         if isinstance(step, Scan):
             return Trips(step, self.plan(step.body))
         assert isinstance(step, OnHost), step
@@ -200,7 +201,7 @@ class Planner:
         product = blas.prepare(step)
         self.workspace = max(self.workspace, product.workspace)
         refs = (step.left.ref, step.right.ref, step.result.ref, step.bias or step.result.ref)
-        return LibraryCall(product, *map(self._bases.place, refs))
+        return LibraryCall(product, *map(self._bases.locate, refs))
 
 
 def is_static(plan: Plan) -> bool:

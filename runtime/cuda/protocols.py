@@ -61,10 +61,10 @@ def interface(array: Any) -> dict[str, Any] | None:
     if not hasattr(type(array), "__cuda_array_interface__"):
         return None
     try:
-        found: dict[str, Any] | None = array.__cuda_array_interface__
+        description: dict[str, Any] | None = array.__cuda_array_interface__
     except (AttributeError, *_REFUSED):  # PyTorch's, of a tensor on the CPU
         return None
-    return found
+    return description
 
 
 def is_on_gpu(array: Any) -> bool:
@@ -79,8 +79,8 @@ def gpu_number(array: Any) -> int:
     if where is not None:
         return where[1]
     device = getattr(array, "device", None)
-    found = getattr(device, "index", getattr(device, "id", None))
-    return found if type(found) is int else 0
+    number = getattr(device, "index", getattr(device, "id", None))
+    return number if type(number) is int else 0
 
 
 def described(array: Any, stream: int) -> Described:
@@ -99,15 +99,15 @@ def described(array: Any, stream: int) -> Described:
     return Described(taken.shape, taken.dtype, taken.pointer, strides, taken.owner)
 
 
-def _by_interface(array: Any, found: dict[str, Any]) -> Described:
-    dtype = np.dtype(found["typestr"])
+def _by_interface(array: Any, description: dict[str, Any]) -> Described:
+    dtype = np.dtype(description["typestr"])
     if dtype.kind == "V":
-        dtype = _named(array, found["typestr"], dtype.itemsize)
-    address = found["data"][0] or 0
-    wait_for = found.get("stream") if found.get("version", 0) >= 3 else LEGACY
-    strides = found.get("strides")
+        dtype = _named(array, description["typestr"], dtype.itemsize)
+    address = description["data"][0] or 0
+    wait_for = description.get("stream") if description.get("version", 0) >= 3 else LEGACY
+    strides = description.get("strides")
     strides = None if strides is None else tuple(strides)
-    return Described(tuple(found["shape"]), dtype, address, strides, array, wait_for)
+    return Described(tuple(description["shape"]), dtype, address, strides, array, wait_for)
 
 
 def _named(array: Any, typestr: str, itemsize: int) -> np.dtype[Any]:

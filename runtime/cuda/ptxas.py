@@ -61,9 +61,9 @@ def find_ptxas() -> str | None:
 
 @lru_cache(maxsize=4)
 def _search(path: str, *homes: str | None) -> str | None:
-    found = shutil.which("ptxas", path=path)
-    if found:
-        return found
+    path_found = shutil.which("ptxas", path=path)
+    if path_found:
+        return path_found
     name = "ptxas.exe" if os.name == "nt" else "ptxas"
     for home in (*homes, "/usr/local/cuda"):
         if home and os.access(os.path.join(home, "bin", name), os.X_OK):
@@ -121,10 +121,10 @@ def parse_resources(said: str) -> dict[str, KernelResources]:
         part = said[start.end() : end]
         values = {name: pattern.search(part) for name, pattern in _FIELDS.items()}
         kernels[start[1]] = KernelResources(
-            **{name: int(found[1]) if found else 0 for name, found in values.items()}
+            **{name: int(match[1]) if match else 0 for name, match in values.items()}
         )
     return kernels
 
 
 def parse_warnings(said: str) -> tuple[str, ...]:
-    return tuple(found[1] for found in _WARNING.finditer(said))
+    return tuple(match[1] for match in _WARNING.finditer(said))

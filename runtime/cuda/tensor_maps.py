@@ -29,15 +29,15 @@ class TensorMaps:
         self._library = library
         self._known: OrderedDict[tuple[TensorMap, int], bytes] = OrderedDict()
 
-    def write(self, map: TensorMap, address: int, place: int) -> None:
+    def write(self, map: TensorMap, address: int, target: int) -> None:
         """Put the map of an array that begins at an address at a place of the host's memory."""
         key = (map, address)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = encode(self._library, map, address)
+        encoded = self._known.get(key)
+        if encoded is None:
+            encoded = self._known[key] = encode(self._library, map, address)
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
-        ctypes.memmove(place, found, MAP_BYTES)
+        ctypes.memmove(target, encoded, MAP_BYTES)
 
 
 def encode(library: Library, map: TensorMap, address: int) -> bytes:

@@ -50,12 +50,12 @@ class Pinned:
         self._context = context
         self.nbytes = nbytes
         self._size = max(64, 1 << (nbytes - 1).bit_length()) if nbytes else 64
-        kept = _kept.setdefault(context, _Kept())
-        with kept.lock:
-            blocks = kept.blocks.get(self._size)
+        cache = _kept.setdefault(context, _Kept())
+        with cache.lock:
+            blocks = cache.blocks.get(self._size)
             self.address = blocks.pop() if blocks else 0
             if self.address:
-                kept.nbytes -= self._size
+                cache.nbytes -= self._size
         if not self.address:
             self.address = context.allocate_pinned(self._size)
 
@@ -70,12 +70,12 @@ class Pinned:
         address = getattr(self, "address", 0)
         if not address or sys.is_finalizing():
             return
-        kept = _kept[self._context]
-        with kept.lock:
-            keep = kept.nbytes + self._size <= KEPT_BYTES
+        cache = _kept[self._context]
+        with cache.lock:
+            keep = cache.nbytes + self._size <= KEPT_BYTES
             if keep:
-                kept.blocks.setdefault(self._size, []).append(address)
-                kept.nbytes += self._size
+                cache.blocks.setdefault(self._size, []).append(address)
+                cache.nbytes += self._size
         if not keep:
             self._context._release("cuMemFreeHost", address)
 
@@ -95,10 +95,10 @@ _making = renewed(threading.RLock())
 
 def _staging_of(context: Context) -> _Staging:
     with _making:
-        found = _staging.get(context)
-        if found is None:
-            found = _staging[context] = _Staging(context)
-        return found
+        staging = _staging.get(context)
+        if staging is None:
+            staging = _staging[context] = _Staging(context)
+        return staging
 
 
 def upload(pool: Pool, array: Array, stream: int, label: str = "") -> Buffer:

@@ -1,6 +1,6 @@
 """The autotuner: ways of doing a step are run on the device, and the fastest is remembered.
 
-    program = device_program(graph, target, tuner=Tuner(context, stream))
+    program = device_program(graph, target, options, Tuner(context, stream))
 
 Each way is compiled and run alone, over buffers of its own: once to warm up, once to become a graph,
 then several rounds in which the ways take turns, `REPEATS` times in a row between two events; the best
@@ -187,9 +187,9 @@ def _maker(trial: Callable[[T], DeviceProgram], way: T) -> Callable[[], DevicePr
 
 def _recall(key: str) -> str | None:
     """The name of the way that was the fastest; None if nobody knows, or the entry is damaged."""
-    known = _found.get(key)
-    if known is not None:
-        return known
+    choice = _found.get(key)
+    if choice is not None:
+        return choice
     cache = disk_cache()
     data = cache.get(key)
     if data is None:

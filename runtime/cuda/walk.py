@@ -11,7 +11,7 @@ import numpy as np
 
 from ...codegen.cuda.program import MAP_BYTES, Carry, HostCall, Ref, TapeNew, TapePop, TapePush
 from ...codegen.module import STATUS_WORDS
-from .launcher import Place
+from .launcher import Location
 from .plan import Branches, LibraryCall, Loop, Plan, Segment, Trips
 from .tapes import Tapes
 from .transfers import Pinned, download, upload_to
@@ -36,11 +36,11 @@ class Walk:
         self.tapes = Tapes(executable.pool, stream)
         self._described: np.ndarray[Any, Any] | None = None  # room for tensor maps
 
-    def address(self, place: Place) -> int:
-        return self.bases[place[0]] + place[1]
+    def address(self, location: Location) -> int:
+        return self.bases[location[0]] + location[1]
 
     def at(self, ref: Ref) -> int:
-        return self.address(self.executable.bases.place(ref))
+        return self.address(self.executable.bases.locate(ref))
 
     def walk(self, plan: Plan) -> None:
         for step in plan:
@@ -88,21 +88,21 @@ class Walk:
         for number, map in segment.maps.items():
             executable.maps.write(map, self.at(map.base), start + MAP_BYTES * number)
 
-    def _peek(self, *places: tuple[Place, int]) -> list[bytes]:
-        """So many bytes at each place, once the stream has come here."""
+    def _peek(self, *locations: tuple[Location, int]) -> list[bytes]:
+        """So many bytes at each location, once the stream has come here."""
         work = self.work
         if work.peek is None:
             work.peek = Pinned(self.context, 2 * STATUS_BYTES)
         starts = []
         end = work.peek.address
-        for place, nbytes in places:
-            self.context.copy_out(end, self.address(place), nbytes, self.stream)
+        for location, nbytes in locations:
+            self.context.copy_out(end, self.address(location), nbytes, self.stream)
             starts.append((end, nbytes))
             end += -(-nbytes // 8) * 8
         self.context.synchronize(self.stream)
         return [ctypes.string_at(start, nbytes) for start, nbytes in starts]
 
-    def _status_place(self) -> tuple[Place, int] | None:
+    def _status_location(self) -> tuple[Location, int] | None:
         if self.work.status is None:
             return None
         return (self.executable.bases.first["status"], 0), STATUS_BYTES
@@ -124,7 +124,7 @@ class Walk:
                 self.context.copy(home, here, carry.nbytes, self.stream)
 
     def _loop(self, loop: Loop) -> None:
-        status = self._status_place()
+        status = self._status_location()
         self._begin(loop.carries)
         while True:
             self.walk(loop.test)
@@ -148,7 +148,7 @@ class Walk:
         self._bring_home(scan.carries)
 
     def _host_call(self, call: HostCall) -> None:
-        status = self._status_place()
+        status = self._status_location()
         if status is not None:
             self.executable.complain(struct.unpack(f"<{STATUS_WORDS}q", self._peek(status)[0]))
         site = self.executable.program.callbacks[call.number]
@@ -169,8 +169,8 @@ class Walk:
         if isinstance(step, TapeNew):
             self._write_number(step.handle, self.tapes.new())
             return
-        place = self.executable.bases.place(step.handle)
-        (handle,) = struct.unpack("<q", self._peek((place, 8))[0])
+        location = self.executable.bases.locate(step.handle)
+        (handle,) = struct.unpack("<q", self._peek((location, 8))[0])
         values = [(self.at(ref), nbytes) for ref, nbytes in step.values]
         if isinstance(step, TapePop):
             self.tapes.pop(handle, values)

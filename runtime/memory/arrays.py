@@ -57,8 +57,8 @@ def take_scratch(nbytes: int) -> Scratch:
 
 def give_scratch(block: Scratch) -> None:
     """Give a block back; the larger of this one and the one kept stays with the thread."""
-    kept = _kept.block
-    if block.nbytes <= _KEEP_LIMIT and (kept is None or kept.nbytes < block.nbytes):
+    cached = _kept.block
+    if block.nbytes <= _KEEP_LIMIT and (cached is None or cached.nbytes < block.nbytes):
         _kept.block = block
 
 

@@ -12,12 +12,9 @@ import pickle
 import platform
 import struct
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import lru_cache
 
-from ...codegen.limits import DEFAULT, Limits
+from ...codegen.limits import DEFAULT, limits
 from ...codegen.target import Target
 from ...ir.record import replace
 from ..cache.disk import disk_cache
@@ -102,25 +99,12 @@ def host_target() -> Target:
     return target
 
 
-_limits: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)
-
-
-@contextmanager
-def compiling_with(limits: Limits) -> Iterator[None]:
-    """Functions that are compiled inside the block have these limits: for tests."""
-    token = _limits.set(limits)
-    try:
-        yield
-    finally:
-        _limits.reset(token)
-
-
 def current_target() -> Target:
     """What functions are compiled for now: this CPU, as the settings want it."""
-    target, limits = held_to(config.cpu, host_target()), _limits.get()
-    if not config.sanitize and limits is DEFAULT:
+    target = held_to(config.cpu, host_target())
+    if not config.sanitize and limits() is DEFAULT:
         return target
-    return replace(target, sanitize=config.sanitize, limits=limits)
+    return replace(target, sanitize=config.sanitize, limits=limits())
 
 
 # What CPUs of x86-64 have, by the name of a level: LLVM's name for one, its features, bits of vectors.

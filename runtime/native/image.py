@@ -82,10 +82,10 @@ def loaded_libraries() -> tuple[int, int]:
 @lru_cache(maxsize=1)
 def _process() -> tuple[Any, ...]:
     """Where symbols of the process are looked up: everything global, then the C maths library."""
-    found = [ctypes.CDLL(None, use_errno=True)]
+    libraries = [ctypes.CDLL(None, use_errno=True)]
     with suppress(OSError):
-        found.append(ctypes.CDLL("libm.so.6"))
-    return tuple(found)
+        libraries.append(ctypes.CDLL("libm.so.6"))
+    return tuple(libraries)
 
 
 def symbol_address(name: str) -> int | None:
@@ -121,10 +121,10 @@ def call_in_child(address: int) -> None:
 
 def load_image(image: Image, imports: Mapping[str, int] | None = None) -> Library:
     """Load. `imports` gives addresses; other symbols are found in the process by name."""
-    given = imports or {}
+    imported = imports or {}
     outer = []
     for name in image.imports:
-        address = given[name] if name in given else symbol_address(name)
+        address = imported[name] if name in imported else symbol_address(name)
         if address is None:
             raise LoadError(f"no symbol {name}")
         outer.append(address)

@@ -110,12 +110,12 @@ def _distinct(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class _Linker:
-    """Gives sections places, and settles what can be settled before the image has an address."""
+    """Gives sections offsets, and settles what can be settled before the image has an address."""
 
     def __init__(self, obj: _Object) -> None:
         self.obj = obj
         self.machine = machine = obj.machine
-        self.place = np.full(len(obj.sections), -1, np.int64)  # of each section in the image
+        self.offset = np.full(len(obj.sections), -1, np.int64)  # of each section in the image
         self.kept = [i for i in range(len(obj.sections)) if self._belongs(i)]
         self.relocations = [
             (int(s["info"]), obj.table(i, _RELOCATION))
@@ -150,9 +150,9 @@ class _Linker:
     def _check(self, used: np.ndarray[Any, Any]) -> None:
         machine = self.machine
         kinds = (machine.pointer, *machine.slotted, *machine.calls, *machine.distances)
-        known = np.isin(used["type"], kinds)
-        if not known.all():
-            raise Unlinkable(f"relocations of types {set(used['type'][~known].tolist())}")
+        is_known = np.isin(used["type"], kinds)
+        if not is_known.all():
+            raise Unlinkable(f"relocations of types {set(used['type'][~is_known].tolist())}")
         symbols = self.obj.symbols[used["symbol"]]
         reserved = symbols["section"] >= _FIRST_RESERVED
         outside = symbols["section"] == _UNDEFINED
@@ -168,7 +168,7 @@ class _Linker:
             for i in self.kept:
                 if int(sections[i]["flags"]) & mask == wanted:
                     size, align = int(sections[i]["size"]), int(sections[i]["align"])
-                    self.place[i] = region.add(obj.content(i), size, align)
+                    self.offset[i] = region.add(obj.content(i), size, align)
 
         add(code, _EXEC, _EXEC)
         nbytes = self.machine.stub_size * len(self.jumped)
@@ -179,11 +179,11 @@ class _Linker:
         start = -(-code.size // self.machine.page) * self.machine.page
         for i in self.kept:
             if int(sections[i]["flags"]) & _WRITE:
-                self.place[i] += start
+                self.offset[i] += start
         return self._finish(code, data, start, stubs, start + slots)
 
     def _finish(self, code: _Region, data: _Region, start: int, stubs: int, slots: int) -> Image:
-        """The image, where sections have their places; `start` is that of the data region."""
+        """The image, where sections have their offsets; `start` is that of the data region."""
         obj = self.obj
         content = np.zeros(start + data.size, np.uint8)
         for base, region in ((0, code), (start, data)):
@@ -191,8 +191,8 @@ class _Linker:
                 at = base + offset
                 content[at : at + len(part)] = np.frombuffer(part, np.uint8)
         section = np.minimum(obj.symbols["section"], len(obj.sections) - 1)
-        self.address = self.place[section] + obj.symbols["value"].astype(np.int64)
-        self.defined = (obj.symbols["section"] != _UNDEFINED) & (self.place[section] >= 0)
+        self.address = self.offset[section] + obj.symbols["value"].astype(np.int64)
+        self.defined = (obj.symbols["section"] != _UNDEFINED) & (self.offset[section] >= 0)
         self.slot_of = np.full(len(self.address), -1, np.int64)
         self.slot_of[self.slotted] = slots + 8 * np.arange(len(self.slotted))
         self.stub_of = np.full(len(self.address), -1, np.int64)
@@ -227,7 +227,7 @@ class _Linker:
         machine = self.machine
         for target, every in self.relocations:
             table = every[every["type"] != machine.pointer]
-            where = self.place[target] + table["where"].astype(np.int64)
+            where = self.offset[target] + table["where"].astype(np.int64)
             symbol, kind = table["symbol"], table["type"]
             defined = self.defined[symbol]
             if (~defined & np.isin(kind, machine.distances)).any():
@@ -259,7 +259,7 @@ class _Linker:
         for symbol in self.slotted:
             point(int(self.slot_of[symbol]), int(symbol), 0)
         for target, table in self.relocations:
-            where = self.place[target] + table["where"].astype(np.int64)
+            where = self.offset[target] + table["where"].astype(np.int64)
             for k in np.flatnonzero(table["type"] == self.machine.pointer):
                 point(int(where[k]), int(table["symbol"][k]), int(table["addend"][k]))
         if any(where % 8 for where, *_ in (*own, *outer)):

@@ -55,17 +55,17 @@ def take_type(text: str) -> tuple[str, str]:
     if text[0] in _OPEN:
         end = closing(text, 0) + 1
     else:
-        found = re.match(r"ptr addrspace\(\d+\)|[%\w.$]+", text)
-        assert found, text
-        end = found.end()
+        match = re.match(r"ptr addrspace\(\d+\)|[%\w.$]+", text)
+        assert match, text
+        end = match.end()
     return text[:end], text[end:].lstrip()
 
 
 def operand(text: str) -> tuple[str, str]:
     """(type, value) of `i32 noundef %x`."""
     type, rest = take_type(text)
-    while found := _ATTRIBUTE.match(rest):
-        rest = rest[found.end() :]
+    while match := _ATTRIBUTE.match(rest):
+        rest = rest[match.end() :]
     return type, rest
 
 
@@ -76,9 +76,9 @@ def size_and_alignment(type: str, named: dict[str, str]) -> tuple[int, int]:
         return size_and_alignment(named[type], named)
     if type.startswith("ptr"):
         return 8, 8
-    if found := re.fullmatch(r"i(\d+)", type):
+    if match := re.fullmatch(r"i(\d+)", type):
         size = 1
-        while 8 * size < int(found[1]):
+        while 8 * size < int(match[1]):
             size *= 2
         return size, min(size, 16)
     if type in _SCALARS:
@@ -124,21 +124,21 @@ _CALL = re.compile(r'^\s*(?:(%\S+) = )?(?:tail |notail |musttail )?call (.*?)@("
 
 def parse_call(line: str) -> Call | None:
     """A direct call; None for any other line."""
-    found = _CALL.match(line)
-    if not found:
+    match = _CALL.match(line)
+    if not match:
         return None
-    start = found.end() - 1
+    start = match.end() - 1
     inside = line[start + 1 : closing(line, start)]
-    before = re.sub(r"\brange\([^)]*\) ", "", found[2]).strip()
+    before = re.sub(r"\brange\([^)]*\) ", "", match[2]).strip()
     words = before.split(" ")
     flags = []
     while words[0] in _CALL_FLAGS:
         flags.append(words.pop(0))
     return Call(
-        found[1] or "",
+        match[1] or "",
         " ".join(flags),
         " ".join(words),
-        found[3],
+        match[3],
         tuple(operand(part) for part in split(inside)),
     )
 
@@ -163,12 +163,12 @@ _ASSEMBLY = re.compile(r'^\s*(%\S+) = (?:tail )?call (.*?) asm sideeffect "([^"]
 
 def parse_assembly(line: str) -> Assembly | None:
     """A call of inline assembly that gives something; None for any other line."""
-    found = _ASSEMBLY.match(line)
-    if not found:
+    match = _ASSEMBLY.match(line)
+    if not match:
         return None
-    start = found.end() - 1
+    start = match.end() - 1
     operands = tuple(operand(part) for part in split(line[start + 1 : closing(line, start)]))
-    return Assembly(found[1], found[2].strip(), found[3], operands)
+    return Assembly(match[1], match[2].strip(), match[3], operands)
 
 
 @record
@@ -193,10 +193,10 @@ _ACCESS = re.compile(
 
 def parse_access(line: str) -> Access | None:
     """An access of memory; None for any other line."""
-    found = _ACCESS.match(line)
-    if not found:
+    match = _ACCESS.match(line)
+    if not match:
         return None
-    kind, rest = found[1], line[found.end() :]
+    kind, rest = match[1], line[match.end() :]
     if kind == "load":
         type, rest = take_type(rest)
         where = rest.lstrip(", ")
@@ -225,7 +225,7 @@ def parse_access(line: str) -> Access | None:
         int(space[1]) if space else 0,
         pointer,
         int(align[1]) if align else 1,
-        bool(re.search(r"\b(atomic|volatile)\b", found[0])) or kind == "cmpxchg",
+        bool(re.search(r"\b(atomic|volatile)\b", match[0])) or kind == "cmpxchg",
         line[:start],
         line[start + len(pointer_text) :],
     )

@@ -83,11 +83,11 @@ def _settle_aarch64(content: Array, where: Array, aim: Array, kind: Array) -> No
         _write(content, where[chosen], (aim - where)[chosen], width)
 
     def fill(chosen: Array, field: Array, mask: int) -> None:
-        places = where[chosen]
-        if (places % 4).any():
+        offsets = where[chosen]
+        if (offsets % 4).any():
             raise Unlinkable("an instruction that is not aligned")
         words = content[: len(content) // 4 * 4].view("<u4")
-        words[places // 4] = words[places // 4] & np.uint32(~mask & 0xFFFFFFFF) | (
+        words[offsets // 4] = words[offsets // 4] & np.uint32(~mask & 0xFFFFFFFF) | (
             field[chosen].astype("<u4")
         )
 

@@ -42,15 +42,15 @@ def load_support(
     cache = disk_cache()
     key = digest("support", installation(), host_target().key(), name)
     draft = digest("draft", key)
-    for known in (key, draft):
-        code = load_code_record(cache.get(known))
+    for name_on_disk in (key, draft):
+        code = load_code_record(cache.get(name_on_disk))
         if code is not None:
             try:
                 library = load_code(code, exports, imports)
             except NativeError:  # no code after all: build it again
-                cache.discard(known)
+                cache.discard(name_on_disk)
                 continue
-            if known == draft:  # the process that left it was killed
+            if name_on_disk == draft:  # the process that left it was killed
                 atexit.register(_finish, cache, key, draft, text)
             return library
     code = _draft(text(), meanwhile)

@@ -176,8 +176,8 @@ def touch(lanes: int) -> Function:
             all_if(writes, sibling(reader)),
         ]
         with f.when(_any(f, wrong, lanes)):
-            place = offset + i * lanes
-            f.call("void", f"{NAME}_judge", own, record, kind, site, place, lanes)
+            position = offset + i * lanes
+            f.call("void", f"{NAME}_judge", own, record, kind, site, position, lanes)
         with f.when(writes, likely=True):
             f.store(owner, planes[0], align=4)
             f.store(number, planes[1], align=4)
@@ -270,12 +270,12 @@ def masked() -> Function:
     f.call("void", f"{NAME}_settle", own)
     before = f.load("i64", own, at.ERROR)
     with f.each(lanes) as i, f.when(_lane(f, bits, i), likely=True):
-        place = f.offset(pointer, i * size)
-        f.call("ptr", f"{NAME}_checked", place, size, kind, site)
+        element = f.offset(pointer, i * size)
+        f.call("ptr", f"{NAME}_checked", element, size, kind, site)
     wrong = before.eq(0) & f.load("i64", own, at.ERROR).ne(0)
     _, address = bare(f, pointer)
-    place = address.to("inttoptr", "ptr")
-    f.ret(f.select(wrong, f.offset(own, at.SINK), place))
+    element = address.to("inttoptr", "ptr")
+    f.ret(f.select(wrong, f.offset(own, at.SINK), element))
     return f
 
 
@@ -288,8 +288,8 @@ def gather() -> Function:
     pointers, size, lanes, bits, kind, site = f.args
     f.call("void", f"{NAME}_settle", own_state(f))
     with f.each(lanes) as i, f.when(_lane(f, bits, i), likely=True):
-        place = f.offset(pointers, i, "ptr")
-        address = f.call("ptr", f"{NAME}_checked", f.load("ptr", place), size, kind, site)
-        f.store(address, place)
+        slot = f.offset(pointers, i, "ptr")
+        address = f.call("ptr", f"{NAME}_checked", f.load("ptr", slot), size, kind, site)
+        f.store(address, slot)
     f.ret()
     return f

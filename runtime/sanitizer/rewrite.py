@@ -58,10 +58,10 @@ def checked(text: str, module: NativeModule) -> Checked:
             if line.startswith("%") and " = type " in line:
                 name, _, type = line.partition(" = type ")
                 result.types[name] = type
-            elif (found := _DATA.match(line)) and "external" not in line:
-                type, _ = take_type(found[3])
+            elif (match := _DATA.match(line)) and "external" not in line:
+                type, _ = take_type(match[3])
                 size, _ = size_and_alignment(type, result.types)
-                data[found[1]] = size, found[2] == "constant"
+                data[match[1]] = size, match[2] == "constant"
             if not line.startswith(f"declare ptr @{NAME}_"):
                 lines.append(line)
     result.text = "\n".join([*lines, _wrapper(module), *_DECLARATIONS, ""])
@@ -120,9 +120,9 @@ class _Function:
         self.types = result.types
         self.data = data
         self.body = body
-        found = _DEFINE.match(body[0])
-        assert found, body[0]
-        self.name = found[1].strip('"')
+        match = _DEFINE.match(body[0])
+        assert match, body[0]
+        self.name = match[1].strip('"')
         self.head: list[str] = []
         self.lines: list[str] = []
         self.constants: dict[str, str] = {}
@@ -182,8 +182,8 @@ class _Function:
         self._source = line.strip()
         if "@" in line and "getelementptr (" not in line and "inbounds (" not in line:
             line = re.sub(r"(?<=\bptr )@[\w.$]+", self._constant, line)
-        if found := _ALLOCA.match(line):
-            self._stack(found[1], found[2])
+        if match := _ALLOCA.match(line):
+            self._stack(match[1], match[2])
         elif line.startswith("  ret"):
             if self.owns and not self.lasting:
                 self.line(f"call void @{NAME}_release(i64 %san.mark)")
@@ -192,30 +192,30 @@ class _Function:
             plain = not access.volatile and access.kind in ("load", "store")
             kind = {"load": at.READ, "store": at.WRITE}.get(access.kind, at.BOTH)
             kind |= 0 if plain else at.QUIET
-            place = self.access(access.pointer, self.size(access.type), kind)
-            self.lines.append(f"{access.before}ptr {place}{access.after}")
+            checked = self.access(access.pointer, self.size(access.type), kind)
+            self.lines.append(f"{access.before}ptr {checked}{access.after}")
         elif call := parse_call(line):
             self._call(line, call)
         else:
             self.lines.append(line)
 
-    def _constant(self, found: re.Match[str]) -> str:
+    def _constant(self, match: re.Match[str]) -> str:
         """What stands for a constant of the module in this function."""
-        name = found[0]
+        name = match[0]
         if name not in self.data:
             return name
-        known = self.constants.get(name)
-        if known is None:
+        register = self.constants.get(name)
+        if register is None:
             size, fixed = self.data[name]
             self.owns = True
-            known = self.constants[name] = f"%san.data.{len(self.constants)}"
+            register = self.constants[name] = f"%san.data.{len(self.constants)}"
             self.sites.append(f"the constant {name} of {self.name}")
             number, flags = -len(self.sites), at.PRESET | (at.FIXED if fixed else 0)
             self.head.append(
-                f"  {known} = call ptr @{NAME}_array"
+                f"  {register} = call ptr @{NAME}_array"
                 f"(ptr {name}, i64 0, i64 {size}, i64 {number}, i64 {flags})"
             )
-        return known
+        return register
 
     def _stack(self, name: str, what: str) -> None:
         """An array on the stack: its pointer is made to point at an array."""
@@ -282,10 +282,10 @@ class _Function:
         vector = types[0] if stores else call.type
         lanes, element = int(vector[1:].partition(" ")[0]), vector[1:-1].partition(" x ")[2]
         size = self.size(element)
-        place = next(k for k, type in enumerate(types) if type in ("ptr", f"<{lanes} x ptr>"))
-        pointer = values[place]
-        if types[place] == "ptr" and "compress" not in call.name and "expand" not in call.name:
-            found = []
+        index = next(k for k, type in enumerate(types) if type in ("ptr", f"<{lanes} x ptr>"))
+        pointer = values[index]
+        if types[index] == "ptr" and "compress" not in call.name and "expand" not in call.name:
+            extents = []
             for first in range(0, lanes, _LANES):
                 here = min(lanes - first, _LANES)
                 start = pointer
@@ -293,15 +293,15 @@ class _Function:
                     start = self.value(f"getelementptr i8, ptr {pointer}, i64 {first * size}")
                 bits = self._bits(values[mask], types[mask], first, here)
                 words = f"i64 {size}, i64 {here}, i64 {bits}, i64 {kind}, i64 {self.site()}"
-                found.append(self.value(f"call ptr @{NAME}_masked(ptr {start}, {words})"))
-            new = found[0]
-        elif types[place] == "ptr":
+                extents.append(self.value(f"call ptr @{NAME}_masked(ptr {start}, {words})"))
+            new = extents[0]
+        elif types[index] == "ptr":
             bits = self._bits(values[mask], types[mask], 0, lanes)
             count = self.value(f"call i64 @llvm.ctpop.i64(i64 {bits})")
             new = self.access(pointer, self.value(f"mul i64 {count}, {size}"), kind)
         else:
             self._room = max(self._room, lanes)
-            type = types[place]
+            type = types[index]
             self.line(f"store {type} {pointer}, ptr %san.lanes, align 8")
             for first in range(0, lanes, _LANES):
                 here = min(lanes - first, _LANES)
@@ -328,8 +328,8 @@ class _Function:
         for k, (type, kind) in enumerate(arrays):
             rest = f"i64 {k}, i64 {type.nbytes}, i64 {kind}, i64 {self.site()}"
             self.line(f"call void @{NAME}_lend(ptr {words}, {rest})")
-        place = self.access(words, 8 * len(arrays), at.READ)
-        self.lines.append(_replaced(line, words, place))
+        checked = self.access(words, 8 * len(arrays), at.READ)
+        self.lines.append(_replaced(line, words, checked))
 
     def library(self, line: str, call: Call) -> None:
         """A loop of a ufunc is given addresses."""
@@ -344,9 +344,9 @@ class _Function:
                 f"call void @{NAME}_lend_items"
                 f"(ptr {words}, i64 {k}, ptr {sizes}, ptr {steps}, {rest})"
             )
-        places = [self.access(p, 8, at.READ | at.QUIET) for p in (words, sizes, steps)]
-        given = ", ".join(f"ptr {p}" for p in (*places, data))
-        self.line(f"call void @{call.name}({given})")
+        tables = [self.access(p, 8, at.READ | at.QUIET) for p in (words, sizes, steps)]
+        arguments = ", ".join(f"ptr {p}" for p in (*tables, data))
+        self.line(f"call void @{call.name}({arguments})")
 
 
 def _replaced(line: str, old: str, new: str) -> str:
@@ -369,12 +369,12 @@ def _loop_arrays(path: str, name: str, count: int) -> list[tuple[list[int], int,
     for dims in inner:
         for dim in dims:
             numbers.setdefault(dim, len(numbers))
-    found, place = [], count
+    arrays, word = [], count
     for k, dims in enumerate(inner):
         kind = at.READ if k < ufunc.nin else at.WRITE
-        found.append(([numbers[d] for d in dims], kind, place))
-        place += len(dims)
-    return found
+        arrays.append(([numbers[d] for d in dims], kind, word))
+        word += len(dims)
+    return arrays
 
 
 _Rewriting = Callable[[_Function, str, Call], None]

@@ -16,8 +16,8 @@ def lend() -> Function:
     f = check_function("void", "lend", words="ptr", k="i64", size="i64", kind="i64", site="i64")
     words, k, size, kind, site = f.args
     _, address = bare(f, words)
-    place = f.offset(address.to("inttoptr", "ptr"), k, "ptr")
-    f.store(f.call("ptr", f"{NAME}_checked", f.load("ptr", place), size, kind, site), place)
+    slot = f.offset(address.to("inttoptr", "ptr"), k, "ptr")
+    f.store(f.call("ptr", f"{NAME}_checked", f.load("ptr", slot), size, kind, site), slot)
     f.ret()
     return f
 
@@ -32,13 +32,13 @@ def lend_items() -> Function:
     )  # fmt: skip
     words, k, sizes, steps, size, dim0, step0, dim1, step1, kind, site = f.args
     words, sizes, steps = (bare(f, p)[1].to("inttoptr", "ptr") for p in (words, sizes, steps))
-    place = f.offset(words, k, "ptr")
-    pointer = f.load("ptr", place)
+    slot = f.offset(words, k, "ptr")
+    pointer = f.load("ptr", slot)
 
     def item(block: Value, number: Value, default: int) -> Value:
         none = f.compare("slt", number, 0)
-        known = f.load("i64", f.offset(block, f.select(none, word(0), number), "i64"))
-        return f.select(none, word(default), known)
+        lent = f.load("i64", f.offset(block, f.select(none, word(0), number), "i64"))
+        return f.select(none, word(default), lent)
 
     dims = ((word(0), k), (dim0, step0), (dim1, step1))
     counts = [item(sizes, dim, 1) for dim, _ in dims]
@@ -48,7 +48,7 @@ def lend_items() -> Function:
         for index, stride in ((b, strides[1]), (c, strides[2])):
             offset = offset + index * stride
         f.call("ptr", f"{NAME}_checked", f.offset(pointer, offset), size, kind, site)
-    f.store(bare(f, pointer)[1].to("inttoptr", "ptr"), place)
+    f.store(bare(f, pointer)[1].to("inttoptr", "ptr"), slot)
     f.ret()
     return f
 
@@ -100,9 +100,9 @@ def leave() -> Function:
     fine = code.eq(0) & f.load("i64", own, at.ERROR).eq(0)
     with f.when(fine, likely=True), f.each(top - first) as i:
         record = record_of(f, own, first + i)
-        kept = f.load("ptr", record, at.SHADOW).ne(NULL)
+        has_shadow = f.load("ptr", record, at.SHADOW).ne(NULL)
         filled = has(f, f.load("i64", record, at.FLAGS), at.FILLED)
-        with f.when(filled & kept):
+        with f.when(filled & has_shadow):
             f.call("void", f"{NAME}_fullness", own, record)
     f.call("void", f"{NAME}_release", first)
     f.store(word(0), own, at.KERNEL)

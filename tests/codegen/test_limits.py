@@ -12,16 +12,16 @@ import pytest
 from programs import PATTERNS, build, compiled, expected, fits, same, sample
 
 import jitney as jt
-from jitney.codegen.limits import DEFAULT, TINY
+from jitney.codegen.limits import DEFAULT, TINY, limited
 from jitney.ir.record import fields
-from jitney.runtime.native.host import compiling_with, current_target, held_to, host_target
+from jitney.runtime.native.host import current_target, held_to, host_target
 
 RNG = np.random.default_rng(1)
 
 
 @pytest.fixture
 def tiny() -> Any:
-    with jt.config(sanitize=True), compiling_with(TINY):
+    with jt.config(sanitize=True), limited(TINY):
         yield
 
 
@@ -31,7 +31,7 @@ def normal(*shape: int) -> np.ndarray:
 
 def check(f: Any, *arrays: Any) -> None:
     """`f` compiled here against the interpreter."""
-    with jt.config(sanitize=False), compiling_with(DEFAULT):
+    with jt.config(sanitize=False), limited(DEFAULT):
         want = jt.jit(f, backend="interpreter")(*arrays)
     got = jt.jit(f)(*arrays)
     for g, w in zip(jt.tree.leaves(got), jt.tree.leaves(want), strict=True):
@@ -107,7 +107,7 @@ def test_factorisations(tiny):
 
 
 def test_limits_are_part_of_the_key():
-    with compiling_with(TINY):
+    with limited(TINY):
         assert current_target().key() != host_target().key()
     assert all(getattr(TINY, n) != getattr(DEFAULT, n) for n in fields(TINY))
 

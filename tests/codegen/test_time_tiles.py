@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jitney as jt
-from jitney.codegen.limits import DEFAULT
+from jitney.codegen.limits import DEFAULT, limited
 from jitney.ir.record import replace
-from jitney.runtime.native.host import compiling_with
 
 
 @pytest.fixture(autouse=True)
 def small_tiles():
     """Tiles of a few rows, worth sharing: what grids of megabytes get."""
-    with compiling_with(replace(DEFAULT, trip_bytes=1 << 16, chunk_ns=0.1)):
+    with limited(replace(DEFAULT, trip_bytes=1 << 16, chunk_ns=0.1)):
         yield
 
 
@@ -206,7 +205,7 @@ def test_bodies_that_do_not_go_by_rows_are_left_alone():
 
 
 def test_small_loops_are_left_alone():
-    with compiling_with(DEFAULT):
+    with limited(DEFAULT):
         u = state(1, (40, 40), "f4")
         assert not is_tiled(loop(heat, 50), u)
         assert not is_tiled(loop(heat, 3), state(1, (1000, 1000), "f4"))

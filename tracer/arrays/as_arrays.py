@@ -54,8 +54,8 @@ def _asarray(
         there = there if dtype is None else there.astype(dtype)
         return there.client.copy(there) if copy else there
     if hasattr(a, "__dlpack__"):  # of a library that may know nothing of NumPy
-        found = borrow(a)
-        a = a if found is None else found
+        borrowed = borrow(a)
+        a = a if borrowed is None else borrowed
     return np.asarray(a, dtype, order, device=device, copy=copy)
 
 

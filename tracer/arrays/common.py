@@ -165,8 +165,8 @@ def known_array(x: Any) -> np.ndarray[Any, Any] | None:
 
 def require_static(x: Any, what: str) -> np.ndarray[Any, Any]:
     """The elements of `x`, or a TypeError that says that they must be known while tracing."""
-    found = known_array(x)
-    if found is None:
+    constant = known_array(x)
+    if constant is None:
         complain(
             errors.DynamicShapeError,
             f"{what} decides the result's shape, and a traced value is known only when the "
@@ -174,30 +174,30 @@ def require_static(x: Any, what: str) -> np.ndarray[Any, Any]:
             f"pass {what} as a Python number or make the argument static (static_argnames).",
             operands={what: x},
         )
-    return found
+    return constant
 
 
 def check_values(holds: Any, message: str, error: type[Exception] = ValueError) -> None:
     """What NumPy raises where its arguments' values are wrong: now if they are known, else when the
     compiled function runs."""
-    known = known_array(holds)
-    if known is None:
+    constant = known_array(holds)
+    if constant is None:
         check(array(holds), message, error=error.__name__)
-    elif not known:
+    elif not constant:
         raise error(message)
 
 
 def index_array(x: Any, casting: str = "safe") -> Tracer:
     """Indices or counts as int64. Python's numbers, and those in lists, are converted one by one; the
     dtype of an array has to allow it."""
-    found = array(x)
-    given = isinstance(x, np.ndarray) or (isinstance(x, Tracer) and not x.scalar)
-    if given and not can_cast(found.dtype, I64, casting):
+    indices = array(x)
+    is_array = isinstance(x, np.ndarray) or (isinstance(x, Tracer) and not x.scalar)
+    if is_array and not can_cast(indices.dtype, I64, casting):
         raise TypeError(
-            f"Cannot cast array data from {found.dtype!r} to {I64!r} according to the rule "
+            f"Cannot cast array data from {indices.dtype!r} to {I64!r} according to the rule "
             f"{casting!r}"
         )
-    return found.astype(I64)
+    return indices.astype(I64)
 
 
 def ints(x: Any) -> tuple[int, ...]:
@@ -236,10 +236,10 @@ def axis_tuple(axis: Any, ndim: int, x: Any = None, strict: bool = False) -> tup
     if not strict and isinstance(axis, (bool, list)):
         raise TypeError(f"{type(axis).__name__!r} object cannot be interpreted as an axis")
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    found = [axis_index(a, ndim, x) for a in axes]
-    if len(set(found)) != len(found):
+    numbers = [axis_index(a, ndim, x) for a in axes]
+    if len(set(numbers)) != len(numbers):
         raise ValueError(f"duplicate value in 'axis': {axis}")
-    return tuple(found)
+    return tuple(numbers)
 
 
 def reduced(value: Value, x: Tracer, axes: tuple[int, ...], keepdims: bool) -> Tracer:
@@ -289,10 +289,10 @@ def _filled(b: Builder, x: float, dtype: DType, shape: tuple[int, ...]) -> Value
     """A Python number as an array; one that the trace has made before is not made again."""
     made = require_trace().numbers
     key = (dtype, shape, x.hex() if type(x) is float else x)  # hex tells -0.0 from 0.0
-    found = made.get(key)
-    if found is None:
-        found = made[key] = b.full(shape, x, dtype)
-    return found
+    full = made.get(key)
+    if full is None:
+        full = made[key] = b.full(shape, x, dtype)
+    return full
 
 
 def store(

@@ -119,8 +119,8 @@ def full_like(
 
 def _if_known(x: Any) -> Any:
     """The number that a traced one is known to be; else `x`."""
-    known = known_array(x) if isinstance(x, Tracer) else None
-    return x if known is None else known[()]
+    constant = known_array(x) if isinstance(x, Tracer) else None
+    return x if constant is None else constant[()]
 
 
 @function("arange", creates=True)
@@ -149,24 +149,24 @@ def arange(
             "use numbers that are known while tracing (shapes, static arguments), or scale a "
             "static range: start + step * jt.arange(n).",
         )
-    known = np.arange(start, stop, step, dtype=dtype)
-    found = canonical(known.dtype)
-    n = len(known)
+    values = np.arange(start, stop, step, dtype=dtype)
+    out_dtype = canonical(values.dtype)
+    n = len(values)
     b = build()
-    if found.kind in "iu" and n and float(start).is_integer() and float(step).is_integer():
-        value = b.iota(shape=(n,), dtype=found, axis=0)
+    if out_dtype.kind in "iu" and n and float(start).is_integer() and float(step).is_integer():
+        value = b.iota(shape=(n,), dtype=out_dtype, axis=0)
         if int(step) != 1:
-            value = b.mul(value, b.full((n,), np.int64(int(step)).astype(found), found))
+            value = b.mul(value, b.full((n,), np.int64(int(step)).astype(out_dtype), out_dtype))
         if int(start) != 0:
-            value = b.add(value, b.full((n,), np.int64(int(start)).astype(found), found))
+            value = b.add(value, b.full((n,), np.int64(int(start)).astype(out_dtype), out_dtype))
         return wrap(value, scalar=False)
-    if n <= 1024 or not is_float(found):
-        return wrap(b.const(known), scalar=False)
-    index = b.iota(shape=(n,), dtype=found, axis=0)
+    if n <= 1024 or not is_float(out_dtype):
+        return wrap(b.const(values), scalar=False)
+    index = b.iota(shape=(n,), dtype=out_dtype, axis=0)
     # NumPy fills with start + i * (next - start), where next is start + step, rounded.
-    delta = known[1] - known[0]
-    scaled = b.mul(index, b.full((n,), delta, found))
-    return wrap(b.add(b.full((n,), known[0], found), scaled), scalar=False)
+    delta = values[1] - values[0]
+    scaled = b.mul(index, b.full((n,), delta, out_dtype))
+    return wrap(b.add(b.full((n,), values[0], out_dtype), scaled), scalar=False)
 
 
 @function("linspace", creates=True)
@@ -194,22 +194,22 @@ def linspace(
     low = ufuncs.apply(np.multiply, start, 1.0)
     high = ufuncs.apply(np.multiply, stop, 1.0)
     weak_float: Any = float
-    found = result_dtype(kind(operand(start)), kind(operand(stop)), weak_float)
-    delta = ufuncs.apply(np.subtract, high, low).astype(found)
-    index = wrap(build().iota(shape=(num,), dtype=found, axis=0), scalar=False)
+    promoted = result_dtype(kind(operand(start)), kind(operand(stop)), weak_float)
+    delta = ufuncs.apply(np.subtract, high, low).astype(promoted)
+    index = wrap(build().iota(shape=(num,), dtype=promoted, axis=0), scalar=False)
     index = index.reshape((num,) + (1,) * delta.ndim)
     if div > 0:
         step = delta / div
-        y = ufuncs.apply(np.add, index * step, low.astype(found))
+        y = ufuncs.apply(np.add, index * step, low.astype(promoted))
     else:
         step = math.nan
-        y = ufuncs.apply(np.add, index * delta, low.astype(found))
+        y = ufuncs.apply(np.add, index * delta, low.astype(promoted))
     if endpoint and num > 1:
-        y[-1] = high.astype(found)
+        y[-1] = high.astype(promoted)
     if whole:
         y = ufuncs.apply(np.floor, y)
     y = y if axis == 0 else moveaxis(y, 0, axis)
-    y = y.astype(found if dtype is None else canonical(dtype))
+    y = y.astype(promoted if dtype is None else canonical(dtype))
     return (y, step) if retstep else y
 
 
@@ -240,8 +240,8 @@ def geomspace(
         made = np.geomspace(start, stop, num, endpoint, dtype, axis)
         return wrap(build().const(made), scalar=False)
     ends = [array(x) for x in (start, stop)]
-    found = result_dtype(F64, *(e.dtype for e in ends))
-    ends = [e.astype(found) for e in ends]
+    promoted = result_dtype(F64, *(e.dtype for e in ends))
+    ends = [e.astype(promoted) for e in ends]
     zero = (ends[0] == 0).any() | (ends[1] == 0).any()
     check_values(~zero, "Geometric sequence cannot include zero")
     sign = ufuncs.apply(np.sign, ends[0])
@@ -300,10 +300,10 @@ def _offset(k: Any) -> Tracer:
     """Which diagonal: an integer, which may be traced."""
     if not isinstance(k, Tracer):
         k = operator.index(k)
-    found = array(k)
-    if found.ndim or found.dtype.kind not in "iu":
+    offset = array(k)
+    if offset.ndim or offset.dtype.kind not in "iu":
         raise TypeError("k must be an integer")
-    return found.astype(I64)
+    return offset.astype(I64)
 
 
 @function("indices", creates=True)
@@ -311,15 +311,16 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     shape = ints(dimensions)
     b = build()
     rank = len(shape)
-    found = canonical(dtype)
+    index_dtype = canonical(dtype)
     if sparse:
         grids = [(1,) * i + (n,) + (1,) * (rank - 1 - i) for i, n in enumerate(shape)]
         return tuple(
-            wrap(b.iota(shape=g, dtype=found, axis=i), scalar=False) for i, g in enumerate(grids)
+            wrap(b.iota(shape=g, dtype=index_dtype, axis=i), scalar=False)
+            for i, g in enumerate(grids)
         )
     if not rank:
-        return filled((0,), 0, found)
-    parts = [b.iota(shape=(1, *shape), dtype=found, axis=i + 1) for i in range(rank)]
+        return filled((0,), 0, index_dtype)
+    parts = [b.iota(shape=(1, *shape), dtype=index_dtype, axis=i + 1) for i in range(rank)]
     return wrap(b.concat(*parts, axis=0) if rank > 1 else parts[0], scalar=False)
 
 
@@ -344,8 +345,8 @@ def _static(name: str) -> Callable[..., Any]:
     numpy_function = getattr(np, name)
 
     def traced(*args: Any, **named: Any) -> Any:
-        known = {key: _stand_in(value) for key, value in named.items()}
-        return numpy_function(*(_stand_in(a) for a in args), **known)
+        options = {key: _stand_in(value) for key, value in named.items()}
+        return numpy_function(*(_stand_in(a) for a in args), **options)
 
     function(name)(traced)
     return traced

@@ -40,17 +40,17 @@ def apply_foreign(ufunc: np.ufunc, *inputs: Any, **options: Any) -> Any:
         if value is not None and (option, value) != ("where", True):
             refuse_option(ufunc.__name__, **{option: value})
     operands = [x if weak_kind(x) is not None else array(x) for x in inputs]
-    given = tuple(_WEAK.get(weak_kind(x) or "") or kind(x) for x in operands)
-    found = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))
-    if any(d.kind == "c" for d in found):
+    kinds = tuple(_WEAK.get(weak_kind(x) or "") or kind(x) for x in operands)
+    dtypes = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout))
+    if any(d.kind == "c" for d in dtypes):
         refuse_complex(ufunc.__name__)
-    if not all(is_supported(d) for d in found):
-        raise TypeError(f"{ufunc.__name__} has no loop for {', '.join(map(str, given))}")
+    if not all(is_supported(d) for d in dtypes):
+        raise TypeError(f"{ufunc.__name__} has no loop for {', '.join(map(str, kinds))}")
     shape = broadcast_shape(operands)
     b = build()
-    pairs = zip(operands, found, strict=False)
+    pairs = zip(operands, dtypes, strict=False)
     values = [b.broadcast_to(as_value(x, d), shape) for x, d in pairs]
-    codes = "".join(d.char for d in found)
+    codes = "".join(d.char for d in dtypes)
     types = f"{codes[: ufunc.nin]}->{codes[ufunc.nin :]}"
     made = b.op("ufunc_loop", *values, ufunc=f"{_home(ufunc)}:{ufunc.__name__}", types=types)
     return tuple(map(wrap, made)) if isinstance(made, tuple) else wrap(made)

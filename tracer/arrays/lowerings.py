@@ -139,11 +139,11 @@ def _square(b: Builder, x: Value) -> Value:
 @lowering("reciprocal")
 def _reciprocal(b: Builder, x: Value) -> Value:
     if is_inexact(x.dtype):
-        found = b.div(b.full_like(x, 1), x)
+        quotient = b.div(b.full_like(x, 1), x)
         if not is_complex(x.dtype):
-            return found
+            return quotient
         undefined = b.full_like(x, complex(math.nan, math.nan))
-        return b.select(b.op("eq", x, b.full_like(x, 0)), undefined, found)
+        return b.select(b.op("eq", x, b.full_like(x, 0)), undefined, quotient)
     exact = b.convert(x, dtype=F64)
     return b.convert(b.div(b.full_like(exact, 1), exact), dtype=x.dtype)
 

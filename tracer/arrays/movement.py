@@ -61,9 +61,9 @@ def resolve_shape(x: Tracer, shape: Any) -> tuple[int, ...]:
         raise TypeError("an integer is required")
     if new.count(-1) > 1:
         raise ValueError("can only specify one unknown dimension")
-    known = math.prod(n for n in new if n != -1)
-    if -1 in new and known and x.size % known == 0:
-        new = tuple(x.size // known if n == -1 else n for n in new)
+    product = math.prod(n for n in new if n != -1)
+    if -1 in new and product and x.size % product == 0:
+        new = tuple(x.size // product if n == -1 else n for n in new)
     if math.prod(new) != x.size or any(n < 0 for n in new):
         complain(
             errors.ShapeError,
@@ -245,13 +245,13 @@ def concatenate(
         raise TypeError(
             "concatenate() only takes `out` or `dtype` as an argument, but both were provided."
         )
-    given = [(x, array(x)) for x in arrays]
-    parts = [p for _, p in given]
+    pairs = [(x, array(x)) for x in arrays]
+    parts = [p for _, p in pairs]
     if not parts:
         raise ValueError("need at least one array to concatenate")
     kinds: list[Any] = [p.dtype for p in parts]
     if axis is None:  # only then Python's numbers are weak
-        kinds = [p.dtype if isinstance(x, (list, tuple)) else kind(x) for x, p in given]
+        kinds = [p.dtype if isinstance(x, (list, tuple)) else kind(x) for x, p in pairs]
         parts, axis = [p.ravel() for p in parts], 0
     ndim = parts[0].ndim
     if ndim == 0:

@@ -324,12 +324,12 @@ def std(
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
 ) -> Any:
-    found = float_dtype(array(a).dtype) if dtype is None else canonical(dtype)
-    wide = F32 if is_small(found) else dtype
+    result_kind = float_dtype(array(a).dtype) if dtype is None else canonical(dtype)
+    wide = F32 if is_small(result_kind) else dtype
     options = {"where": where, "mean": mean, "correction": correction}
     spread = var(a, axis, wide, None, ddof, keepdims, **options)
     root = ufuncs.apply(np.sqrt, spread).astype(spread.dtype)
-    return finish(root.astype(found) if is_small(found) else root, out, "same_kind")
+    return finish(root.astype(result_kind) if is_small(result_kind) else root, out, "same_kind")
 
 
 def weights_along(x: Tracer, weights: Any, axes: tuple[int, ...] | None) -> Tracer:
@@ -516,12 +516,12 @@ def _nan_spread(name: str, plain: Callable[..., Any]) -> None:
         _check_destination(a, out)
         x, numbers = _numbers(a, where, dtype)
         options = {"where": numbers, "mean": mean, "correction": correction}
-        found = plain(x, axis, dtype, None, ddof, keepdims, **options)
+        spread = plain(x, axis, dtype, None, ddof, keepdims, **options)
         if is_inexact(x.dtype):
             freedom = ddof if not given(correction) else correction
             count = _count(x, axis_tuple(axis, x.ndim, x), numbers, _keep(keepdims))
-            found = wrap(as_value(masked(found, count > freedom, math.nan)))
-        return finish(found, out)
+            spread = wrap(as_value(masked(spread, count > freedom, math.nan)))
+        return finish(spread, out)
 
     function(name)(traced)
 

@@ -66,8 +66,8 @@ class ArrayFunction:
         except JitneyError:
             raise
         except GraphError as error:
-            given = tracers_among((*args, *kwargs.values()))
-            if any(is_complex(x.dtype) for x in given):
+            tracers = tracers_among((*args, *kwargs.values()))
+            if any(is_complex(x.dtype) for x in tracers):
                 refuse_complex(self.name, error)
             raise
         except (TypeError, ValueError, IndexError, OverflowError) as error:
@@ -93,23 +93,23 @@ def _by_our_names(
 
     What NumPy's function takes at a place, the traced one takes there, whatever its name is.
     """
-    ours, places = _parameters(entry.numpy, entry.traced)
-    other = [name for name in kwargs if name not in ours and name in places]
+    ours, parameters = _parameters(entry.numpy, entry.traced)
+    other = [name for name in kwargs if name not in ours and name in parameters]
     if not other:
         return args, kwargs
     rest = dict(kwargs)
     for name in other:
-        place = places[name]
-        if place.name is None:  # by position only
-            if len(args) != place.at:
+        parameter = parameters[name]
+        if parameter.name is None:  # by position only
+            if len(args) != parameter.at:
                 return args, kwargs
             args = (*args, rest.pop(name))
-        elif len(args) <= place.at and place.name not in kwargs:
-            rest[place.name] = rest.pop(name)
+        elif len(args) <= parameter.at and parameter.name not in kwargs:
+            rest[parameter.name] = rest.pop(name)
     return args, rest
 
 
-class _Place(NamedTuple):
+class _Parameter(NamedTuple):
     """Where a parameter of NumPy's stands, and our parameter there; None for one without a name."""
 
     at: int
@@ -119,7 +119,7 @@ class _Place(NamedTuple):
 @functools.cache
 def _parameters(
     numpy: Callable[..., Any] | None, traced: Callable[..., Any]
-) -> tuple[frozenset[str], dict[str, _Place]]:
+) -> tuple[frozenset[str], dict[str, _Parameter]]:
     """The names that our function takes by keyword, and the places of NumPy's parameters."""
     try:
         theirs = inspect.signature(numpy).parameters if numpy is not None else {}
@@ -127,13 +127,13 @@ def _parameters(
     except (TypeError, ValueError):
         return frozenset(), {}
     ordered = [p for p in mine.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    places = {
-        name: _Place(i, None if ours.kind is ours.POSITIONAL_ONLY else ours.name)
+    parameters = {
+        name: _Parameter(i, None if ours.kind is ours.POSITIONAL_ONLY else ours.name)
         for i, (name, ours) in enumerate(zip(theirs, ordered, strict=False))
         if theirs[name].kind in (ours.POSITIONAL_ONLY, ours.POSITIONAL_OR_KEYWORD)
     }
     names = frozenset(p.name for p in mine.values() if p.kind is not p.POSITIONAL_ONLY)
-    return names, places
+    return names, parameters
 
 
 FUNCTIONS: dict[str, ArrayFunction] = {}
@@ -158,17 +158,17 @@ def function(
     def enter(traced: F) -> F:
         first = eagerly(traced) if composed else reference
         for name in names:
-            found = None if composed else numpy_function(name)
-            eager = reference or found or first
+            by_numpy = None if composed else numpy_function(name)
+            eager = reference or by_numpy or first
             if eager is None:
                 raise ValueError(f"{name} has no reference")
             first = first or eager
-            entry = ArrayFunction(name, traced, eager, found, creates, computes)
+            entry = ArrayFunction(name, traced, eager, by_numpy, creates, computes)
             if _places.setdefault(name, importing()) != importing():
                 raise ValueError(f"function {name!r} is defined twice")
             FUNCTIONS[name] = entry
-            if found is not None:
-                BY_NUMPY.setdefault(found, entry)
+            if by_numpy is not None:
+                BY_NUMPY.setdefault(by_numpy, entry)
         return traced
 
     return enter
@@ -181,15 +181,15 @@ def eagerly(traced: Callable[..., Any]) -> Callable[..., Any]:
     def reference(*args: Any, **kwargs: Any) -> Any:
         with tracing(Trace(Graph(traced.__name__), eager=True)):
             try:
-                found = traced(*args, **kwargs)
+                result = traced(*args, **kwargs)
             except GraphError as error:
                 if any(is_complex(getattr(x, "dtype", np.dtype(bool))) for x in args):
                     refuse_complex(traced.__name__, error)
                 raise
-            if isinstance(found, tuple):
-                parts = [_own(concrete(p)) if isinstance(p, Tracer) else p for p in found]
-                return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
-            return _own(concrete(found))
+            if isinstance(result, tuple):
+                parts = [_own(concrete(p)) if isinstance(p, Tracer) else p for p in result]
+                return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+            return _own(concrete(result))
 
     return reference
 
@@ -201,10 +201,10 @@ def _own(array: np.ndarray[Any, Any]) -> Any:
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
     """NumPy's callable of a dotted name, or None."""
-    found: Any = np
+    value: Any = np
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 _CONTAINERS = (list, tuple, dict)

@@ -25,9 +25,9 @@ def apply(ufunc: np.ufunc, *operands: Any, dtype: Any = None, casting: str = "sa
     operands = tuple(operand(x) for x in operands)
     name = ufunc.__name__
     if name in COMPARISONS:
-        known = _compare_out_of_range(ufunc, operands)
-        if known is not None:
-            return known
+        decided = _compare_out_of_range(ufunc, operands)
+        if decided is not None:
+            return decided
     dtypes = loop_dtypes(ufunc, operands, dtype, casting)
     for x, d in zip(operands, dtypes, strict=False):
         if type(x) is int:

@@ -35,13 +35,13 @@ class Adoption:
 
     def finish(self) -> dict[Storage, Value]:
         """Hand the storages back. Returns what the region has made of them."""
-        found = {}
+        finals = {}
         for storage, owner, outer in self.owners:
-            found[storage] = storage.value
+            finals[storage] = storage.value
             storage.trace, storage.value = owner, outer
             storage.version += 1
         self.owners = []
-        return found
+        return finals
 
 
 def write(storage: Storage, value: Value) -> None:
@@ -53,5 +53,5 @@ def write(storage: Storage, value: Value) -> None:
     storage.version += 1
 
 
-def union(found: Sequence[dict[Storage, Value]]) -> list[Storage]:
-    return list(dict.fromkeys(storage for one in found for storage in one))
+def union(finals: Sequence[dict[Storage, Value]]) -> list[Storage]:
+    return list(dict.fromkeys(storage for one in finals for storage in one))

@@ -25,7 +25,7 @@ from .adoption import Adoption, union, write
 from .jumps import RESULT
 from .raising import Raised
 from .sharing import confuse, storage_of
-from .surroundings import Place, Surroundings
+from .surroundings import Slot, Surroundings
 from .variables import (
     Containers,
     State,
@@ -92,7 +92,7 @@ class _Branch:
     def _trace(self, parts: Sequence[Storage]) -> None:
         function, state, objects = self.function, self.state, self.objects
         surroundings, what = self.surroundings, self.what
-        self.places: dict[Place, _End] = {}  # what called functions have changed
+        self.slots: dict[Slot, _End] = {}  # what called functions have changed
         self.ends: list[_End] = []
         self.storages: dict[Storage, Value] = {}
         self.doubts: list[Doubt] = []
@@ -122,8 +122,8 @@ class _Branch:
                 self.ends = [_end(value, trace, out) for value in (self.result, *values, *contents)]
                 state.set(entry)
                 containers.restore()
-                for place, _ in surroundings.changes():
-                    self.places[place] = _end(place.get(), trace, out)
+                for slot, _ in surroundings.changes():
+                    self.slots[slot] = _end(slot.get(), trace, out)
             finally:
                 self.doubts = adoption.doubts
                 self.storages = adoption.finish()
@@ -159,16 +159,16 @@ def _end(value: Any, trace: Trace | None, out: list[Any]) -> _End:
     the results. Without a trace all of it comes from outside."""
     of = value.container if isinstance(value, _Content) else value
     leaves, tree = pytree.flatten(of.copy() if isinstance(of, set) else of)
-    kept: list[Any] = []
+    leaves_out: list[Any] = []
     for leaf in leaves:
         if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
-            kept.append(_Inside(len(out), storage_of(leaf)))
+            leaves_out.append(_Inside(len(out), storage_of(leaf)))
             inside = wrap(leaf.value, leaf.weak, scalar=leaf.scalar)
             inside._strides = leaf._strides
             out.append(inside)
         else:
-            kept.append(leaf)
-    return _End(value, tree, kept)
+            leaves_out.append(leaf)
+    return _End(value, tree, leaves_out)
 
 
 def branch(
@@ -235,25 +235,25 @@ def _branch(
         merge.object(label, [b.ends[i] if b.raised is None else None for b in branches], fill)
         for i, (label, fill) in enumerate(zip(labels, filled, strict=True))
     ]
-    places: dict[Place, Any] = dict.fromkeys(place for b in branches for place in b.places)
-    for place in places:
-        now = _end(place.get(), None, [])
-        ends = [b.places.get(place, now) if b.raised is None else None for b in branches]
-        places[place] = merge.object(place.name, ends, False)
+    slots: dict[Slot, Any] = dict.fromkeys(slot for b in branches for slot in b.slots)
+    for slot in slots:
+        now = _end(slot.get(), None, [])
+        ends = [b.slots.get(slot, now) if b.raised is None else None for b in branches]
+        slots[slot] = merge.object(slot.name, ends, False)
     storages = union([b.storages for b in branches])
     results = merge.emit(pred, storages)
     for storage, value in zip(storages, results[len(merge.outs) :], strict=False):
         write(storage, value)
-    found = [plan(results) for plan in plans]
-    moved = [(place, plan(results)) for place, plan in places.items()]
+    merged = [plan(results) for plan in plans]
+    moved = [(slot, plan(results)) for slot, plan in slots.items()]
     confuse(merge.made)
-    values = iter(found[1:])
+    values = iter(merged[1:])
     state.set([next(values) if v else gone(n) for n, v in zip(state.names, live, strict=True)])
     for container, content in zip(objects.values(), values, strict=True):
         settle(container, content)
-    for place, value in moved:
-        place.put(value)
-    return found[0], [doubt for b in branches for doubt in b.doubts]
+    for slot, value in moved:
+        slot.put(value)
+    return merged[0], [doubt for b in branches for doubt in b.doubts]
 
 
 def _note(error: BaseException, text: str) -> None:
@@ -277,18 +277,18 @@ class _Merge:
         self.made: list[tuple[str, Tracer, list[Storage | None]]] = []
 
     def object(
-        self, label: str, found: list[_End | None], fill: bool
+        self, label: str, ends_or_none: list[_End | None], fill: bool
     ) -> Callable[[Sequence[Value]], Any]:
         """How to make the object called `label` of the op's results. A branch that raises gives None."""
-        if None in found:
-            return self._only(label, found)
-        ends: list[_End] = found  # type: ignore[assignment]
+        if None in ends_or_none:
+            return self._only(label, ends_or_none)
+        ends: list[_End] = ends_or_none  # type: ignore[assignment]
         if same(ends[0].value, ends[1].value):
             return lambda results: ends[0].value
         missing = [isinstance(end.value, Undefined) for end in ends]
         if all(missing):
-            known = next((e.value for e in ends if e.value.why), ends[0].value)
-            return lambda results: known
+            first = next((e.value for e in ends if e.value.why), ends[0].value)
+            return lambda results: first
         if any(missing) and not fill:
             return self._undefined(label, ends, missing)
         if any(missing):
@@ -303,12 +303,12 @@ class _Merge:
         ]
         return lambda results: pytree.unflatten(tree, [part(results) for part in parts])
 
-    def _only(self, label: str, found: list[_End | None]) -> Callable[[Sequence[Value]], Any]:
+    def _only(self, label: str, ends: list[_End | None]) -> Callable[[Sequence[Value]], Any]:
         """The object of the branch that does not raise."""
-        (end,) = [end for end in found if end is not None]
+        (end,) = [end for end in ends if end is not None]
         if not any(isinstance(leaf, _Inside) for leaf in end.leaves):
             return lambda results: end.value
-        missing = [one is None for one in found]
+        missing = [one is None for one in ends]
         parts = [
             self._leaf(label, i, (leaf, leaf), missing, end.tree)
             if isinstance(leaf, _Inside)
@@ -332,11 +332,11 @@ class _Merge:
     ) -> Callable[[Sequence[Value]], Any]:
         inside = [isinstance(leaf, _Inside) for leaf in pair]
         if not any(inside) and same(*pair):
-            kept = pair[0]
-            if any(missing) and storage_of(kept) is not None:
-                kept = wrap(as_value(kept), scalar=False)
-                self.made.append((label, kept, [storage_of(pair[0])]))
-            return lambda results: kept
+            one = pair[0]
+            if any(missing) and storage_of(one) is not None:
+                one = wrap(as_value(one), scalar=False)
+                self.made.append((label, one, [storage_of(pair[0])]))
+            return lambda results: one
         if not all(i or is_traceable(leaf) for i, leaf in zip(inside, pair, strict=True)):
             self._refuse(label, position, pair, tree)
         outs = [
@@ -373,14 +373,14 @@ class _Merge:
         now = {s: trace.lift(s.value, s.trace) for s in storages}
         outer: list[list[Value | None]] = []  # per branch: results that come from outside
         for k, b in enumerate(self.branches):
-            given: list[Value | None] = []
+            operands: list[Value | None] = []
             for out, source in zip(self.outs, self.sources, strict=True):
                 leaf = source[k]
                 fresh = leaf is None or isinstance(leaf, _Inside)
-                given.append(None if fresh else as_value(leaf, out.type.dtype))
-            given += [None if s in b.storages else now[s] for s in storages]
-            outer.append(given)
-        extra = [v for given in outer for v in given if v is not None]
+                operands.append(None if fresh else as_value(leaf, out.type.dtype))
+            operands += [None if s in b.storages else now[s] for s in storages]
+            outer.append(operands)
+        extra = [v for operands in outer for v in operands if v is not None]
         captured = list(dict.fromkeys([*captures(regions), *extra]))
         types = [*(out.type for out in self.outs), *(now[s].tensor for s in storages)]
         graphs = [
@@ -441,9 +441,9 @@ class _Merge:
         position = {v: graph.params[i + token] for i, v in enumerate(captured)}
         builder = Builder(graph)
         outputs = []
-        for i, (type, given) in enumerate(zip(types, outer, strict=True)):
-            if given is not None:
-                outputs.append(position[given])
+        for i, (type, operands) in enumerate(zip(types, outer, strict=True)):
+            if operands is not None:
+                outputs.append(position[operands])
             elif i < len(self.sources) and self.sources[i][k] is None:
                 outputs.append(builder.zeros(type))
             else:

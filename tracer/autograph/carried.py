@@ -54,12 +54,14 @@ class Carried:
 
     def start(self) -> list[Value]:
         builder = require_trace().builder
-        found = []
+        initial = []
         for leaf, out in zip(self.leaves, self.outs, strict=True):
             if out is not None:
                 missing = self.missing
-                found.append(builder.zeros(out.type) if missing else as_value(leaf, out.type.dtype))
-        return found
+                initial.append(
+                    builder.zeros(out.type) if missing else as_value(leaf, out.type.dtype)
+                )
+        return initial
 
     def settle(
         self,
@@ -73,11 +75,11 @@ class Carried:
         if isinstance(value, Undefined):
             value.refuse() if value.why else self._refuse_deleted()
         if tree != self.tree:
-            known = adopt_elements(self.value, tree)
-            if known is None:
+            adopted = adopt_elements(self.value, tree)
+            if adopted is None:
                 self._refuse_none() if self.value is None else self._refuse_structure(tree)
             # The body says what the elements of a TensorArray look like.
-            new = Carried.of(self.name, self.where, known)
+            new = Carried.of(self.name, self.where, adopted)
             self.value, self.tree, self.leaves = new.value, new.tree, new.leaves
             self.outs, self.given = new.outs, new.given
             return

@@ -92,15 +92,15 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if not isinstance(node.ctx, ast.Load):
-            return self.place(node)
+            return self.target(node)
         parts = [self.visit(node.value), self.index(node.slice)]
         return helper("item", parts, node)
 
-    def place(self, node: Any) -> Any:
+    def target(self, node: Any) -> Any:
         """What is assigned to, or lies around it: it stays as it is, but for what it is indexed by."""
         if not isinstance(node, ast.Subscript):
             return self.visit(node)
-        node.value = self.place(node.value)
+        node.value = self.target(node.value)
         node.slice = self.visit(node.slice)
         return node
 
@@ -114,8 +114,8 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node, ast.Tuple):
             parts = [self.index(e) for e in node.elts]
             return ast.copy_location(ast.Tuple(parts, ast.Load()), node)
-        found: ast.expr = self.visit(node)
-        return found
+        visited: ast.expr = self.visit(node)
+        return visited
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         if not self.texts:

@@ -121,14 +121,16 @@ def enumerate_(iterable: Any, start: Any = 0) -> Any:
 
 
 def zip_(*iterables: Any, **options: Any) -> Any:
-    found = [items_of(x) for x in iterables]
-    if not any(f is not None for f in found) or not all(
-        f is not None or hasattr(x, "__len__") for f, x in zip(found, iterables, strict=True)
+    traced = [items_of(x) for x in iterables]
+    if not any(f is not None for f in traced) or not all(
+        f is not None or hasattr(x, "__len__") for f, x in zip(traced, iterables, strict=True)
     ):
         return zip(*iterables, **options)  # noqa: B905  (strictness is the user's)
-    lengths = [f.length if f is not None else len(x) for f, x in zip(found, iterables, strict=True)]
-    parts = [f for f in found if f is not None]
-    if len(parts) < len(found) or options:
+    lengths = [
+        f.length if f is not None else len(x) for f, x in zip(traced, iterables, strict=True)
+    ]
+    parts = [f for f in traced if f is not None]
+    if len(parts) < len(traced) or options:
         if all(isinstance(n, int) for n in lengths):
             return zip(*iterables, **options)  # noqa: B905  (some are Python's: item by item)
         complain(

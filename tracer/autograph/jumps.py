@@ -77,10 +77,10 @@ def _escapes(node: ast.AST) -> set[str]:
 
 
 def _escape_any(nodes: object) -> set[str]:
-    found: set[str] = set()
+    kinds: set[str] = set()
     for node in nodes:  # type: ignore[attr-defined]
-        found |= _escapes(node)
-    return found
+        kinds |= _escapes(node)
+    return kinds
 
 
 def _always(body: Sequence[ast.stmt]) -> bool:
@@ -155,12 +155,12 @@ class _Lowering:
         return ast.copy_location(guard, body[0])
 
     def flags(self, kinds: set[str], loop: _Loop | None) -> list[str]:
-        found = [RETURNED] if "return" in kinds else []
+        names = [RETURNED] if "return" in kinds else []
         if loop is not None and "break" in kinds:
-            found.append(loop.broken)
+            names.append(loop.broken)
         if loop is not None and "continue" in kinds:
-            found.append(loop.continued)
-        return found
+            names.append(loop.continued)
+        return names
 
     def statement(self, statement: ast.stmt, loop: _Loop | None) -> list[ast.stmt]:
         if isinstance(statement, (ast.While, ast.For)):
@@ -216,34 +216,34 @@ class _Lowering:
 
 def _given_at_breaks(loop: ast.While | ast.For) -> set[str]:
     """Variables that surely have been assigned at each `break`, and at the end of the `else`."""
-    found: list[set[str]] = []
+    at_breaks: list[set[str]] = []
     target = bound([loop.target]) if isinstance(loop, ast.For) else set()
-    _assigned(loop.body, target, found)
+    _assigned(loop.body, target, at_breaks)
     last = _assigned(loop.orelse, set(), [])
-    return set.intersection(*found, *([] if last is None else [last])) if loop.orelse else set()
+    return set.intersection(*at_breaks, *([] if last is None else [last])) if loop.orelse else set()
 
 
 def _assigned(
-    body: Sequence[ast.stmt], known: set[str], at_breaks: list[set[str]]
+    body: Sequence[ast.stmt], names: set[str], at_breaks: list[set[str]]
 ) -> set[str] | None:
     """The variables surely assigned at the end of `body`; None if that is never reached."""
     for statement in body:
         if isinstance(statement, (ast.Continue, ast.Return, ast.Raise)):
             return None
         if isinstance(statement, ast.Break):
-            at_breaks.append(known)
+            at_breaks.append(names)
             return None
         if isinstance(statement, ast.If):
-            ends = [_assigned(b, known, at_breaks) for b in (statement.body, statement.orelse)]
+            ends = [_assigned(b, names, at_breaks) for b in (statement.body, statement.orelse)]
             reached = [end for end in ends if end is not None]
             if not reached:
                 return None
-            known = set.intersection(*reached)
+            names = set.intersection(*reached)
         elif isinstance(statement, (ast.Assign, ast.FunctionDef)):
-            known = known | bound([statement])
+            names = names | bound([statement])
         elif "break" in _escapes(statement):
-            at_breaks.append(known)
-    return known
+            at_breaks.append(names)
+    return names
 
 
 def _endless(statement: ast.While) -> bool:

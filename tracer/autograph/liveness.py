@@ -19,8 +19,8 @@ def mark(body: Sequence[ast.stmt], always: set[str]) -> None:
 
 
 def live(node: ast.stmt) -> set[str]:
-    found: set[str] = node.live  # type: ignore[attr-defined]
-    return found
+    names: set[str] = node.live  # type: ignore[attr-defined]
+    return names
 
 
 class _Liveness:
@@ -66,11 +66,11 @@ class _Liveness:
     ) -> set[str]:
         """`first` are the names that each trip binds before its body."""
         while True:
-            found = head | (self.block(body, head) - first)
-            if found == head:
+            larger = head | (self.block(body, head) - first)
+            if larger == head:
                 node.live = head | self.always  # type: ignore[union-attr]
                 return head
-            head = found
+            head = larger
 
     def overwritten(self, node: ast.stmt) -> set[str]:
         if isinstance(node, ast.Assign):
@@ -81,9 +81,9 @@ class _Liveness:
             return bound([node])
         else:
             return set()
-        found = set()
+        names = set()
         for target in targets:
             for child in ast.walk(target):
                 if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-                    found.add(child.id)
-        return found
+                    names.add(child.id)
+        return names

@@ -72,13 +72,13 @@ def not_(x: Any) -> Any:
 
 def none_of(*flags: Any) -> Any:
     """`not (a or b or ...)`, of flags that break, continue or return set."""
-    found: Any = False
+    any_flag: Any = False
     for flag in flags:
-        if found is False or flag is True:
-            found = flag
-        elif flag is not False and found is not True:
-            found = found | flag
-    return not_(found)
+        if any_flag is False or flag is True:
+            any_flag = flag
+        elif flag is not False and any_flag is not True:
+            any_flag = any_flag | flag
+    return not_(any_flag)
 
 
 def compare(left: Any, *rest: Any) -> Any:
@@ -99,10 +99,10 @@ def in_(x: Any, container: Any) -> Any:
     if is_traced(container):
         return truth((container == x).any())
     if is_traced(x) and isinstance(container, (list, tuple, range)):
-        found: Any = False
+        is_in: Any = False
         for item in container:
-            found = found | truth(x == item)
-        return found
+            is_in = is_in | truth(x == item)
+        return is_in
     return x in container
 
 
@@ -154,16 +154,16 @@ def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
         return _extreme_element(builtin, args[0])
     if options or len(items) < 2 or not any(map(is_traced, items)):
         return builtin(*args, **options)
-    found = items[0]
+    best = items[0]
     for item in items[1:]:
-        found = if_exp(better(item, found), partial(_same, item), partial(_same, found))
-    return found
+        best = if_exp(better(item, best), partial(_same, item), partial(_same, best))
+    return best
 
 
 def _extreme_element(builtin: Any, x: Tracer) -> Any:
     """`min(x)` of an array: comparisons with NaN are false, so that only a NaN in front stays."""
-    found = (np.fmin if builtin is min else np.fmax).reduce(x)
-    return np.where(np.isnan(x[0]), x[0], found)[()]
+    without_nan = (np.fmin if builtin is min else np.fmax).reduce(x)
+    return np.where(np.isnan(x[0]), x[0], without_nan)[()]
 
 
 def sum_(items: Any, /, start: Any = 0) -> Any:
@@ -179,18 +179,18 @@ def _same(value: Any) -> Any:
 
 
 def any_(items: Any) -> Any:
-    found: Any = False
+    result: Any = False
     for item in items:
-        found = or_(found, partial(truth, item)) if is_traced(found) else truth(item)
-        if found is True:
+        result = or_(result, partial(truth, item)) if is_traced(result) else truth(item)
+        if result is True:
             return True
-    return found
+    return result
 
 
 def all_(items: Any) -> Any:
-    found: Any = True
+    result: Any = True
     for item in items:
-        found = and_(found, partial(truth, item)) if is_traced(found) else truth(item)
-        if found is False:
+        result = and_(result, partial(truth, item)) if is_traced(result) else truth(item)
+        if result is False:
             return False
-    return found
+    return result

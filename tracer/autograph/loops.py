@@ -32,7 +32,7 @@ from .adoption import Adoption, write
 from .carried import Carried
 from .jumps import RESULT
 from .sharing import confuse, storage_of
-from .surroundings import Place, Surroundings
+from .surroundings import Slot, Surroundings
 from .variables import (
     Containers,
     State,
@@ -63,10 +63,10 @@ class Loop:
         self.objects = state.containers()
         self.storages: list[Storage] = []
         self.last: dict[
-            int | str | Place, list[Storage | None]
+            int | str | Slot, list[Storage | None]
         ] = {}  # of the leaves at a trip's end
-        # By position among the variables, by name, or by place:
-        self.carried: dict[int | str | Place, Carried] = {}
+        # By position among the variables, by name, or by slot:
+        self.carried: dict[int | str | Slot, Carried] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
             if not state.live[i]:
@@ -91,10 +91,10 @@ class Loop:
     # Tracing
 
     def specs(self) -> list[Spec]:
-        found = [Spec(o.type, o.weak, o.scalar) for c in self.carried.values() for o in c.types]
+        specs = [Spec(o.type, o.weak, o.scalar) for c in self.carried.values() for o in c.types]
         here = require_trace()
         types = [here.lift(s.value, s.trace).tensor for s in self.storages]
-        return [*found, *(Spec(t) for t in types)]
+        return [*specs, *(Spec(t) for t in types)]
 
     def enter(self, leaves: Sequence[Any], adoption: Adoption) -> Any:
         """Set the variables to the carry as the region sees it. Returns the trip's number."""
@@ -105,7 +105,7 @@ class Loop:
             value = carried.build(arrays)
             if isinstance(key, int):
                 values[key] = value
-            elif isinstance(key, Place):
+            elif isinstance(key, Slot):
                 key.put(value)
             elif key == COUNTER:
                 count = value
@@ -129,8 +129,8 @@ class Loop:
                 final = {s: s.value for s, _, _ in adoption.owners}
                 for storage in final:
                     self._include(storage)
-                kept = [final.get(s) for s in self.storages]
-                return [*out, *(wrap(v, scalar=False) for v in kept if v is not None)]
+                finals = [final.get(s) for s in self.storages]
+                return [*out, *(wrap(v, scalar=False) for v in finals if v is not None)]
             finally:
                 self.doubts = adoption.doubts
                 adoption.finish()
@@ -143,7 +143,7 @@ class Loop:
     def body(self, function: Callable[[Any], Any]) -> Region:
         """Trace the body until the carry has settled."""
         while True:
-            known = len(self.storages), len(self.carried)
+            sizes = len(self.storages), len(self.carried)
             missing = [c.missing for c in self.carried.values()]
             types = [out for c in self.carried.values() for out in c.outs]
             try:
@@ -153,7 +153,7 @@ class Loop:
                     raise
                 self._include(error.storage)
                 continue
-            if known != (len(self.storages), len(self.carried)):
+            if sizes != (len(self.storages), len(self.carried)):
                 continue
             if missing != [c.missing for c in self.carried.values()]:
                 continue
@@ -162,7 +162,7 @@ class Loop:
                 return trip
 
     def _once(self, function: Callable[[Any], Any]) -> Region:
-        ends: list[tuple[int | str | Place, Any, Any, list[int | None]]] = []
+        ends: list[tuple[int | str | Slot, Any, Any, list[int | None]]] = []
         containers = Containers(list(self.objects.values()))
 
         def run(count: Any) -> list[Any]:
@@ -172,7 +172,7 @@ class Loop:
             for key, carried in self.carried.items():
                 if isinstance(key, int):
                     value = values[key]
-                elif isinstance(key, Place):
+                elif isinstance(key, Slot):
                     value = key.get()
                 elif key == COUNTER:
                     value = count + 1
@@ -195,9 +195,9 @@ class Loop:
                 self._look_for_more(i, value)
             self.state.set(self.entry)
             containers.restore()
-            for place, old in self.surroundings.changes():
-                if place not in self.carried and not isinstance(old, Undefined):
-                    self.carried[place] = Carried.of(place.name, self.where, old)
+            for slot, old in self.surroundings.changes():
+                if slot not in self.carried and not isinstance(old, Undefined):
+                    self.carried[slot] = Carried.of(slot.name, self.where, old)
             return out
 
         region = self.trace(run, "the body")
@@ -244,9 +244,9 @@ class Loop:
         start += inner
         regions = [body]
         if test is not None:
-            known = len(self.storages)
+            storages_before = len(self.storages)
             condition = self.trace(lambda count: [_bool(test(count))], "the condition")
-            if len(self.storages) != known:
+            if len(self.storages) != storages_before:
                 complain(
                     errors.TransformError,
                     f"the condition of {self.where} assigns into an array",
@@ -301,7 +301,7 @@ class Loop:
             value = carried.build(arrays)
             if isinstance(key, int):
                 values[key] = value
-            elif isinstance(key, Place):
+            elif isinstance(key, Slot):
                 key.put(value)
             elif key != COUNTER:
                 settle(self.objects[key], value)
@@ -314,14 +314,16 @@ class Loop:
         """A loop carries values: an assignment into a variable's array does not reach others that
         were the same array before a trip."""
         names: list[str] = []
-        given: list[list[Storage | None]] = []
+        storages: list[list[Storage | None]] = []
         for key, carried in self.carried.items():
             for i, out in enumerate(carried.outs):
                 if out is not None:
                     names.append(carried.name)
-                    given.append([storage_of(carried.leaves[i]), self.last[key][i]])
-        confuse([(*each,) for each in zip(names, made, given, strict=True) if not each[1].scalar])
-        pairs = zip(names, given, strict=True)
+                    storages.append([storage_of(carried.leaves[i]), self.last[key][i]])
+        confuse(
+            [(*each,) for each in zip(names, made, storages, strict=True) if not each[1].scalar]
+        )
+        pairs = zip(names, storages, strict=True)
         for name, (first, _) in pairs:
             if first in self.storages and name != RESULT:
                 self.doubts.append(Doubt((ref(first),), self.line, name))

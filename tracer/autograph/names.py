@@ -28,36 +28,36 @@ def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _targets_of_comprehensions(nodes: Iterable[ast.AST]) -> set[int]:
-    found: set[int] = set()
+    targets: set[int] = set()
     for node in own_nodes(nodes):
         if isinstance(node, ast.comprehension):
-            found.update(id(n) for n in ast.walk(node.target))
-    return found
+            targets.update(id(n) for n in ast.walk(node.target))
+    return targets
 
 
 def bound(nodes: Sequence[ast.AST], augmented: bool = True) -> set[str]:
     """Names that these nodes bind (or delete). Without `augmented`, `x += 1` does not count."""
     hidden = _targets_of_comprehensions(nodes)
-    found: set[str] = set()
+    names: set[str] = set()
     skipped: set[int] = set()
     for node in own_nodes(nodes):
         if isinstance(node, ast.AugAssign) and not augmented:
             skipped.add(id(node.target))
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             if id(node) not in hidden and id(node) not in skipped:
-                found.add(node.id)
+                names.add(node.id)
         elif isinstance(
             node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
         ):
             if node.name:
-                found.add(node.name)
+                names.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found.update(a.asname or a.name.partition(".")[0] for a in node.names)
+            names.update(a.asname or a.name.partition(".")[0] for a in node.names)
         elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.MatchMapping) and node.rest:
-            found.add(node.rest)
-    return found
+            names.add(node.rest)
+    return names
 
 
 def declared(nodes: Sequence[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
@@ -66,40 +66,40 @@ def declared(nodes: Sequence[ast.AST], kind: type[ast.Global] | type[ast.Nonloca
 
 
 def parameters(args: ast.arguments) -> list[str]:
-    found = [*args.posonlyargs, *args.args, *args.kwonlyargs]
-    found += [a for a in (args.vararg, args.kwarg) if a is not None]
-    return [a.arg for a in found]
+    arguments = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    arguments += [a for a in (args.vararg, args.kwarg) if a is not None]
+    return [a.arg for a in arguments]
 
 
 def reads(nodes: Iterable[ast.AST | None]) -> set[str]:
     """Names that may be read here, nested scopes included."""
-    found: set[str] = set()
+    names: set[str] = set()
     for root in nodes:
         if root is None:
             continue
         for node in ast.walk(root):
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
-                found.add(node.id)
+                names.add(node.id)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                found.add(node.target.id)
-    return found
+                names.add(node.target.id)
+    return names
 
 
 def escaping(nodes: Sequence[ast.AST]) -> set[str]:
     """Names that functions defined here may read at any later time."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in own_nodes(nodes):
         if isinstance(node, ast.Lambda):
-            found |= reads([node.body]) - set(parameters(node.args))
+            names |= reads([node.body]) - set(parameters(node.args))
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             inner = bound(node.body) - declared(node.body, ast.Nonlocal)
-            found |= reads(node.body) - inner - set(parameters(node.args))
+            names |= reads(node.body) - inner - set(parameters(node.args))
         elif isinstance(node, (ast.ClassDef, ast.GeneratorExp)):
-            found |= reads([node])
+            names |= reads([node])
     for node in own_nodes(nodes):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            found |= declared(list(ast.walk(node)), ast.Nonlocal)
-    return found
+            names |= declared(list(ast.walk(node)), ast.Nonlocal)
+    return names
 
 
 def dotted(node: ast.AST) -> str | None:
@@ -114,28 +114,28 @@ def dotted(node: ast.AST) -> str | None:
 
 def attributes(nodes: Sequence[ast.AST]) -> set[str]:
     """Attributes that these nodes assign to, as in `self.count = n`."""
-    found: set[str | None] = set()
+    names: set[str | None] = set()
     for node in own_nodes(nodes):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            found.add(dotted(node))
-    return {name for name in found if name}
+            names.add(dotted(node))
+    return {name for name in names if name}
 
 
 def changed(nodes: Sequence[ast.AST]) -> set[str]:
     """Objects that these nodes change inside: `x[i] = v`, `items.append(v)`."""
-    found: set[str | None] = set()
+    names: set[str | None] = set()
     for node in own_nodes(nodes):
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             base: ast.AST = node.value
             while isinstance(base, ast.Subscript):
                 base = base.value
-            found.add(dotted(base))
+            names.add(dotted(base))
         elif isinstance(node, ast.AugAssign):
-            found.add(dotted(node.target))
+            names.add(dotted(node.target))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             base = node.func.value
             while isinstance(base, ast.Subscript):
                 base = base.value
             if node.func.attr in _CHANGERS:
-                found.add(dotted(base))
-    return {name for name in found if name}
+                names.add(dotted(base))
+    return {name for name in names if name}

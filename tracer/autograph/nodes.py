@@ -1,4 +1,4 @@
-"""Making syntax nodes that stand at the place of the user's."""
+"""Making syntax nodes that stand at the line of the user's."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def constant(value: Any, at: ast.AST) -> ast.expr:
     return ast.copy_location(ast.Constant(value), at)
 
 
-def placed(node: Any, at: ast.AST) -> Any:
-    """Give `node`, and what is new in it, the place of `at`."""
+def located(node: Any, at: ast.AST) -> Any:
+    """Give `node`, and what is new in it, the position of `at`."""
     for child in ast.walk(node):
         if "lineno" in child._attributes and not hasattr(child, "lineno"):
             ast.copy_location(child, at)
@@ -32,12 +32,12 @@ def load(name: str, at: ast.AST) -> ast.expr:
 
 def helper(name: str, arguments: list[ast.expr], at: ast.AST) -> ast.expr:
     function = ast.Attribute(ast.Name(HELPERS, ast.Load()), name, ast.Load())
-    return placed(ast.copy_location(ast.Call(function, arguments, []), at), at)
+    return located(ast.copy_location(ast.Call(function, arguments, []), at), at)
 
 
 def thunk(body: ast.expr) -> ast.expr:
     args = ast.arguments([], [], ast.arg(THUNK), [], [], None, [])
-    return placed(ast.Lambda(args, body), body)
+    return located(ast.Lambda(args, body), body)
 
 
 def expression(value: ast.expr) -> ast.stmt:

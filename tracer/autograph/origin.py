@@ -43,21 +43,21 @@ def find_origin(function: FunctionType) -> Origin:
             "no source), or write jt.cond and jt.while_loop by hand.",
         )
     try:
-        found = _definitions("".join(lines)).get(code.co_firstlineno, [])
+        origins = _definitions("".join(lines)).get(code.co_firstlineno, [])
     except SyntaxError:
-        found = []
-    found = [origin for origin in found if _fits(origin.node, code)]
-    if len(found) > 1:  # lambdas on one line: the smallest that holds all of the code
-        found = [origin for origin in found if _holds(origin.node, code)]
-        found.sort(key=lambda origin: _extent(origin.node))
-    if not found:
+        origins = []
+    origins = [origin for origin in origins if _fits(origin.node, code)]
+    if len(origins) > 1:  # lambdas on one line: the smallest that holds all of the code
+        origins = [origin for origin in origins if _holds(origin.node, code)]
+        origins.sort(key=lambda origin: _extent(origin.node))
+    if not origins:
         _refuse(
             function,
             f"{code.co_filename}:{code.co_firstlineno} does not define it: the file has changed "
             "since it was imported",
             "import it anew.",
         )
-    return found[0]
+    return origins[0]
 
 
 def _refuse(function: FunctionType, what: str, remedy: str) -> None:
@@ -71,21 +71,21 @@ def _refuse(function: FunctionType, what: str, remedy: str) -> None:
 @lru_cache(maxsize=64)
 def _definitions(text: str) -> dict[int, list[Origin]]:
     """The functions of a file by their first lines, as code objects count them."""
-    found: dict[int, list[Origin]] = {}
+    by_line: dict[int, list[Origin]] = {}
 
     def visit(node: ast.AST, class_name: str | None) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            found.setdefault(first, []).append(Origin(node, class_name))
+            by_line.setdefault(first, []).append(Origin(node, class_name))
         elif isinstance(node, ast.Lambda):
-            found.setdefault(node.lineno, []).append(Origin(node, class_name))
+            by_line.setdefault(node.lineno, []).append(Origin(node, class_name))
         elif isinstance(node, ast.ClassDef):
             class_name = node.name
         for child in ast.iter_child_nodes(node):
             visit(child, class_name)
 
     visit(ast.parse(text), None)
-    return found
+    return by_line
 
 
 def _fits(node: Definition, code: CodeType) -> bool:
@@ -93,9 +93,9 @@ def _fits(node: Definition, code: CodeType) -> bool:
     args = node.args
     names = [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
     names += [a.arg for a in (args.vararg, args.kwarg) if a is not None]
-    known = code.co_varnames[: len(names)]
-    mangled = all(k == n or k.endswith(n) for k, n in zip(known, names, strict=True))
-    return name == code.co_name and len(known) == len(names) and mangled
+    variables = code.co_varnames[: len(names)]
+    mangled = all(k == n or k.endswith(n) for k, n in zip(variables, names, strict=True))
+    return name == code.co_name and len(variables) == len(names) and mangled
 
 
 def _holds(node: Definition, code: CodeType) -> bool:

@@ -45,9 +45,9 @@ def text(*parts: Any) -> str:
         template += made.replace("{", "{{").replace("}", "}}")
     if not values:
         return shown
-    found = Text(shown)
-    found.template, found.values = template, tuple(values)
-    return found
+    result = Text(shown)
+    result.template, result.values = template, tuple(values)
+    return result
 
 
 def raised(error: Any) -> Any:

@@ -37,7 +37,7 @@ class Watch:
     def __init__(self, body: Callable[..., Any]) -> None:
         self.trace = require_trace()
         self.start = len(self.trace.graph.ops)
-        self.place = body.__code__
+        self.code = body.__code__
         root = self.trace
         while root.parent is not None:
             root = root.parent
@@ -47,40 +47,40 @@ class Watch:
         """Whether `factor` times the ops so far are many, and a loop has not been tried in vain."""
         if factor < 1 or self.trace is not require_trace():
             return False
-        if self.place in self.decided:
-            return self.decided[self.place]
+        if self.code in self.decided:
+            return self.decided[self.code]
         return _work(self.trace.graph.ops[self.start :]) * factor > MUCH
 
     def roll(self, build: Callable[[], None], state: State) -> bool:
         """Call `build`, which appends a loop. False if that cannot be; then nothing has changed."""
         if not Surroundings(state.roots()).complete:
-            self.decided[self.place] = False
+            self.decided[self.code] = False
             return False
         return self.attempt(build, state) is None
 
     def attempt(self, build: Callable[[], None], state: State) -> Exception | None:
         """Call `build`. Where it raises nothing has changed, and the exception is returned."""
         trace = self.trace
-        known, token, entry = len(trace.graph.ops), trace.token, state.get()
+        count, token, entry = len(trace.graph.ops), trace.token, state.get()
         containers = Containers(list(state.containers().values()))
         surroundings = Surroundings(state.roots())
         try:
             build()
         except Exception as error:
-            self.decided[self.place] = False
+            self.decided[self.code] = False
             state.set(entry)
             containers.restore()
             surroundings.restore()
             trace.token = token
-            trace.graph.ops[known:] = [op for op in trace.graph.ops[known:] if not op.regions]
+            trace.graph.ops[count:] = [op for op in trace.graph.ops[count:] if not op.regions]
             return error
-        self.decided[self.place] = True
+        self.decided[self.code] = True
         return None
 
     @property
     def refused(self) -> bool:
         """Whether a loop of this body has been tried in vain."""
-        return self.decided.get(self.place) is False
+        return self.decided.get(self.code) is False
 
 
 def needs_numbers(error: Exception) -> bool:
@@ -133,11 +133,11 @@ def _number(value: Value) -> bool:
 
 def _reached(ops: Iterable[Op], start: set[Value]) -> set[Value]:
     """The values that are computed of those of `start`."""
-    found = set(start)
+    reached = set(start)
     for op in ops:
-        if any(v in found for v in op.operands):
-            found.update(op.results)
-    return found
+        if any(v in reached for v in op.operands):
+            reached.update(op.results)
+    return reached
 
 
 def _steps(value: Value, carried: set[Value]) -> bool:
@@ -154,6 +154,6 @@ def _steps(value: Value, carried: set[Value]) -> bool:
 
 
 def _region_steps(region: Graph, operands: Iterable[Value], carried: set[Value]) -> bool:
-    given = zip(region.params, operands, strict=False)
-    inside = _reached(region.ops, {p for p, v in given if v in carried and _number(p)})
+    pairs = zip(region.params, operands, strict=False)
+    inside = _reached(region.ops, {p for p, v in pairs if v in carried and _number(p)})
     return all(_steps(v, inside) for v in region.outputs)

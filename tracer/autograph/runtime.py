@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..control.regions import Region
-from ..core.streams import draws
+from ..core.threaded_state import draws
 from ..messages import errors
 from ..messages.errors import complain
 from .branches import branch

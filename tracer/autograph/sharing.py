@@ -24,14 +24,14 @@ def confuse(groups: Sequence[tuple[str, Tracer, Sequence[Storage | None]]]) -> N
 
     A returned value does not mind what becomes of the others: nothing runs after a `return`.
     """
-    known = [(n, result._storage, [s for s in given if s]) for n, result, given in groups]
+    rows = [(n, result._storage, [s for s in operands if s]) for n, result, operands in groups]
     inside: dict[Storage, list[Storage]] = {}
-    for name, result, given in known:
-        for storage in given:
-            found = inside.setdefault(storage, [])
+    for name, result, operands in rows:
+        for storage in operands:
+            results = inside.setdefault(storage, [])
             if name != RESULT:
-                found.append(result)
-    for _, result, given in known:
-        others = [s for storage in given for s in inside[storage] if s is not result]
-        earlier = [r for storage in given for r in storage.perhaps]
-        result.perhaps = (*(ref(s) for s in dict.fromkeys([*given, *others])), *earlier)
+                results.append(result)
+    for _, result, operands in rows:
+        others = [s for storage in operands for s in inside[storage] if s is not result]
+        earlier = [r for storage in operands for r in storage.perhaps]
+        result.perhaps = (*(ref(s) for s in dict.fromkeys([*operands, *others])), *earlier)

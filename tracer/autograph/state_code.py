@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .jumps import RESULT
 from .names import attributes, bound, changed, reads
-from .nodes import constant, expression, helper, load, placed, thunk
+from .nodes import constant, expression, helper, load, located, thunk
 
 if TYPE_CHECKING:
     from .transform import Transformer
@@ -59,7 +59,7 @@ class StateCode:
             )
             setters.append(
                 expression(
-                    placed(
+                    located(
                         helper(
                             "put",
                             [
@@ -93,7 +93,7 @@ class StateCode:
             paths.append(
                 helper("peek", [constant(name, at), thunk(self.path(transformer, name, at))], at)
             )
-        self.functions: list[ast.stmt] = [placed(get, at), placed(put, at)]
+        self.functions: list[ast.stmt] = [located(get, at), located(put, at)]
         live_mask = tuple(n in live for n in names) + tuple(True for _ in members)
         filled = {RESULT}.union(*transformer.filled)
         filled_mask = tuple(n in filled for n in names) + tuple(False for _ in members)
@@ -115,7 +115,7 @@ class StateCode:
             ],
             at,
         )
-        self.arguments: list[ast.expr] = [placed(about, at)]
+        self.arguments: list[ast.expr] = [located(about, at)]
 
     @staticmethod
     def roots(transformer: Transformer, nodes: Sequence[ast.AST], at: ast.AST) -> ast.expr:
@@ -123,9 +123,9 @@ class StateCode:
         pairs: list[ast.expr] = []
         for name in sorted(n for n in reads(nodes) if not n.startswith("_jt_")):
             value = thunk(load(transformer.mangle(name), at))
-            found = helper("peek", [constant(name, at), value], at)
-            pairs.append(ast.Tuple([constant(name, at), found], ast.Load()))
-        return placed(ast.Tuple(pairs, ast.Load()), at)
+            peeked = helper("peek", [constant(name, at), value], at)
+            pairs.append(ast.Tuple([constant(name, at), peeked], ast.Load()))
+        return located(ast.Tuple(pairs, ast.Load()), at)
 
     @staticmethod
     def path(transformer: Transformer, name: str, at: ast.AST) -> ast.expr:
@@ -133,4 +133,4 @@ class StateCode:
         node = load(transformer.mangle(first), at)
         for attr in attrs:
             node = ast.Attribute(node, transformer.mangle(attr), ast.Load())
-        return placed(node, at)
+        return located(node, at)

@@ -23,7 +23,7 @@ from ..arrays.common import array
 from ..arrays.table import holds_tracer
 from ..indexing.concatenators import c_, r_
 from .names import dotted
-from .nodes import assign, constant, expression, helper, load, placed
+from .nodes import assign, constant, expression, helper, load, located
 from .variables import is_own_array, taken_over
 
 if TYPE_CHECKING:
@@ -54,17 +54,17 @@ _BY_NAME = {f.__name__: f for f in _IN_PLACE.values()}
 def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
     """What `root` has to be before `root[indices[0]][indices[1]]... = value`."""
     holder: Any = None
-    place, found = None, root
+    key, inner = None, root
     for k, index in enumerate(indices):
-        if is_own_array(found) and holds_tracer((value, *indices[k:])):
-            made = taken_over(found)
+        if is_own_array(inner) and holds_tracer((value, *indices[k:])):
+            made = taken_over(inner)
             if holder is None:
                 return made
-            holder[place] = made
+            holder[key] = made
             return root
-        if not isinstance(found, (list, dict)) or k + 1 == len(indices):
+        if not isinstance(inner, (list, dict)) or k + 1 == len(indices):
             return root
-        holder, place, found = found, index, found[index]
+        holder, key, inner = inner, index, inner[index]
     return root
 
 
@@ -133,12 +133,12 @@ class Stores:
             return None
         root, levels = path
         out, indices = self._indices(levels)
-        found = helper("elements", [visit(_loaded(root)), _tuple(indices, target)], target)
-        out += [assign(_OLD, found, target), assign(_VALUE, visit(node.value), node)]
+        elements = helper("elements", [visit(_loaded(root)), _tuple(indices, target)], target)
+        out += [assign(_OLD, elements, target), assign(_VALUE, visit(node.value), node)]
         out += self._own(root, indices, _VALUE, target)
         parts = [operation, load(_OLD, target), load(_VALUE, target)]
         call = helper("update_elements", parts, node)
-        out.append(ast.copy_location(ast.Assign([self._place(root, indices, target)], call), node))
+        out.append(ast.copy_location(ast.Assign([self._target(root, indices, target)], call), node))
         nothing = constant(None, node)
         return [*out, assign(_VALUE, nothing, node), assign(_OLD, nothing, node)]
 
@@ -150,7 +150,7 @@ class Stores:
             for i, element in enumerate(target.elts):
                 if isinstance(element, ast.Starred):
                     parts[i] = ast.Starred(parts[i], ast.Store())
-            unpacked = placed(ast.Tuple(parts, ast.Store()), target)
+            unpacked = located(ast.Tuple(parts, ast.Store()), target)
             out: list[ast.stmt] = [
                 ast.copy_location(ast.Assign([unpacked], load(value, target)), target)
             ]
@@ -166,7 +166,7 @@ class Stores:
         root, levels = path
         out, indices = self._indices(levels)
         out += self._own(root, indices, value, target)
-        new = ast.Assign([self._place(root, indices, target)], load(value, target))
+        new = ast.Assign([self._target(root, indices, target)], load(value, target))
         return [*out, ast.copy_location(new, target)]
 
     def _indices(self, levels: Sequence[ast.expr]) -> tuple[list[ast.stmt], list[str]]:
@@ -190,12 +190,12 @@ class Stores:
         name = constant(transformer.mangle(root.attr), at)
         return [expression(helper("put", [base, name, call], at))]
 
-    def _place(self, root: ast.expr, indices: Sequence[str], at: ast.AST) -> ast.expr:
-        place: ast.expr = self.transformer.visit(_loaded(root))
+    def _target(self, root: ast.expr, indices: Sequence[str], at: ast.AST) -> ast.expr:
+        target: ast.expr = self.transformer.visit(_loaded(root))
         for i, name in enumerate(indices):
             context = ast.Store() if i + 1 == len(indices) else ast.Load()
-            place = ast.copy_location(ast.Subscript(place, load(name, at), context), at)
-        return place
+            target = ast.copy_location(ast.Subscript(target, load(name, at), context), at)
+        return target
 
 
 def _path(target: ast.expr) -> tuple[ast.expr, list[ast.expr]] | None:

@@ -3,7 +3,7 @@
     while model.error() > tol:      # the statement itself assigns to nothing,
         model.step()                # but `step` says self.w = ..., self.n += 1
 
-A `Surroundings` is a snapshot of every *place* that is reached from the names which a statement reads:
+A `Surroundings` is a snapshot of every *slot* that is reached from the names which a statement reads:
 attributes of objects of the user's classes, elements of lists, dicts and sets, and the cells that
 functions close over. What differs after the statement was traced is merged or carried as variables are.
 """
@@ -40,7 +40,7 @@ _KNOWN = (__name__.partition(".")[0], "numpy")  # whose objects do not change, o
 
 
 @record
-class Place:
+class Slot:
     """Where a value is kept. `kind` is "attribute" (`key` of `holder`), "item", "cell" or "content" (of
     a list that changes its length, or of a set)."""
 
@@ -53,7 +53,7 @@ class Place:
         return hash((self.kind, id(self.holder), repr(self.key)))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Place) or self.kind != other.kind:
+        if not isinstance(other, Slot) or self.kind != other.kind:
             return False
         return self.holder is other.holder and bool(self.key == other.key)
 
@@ -83,7 +83,7 @@ class Place:
 
 
 class Surroundings:
-    """The places reached from named values, and what they hold now."""
+    """The slots reached from named values, and what they hold now."""
 
     def __init__(self, roots: Iterable[tuple[str, Any]]) -> None:
         self.saved: list[tuple[str, Any, Any, str]] = []  # kind, holder, a copy of it, name
@@ -98,7 +98,7 @@ class Surroundings:
         self.complete &= not waiting
 
     def _enter(self, name: str, x: Any) -> list[tuple[str, Any]]:
-        """Note the places in `x`; returns what they hold."""
+        """Note the slots in `x`; returns what they hold."""
         if isinstance(x, (list, dict, set, tuple)):
             if not isinstance(x, tuple):
                 self.saved.append(("set" if isinstance(x, set) else "items", x, x.copy(), name))
@@ -113,32 +113,32 @@ class Surroundings:
         if not is_user_module(type(x).__module__):
             self.complete &= type(x).__module__.partition(".")[0] in _KNOWN
             return []
-        found = dict(_attributes(x))
-        self.saved.append(("attributes", x, found, name))
+        content = dict(_attributes(x))
+        self.saved.append(("attributes", x, content, name))
         methods = (f for kind in type(x).__mro__ for f in vars(kind).items())
-        known = [(key, f) for key, f in methods if isinstance(f, FunctionType)]
-        return [*known, *((f"{name}.{key}", value) for key, value in found.items())]
+        functions = [(key, f) for key, f in methods if isinstance(f, FunctionType)]
+        return [*functions, *((f"{name}.{key}", value) for key, value in content.items())]
 
     def _cells(self, function: FunctionType) -> list[tuple[str, Any]]:
-        found = []
+        variables = []
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for variable, cell in cells:
             if variable.startswith(HELPERS):
                 continue
             value = _content(variable, cell)
             self.saved.append(("cell", cell, value, variable))
-            found.append((variable, value))
+            variables.append((variable, value))
         names = function.__code__.co_names
-        known = ((n, function.__globals__[n]) for n in names if n in function.__globals__)
-        return found + [(n, x) for n, x in known if not isinstance(x, ModuleType)]
+        of_globals = ((n, function.__globals__[n]) for n in names if n in function.__globals__)
+        return variables + [(n, x) for n, x in of_globals if not isinstance(x, ModuleType)]
 
-    def changes(self) -> list[tuple[Place, Any]]:
-        """The places that hold something else now, with what they held."""
+    def changes(self) -> list[tuple[Slot, Any]]:
+        """The slots that hold something else now, with what they held."""
         return [change for entry in self.saved for change in _differences(*entry)]
 
     def restore(self) -> None:
-        for place, old in self.changes():
-            place.put(old)
+        for slot, old in self.changes():
+            slot.put(old)
 
 
 def _attributes(x: Any) -> Iterator[tuple[str, Any]]:
@@ -157,27 +157,27 @@ def _content(name: str, cell: CellType) -> Any:
         return Undefined(name)
 
 
-def _differences(kind: str, holder: Any, old: Any, name: str) -> Iterator[tuple[Place, Any]]:
+def _differences(kind: str, holder: Any, old: Any, name: str) -> Iterator[tuple[Slot, Any]]:
     if kind == "cell":
         now = _content(name, holder)
         if now is not old and not (type(now) is type(old) is Undefined):
-            yield Place("cell", holder, None, name), old
+            yield Slot("cell", holder, None, name), old
     elif kind == "set":
         if holder != old:
-            yield Place("content", holder, None, name), old
+            yield Slot("content", holder, None, name), old
     elif isinstance(holder, list):
         if len(holder) != len(old):
-            yield Place("content", holder, None, name), old
+            yield Slot("content", holder, None, name), old
         else:
             for i, (a, b) in enumerate(zip(holder, old, strict=True)):
                 if a is not b:
-                    yield Place("item", holder, i, f"{name}[{i}]"), b
+                    yield Slot("item", holder, i, f"{name}[{i}]"), b
     else:
         now = holder if kind == "items" else dict(_attributes(holder))
         for key in dict.fromkeys([*old, *now]):
             if key not in old or key not in now or old[key] is not now[key]:
                 before = old[key] if key in old else Undefined(f"{name}.{key}")
                 if kind == "items":
-                    yield Place("item", holder, key, f"{name}[{key!r}]"), before
+                    yield Slot("item", holder, key, f"{name}[{key!r}]"), before
                 else:
-                    yield Place("attribute", holder, key, f"{name}.{key}"), before
+                    yield Slot("attribute", holder, key, f"{name}.{key}"), before

@@ -22,7 +22,7 @@ from .expressions import Expressions, Scope
 from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
 from .names import bound, changed
-from .nodes import assign, constant, expression, helper, load, placed, thunk
+from .nodes import assign, constant, expression, helper, load, located, thunk
 from .state_code import StateCode
 from .stores import Stores
 
@@ -195,9 +195,9 @@ class Transformer(Expressions):
         if node.exc is None:
             return node
         self.texts += 1
-        found = self.visit(node.exc)
+        raised = self.visit(node.exc)
         self.texts -= 1
-        node.exc = helper("raised", [found], node.exc)
+        node.exc = helper("raised", [raised], node.exc)
         node.cause = node.cause and self.visit(node.cause)
         return node
 
@@ -257,12 +257,12 @@ class Transformer(Expressions):
         return out
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
-        found = self.stores.assignment(node)
-        return self.generic_visit(node) if found is None else found
+        assignment = self.stores.assignment(node)
+        return self.generic_visit(node) if assignment is None else assignment
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
-        found = self.stores.update(node)
-        return self.generic_visit(node) if found is None else found
+        update = self.stores.update(node)
+        return self.generic_visit(node) if update is None else update
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
         if node.value is None:
@@ -289,7 +289,7 @@ class Transformer(Expressions):
             body=[*declarations, *body, ast.copy_location(ast.Pass(), at)],
             decorator_list=[],
         )
-        return placed(new, at)
+        return located(new, at)
 
     def declarations(self, names: set[str], at: ast.AST) -> list[ast.stmt]:
         scope = self.scope
@@ -307,11 +307,11 @@ class Transformer(Expressions):
 
 
 def _conditional(body: Sequence[ast.AST]) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for node in body:
         if isinstance(node, (ast.If, ast.While, ast.For, ast.Try, ast.With, ast.Match, ast.Delete)):
-            found |= bound([node])
-    return found
+            names |= bound([node])
+    return names
 
 
 def _return(node: ast.FunctionDef) -> ast.stmt:

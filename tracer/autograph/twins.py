@@ -104,11 +104,11 @@ def _builtin(function: Any) -> Any:
         all: logic.all_,
     }
     try:
-        found = replaced.get(function)
+        replacement = replaced.get(function)
     except TypeError:  # unhashable
         return function
-    if found is not None:
-        return found
+    if replacement is not None:
+        return replacement
     return _with_callbacks(function) if function in _CALLS_BACK else function
 
 
@@ -143,10 +143,10 @@ def _function(function: FunctionType) -> Any:
         if isinstance(module, str) and module.partition(".")[0] == __name__.partition(".")[0]:
             return _with_callbacks(_wrapper(function))
         return _wrapper(function)
-    known = _codes.get(id(code))
-    if known is None:
-        known = _codes[id(code)] = (code, _transform(function))
-    twin = known[1]
+    entry = _codes.get(id(code))
+    if entry is None:
+        entry = _codes[id(code)] = (code, _transform(function))
+    twin = entry[1]
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[HELPERS] = CellType(_helpers[0])
     made = FunctionType(
@@ -223,8 +223,10 @@ def _transform(function: FunctionType) -> CodeType:
     compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURE, True)
     outer = next(c for c in compiled.co_consts if isinstance(c, CodeType))
     wanted = (name, "<lambda>")
-    found = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in wanted)
-    return _rename(found, code.co_name, code.co_qualname)
+    code_of_twin = next(
+        c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in wanted
+    )
+    return _rename(code_of_twin, code.co_name, code.co_qualname)
 
 
 def _rename(code: CodeType, name: str, qualname: str) -> CodeType:

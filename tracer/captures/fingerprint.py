@@ -6,7 +6,7 @@
 
 The walk starts at the function and follows whatever its code can reach: bytecode, defaults, closure
 cells, the globals that it loads, the functions and classes behind them, all attributes of objects. It
-goes further than the guards (`reads`), which follow paths: what cannot be excluded is included.
+goes further than the guards (`free_variables`), which follow paths: what cannot be excluded is included.
 Arrays that are inputs of the compiled code (`hidden`) count by type and layout, others by content.
 
 `Unkeyable` is raised for what has no content that lasts (open files, generators of random numbers,
@@ -44,7 +44,8 @@ from ...runtime.cache.installation import digest
 from .bytecode import Access, accesses
 from .fingerprint_parts import WALKS, cell
 from .frozen import ATOMS, attributes_of
-from .known import (
+from .paths import is_ours
+from .purity_allow_list import (
     IMPURE,
     LOOKING,
     PURE_MODULES,
@@ -54,7 +55,6 @@ from .known import (
     origin,
     whose_code,
 )
-from .paths import is_ours
 
 _PLAIN = (bool, int, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented))
 _CONSTANTS = (*_PLAIN, float, complex)
@@ -221,11 +221,11 @@ class Fingerprint:
         for name in dict.fromkeys(loaded):
             self.put("global", name)
             if name in module:
-                found = module[name]
-                if isinstance(found, ModuleType):
-                    self._module(found, code.co_names)
+                value = module[name]
+                if isinstance(value, ModuleType):
+                    self._module(value, code.co_names)
                 else:
-                    self.value(found)
+                    self.value(value)
             else:
                 self._builtin_name(name)
         for constant in code.co_consts:
@@ -268,34 +268,34 @@ class Fingerprint:
             if attribute in seen:
                 continue
             seen.add(attribute)
-            found = vars(module).get(attribute)
-            if found is None and attribute in vars(module).get("__numpy_submodules__", ()):
-                found = getattr(module, attribute, None)  # loaded when it is asked for
-            if found is None or (ours and type(found) not in _CONSTANTS):
+            value = vars(module).get(attribute)
+            if value is None and attribute in vars(module).get("__numpy_submodules__", ()):
+                value = getattr(module, attribute, None)  # loaded when it is asked for
+            if value is None or (ours and type(value) not in _CONSTANTS):
                 continue
             self.put("name", attribute)
-            if isinstance(found, ModuleType):
-                if origin(found.__name__) == "known":
-                    self.put(found.__name__)
-                    self._names_of_known(found, names)
-            elif isinstance(found, FunctionType) and whose_code(found) == "known":
-                self.put(str(found.__module__), found.__qualname__)
-            elif origin(type(found).__module__) != "known" or type(found).__module__ == "builtins":
-                self.value(found)
+            if isinstance(value, ModuleType):
+                if origin(value.__name__) == "known":
+                    self.put(value.__name__)
+                    self._names_of_known(value, names)
+            elif isinstance(value, FunctionType) and whose_code(value) == "known":
+                self.put(str(value.__module__), value.__qualname__)
+            elif origin(type(value).__module__) != "known" or type(value).__module__ == "builtins":
+                self.value(value)
             else:
-                self.put(str(getattr(found, "__module__", "")), getattr(found, "__name__", ""))
+                self.put(str(getattr(value, "__module__", "")), getattr(value, "__name__", ""))
 
     def _builtin_name(self, name: str) -> None:
         """A name of the builtins: what stands there, if somebody has put it there."""
-        found = getattr(builtins, name, None)
-        own = getattr(found, "__module__", "builtins") == "builtins"
-        own = own and getattr(found, "__name__", name) == name
+        value = getattr(builtins, name, None)
+        own = getattr(value, "__module__", "builtins") == "builtins"
+        own = own and getattr(value, "__name__", name) == name
         pure = is_pure_builtin(name) or name in LOOKING
-        if own and pure and not isinstance(found, FunctionType):
+        if own and pure and not isinstance(value, FunctionType):
             return
-        if not isinstance(found, FunctionType) or whose_code(found) != "user":
+        if not isinstance(value, FunctionType) or whose_code(value) != "user":
             raise Unkeyable(f"the builtin {name}")
-        self.value(found)
+        self.value(value)
 
     def _attributes_of_modules(self) -> None:
         """What code can reach in the user's modules. All names that any code has count for each
@@ -307,12 +307,12 @@ class Fingerprint:
                 for attribute in sorted((self._names & content.keys()) - walked):
                     walked.add(attribute)
                     self.put("attribute", str(number), attribute)
-                    found = content[attribute]
-                    if isinstance(found, ModuleType):
-                        self._module(found, ())
-                        self._escaped.append(found)
+                    value = content[attribute]
+                    if isinstance(value, ModuleType):
+                        self._module(value, ())
+                        self._escaped.append(value)
                     else:
-                        self.value(found)
+                        self.value(value)
         for module in self._escaped:
             if (LOOKING | {"__dict__"}) & self._names or impure_names(module, self._names):
                 raise Unkeyable(f"attributes of the module {module.__name__} found at run time")
@@ -333,8 +333,8 @@ class Fingerprint:
         """A function of NumPy's that is no Python function: ufuncs, dispatchers."""
         name = getattr(value, "__name__", "")
         module = getattr(value, "__module__", None) or "numpy"
-        known = name and name not in IMPURE and origin(module) == "known"
-        if not known or not callable(value) or type(value).__name__ == "vectorize":
+        trusted = name and name not in IMPURE and origin(module) == "known"
+        if not trusted or not callable(value) or type(value).__name__ == "vectorize":
             raise Unkeyable(f"an object of type {type(value).__name__}")
         if isinstance(value, np.ufunc) and getattr(np, name, None) is not value:
             raise Unkeyable(f"the ufunc {name}, not NumPy's")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import CellType, GenericAlias, MethodType
 from typing import TYPE_CHECKING, Any, ForwardRef
 
-from .known import Unkeyable
+from .purity_allow_list import Unkeyable
 
 if TYPE_CHECKING:
     from .fingerprint import Fingerprint

@@ -156,8 +156,8 @@ def _is_opaque(value: Any) -> bool:
     top = cls.__module__.partition(".")[0] if isinstance(cls.__module__, str) else ""
     if top in _OPAQUE:
         return True
-    known = any(base in _CONTENT or _is_reducible(base) for base in cls.__mro__)
-    return not known and not is_random_state(value) and attributes_of(value) is None
+    has_content = any(base in _CONTENT or _is_reducible(base) for base in cls.__mro__)
+    return not has_content and not is_random_state(value) and attributes_of(value) is None
 
 
 def is_user_function(function: FunctionType) -> bool:
@@ -343,8 +343,8 @@ def _reference(value: Any) -> Content:
 
 def _is_reducible(cls: type) -> bool:
     """Whether objects of a class of Python's own say what they are made of: iterators, dates."""
-    known = ("builtins", "itertools", "collections", "datetime", "zoneinfo", "decimal")
-    return cls.__module__ in known and "__reduce__" in vars(cls) and cls is not object
+    modules = ("builtins", "itertools", "collections", "datetime", "zoneinfo", "decimal")
+    return cls.__module__ in modules and "__reduce__" in vars(cls) and cls is not object
 
 
 def _reduced(value: Any, base: Any) -> Content:
@@ -408,16 +408,16 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
 def attributes_of(value: Any) -> dict[str, Any] | None:
     """Instance attributes, from the dictionary and from slots; None if it has neither."""
     held = own_dictionary(value)
-    found = dict(held)
+    attributes = dict(held)
     slots = [(cls, s) for cls in type(value).__mro__ for s in _slots(cls)]
     for cls, name in slots:
         member = vars(cls).get(name)
         if isinstance(member, types.MemberDescriptorType):
             try:
-                found[name] = member.__get__(value)
+                attributes[name] = member.__get__(value)
             except AttributeError:
                 continue
-    return found if slots or held is not _NOTHING else None
+    return attributes if slots or held is not _NOTHING else None
 
 
 _NOTHING: dict[str, Any] = {}

@@ -1,9 +1,9 @@
 """Guards: what a compiled function assumes about the world outside, checked at each call.
 
-Before a function is traced, `reads.find_reads` lists the outside values that its code reads. Arrays
-among them become hidden inputs (`outside.Outside`), so their elements may change freely. Everything
-else is remembered here and compared at each call; a value that has changed is traced anew. What a
-value is made of, and what of it is compared, `frozen` says.
+Before a function is traced, `free_variables.find_reads` lists the outside values that its code reads.
+Arrays among them become hidden inputs (`captured_variables.Outside`), so their elements may change
+freely. Everything else is remembered here and compared at each call; a value that has changed is
+traced anew. What a value is made of, and what of it is compared, `frozen` says.
 
 Arrays that cannot be hidden inputs (in attributes of classes, in objects inside of a list) are compared
 by content. Large ones are better passed as arguments.
@@ -89,11 +89,11 @@ class Source:
         self._known: dict[int, str] = {}
 
     def name(self, value: Any) -> str:
-        found = self._known.get(id(value))
-        if found is None:
-            found = self._known[id(value)] = f"v{len(self.names)}"
-            self.names[found] = value
-        return found
+        variable = self._known.get(id(value))
+        if variable is None:
+            variable = self._known[id(value)] = f"v{len(self.names)}"
+            self.names[variable] = value
+        return variable
 
     def read(self, path: Path) -> str:
         """An expression for the current value at `path`."""

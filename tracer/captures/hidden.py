@@ -25,24 +25,24 @@ _CONTAINERS = (list, tuple, dict)
 class Hidden:
     """An outside value that is an array or a container with arrays. Read at each call.
 
-    What is not `placed` are states of generators, which find what stands in for them.
+    What is not `substituted` are states of generators, which find what stands in for them.
     """
 
     path: Path
     tree: pytree.TreeDef
     structure: Hashable  # with the order of dicts
     specs: tuple[Spec | Static, ...]
-    placed: bool = True  # the stand-in is put at the path, in copies of what leads there
+    substituted: bool = True  # the stand-in is put at the path, in copies of what leads there
 
     @property
     def n_arrays(self) -> int:
         return sum(isinstance(spec, Spec) for spec in self.specs)
 
 
-def hidden_at(path: Path, value: Any, placed: bool = True) -> Hidden | None:
+def hidden_at(path: Path, value: Any, substituted: bool = True) -> Hidden | None:
     if not isinstance(value, (np.ndarray, DeviceArray)) and type(value) not in _CONTAINERS:
         return None
-    if placed and not all(
+    if substituted and not all(
         _is_copyable(Path(path.kind, path.root, path.name, path.attrs[:i]).read())
         for i in range(len(path.attrs))
     ):
@@ -55,7 +55,7 @@ def hidden_at(path: Path, value: Any, placed: bool = True) -> Hidden | None:
         _spec(leaf, name) if _is_traceable(leaf) else Static(freeze(leaf))
         for leaf, name in zip(leaves, names, strict=True)
     )
-    return Hidden(path, tree, pytree.as_written(value)[1], specs, placed)
+    return Hidden(path, tree, pytree.as_written(value)[1], specs, substituted)
 
 
 def _flattened(value: Any) -> tuple[list[Any], pytree.TreeDef | None]:
@@ -90,10 +90,10 @@ def states_at(path: Path, value: Any) -> Hidden | None:
     """A value in whose place nothing can be put, if its arrays are the states of generators."""
     if type(value) in _CONTAINERS:
         arrays = [leaf for leaf in _flattened(value)[0] if _is_traceable(leaf)]
-        known = all(state_of(leaf) is not None for leaf in arrays)
+        are_states = all(state_of(leaf) is not None for leaf in arrays)
     else:
-        known = isinstance(value, np.ndarray) and _is_state(path)
-    return hidden_at(path, value, placed=False) if known else None
+        are_states = isinstance(value, np.ndarray) and _is_state(path)
+    return hidden_at(path, value, substituted=False) if are_states else None
 
 
 def _is_copyable(value: Any) -> bool:
@@ -148,8 +148,8 @@ def array_checks(source: Source, name: str, spec: Spec) -> list[str]:
 
 
 def _same_layout(array: Any, spec: Spec) -> bool:
-    found = array_spec(array)
-    return (found.strides, found.device) == (spec.strides, spec.device)
+    now = array_spec(array)
+    return (now.strides, now.device) == (spec.strides, spec.device)
 
 
 def flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:

@@ -81,5 +81,5 @@ def is_ours(module: Any) -> bool:
 
 def state_of(value: Any) -> str | None:
     """The attribute with the array that is all that matters of an object of ours, if it has one."""
-    found: str | None = vars(type(value)).get("_jitney_state")
-    return found
+    name: str | None = vars(type(value)).get("_jitney_state")
+    return name

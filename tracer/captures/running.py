@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-Place = tuple[str, int, str]
+Position = tuple[str, int, str]
 
 
-def place_of(code: CodeType) -> Place:
-    """Where a function is written. What autograph makes of its code has the same place."""
+def position_of(code: CodeType) -> Position:
+    """Where a function is written. What autograph makes of its code has the same position."""
     return code.co_filename, code.co_firstlineno, code.co_name
 
 
@@ -26,8 +26,8 @@ class Ran:
     def any(self, codes: set[CodeType]) -> bool:
         if self.everything:
             return True
-        places = {place_of(code) for code in self._codes}
-        return any(place_of(code) in places for code in codes)
+        positions = {position_of(code) for code in self._codes}
+        return any(position_of(code) in positions for code in codes)
 
     def note(self, code: CodeType) -> None:
         self._codes.add(code)

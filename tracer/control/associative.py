@@ -60,11 +60,11 @@ def associative_scan(
         )
 
     def combine(a: Arrays, b: Arrays) -> Arrays:
-        out, found = pytree.flatten(fn(pytree.unflatten(tree, a), pytree.unflatten(tree, b)))
-        if found != tree:
+        out, structure = pytree.flatten(fn(pytree.unflatten(tree, a), pytree.unflatten(tree, b)))
+        if structure != tree:
             complain(
                 errors.CarryError,
-                f"fn of associative_scan takes {show_tree(tree)} and returns {show_tree(found)}",
+                f"fn of associative_scan takes {show_tree(tree)} and returns {show_tree(structure)}",
                 "return the containers that it takes.",
             )
         for name, x, y in zip(names, a, out, strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 from ...ir.graph import Value
 from ...ir.opdef import OPS
 from ...ir.types import TensorType
-from ..core import pytree, streams
+from ..core import pytree, threaded_state
 from ..core.effects import advance, order_token
 from ..core.specs import Static, is_array, spec_of
 from ..core.trace import require_trace
@@ -36,18 +36,18 @@ def branch_region(
         if not storages:
             return _branch_region(what, index, branches, names, operands)
         within = [partial(_advancing, storages, branch) for branch in branches]
-        given = (streams.states(storages), *operands)
-        result, after = _branch_region(what, index, within, names, given)
-        streams.settle(storages, after)
+        arguments = (threaded_state.states(storages), *operands)
+        result, after = _branch_region(what, index, within, names, arguments)
+        threaded_state.settle(storages, after)
         return result
 
-    return streams.threaded(build)
+    return threaded_state.threaded(build)
 
 
 def _advancing(
     storages: list[Storage], branch: Callable[..., Any], states: Any, *operands: Any
 ) -> Any:
-    return streams.inside(storages, states, branch, *operands)
+    return threaded_state.inside(storages, states, branch, *operands)
 
 
 def _branch_region(
@@ -60,7 +60,7 @@ def _branch_region(
     leaves, tree = pytree.flatten((operands, {}))
     arrays = [leaf for leaf in leaves if is_array(leaf)]
     specs = [spec_of(leaf) if is_array(leaf) else Static(leaf) for leaf in leaves]
-    given = [as_value(leaf) for leaf in arrays]
+    inputs = [as_value(leaf) for leaf in arrays]
     regions = [
         trace_region(branch, specs, tree, f"{name} of {what}")
         for branch, name in zip(branches, names, strict=True)
@@ -72,7 +72,7 @@ def _branch_region(
 
     captured = union(regions)
     types: list[TensorType | None] = [out.type for out in outs]
-    types += [given[p].tensor for p in mutated]
+    types += [inputs[p].tensor for p in mutated]
     token = [order_token()] if have_effects(regions) else []
     graphs = []
     for region in regions:
@@ -84,12 +84,12 @@ def _branch_region(
                 captured,
                 results,
                 [*types, *(None for _ in token)],
-                token_at=len(given) if token else None,
+                token_at=len(inputs) if token else None,
             )
         )
     builder = require_trace().builder
     with builder.at(user_line()):
-        op = builder.append(OPS["cond"], [index, *given, *token, *captured], {}, graphs)
+        op = builder.append(OPS["cond"], [index, *inputs, *token, *captured], {}, graphs)
     advance(op.results)
     for target, value in zip(targets, op.results[len(outs) :], strict=False):
         target.assign(value)
@@ -113,7 +113,7 @@ def _common_tree(what: str, regions: Sequence[Region], names: Sequence[str]) -> 
 
 def _common_types(what: str, regions: Sequence[Region], names: Sequence[str]) -> list[Out]:
     tree = regions[0].tree
-    found = []
+    common_types = []
     for i, outs in enumerate(zip(*(region.outs for region in regions), strict=True)):
         common = common_type(outs)
         if common is None:
@@ -129,8 +129,8 @@ def _common_types(what: str, regions: Sequence[Region], names: Sequence[str]) ->
                 "make shapes and dtypes equal in every branch, with np.broadcast_to, reshape or "
                 ".astype.",
             )
-        found.append(common)
-    return found
+        common_types.append(common)
+    return common_types
 
 
 def _assignable(operand: Any, operands: Sequence[Any], what: str) -> Tracer:

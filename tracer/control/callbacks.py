@@ -79,7 +79,7 @@ def py_func(function: Function, result_like: Any, *args: Any, **kwargs: Any) -> 
 _warned = False
 
 
-class _Places(string.Formatter):
+class _Fields(string.Formatter):
     """Finds the values that a template names; how they print is known when the numbers are."""
 
     def convert_field(self, value: Any, conversion: str | None) -> Any:
@@ -96,7 +96,7 @@ def debug_print(template: str, *args: Any, **kwargs: Any) -> None:
 
     It happens each time, in program order, also in loops and branches.
     """
-    _Places().vformat(template, args, kwargs)  # a wrong template is an error here
+    _Fields().vformat(template, args, kwargs)  # a wrong template is an error here
 
     def show(*values: Any, **named: Any) -> None:
         print(template.format(*values, **named))
@@ -142,25 +142,25 @@ class _Flat:
         return hash((id(self.function), self.scalars, self.types))
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        given = iter(arrays)
+        remaining = iter(arrays)
         leaves = []
         for static, scalar in zip(self.static, self.scalars, strict=True):
             if scalar is None:
                 leaves.append(static)
             else:
-                array = next(given)
+                array = next(remaining)
                 leaves.append(array[()] if scalar else array)
         args, kwargs = pytree.unflatten(self.tree, leaves)
         reset = CURRENT.set(None)  # it runs; nothing of it is traced
         try:
-            found = self.function(*args, **kwargs)
+            result = self.function(*args, **kwargs)
         finally:
             CURRENT.reset(reset)
-        return self._checked(found)
+        return self._checked(result)
 
-    def _checked(self, found: Any) -> tuple[Any, ...]:
+    def _checked(self, result: Any) -> tuple[Any, ...]:
         name = function_name(self.function)
-        leaves, tree = pytree.flatten(found)
+        leaves, tree = pytree.flatten(result)
         if tree != self.out_tree:
             raise TypeError(
                 f"{name}, called by jt.{self.what}, returned {show_tree(tree)}; result_like declares "
@@ -197,8 +197,8 @@ def _callback(
     flat = _Flat(function, tree, leaves, scalars, out_tree, types, what)
     arrays = [x for x, s in zip(leaves, scalars, strict=True) if s is not None]
     if current_trace() is None:
-        found = flat(*(np.array(x) for x in arrays))
-        return pytree.unflatten(out_tree, [x.copy()[()] for x in found])
+        results = flat(*(np.array(x) for x in arrays))
+        return pytree.unflatten(out_tree, [x.copy()[()] for x in results])
     handle = PythonFunction(
         flat, tuple(types), function_name(function), each=what in ("py_func", "debug_print")
     )

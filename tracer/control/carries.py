@@ -76,10 +76,10 @@ class Carry:
             body = trace_body()
             tree = part(body)
             if tree != self.tree:
-                known = adopt_elements(self.init, tree)
-                if known is None:
+                adopted = adopt_elements(self.init, tree)
+                if adopted is None:
                     self._refuse_structure(tree)
-                self._take(known)  # the body says what the elements of a TensorArray look like
+                self._take(adopted)  # the body says what the elements of a TensorArray look like
                 continue
             new = [
                 _settled(before, after) or self._refuse_type(i, after, body)
@@ -97,8 +97,10 @@ class Carry:
 
     def unflatten(self, results: Sequence[Value]) -> Any:
         """The carry again, of the first results of the loop."""
-        found = [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, self.outs, strict=False)]
-        return pytree.unflatten(self.tree, found)
+        leaves = [
+            wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, self.outs, strict=False)
+        ]
+        return pytree.unflatten(self.tree, leaves)
 
     def _refuse_structure(self, after: pytree.TreeDef) -> NoReturn:
         before = self.tree
@@ -162,13 +164,13 @@ def arranger(init: Any) -> Callable[[Any], Any]:
     ordered = pytree.has_dicts(init)
 
     def arranged(carry: Any) -> Any:
-        leaves, found = pytree.flatten(carry)
+        leaves, structure = pytree.flatten(carry)
         entered = [_entered(leaf) for leaf in leaves]
-        reordered = ordered and found == definition
+        reordered = ordered and structure == definition
         same = all(new is leaf for new, leaf in zip(entered, leaves, strict=True))
         if same and not reordered:
             return carry
-        return pytree.unflatten(definition if reordered else found, entered)
+        return pytree.unflatten(definition if reordered else structure, entered)
 
     return arranged
 

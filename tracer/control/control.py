@@ -119,10 +119,10 @@ def _chosen_case(
 ) -> Any:
     if not any(map(_is_traced, preds)):
         return _case(preds, functions, default, exclusive)
-    found = as_value(len(preds), I32)
+    case = as_value(len(preds), I32)
     count = as_value(0, I32)
     for i, pred in reversed([*enumerate(map(as_value, preds))]):
-        found = _op("select", pred, as_value(i, I32), found)
+        case = _op("select", pred, as_value(i, I32), case)
         count = _op("add", count, _op("convert", pred, dtype=I32))
     if exclusive:
         check(wrap(count) <= 1, _SEVERAL)
@@ -131,7 +131,7 @@ def _chosen_case(
         check(wrap(count) >= 1, _NONE)
     else:
         functions, names = [*functions, default], [*names, "default"]
-    return branch_region("case", found, functions, names, ())
+    return branch_region("case", case, functions, names, ())
 
 
 _SEVERAL = "several predicates of case(exclusive=True) are True"

@@ -9,7 +9,7 @@ from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, TensorType
-from ..core import pytree, streams
+from ..core import pytree, threaded_state
 from ..core.effects import advance, order_token
 from ..core.specs import Spec
 from ..core.trace import require_trace
@@ -56,9 +56,9 @@ def while_region(
 
         def body(carried: Any) -> Any:
             own, states = part(carried)
-            return join(*streams.inside(storages, states, body_fn, own))
+            return join(*threaded_state.inside(storages, states, body_fn, own))
 
-        first = join(init, streams.states(storages))
+        first = join(init, threaded_state.states(storages))
         carried = _while_region(
             lambda carried: cond_fn(part(carried)[0]),
             body,
@@ -69,10 +69,10 @@ def while_region(
             checkpoint,
         )
         result, after = part(carried)
-        streams.settle(storages, after)
+        threaded_state.settle(storages, after)
         return result
 
-    return streams.threaded(build, None if counted else turned)
+    return threaded_state.threaded(build, None if counted else turned)
 
 
 def _joined(counted: bool) -> tuple[Callable[[Any, Any], Any], Callable[[Any], tuple[Any, Any]]]:
@@ -150,17 +150,17 @@ def scan_region(
 
         def body(carried: Any, x: Any) -> Any:
             own, states = part(carried)
-            found, after = streams.inside(storages, states, function, own, x)
-            if not (isinstance(found, tuple) and len(found) == 2):
-                return found  # refused as it is
-            return join(found[0], after), found[1]
+            pair, after = threaded_state.inside(storages, states, function, own, x)
+            if not (isinstance(pair, tuple) and len(pair) == 2):
+                return pair  # refused as it is
+            return join(pair[0], after), pair[1]
 
-        carried, ys = _scan_region(body, join(init, streams.states(storages)), *options)
+        carried, ys = _scan_region(body, join(init, threaded_state.states(storages)), *options)
         result, after = part(carried)
-        streams.settle(storages, after)
+        threaded_state.settle(storages, after)
         return result, ys
 
-    return streams.threaded(build)
+    return threaded_state.threaded(build)
 
 
 def _scan_region(

@@ -18,7 +18,7 @@ from ...ir.record import record
 from ...ir.types import TOKEN, TensorType, dtype_kind
 from ..core import pytree
 from ..core.specs import Spec, Static
-from ..core.streams import Borrowed
+from ..core.threaded_state import Borrowed
 from ..core.tracers import WEAK_DTYPES, Tracer, wrap
 from ..core.tracing import Traced, trace_function
 
@@ -103,9 +103,9 @@ class Region:
     @property
     def captured(self) -> list[Value]:
         """The values of the enclosing trace that the function closes over."""
-        found = [capture.outer for capture in self.traced.captures]
-        assert all(isinstance(v, Value) for v in found), "a region lives inside a trace"
-        return found
+        values = [capture.outer for capture in self.traced.captures]
+        assert all(isinstance(v, Value) for v in values), "a region lives inside a trace"
+        return values
 
     def close(
         self,
@@ -146,11 +146,11 @@ class Region:
                 builder.copy(op, env)
         last = token if self.token is None else env[self.token]
         for value, type in zip(outputs, types, strict=True):
-            found = last if value is None else env[value]
-            assert found is not None
-            if type is not None and found.tensor.dtype != type.dtype:
-                found = builder.convert(found, dtype=type.dtype)
-            graph.outputs.append(found)
+            output = last if value is None else env[value]
+            assert output is not None
+            if type is not None and output.tensor.dtype != type.dtype:
+                output = builder.convert(output, dtype=type.dtype)
+            graph.outputs.append(output)
         return graph
 
     def made_at(self, index: int) -> str:

@@ -153,7 +153,7 @@ def _stacked(ys: list[Any], what: str) -> Any:
     leaves, tree = pytree.flatten(ys[0])
     columns: list[list[Any]] = [[leaf] for leaf in leaves]
     for i, y in enumerate(ys[1:], 1):
-        found, other = pytree.flatten(y)
+        row, other = pytree.flatten(y)
         if not pytree.same_as_written(other, tree):
             complain(
                 errors.CarryError,
@@ -161,7 +161,7 @@ def _stacked(ys: list[Any], what: str) -> Any:
                 f"  result 0: {show_tree(tree)}\n  result {i}: {show_tree(other)}",
                 "return the same containers with the same keys, in one order, at every step.",
             )
-        for column, leaf in zip(columns, found, strict=True):
+        for column, leaf in zip(columns, row, strict=True):
             column.append(leaf)
     return pytree.unflatten(tree, [_stack(column, what) for column in columns])
 
@@ -245,13 +245,13 @@ def _length(xs: Any, length: Any, what: str) -> int:
 
 def _check_dtypes(ys: Any, dtype: Any) -> None:
     leaves, tree = pytree.flatten(ys)
-    wanted, given = pytree.flatten(dtype)
-    if given.num_nodes == 1:
-        wanted, given = wanted * len(leaves), tree
-    if given != tree:
+    wanted, structure = pytree.flatten(dtype)
+    if structure.num_nodes == 1:
+        wanted, structure = wanted * len(leaves), tree
+    if structure != tree:
         complain(
             errors.CarryError,
-            f"f of map_fn returns {show_tree(tree)}, and dtype is {show_tree(given)}",
+            f"f of map_fn returns {show_tree(tree)}, and dtype is {show_tree(structure)}",
             "give dtype the structure of the result, or leave it out.",
         )
     names = pytree.leaf_names(ys, "result")

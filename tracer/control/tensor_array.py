@@ -303,8 +303,8 @@ class TensorArray:
 
     def _get(self, at: Any) -> Any:
         if not tracing_now():
-            found = self._buffer[at]
-            return found.copy() if isinstance(found, np.ndarray) else found
+            element = self._buffer[at]
+            return element.copy() if isinstance(element, np.ndarray) else element
         return take(self._buffer, at)
 
 
@@ -313,9 +313,9 @@ def adopt_elements(init: Any, tree: pytree.TreeDef) -> Any:
 
     None unless that is all in which the two structures differ.
     """
-    found = pytree.unflatten(tree, [None] * tree.num_leaves)
+    outline = pytree.unflatten(tree, [None] * tree.num_leaves)
     old, old_tree = _outer(init)
-    new, new_tree = _outer(found)
+    new, new_tree = _outer(outline)
     if old_tree != new_tree:
         return None
     adopted = []
@@ -325,8 +325,8 @@ def adopt_elements(init: Any, tree: pytree.TreeDef) -> Any:
             a = a._copy()
             _shape_elements(a, b.element_shape)
         adopted.append(a)
-    known = pytree.unflatten(old_tree, adopted)
-    return known if pytree.flatten(known)[1] == tree else None
+    adopted_tree = pytree.unflatten(old_tree, adopted)
+    return adopted_tree if pytree.flatten(adopted_tree)[1] == tree else None
 
 
 def _outer(tree: Any) -> tuple[list[Any], pytree.TreeDef]:

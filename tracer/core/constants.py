@@ -29,9 +29,9 @@ def known_array(x: Tracer) -> Array | None:
 
 def _known(value: Value, trace: Trace, left: list[int]) -> Array | None:
     """The elements of a value of a trace; `left` is how many ops may still be computed."""
-    found = trace.known
-    if value in found:
-        return found[value]
+    values = trace.known
+    if value in values:
+        return values[value]
     result = None
     if isinstance(value.type, TensorType) and value.type.size <= _MOST_ELEMENTS:
         if value.op is None:
@@ -39,7 +39,7 @@ def _known(value: Value, trace: Trace, left: list[int]) -> Array | None:
         elif _is_pure(value.op):
             result = _computed(value, value.op, trace, left)
     if left[0] >= 0:
-        found[value] = result
+        values[value] = result
     return result
 
 

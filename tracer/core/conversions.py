@@ -48,9 +48,9 @@ def iterate(self: Tracer) -> Iterator[Any]:
 
 @method("__bool__")
 def truth(self: Tracer) -> bool:
-    known = _known(self)
-    if known is not None:
-        return bool(known)
+    constant = _known(self)
+    if constant is not None:
+        return bool(constant)
     if self.size > 1:
         complain(
             errors.ArrayTruthError,
@@ -95,9 +95,9 @@ def to_complex(self: Tracer) -> complex:
 
 @method("__index__")
 def to_index(self: Tracer) -> int:
-    known = _known(self)
-    if known is not None:
-        return known.__index__()
+    constant = _known(self)
+    if constant is not None:
+        return constant.__index__()
     try:
         complain(
             errors.TracerIndexError,
@@ -115,9 +115,9 @@ def to_index(self: Tracer) -> int:
 @method("__format__")
 def formatted(self: Tracer, spec: str) -> str:
     if spec and not self.shape:
-        known = _known(self)
-        if known is not None:
-            return format(known.item(), spec)
+        constant = _known(self)
+        if constant is not None:
+            return format(constant.item(), spec)
     try:
         return format(repr(self), spec)
     except ValueError:  # the format of a number
@@ -158,12 +158,12 @@ def absent(self: Tracer, name: str) -> Any:
 
 @method("__array__")
 def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array:
-    known = _known(self)
-    if known is not None:
+    constant = _known(self)
+    if constant is not None:
         _refuse_active(self, "np.asarray(x)")
         if _is_concrete(self):
-            return np.array(known, dtype=dtype)
-        return known if dtype is None else _read_only(known.astype(dtype))
+            return np.array(constant, dtype=dtype)
+        return constant if dtype is None else _read_only(constant.astype(dtype))
     asker = _asker()
     if asker is not None:
         complain(
@@ -200,17 +200,17 @@ _CLASSES = {"RClass": "r_", "CClass": "c_", "MGridClass": "mgrid", "OGridClass":
 
 def _asker() -> str | None:
     """The function of NumPy's, written in Python, that asks for elements: what the user called."""
-    frame, found = sys._getframe(2), None
+    frame, asker = sys._getframe(2), None
     while frame is not None and not is_user_frame(frame):
         if str(frame.f_globals.get("__name__", "")).partition(".")[0] == "numpy":
-            found = frame
+            asker = frame
         frame = frame.f_back  # type: ignore[assignment]
-    if found is None:
+    if asker is None:
         return None
-    owner = found.f_locals.get("self")
+    owner = asker.f_locals.get("self")
     if owner is not None:
         return _CLASSES.get(type(owner).__name__, type(owner).__name__)
-    name = found.f_code.co_name
+    name = asker.f_code.co_name
     for space in ("", "linalg.", "fft.", "lib.stride_tricks."):
         if callable(operator.attrgetter(space + name)(np) if _has(space + name) else None):
             return space + name

@@ -32,20 +32,20 @@ def finisher(
         if tree == simple:
             return lambda outputs, given: tuple([outputs[i] for i in positions])
 
-    def finish(outputs: list[Any], given: Sequence[Any]) -> Any:
-        return pytree.unflatten(tree, [present(r, outputs, given) for r in results])
+    def finish(outputs: list[Any], inputs: Sequence[Any]) -> Any:
+        return pytree.unflatten(tree, [present(r, outputs, inputs) for r in results])
 
     return finish
 
 
-def _present(result: Result, outputs: list[Any], given: Sequence[Any]) -> Any:
+def _present(result: Result, outputs: list[Any], inputs: Sequence[Any]) -> Any:
     if result.output is not None:
         array = outputs[result.output]
         if not result.scalar:
             return array
         return array.item() if result.weak else array[()]
     if result.argument is not None:
-        value = given[result.argument]
+        value = inputs[result.argument]
         if result.views and isinstance(value, (bool, int, float, complex)):
             value = np.asarray(value)
         for view in result.views:
@@ -60,10 +60,10 @@ def device_finisher(traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]
 
 
 def _present_on_device(
-    result: Result, outputs: Sequence[DeviceArray], given: Sequence[DeviceArray]
+    result: Result, outputs: Sequence[DeviceArray], inputs: Sequence[DeviceArray]
 ) -> Any:
     if result.output is not None:
         return outputs[result.output]
     if result.argument is not None:
-        return given[result.argument]  # views are traced: arrays on a device have none
+        return inputs[result.argument]  # views are traced: arrays on a device have none
     return result.static

@@ -65,10 +65,10 @@ def is_borrowable(x: Any) -> bool:
 def borrowed(tree: Any) -> Any:
     """A pytree with foreign arrays as ndarrays; `tree` itself if there is none."""
     leaves, structure = pytree.flatten(tree)
-    found = [None if type(leaf) in _ORDINARY else borrow(leaf) for leaf in leaves]
-    if all(array is None for array in found):
+    arrays = [None if type(leaf) in _ORDINARY else borrow(leaf) for leaf in leaves]
+    if all(array is None for array in arrays):
         return tree
-    pairs = zip(leaves, found, strict=True)
+    pairs = zip(leaves, arrays, strict=True)
     return pytree.unflatten(structure, [x if array is None else array for x, array in pairs])
 
 
@@ -83,9 +83,9 @@ def _has_buffer(x: Any) -> bool:
 def _asked(x: Any) -> Array:
     """By `x.__array__`: shared if that can be known."""
     try:
-        found = x.__array__(copy=False)
-        if isinstance(found, np.ndarray):
-            return found
+        array = x.__array__(copy=False)
+        if isinstance(array, np.ndarray):
+            return array
     except (TypeError, ValueError):  # an older protocol, or it has to copy
         pass
     try:

@@ -46,10 +46,10 @@ def order_of(order: object, default: str = "C") -> str:
 
 def plain_order(order: object) -> str:
     """The order of an array that is made from none: "C" or "F"."""
-    found = order_of(order)
-    if found not in "CF":
+    plain = order_of(order)
+    if plain not in "CF":
         raise ValueError("only 'C' or 'F' order is permitted")
-    return found
+    return plain
 
 
 def resolved_order(order: str, layout: Layout) -> str:
@@ -74,11 +74,11 @@ def new_strides(shape: Shape, layouts: Sequence[Layout], order: str, copy: bool)
 
 def k_order(shape: Shape, operands: Sequence[Layout], copy: bool = False) -> Strides:
     """Strides, in elements, of a new array in the memory order of (shape, strides) operands."""
-    found, step = [0] * len(shape), 1
+    strides, step = [0] * len(shape), 1
     for axis in inner_axes_first(len(shape), operands, copy):
-        found[axis] = step
+        strides[axis] = step
         step *= max(shape[axis], 1)
-    return tuple(found)
+    return tuple(strides)
 
 
 def inner_axes_first(rank: int, operands: Sequence[Layout], copy: bool = False) -> list[int]:
@@ -91,14 +91,14 @@ def inner_axes_first(rank: int, operands: Sequence[Layout], copy: bool = False) 
         aligned.append(lead + [abs(s) if n != 1 and (s or copy) else None for n, s in pairs])
     axes: list[int] = []  # from the innermost
     for axis in reversed(range(rank)):
-        place = len(axes)
+        position = len(axes)
         for i in reversed(range(len(axes))):
             both = [(s[axes[i]], s[axis]) for s in aligned]
-            known = [(x, y) for x, y in both if x is not None and y is not None]
-            if not known:
+            both_known = [(x, y) for x, y in both if x is not None and y is not None]
+            if not both_known:
                 continue
-            if any(inner <= outer for inner, outer in known):
+            if any(inner <= outer for inner, outer in both_known):
                 break
-            place = i
-        axes.insert(place, axis)
+            position = i
+        axes.insert(position, axis)
     return axes

@@ -21,9 +21,9 @@ def distance(a: Value, b: Value) -> int | None:
     left, right = _form(a, _DEPTH), _form(b, _DEPTH)
     rest = [(value, -factor) for value, factor in left[0]]
     for value, factor in right[0]:
-        for i, (known, old) in enumerate(rest):
-            if same_value(known, value):
-                rest[i] = (known, old + factor)
+        for i, (term, old) in enumerate(rest):
+            if same_value(term, value):
+                rest[i] = (term, old + factor)
                 break
         else:
             rest.append((value, factor))
@@ -65,8 +65,8 @@ def _origin(value: Value) -> Value:
     """What a region's hidden parameter stands for, in the enclosing traces."""
     trace: Any = require_trace()
     while trace is not None and value.op is None:
-        found = next((c.outer for c in trace.captures if c.param is value), None)
-        value = found if isinstance(found, Value) else value
+        outer = next((c.outer for c in trace.captures if c.param is value), None)
+        value = outer if isinstance(outer, Value) else value
         trace = trace.parent
     return value
 

@@ -90,11 +90,11 @@ def result_dtype(*kinds: Kind) -> DType:
     """
     strong = [k for k in kinds if isinstance(k, np.dtype)]
     if any(map(is_extended, strong)):
-        found = strong[0]
+        promoted = strong[0]
         for other in strong[1:]:
-            found = np.add.resolve_dtypes((found, other, None))[-1]
-        weak_complex = complex in kinds and not is_complex(found)
-        return canonical(complex_dtype(found) if weak_complex else found)
+            promoted = np.add.resolve_dtypes((promoted, other, None))[-1]
+        weak_complex = complex in kinds and not is_complex(promoted)
+        return canonical(complex_dtype(promoted) if weak_complex else promoted)
     return canonical(np.result_type(*(_SAMPLES.get(k, k) for k in kinds)))
 
 
@@ -141,16 +141,18 @@ def ufunc_dtypes(
     """
     if reduction:
         query: Sequence[Any] = (None, kinds[0], None)
-        found = _resolve(ufunc, query, dtype, "unsafe", reduction=True)
-        return tuple(canonical(d) for d in found)
+        dtypes = _resolve(ufunc, query, dtype, "unsafe", reduction=True)
+        return tuple(canonical(d) for d in dtypes)
     kinds_ = (I64, I64) if kinds == (int, int) and _compares(ufunc) else _decided(kinds)
-    found = _resolve(ufunc, (*kinds_, *([None] * ufunc.nout)), dtype, casting)
-    if all(is_supported(d) for d in found):
-        return tuple(canonical(d) for d in found)
-    bad = next(d for d in found if not is_supported(d))
-    given = ", ".join(k.name if isinstance(k, np.dtype) else f"Python {k.__name__}" for k in kinds)
+    dtypes = _resolve(ufunc, (*kinds_, *([None] * ufunc.nout)), dtype, casting)
+    if all(is_supported(d) for d in dtypes):
+        return tuple(canonical(d) for d in dtypes)
+    bad = next(d for d in dtypes if not is_supported(d))
+    operands = ", ".join(
+        k.name if isinstance(k, np.dtype) else f"Python {k.__name__}" for k in kinds
+    )
     raise NoLoop(
-        f"np.{ufunc.__name__} of {given}: {unsupported_message(bad)}",
+        f"np.{ufunc.__name__} of {operands}: {unsupported_message(bad)}",
         "convert the operands with .astype(np.float64) first.",
     )
 
@@ -212,7 +214,7 @@ def finfo(type: Any) -> Any:
     if isinstance(dtype, np.dtype):  # of an array
         type = dtype
     try:
-        known = np.dtype(type)
+        exact = np.dtype(type)
     except TypeError:
         return np.finfo(type)
-    return dtype_limits(known) if is_extended(known) else np.finfo(type)
+    return dtype_limits(exact) if is_extended(exact) else np.finfo(type)

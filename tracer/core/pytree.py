@@ -101,13 +101,13 @@ def _walk(tree: Any, leaves: list[Any], structure: list[Any]) -> None:
             _walk(item, leaves, structure)
 
 
-def places_as_written(definition: TreeDef) -> list[int]:
+def positions_as_written(definition: TreeDef) -> list[int]:
     """Where the leaves of `flatten` stand among those of `as_written`."""
     written = as_written(unflatten(definition, range(definition.num_leaves)))[0]
-    places = [0] * len(written)
-    for place, leaf in enumerate(written):
-        places[leaf] = place
-    return places
+    positions = [0] * len(written)
+    for position, leaf in enumerate(written):
+        positions[leaf] = position
+    return positions
 
 
 def same_as_written(one: TreeDef, other: TreeDef) -> bool:

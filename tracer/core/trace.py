@@ -20,6 +20,7 @@ import numpy as np
 from ...ir.build import Builder
 from ...ir.forks import in_child, renewed
 from ...ir.graph import Graph, Op, SourceLine, Value
+from ...ir.record import record
 from ...ir.surface import ensure
 from ...ir.types import TensorType, is_inexact, type_of
 from ...runtime.cuda.array import DeviceArray
@@ -27,12 +28,13 @@ from ..messages import errors
 from ..messages.errors import complain
 
 if TYPE_CHECKING:
-    from .tracers import Storage
+    from .tracers import Storage, Tracer
 
 Array = np.ndarray[Any, Any]
 
+# NumPy calls the table of array functions, not we: what is traced can't be a parameter there.
 CURRENT: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
-BOUNDSCHECK: ContextVar[bool] = ContextVar("jitney_boundscheck", default=True)
+# What native calls ask, in one look: whether this context traces, or chose a device.
 HELD: ContextVar[bool | None] = ContextVar("jitney_held", default=None)
 ACTIVE = ctypes.c_int64(0)  # contexts of the process where `HELD` is set; native calls read it
 _active_lock = renewed(threading.RLock())
@@ -41,6 +43,21 @@ _active_lock = renewed(threading.RLock())
 def current_trace() -> Trace | None:
     """The trace that this thread (or context) is recording, or None outside of tracing."""
     return CURRENT.get()
+
+
+@record
+class TraceOptions:
+    """What `jit` asks of a trace; the traces nested in it have the same.
+
+    boundscheck       indices that are known only when the code runs are checked
+    mark_cotangents   the seeds of backward parts get a name, which `jit(save=...)` looks for
+    """
+
+    boundscheck: bool = True
+    mark_cotangents: bool = False
+
+
+_DEFAULTS = TraceOptions()
 
 
 def _memory(array: Array) -> Any:
@@ -98,17 +115,25 @@ class Trace:
     """One tracing in progress. Enter it with `tracing`."""
 
     def __init__(
-        self, graph: Graph, *, parent: Trace | None = None, eager: bool = False, what: str = "jit"
+        self,
+        graph: Graph,
+        *,
+        parent: Trace | None = None,
+        eager: bool = False,
+        what: str = "jit",
+        options: TraceOptions | None = None,
     ) -> None:
         ensure("trace")
         self.graph = graph
+        self.options: TraceOptions = options or (parent.options if parent else _DEFAULTS)
         self.builder: Builder = EagerBuilder(graph) if eager else Builder(graph)
         self.parent = parent
         self.eager = eager
         self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
         self.done = False
         self.conditional = False  # a region that may run never or often: a branch, a loop's body
-        self.borrowed: Any = None  # a streams.Borrowed, where states from outside may be taken over
+        # A threaded_state.Borrowed, where states from outside may be taken over.
+        self.borrowed: Any = None
         self.index_error: Exception | None = None  # the latest refusal of a tracer to be an index
         self.captures: list[Capture] = []
         self.token: Value | None = None  # the latest order token of effectful ops
@@ -117,6 +142,9 @@ class Trace:
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
         self.known: dict[Value, Array | None] = {}  # see `constants`
         self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value
+        # By id of an array outside: what stands in for it here and below, see `threaded_state.stand_in`.
+        self.stand_ins: dict[int, Tracer] | None = None
+        self.derivatives_taken = 0  # of those around it, see `custom_call.after`
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id
 
@@ -131,12 +159,12 @@ class Trace:
         if self.eager:
             native = array.astype(array.dtype.newbyteorder("="), copy=False)
             return self.builder.const(native)
-        known = self._arrays.setdefault(id(array), [])
-        if known and _same_bits(known[-1].snapshot, array):
-            return known[-1].param
+        captures = self._arrays.setdefault(id(array), [])
+        if captures and _same_bits(captures[-1].snapshot, array):
+            return captures[-1].param
         param = self.graph.add_param(type_of(array))
         capture = Capture(array, param, array.copy())
-        known.append(capture)
+        captures.append(capture)
         self.captures.append(capture)
         return param
 
@@ -158,12 +186,12 @@ class Trace:
             return self.lift(self.parent.capture_on_device(array), self.parent)
         if self.eager:
             return self.builder.const(np.asarray(array))
-        known = self._arrays.setdefault(id(array), [])
-        if not known:
+        captures = self._arrays.setdefault(id(array), [])
+        if not captures:
             param = self.graph.add_param(TensorType(array.shape, array.dtype))
-            known.append(Capture(array, param))
-            self.captures.append(known[0])
-        return known[0].param
+            captures.append(Capture(array, param))
+            self.captures.append(captures[0])
+        return captures[0].param
 
     def lift(self, outer: Value, owner: Trace) -> Value:
         """The value, in this trace, of `outer`, a value of the enclosing trace `owner`."""
@@ -234,6 +262,12 @@ def tracing(trace: Trace) -> Iterator[Trace]:
         finally:
             CURRENT.reset(reset)
             trace.done = True
+
+
+def bounds_checked() -> bool:
+    """Whether indices that are known only when the code runs are to be checked."""
+    trace = CURRENT.get()
+    return trace is None or trace.options.boundscheck
 
 
 def require_trace() -> Trace:

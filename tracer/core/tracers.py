@@ -306,8 +306,8 @@ def wrap_like(
     result = wrap(value, scalar=scalar)
     layouts = [layout_of(x) for x in operands if isinstance(x, (Tracer, np.ndarray, tuple))]
     if order == "F" or any(strides is not None for _, strides in layouts):
-        known = [(shape, strides or c_strides(shape)) for shape, strides in layouts]
-        result._strides = new_strides(value.shape, known, order, copy)
+        complete = [(shape, strides or c_strides(shape)) for shape, strides in layouts]
+        result._strides = new_strides(value.shape, complete, order, copy)
     return result
 
 
@@ -369,10 +369,10 @@ def _scalar_dtype(x: Any) -> np.dtype[Any]:
     if isinstance(x, bool):
         return BOOL
     if isinstance(x, int):
-        found = np.asarray(x).dtype
-        if found.kind == "O":
+        dtype = np.asarray(x).dtype
+        if dtype.kind == "O":
             raise OverflowError("Python int too large to convert to C long")
-        return found
+        return dtype
     return C128 if isinstance(x, complex) else F64
 
 

@@ -26,8 +26,8 @@ from ..messages.errors import complain
 from . import pytree
 from .accept import refuse
 from .specs import Same, Spec, Static
-from .streams import Borrowed
-from .trace import Array, Capture, EagerBuilder, Trace, current_trace, tracing
+from .threaded_state import Borrowed
+from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing
 from .tracers import Storage, Tracer, as_value, parameter, weak_kind
 
 _FOLD_BYTES = 4096  # larger arrays stay hidden parameters: native code need not hold their data
@@ -98,7 +98,7 @@ class Traced:
         taken = dict(in_place)
         count = len(self.graph.outputs)
         left = [k for k in range(count) if k not in taken]
-        number = {k: place for place, k in enumerate(left)}
+        number = {k: position for position, k in enumerate(left)}
         first = count - len(self.mutated)
         results = [
             r
@@ -136,6 +136,7 @@ def trace_function(
     refuse_as: Callable[..., Any] | None = None,
     conditional: bool = False,
     borrowed: Borrowed | None = None,
+    options: TraceOptions | None = None,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
 
@@ -145,10 +146,11 @@ def trace_function(
     they came, and results that are no arrays, do not; nor, with `views`, do views of arguments
     that NumPy can make. `refuse_as` is the function that error messages name. What is `conditional`
     may run never or often each time that the enclosing trace's graph runs; what is not may be given
-    `borrowed`, and its caller then writes back what was `advanced`.
+    `borrowed`, and its caller then writes back what was `advanced`. `options` are those of the
+    enclosing trace unless they are given.
     """
     name = name or str(getattr(function, "__name__", what))
-    trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what)
+    trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
     trace.conditional, trace.borrowed = conditional, borrowed
     with tracing(trace), borrowed or nullcontext():
         leaves = _parameters(trace, specs, concrete)
@@ -224,8 +226,8 @@ def _held(specs: Sequence[Spec | Static | Same], leaves: Sequence[Any]) -> list[
 
 
 def _mutated(leaves: Sequence[Any]) -> list[Tracer]:
-    found = {id(x._storage): x for x in leaves if isinstance(x, Tracer) and x._storage.version}
-    return list(found.values())
+    tracers = {id(x._storage): x for x in leaves if isinstance(x, Tracer) and x._storage.version}
+    return list(tracers.values())
 
 
 def _refuse_lazy(out: Any, function: Callable[..., Any], what: str) -> None:
@@ -253,11 +255,11 @@ class _Outputs:
         self._kept: list[Any] = []  # keeps ids unique
 
     def add(self, leaf: Any) -> Result:
-        known = self._known.get(id(leaf))
-        if known is None:
-            known = self._known[id(leaf)] = self._result(leaf)
+        result = self._known.get(id(leaf))
+        if result is None:
+            result = self._known[id(leaf)] = self._result(leaf)
             self._kept.append(leaf)
-        return known
+        return result
 
     def _result(self, leaf: Any) -> Result:
         if isinstance(leaf, Tracer):
@@ -348,14 +350,14 @@ def _settle_captures(trace: Trace) -> None:
     uses: dict[int, int] = {}
     for capture in trace.captures:
         uses[id(capture.outer)] = uses.get(id(capture.outer), 0) + 1
-    kept: list[Capture] = []
+    captures: list[Capture] = []
     constants: list[Op] = []
     for capture in trace.captures:
         count = uses[id(capture.outer)]
         private = is_private(capture, count)  # before a variable here refers to it
         array, snapshot = capture.outer, capture.snapshot
         if isinstance(array, DeviceArray):
-            kept.append(capture)
+            captures.append(capture)
             continue
         assert isinstance(array, np.ndarray) and snapshot is not None
         changed = count > 1 or snapshot.tobytes() != array.tobytes()
@@ -367,16 +369,16 @@ def _settle_captures(trace: Trace) -> None:
         if ops is None and changed:
             capture.outer = snapshot
         if ops is None:
-            kept.append(capture)
+            captures.append(capture)
         else:
             constants += ops
         capture.snapshot = None
     explicit = len(trace.graph.params) - len(trace.captures)
-    trace.graph.params[explicit:] = [capture.param for capture in kept]
+    trace.graph.params[explicit:] = [capture.param for capture in captures]
     for index, value in enumerate(trace.graph.params):
         value.index = index
     trace.graph.ops[:0] = constants
-    trace.captures = kept
+    trace.captures = captures
 
 
 def _constant_ops(value: Value, array: Array) -> list[Op] | None:
@@ -418,8 +420,8 @@ def _counts_along(array: Array) -> int | None:
         return None
     for axis, n in enumerate(array.shape):
         if n > 1 and array.flat[-1] == n - 1:
-            places = np.arange(n).reshape([-1 if d == axis else 1 for d in range(array.ndim)])
-            if bool((array == places).all()):
+            count = np.arange(n).reshape([-1 if d == axis else 1 for d in range(array.ndim)])
+            if bool((array == count).all()):
                 return axis
     return None
 

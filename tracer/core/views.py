@@ -248,7 +248,7 @@ def basic_index(x: Tracer, items: Sequence[Any]) -> Tracer:
     Ints must be in range and non-negative. Always a view, also when nothing is left but ints: the
     caller makes the scalar of that (see `indexing`).
     """
-    start, stop, step, flips, kept, shape, strides = [], [], [], [], [], [], []
+    start, stop, step, flips, selected, shape, strides = [], [], [], [], [], [], []
     axis = 0
     old = x.element_strides
     for item in items:
@@ -268,17 +268,17 @@ def basic_index(x: Tracer, items: Sequence[Any]) -> Tracer:
             start.append(first)
             stop.append(first + (count - 1) * by + 1 if count else first)
             step.append(by)
-            kept.append(count)
+            selected.append(count)
             shape.append(count)
             strides.append(-old[axis] * by if axis in flips else old[axis] * by)
         else:
             start.append(item)
             stop.append(item + 1)
             step.append(1)
-            kept.append(1)
+            selected.append(1)
         axis += 1
     starts, stops, steps = tuple(start), tuple(stop), tuple(step)
-    mid, flipped, final = tuple(kept), tuple(flips), tuple(shape)
+    mid, flipped, final = tuple(selected), tuple(flips), tuple(shape)
     whole = mid == x.shape
 
     def forward(b: Builder, v: Value) -> Value:
@@ -346,11 +346,11 @@ def broadcast_to(x: Tracer, shape: Sequence[int]) -> Tracer:
     shape = tuple(shape)
     lead = len(shape) - x.ndim
     axes = zip(x.shape, shape[lead:], x.element_strides, strict=True)
-    kept = (s if n == m else 0 for n, m, s in axes)
+    own = (s if n == m else 0 for n, m, s in axes)
     return view(
         x,
         lambda b, v: b.broadcast_to(v, shape),
         None,
-        strides=(0,) * lead + tuple(kept),
+        strides=(0,) * lead + tuple(own),
         numpy=lambda a: np.broadcast_to(a, shape),
     )

@@ -39,8 +39,8 @@ def devices(platform: str | None = None) -> list[Device]:
         raise ValueError(f"platform={platform!r}: choose 'cpu' or 'cuda'")
     from ...runtime.cuda.client import cuda_devices
 
-    found = [CPU, *([] if platform == "cpu" else cuda_devices())]
-    return [d for d in found if platform in (None, d.platform)]
+    all_devices = [CPU, *([] if platform == "cpu" else cuda_devices())]
+    return [d for d in all_devices if platform in (None, d.platform)]
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def device(which: str | Device) -> Iterator[Device]:
 
     Raises DeviceError if there is no such device.
     """
-    chosen = known(parse_device(which))
+    chosen = resolved(parse_device(which))
     if chosen != CPU:
         client(chosen)
     reset = CHOSEN.set(chosen)
@@ -72,13 +72,13 @@ def device_put(tree: Any, device: str | Device | None = None) -> Any:
     waits for theirs, and theirs on the default stream for ours, so that they may be changed there.
     A copy is asynchronous; the source may be changed as soon as the call returns.
     """
-    chosen = known(parse_device(device or CHOSEN.get() or "cuda"))
+    chosen = resolved(parse_device(device or CHOSEN.get() or "cuda"))
     if chosen != CPU:
         client(chosen)
     return pytree.tree_map(lambda leaf: put(leaf, chosen), tree)
 
 
-def known(device: Device) -> Device:
+def resolved(device: Device) -> Device:
     """The device itself, which of "cuda" is the first GPU, where there is one."""
     if device != FIRST_GPU:
         return device
@@ -116,7 +116,7 @@ def put(leaf: Any, target: Device) -> Any:
     return there.put(np.ascontiguousarray(check_array(np.asarray(leaf))).reshape(np.shape(leaf)))
 
 
-def place(client: Client, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
+def put_all(client: Client, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
     """Arrays and numbers as arrays in the client's memory.
 
     Raises OverflowError for a Python int beyond int64.
@@ -126,15 +126,15 @@ def place(client: Client, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
             break
     else:
         return leaves
-    found = []
+    arrays = []
     for leaf in leaves:
         if type(leaf) is not DeviceArray:
             number = not isinstance(leaf, np.ndarray)
             leaf = client.number(to_array(leaf)) if number else client.put(leaf)
         elif leaf.client is not client:
             leaf = client.put(np.asarray(leaf))
-        found.append(leaf)
-    return found
+        arrays.append(leaf)
+    return arrays
 
 
 def own_device(leaf: Any) -> Device:
@@ -144,7 +144,7 @@ def own_device(leaf: Any) -> Device:
     return Device("cuda", gpu_number(leaf))
 
 
-def place_of(array: Any) -> Device:
+def device_of_any(array: Any) -> Device:
     """Where an array of any library is."""
     if isinstance(array, DeviceArray):
         return array.device
@@ -156,15 +156,15 @@ def device_of(leaves: Iterable[Any]) -> Device | None:
 
     Raises ArgumentError if they are on several.
     """
-    found = {leaf.device for leaf in leaves if type(leaf) is DeviceArray}
-    if len(found) > 1:
-        names = " and ".join(sorted(map(str, found)))
+    on = {leaf.device for leaf in leaves if type(leaf) is DeviceArray}
+    if len(on) > 1:
+        names = " and ".join(sorted(map(str, on)))
         complain(
             errors.ArgumentError,
             f"the arrays of one call are on {names}",
             "bring them together with jt.device_put(x, device), or choose with jt.jit(f, device=...).",
         )
-    return found.pop() if found else None
+    return on.pop() if on else None
 
 
 def holds_device_arrays(tree: Any) -> bool:

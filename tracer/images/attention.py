@@ -67,10 +67,10 @@ def dot_product_attention(
     def by_head(x: Tracer, shared: int) -> Value:
         """[*batch, K, N / K, places, features]"""
         moved = b.transpose(as_value(x, dtype), perm=(*lead, n + 1, n, n + 2))
-        *_, places, features = moved.shape
+        *_, positions, features = moved.shape
         if shared == 1:
-            return b.reshape(moved, shape=(*batch, groups, heads // groups, places, features))
-        whole = (*batch, groups, shared, places, features)
+            return b.reshape(moved, shape=(*batch, groups, heads // groups, positions, features))
+        whole = (*batch, groups, shared, positions, features)
         return b.broadcast(moved, shape=whole, dims=(*lead, n, n + 2, n + 3))
 
     share = heads // groups

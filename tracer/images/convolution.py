@@ -180,13 +180,13 @@ class _Form:
                 "give the kernel at least one element along each spatial dim.",
                 operands=shown,
             )
-        places = range(1, rank + 1)
+        dims = range(1, rank + 1)
         if groups == 1:
             self.x: Value = b.reshape(images, shape=(1, *images.shape))
             self.kernel: Value = b.reshape(taps, shape=(1, *taps.shape))
         else:
             images = b.reshape(images, shape=(batch, *sizes, groups, per_group))
-            self.x = b.transpose(images, perm=(rank + 1, 0, *places, rank + 2))
+            self.x = b.transpose(images, perm=(rank + 1, 0, *dims, rank + 2))
             taps = b.reshape(taps, shape=(*extents, per_group, groups, features // groups))
             self.kernel = b.transpose(taps, perm=(rank + 1, *range(rank + 1), rank + 2))
 
@@ -194,10 +194,10 @@ class _Form:
         """x convolved with `kernel`, in the layout of x."""
         b = build()
         y = b.conv(self.x, kernel, **attrs)
-        _, batch, *places, features = y.shape
-        rank = len(places)
+        _, batch, *sizes, features = y.shape
+        rank = len(sizes)
         if self.groups > 1:
             y = b.transpose(y, perm=(*range(1, rank + 2), 0, rank + 2))
-        y = b.reshape(y, shape=(batch, *places, self.groups * features))
+        y = b.reshape(y, shape=(batch, *sizes, self.groups * features))
         back = tuple(np.argsort(self.layout.order).tolist())
         return wrap(b.transpose(y, perm=back), scalar=False)

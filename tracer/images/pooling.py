@@ -139,8 +139,8 @@ def avg_pool(
 def _counts(shape: Ints, attrs: dict[str, Ints]) -> np.ndarray[Any, Any]:
     """How many elements each window covers, of a size that broadcasts to the windows."""
     result = np.ones((1,) * len(shape), np.int64)
-    places = covered(shape, attrs)
-    for axis, (n, k, p) in enumerate(zip(shape, attrs["window"], places, strict=True)):
+    paddings = covered(shape, attrs)
+    for axis, (n, k, p) in enumerate(zip(shape, attrs["window"], paddings, strict=True)):
         if k == 1 and not attrs["low"][axis] and not attrs["high"][axis]:
             continue
         start = np.arange(p)[:, None] * attrs["strides"][axis] - attrs["low"][axis]

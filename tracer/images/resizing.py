@@ -65,8 +65,8 @@ def resize(
     method = _ALIASES.get(method, method)
     if method != "nearest":
         if method not in _FILTERS:
-            known = ", ".join(["nearest", *_FILTERS])
-            raise ValueError(f"resize: method={method!r} is not one of {known}")
+            names = ", ".join(["nearest", *_FILTERS])
+            raise ValueError(f"resize: method={method!r} is not one of {names}")
         a = a.astype(float_dtype(a.dtype))
     axes = [d for d in range(a.ndim) if a.shape[d] != sizes[d]]
     if any(a.shape[d] == 0 for d in axes):
@@ -83,8 +83,8 @@ def _nearest(x: Tracer, axis: int, size: int) -> Tracer:
     n = x.shape[axis]
     if size % n == 0:
         return repeat(x, size // n, axis)
-    places = np.floor((np.arange(size) + 0.5) * n / size).astype(np.int64)
-    return take(x, places, axis=axis)
+    indices = np.floor((np.arange(size) + 0.5) * n / size).astype(np.int64)
+    return take(x, indices, axis=axis)
 
 
 def _filtered(

@@ -62,10 +62,10 @@ class Layout:
 
     def everywhere(self, values: Sequence[int], rest: int) -> Ints:
         """One value per spatial dim as one per axis, `rest` for the other axes."""
-        found = [rest] * len(self.order)
+        entries = [rest] * len(self.order)
         for axis, value in zip(self.order[1:-1], values, strict=True):
-            found[axis] = value
-        return tuple(found)
+            entries[axis] = value
+        return tuple(entries)
 
 
 def _wrong_rank(name: str, x: Tracer, layout: str = "") -> NoReturn:
@@ -82,13 +82,13 @@ def _wrong_rank(name: str, x: Tracer, layout: str = "") -> NoReturn:
 
 def per_dim(what: str, value: Any, rank: int, least: int = 1) -> Ints:
     """A setting given once, or once per dim."""
-    given = list(value) if isinstance(value, Iterable) else [value] * rank
-    found = tuple(operator.index(v) for v in given)
-    if len(found) != rank:
+    entries = list(value) if isinstance(value, Iterable) else [value] * rank
+    numbers = tuple(operator.index(v) for v in entries)
+    if len(numbers) != rank:
         raise ValueError(f"{what}={value!r} must be one number, or one for each of {rank} dims")
-    if any(v < least for v in found):
+    if any(v < least for v in numbers):
         raise ValueError(f"{what}={value!r} must be at least {least}")
-    return found
+    return numbers
 
 
 def pads(
@@ -98,17 +98,17 @@ def pads(
     if isinstance(padding, str):
         dims = zip(sizes, taps, strides, dilation, strict=True)
         return [_named(name, padding, len(sizes), *dim) for dim in dims]
-    given = list(padding) if isinstance(padding, Iterable) else [padding] * len(sizes)
-    if len(given) != len(sizes):
+    entries = list(padding) if isinstance(padding, Iterable) else [padding] * len(sizes)
+    if len(entries) != len(sizes):
         raise ValueError(
             f"{name}: padding={padding!r} must be a name, one number, or for each of {len(sizes)} "
             "dims a number or a pair (low, high)"
         )
-    found: list[tuple[int, int]] = []
-    for entry in given:
+    pairs: list[tuple[int, int]] = []
+    for entry in entries:
         low, high = tuple(entry) if isinstance(entry, Iterable) else (entry, entry)
-        found.append((operator.index(low), operator.index(high)))
-    return found
+        pairs.append((operator.index(low), operator.index(high)))
+    return pairs
 
 
 def _named(

@@ -172,12 +172,12 @@ def _applied(
 
 
 def _updated(how: str, x: Any, index: Any, value: Any, *, mode: str | None, unique: bool) -> Any:
-    result, found = wrap(as_value(array(x)), scalar=False), mode_of(mode)
+    result, bounds = wrap(as_value(array(x)), scalar=False), mode_of(mode)
     combine = "add" if how == "subtract" else how
     if combine in _NATIVE and takes(result.dtype, combine):
         if how == "subtract":
             value = ufuncs.apply(np.negative, array(value).astype(result.dtype))
-        update(result, index, value, combine, found)
+        update(result, index, value, combine, bounds)
     else:
         ufunc = _UFUNCS[how]
         value = value if getattr(type(value), "_jitney_lazy", False) else operand(value)
@@ -186,7 +186,7 @@ def _updated(how: str, x: Any, index: Any, value: Any, *, mode: str | None, uniq
             index,
             value,
             lambda old, new: ufuncs.apply(ufunc, old, new.astype(result.dtype)),
-            found,
+            bounds,
             once=unique,
         )
     return result

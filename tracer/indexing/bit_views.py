@@ -108,14 +108,14 @@ def _from_words(b: Builder, words: Value, dtype: DType) -> Value:
     count = dtype.itemsize // words.dtype.itemsize
     if count > 1:
         wide, n = _WORDS[dtype.itemsize], words.shape[0]
-        found: Value | None = None
+        whole: Value | None = None
         for i in range(count):
             part = b.slice(words, start=(i,), stop=(max(n - count + 1 + i, i),), step=(count,))
             part = b.convert(part, dtype=wide)
             part = b.left_shift(part, b.full_like(part, 8 * words.dtype.itemsize * i))
-            found = part if found is None else b.bitwise_or(found, part)
-        assert found is not None
-        words = found
+            whole = part if whole is None else b.bitwise_or(whole, part)
+        assert whole is not None
+        words = whole
     if dtype == BOOL:
         return b.ne(words, b.full_like(words, 0))
     return words if dtype == words.dtype else b.bitcast(words, dtype=dtype)

@@ -55,10 +55,10 @@ def _directive(text: str, defaults: tuple[int, int, int]) -> tuple[int, int, int
     if text in ("r", "c"):
         raise TypeError(f"{text!r} asks for a np.matrix, which compiled code does not have")
     try:
-        given = [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"unknown special directive {text!r}") from None
-    axis, ndmin, trans1d = (*given, *defaults[len(given) :])[:3]
+    axis, ndmin, trans1d = (*numbers, *defaults[len(numbers) :])[:3]
     return axis, ndmin, trans1d
 
 
@@ -83,8 +83,8 @@ def _part(item: Any, ndmin: int, trans1d: int) -> Tracer:
 def _range(item: slice) -> Tracer:
     step, start = item.step, 0 if item.start is None else item.start
     if isinstance(step, complex):
-        found: Tracer = linspace(start, item.stop, int(abs(step)))
-        return found
+        points: Tracer = linspace(start, item.stop, int(abs(step)))
+        return points
     return arange(start, item.stop, 1 if step is None else step)
 
 

@@ -29,8 +29,8 @@ class Flat:
         return iter(self.copy())
 
     def __getitem__(self, index: Any) -> Any:
-        found = self.copy()[index]
-        return found if found.scalar else found.copy()
+        element = self.copy()[index]
+        return element if element.scalar else element.copy()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """As NumPy, which takes a value's elements one after the other, from the start again if

@@ -1,7 +1,7 @@
 """What an index of NumPy means for an array of known shape: `resolve(x, index) -> Plan`.
 
 Items are classified, the ellipsis is expanded, ranges and shapes are checked. What remains is a view
-for the basic part, and for the rest index arrays with the place of their dims in the result.
+for the basic part, and for the rest index arrays with the position of their dims in the result.
 
 A mode says what an index that is out of range means. Negative ones count from the end first.
 
@@ -29,7 +29,7 @@ from ..arrays.common import array, build, known_array, shape_of, static_array
 from ..core import views
 from ..core.effects import check
 from ..core.linear_forms import distance
-from ..core.trace import BOUNDSCHECK, Array, current_trace
+from ..core.trace import Array, bounds_checked, current_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
@@ -51,8 +51,8 @@ class Subscript:
 class Plan:
     """A resolved index: `base` is a view with all slices applied; what is left indexes its `axes`.
 
-    `indices` are int64 values of one shape, or empty. Their dims stand at `place` in the result.
-    `mask` is a traced boolean array over the axes from `place` on.
+    `indices` are int64 values of one shape, or empty. Their dims stand at `position` in the result.
+    `mask` is a traced boolean array over the axes from `position` on.
     """
 
     base: Tracer
@@ -61,7 +61,7 @@ class Plan:
     names: tuple[int, ...] = ()  # the axes of x, as the user numbers them
     indices: tuple[Value, ...] = ()
     mode: str = "check"
-    place: int = 0
+    position: int = 0
     mask: Tracer | None = None
     valid: Value | None = None  # with mode "fill": which indices are in range
     known: tuple[Array, ...] | None = None  # the indices, if they are constants and in range
@@ -118,13 +118,13 @@ def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> Plan:
 
 def _outside_as_arrays(x: Tracer, items: Sequence[Any]) -> list[Any]:
     """The items with ints that are out of range as index arrays, which have modes."""
-    found, axis = [], 0
+    entries, axis = [], 0
     for item in items:
         if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
             item = _Integers(np.asarray(item), np.asarray(item), True, 0)
         axis += _width(item)
-        found.append(item)
-    return found
+        entries.append(item)
+    return entries
 
 
 @record(frozen=False)
@@ -139,7 +139,7 @@ class _Integers:
 
 @record(frozen=False)
 class _Window:
-    """A slice of fixed length at a place that is known at run time."""
+    """A slice of fixed length at a start that is known at run time."""
 
     start: Value
     length: int
@@ -180,13 +180,13 @@ def _classify(item: Any, x: Tracer) -> Any:
     if getattr(type(item), "_jitney_lazy", False):
         item = item.materialise()
     if isinstance(item, Tracer):
-        known = known_array(item) if item.dtype == BOOL and item.ndim else static_array(item)
-        if known is not None and known.dtype.kind == "b":
-            return _static_index(known, fixed=True)
+        static = known_array(item) if item.dtype == BOOL and item.ndim else static_array(item)
+        if static is not None and static.dtype.kind == "b":
+            return _static_index(static, fixed=True)
         if item.dtype == BOOL:
             return _Mask(item)
         _require_integer(item)
-        return _Integers(item, known, False, item.ndim)
+        return _Integers(item, static, False, item.ndim)
     if isinstance(item, np.ndarray):
         return _static_index(item, fixed=False)
     if hasattr(item, "__index__"):
@@ -253,15 +253,15 @@ def _window(item: slice) -> _Window | None:
 
 
 def _is_window(x: Tracer, items: Sequence[Any], mode: str) -> bool:
-    """Whether an index is traced ints beside parts of axes: the place of a window of known size. So
+    """Whether an index is traced ints beside parts of axes: the start of a window of known size. So
     an update writes that window, and what it costs does not depend on the size of `x`."""
     parts = any(i is None or (isinstance(i, slice) and i != slice(None)) for i in items)
-    return parts and any(isinstance(i, _Integers) for i in items) and _are_places(x, items, mode)
+    return parts and any(isinstance(i, _Integers) for i in items) and _are_starts(x, items, mode)
 
 
-def _are_places(x: Tracer, items: Sequence[Any], mode: str) -> bool:
+def _are_starts(x: Tracer, items: Sequence[Any], mode: str) -> bool:
     """Whether ints in an index only say where its axes are cut: beside arrays they are arrays, too.
-    (A window of an axis of size 1 has no place, which could be checked.)"""
+    (A window of an axis of size 1 has no start, which could be checked.)"""
     if any(isinstance(i, (_Mask, _Truth)) or (isinstance(i, _Integers) and i.ndim) for i in items):
         return False
     axes = zip((i for i in items if _width(i)), x.shape, strict=True)
@@ -277,7 +277,7 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
     axis = 0
     b = build()
     zero = b.const(0, I64)
-    as_places = _are_places(x, items, mode)
+    as_starts = _are_starts(x, items, mode)
     for item in items:
         if item is None or isinstance(item, _Truth):
             rest.append(item)
@@ -290,8 +290,8 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
             sizes.append(span[1] - span[0] + 1)
             rest.append(slice(None, None, item.step))
             axis += 1
-        elif as_places and isinstance(item, (int, _Integers)):
-            starts.append(_place(x, axis, item, mode))
+        elif as_starts and isinstance(item, (int, _Integers)):
+            starts.append(_start(x, axis, item, mode))
             sizes.append(1)
             rest.append(0)
             axis += 1
@@ -304,7 +304,7 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
                     "in compiled code slices with traced bounds lie inside of the array.",
                     operands={"x": x},
                 )
-            if mode in (DEFAULT, "check") and BOUNDSCHECK.get():
+            if mode in (DEFAULT, "check") and bounds_checked():
                 last = b.const(n - size, I64)
                 inside = b.bitwise_and(b.ge(item.start, zero), b.le(item.start, last))
                 text = (
@@ -324,7 +324,7 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
     return views.window(x, starts, tuple(sizes)), rest
 
 
-def _place(x: Tracer, axis: int, item: int | _Integers, mode: str) -> Value:
+def _start(x: Tracer, axis: int, item: int | _Integers, mode: str) -> Value:
     """The position on an axis that an int means: which element of 0, 1, ... it names."""
     n, b = x.shape[axis], build()
     if isinstance(item, int):
@@ -428,7 +428,7 @@ def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
 def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) -> Plan:
     arrays = any(isinstance(i, _Truth) or (isinstance(i, _Integers) and i.ndim) for i in items)
     basic: list[Any] = []
-    found: list[_Integers] = []
+    integers: list[_Integers] = []
     axes, names, spots, axis, source = [], [], [], 0, 0
     for spot, item in enumerate(items):
         if isinstance(item, int):  # beside other indices, one of the same kind
@@ -436,7 +436,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
             item = _Integers(item, np.asarray(item), True, 0)
         if isinstance(item, _Truth):
             only = np.zeros(int(item.value), np.int64)
-            found.append(_Integers(only, only, True, 1))
+            integers.append(_Integers(only, only, True, 1))
             axes.append(axis)
             names.append(source)
             spots.append(spot + (spot >= gap))
@@ -446,7 +446,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         if isinstance(item, _Integers):
             if mode in (DEFAULT, "check"):
                 _check_known(item, x.shape[source], source, x)
-            found.append(item)
+            integers.append(item)
             axes.append(axis)
             names.append(source)
             spots.append(spot + (spot >= gap))
@@ -458,8 +458,8 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         source += item is not None
     base = x if _whole(basic) else _view(x, basic)
     together = spots == list(range(spots[0], spots[0] + len(spots)))
-    place = axes[0] if together else 0
-    chosen = _index_values(found, [base.shape[a] for a in axes], mode)
+    position = axes[0] if together else 0
+    chosen = _index_values(integers, [base.shape[a] for a in axes], mode)
     single = all(isinstance(i, (int, _Integers)) for i in items)
     scalar = single and not arrays and not dots
     # NumPy copies where one of the ints is an array without dims.
@@ -472,7 +472,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         tuple(names),
         chosen.indices,
         chosen.mode,
-        place,
+        position,
         valid=chosen.valid,
         known=chosen.known,
         scalar=scalar,
@@ -505,8 +505,8 @@ class _Chosen:
     known: tuple[Array, ...] | None = None
 
 
-def _index_values(found: Sequence[_Integers], sizes: Sequence[int], mode: str) -> _Chosen:
-    shapes = [shape_of(i.given) for i in found]
+def _index_values(integers: Sequence[_Integers], sizes: Sequence[int], mode: str) -> _Chosen:
+    shapes = [shape_of(i.given) for i in integers]
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError as error:
@@ -518,14 +518,14 @@ def _index_values(found: Sequence[_Integers], sizes: Sequence[int], mode: str) -
             cause=error,
         )
     if mode == DEFAULT:
-        mode = "check" if BOUNDSCHECK.get() else "clip"
-    b, fixed = build(), all(i.fixed for i in found)
+        mode = "check" if bounds_checked() else "clip"
+    b, fixed = build(), all(i.fixed for i in integers)
     if mode == "check" and fixed:
-        known = [np.asarray(i.known, dtype=np.int64) for i in found]
-        known = [np.where(k < 0, k + n, k) for k, n in zip(known, sizes, strict=True)]
-        known = [np.broadcast_to(k, shape) for k in known]
-        return _Chosen(tuple(b.const(k) for k in known), "clip", known=tuple(known))
-    values = tuple(b.broadcast_to(as_value(i.given, I64), shape) for i in found)
+        indices = [np.asarray(i.known, dtype=np.int64) for i in integers]
+        indices = [np.where(k < 0, k + n, k) for k, n in zip(indices, sizes, strict=True)]
+        indices = [np.broadcast_to(k, shape) for k in indices]
+        return _Chosen(tuple(b.const(k) for k in indices), "clip", known=tuple(indices))
+    values = tuple(b.broadcast_to(as_value(i.given, I64), shape) for i in integers)
     if mode in ("check", "promise_in_bounds"):
         return _Chosen(values, "check" if mode == "check" else "clip")
     if mode != "fill" and math.prod(shape) and 0 in sizes:
@@ -533,15 +533,15 @@ def _index_values(found: Sequence[_Integers], sizes: Sequence[int], mode: str) -
     if mode == "wrap":
         pairs = zip(values, sizes, strict=True)
         return _Chosen(tuple(b.remainder(v, b.full_like(v, max(n, 1))) for v, n in pairs), "clip")
-    placed, valid = [], None
+    clipped, valid = [], None
     for value, n in zip(values, sizes, strict=True):
         negative = b.lt(value, b.full_like(value, 0))
         value = b.select(negative, b.add(value, b.full_like(value, n)), value)
-        placed.append(value)
+        clipped.append(value)
         above = b.ge(value, b.full_like(value, 0))
         inside = b.bitwise_and(above, b.lt(value, b.full_like(value, n)))
         valid = inside if valid is None else b.bitwise_and(valid, inside)
-    return _Chosen(tuple(placed), "clip", valid if mode == "fill" else None)
+    return _Chosen(tuple(clipped), "clip", valid if mode == "fill" else None)
 
 
 def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Plan:
@@ -554,10 +554,10 @@ def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Pla
             operands={"x": x, "mask": masks[0].mask},
         )
     basic: list[Any] = []
-    place = axis = 0
+    position = axis = 0
     for item in items:
         if isinstance(item, _Mask):
-            place = axis
+            position = axis
             basic += [slice(None)] * item.mask.ndim
             axis += item.mask.ndim
         else:
@@ -565,7 +565,7 @@ def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Pla
             axis += not isinstance(item, int)
     checked = _basic(x, basic, True)
     base = x if _whole(basic) else checked.base
-    return Plan(base, checked.items, place=place, mask=masks[0].mask)
+    return Plan(base, checked.items, position=position, mask=masks[0].mask)
 
 
 def basic_items(x: Tracer, index: Any) -> tuple[Any, ...] | None:

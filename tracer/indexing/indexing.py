@@ -43,15 +43,15 @@ def _read(x: Tracer, index: Any) -> Any:
     plan = resolve(x, index)
     if plan.mask is not None:
         mask = wrap(as_value(plan.mask), scalar=False)
-        return Masked(wrap(as_value(plan.base), scalar=False), mask, plan.place)
+        return Masked(wrap(as_value(plan.base), scalar=False), mask, plan.position)
     if not plan.indices:
         if plan.copied:
             return wrap(as_value(plan.base), scalar=False)
         return wrap(as_value(plan.base)) if plan.scalar else plan.base
     if plan.view and plan.here:
         return _dynamic_view(plan)
-    found = _taken(plan)
-    return views.outer_part(plan.base, found.value) if plan.view else found
+    elements = _taken(plan)
+    return views.outer_part(plan.base, elements.value) if plan.view else elements
 
 
 def read(x: Tracer, index: Any, mode: str, fill_value: Any = None) -> Tracer:
@@ -62,8 +62,8 @@ def read(x: Tracer, index: Any, mode: str, fill_value: Any = None) -> Tracer:
     """
     plan = resolve(x, index, mode)
     if plan.mask is not None or not plan.indices:
-        found = _read(x, index)
-        return found.copy() if plan.mask is None else found
+        elements = _read(x, index)
+        return elements.copy() if plan.mask is None else elements
     if plan.valid is None:
         return _taken(plan)
     fill = _default_fill(x.dtype) if fill_value is None else fill_value
@@ -71,7 +71,7 @@ def read(x: Tracer, index: Any, mode: str, fill_value: Any = None) -> Tracer:
     if any(plan.base.shape[a] == 0 for a in plan.axes):
         return wrap(build().full(shape, fill, x.dtype), scalar=plan.scalar)
     b, rank = build(), len(plan.indices[0].shape)
-    dims = tuple(range(plan.place, plan.place + rank))
+    dims = tuple(range(plan.position, plan.position + rank))
     valid = b.broadcast(plan.valid, shape=shape, dims=dims)
     filler = b.broadcast_to(as_value(array(fill), x.dtype), shape)
     return wrap(b.select(valid, as_value(_taken(plan)), filler), scalar=plan.scalar)
@@ -89,23 +89,23 @@ def _taken(plan: Plan) -> Tracer:
     base, index = plan.base, plan.indices[0].shape
     value = build().gather(as_value(base), *plan.indices, **plan.options)
     rank = len(index)
-    perm = _moving(len(value.shape), range(rank), range(plan.place, plan.place + rank))
-    found = wrap(_transposed(value, perm), scalar=plan.scalar)
+    perm = _moving(len(value.shape), range(rank), range(plan.position, plan.position + rank))
+    elements = wrap(_transposed(value, perm), scalar=plan.scalar)
     if base._strides is not None or perm != tuple(range(len(perm))):
         # In memory the axes of the index come first, in order "C", the others follow in order "K".
         rest = tuple(s for i, s in enumerate(base.element_strides) if i not in plan.axes)
         ones = (1,) * len(rest)
         layouts = [((*index, *ones), c_strides((*index, *ones))), (value.shape[rank:], rest)]
         strides = k_order(value.shape, layouts)
-        found._strides = tuple(strides[axis] for axis in perm)
-    return found
+        elements._strides = tuple(strides[axis] for axis in perm)
+    return elements
 
 
 def _moving(rank: int, source: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
     """The permutation that moves axes, given that source and target are runs."""
     perm = [i for i in range(rank) if i not in source]
-    for axis, place in zip(source, target, strict=True):
-        perm.insert(place, axis)
+    for axis, to in zip(source, target, strict=True):
+        perm.insert(to, axis)
     return tuple(perm)
 
 
@@ -126,8 +126,8 @@ def _dynamic_view(plan: Plan) -> Tracer:
     def inverse(b: Builder, base: Value, new: Value) -> Value:
         return b.scatter(base, new, *indices(b), combine="set", **options)
 
-    kept = [s for i, s in enumerate(plan.base.element_strides) if i not in axes]
-    return views.view(plan.base, forward, inverse, strides=tuple(kept))
+    strides = [s for i, s in enumerate(plan.base.element_strides) if i not in axes]
+    return views.view(plan.base, forward, inverse, strides=tuple(strides))
 
 
 # Writing
@@ -296,11 +296,11 @@ def _one_by_one(room: _Room, value: Value | None, function: Callable[[Any, Any],
         shape = (count, *value.shape[rank:])
         each.append(wrap(b.reshape(value, shape=shape), scalar=False))
 
-    def trip(whole: Any, given: Any) -> Any:
-        places = [as_value(place) for place in given[: len(room.indices)]]
-        old = wrap(room.gather(as_value(whole), places))
-        new = as_value(function(old, None if value is None else given[-1]), whole.dtype)
-        return wrap(room.scatter(as_value(whole), new, places), scalar=False), None
+    def trip(whole: Any, entries: Any) -> Any:
+        indices = [as_value(index) for index in entries[: len(room.indices)]]
+        old = wrap(room.gather(as_value(whole), indices))
+        new = as_value(function(old, None if value is None else entries[-1]), whole.dtype)
+        return wrap(room.scatter(as_value(whole), new, indices), scalar=False), None
 
     return as_value(scan(trip, wrap(room.whole, scalar=False), each)[0])
 
@@ -323,14 +323,14 @@ def _combine(combine: str, old: Value, new: Value) -> Value:
 def _indexed_shape(plan: Plan) -> tuple[int, ...]:
     """The shape of x[index]."""
     rest = [n for i, n in enumerate(plan.base.shape) if i not in plan.axes]
-    return (*rest[: plan.place], *plan.indices[0].shape, *rest[plan.place :])
+    return (*rest[: plan.position], *plan.indices[0].shape, *rest[plan.position :])
 
 
 def _indexed_first(plan: Plan, value: Value) -> Value:
     """A value of the shape of x[index] with the dims of the index in front, as scatter takes it."""
     rank = len(plan.indices[0].shape)
-    place = range(plan.place, plan.place + rank)
-    return _transposed(value, _moving(len(value.shape), place, range(rank)))
+    indexed = range(plan.position, plan.position + rank)
+    return _transposed(value, _moving(len(value.shape), indexed, range(rank)))
 
 
 def _cast(value: Any, target: Tracer, shape: tuple[int, ...]) -> Value:
@@ -368,7 +368,7 @@ def _put_masked(plan: Plan, new: Value) -> None:
     """Assign `new`, of the base's shape, where the mask is true."""
     base = plan.base
     assert plan.mask is not None
-    chosen = build().broadcast_to(spread(plan.mask, plan.place, base.ndim), base.shape)
+    chosen = build().broadcast_to(spread(plan.mask, plan.position, base.ndim), base.shape)
     base.assign(build().select(chosen, new, as_value(base)))
 
 
@@ -377,7 +377,7 @@ def _over_mask(plan: Plan, value: Any, dtype: Any) -> Value:
     base, mask = plan.base, plan.mask
     assert mask is not None
     if isinstance(value, Masked):
-        if not same_mask(value, mask, plan.place):
+        if not same_mask(value, mask, plan.position):
             complain(
                 errors.DynamicShapeError,
                 "x[mask] = y[other]: the number of selected elements is known only when the "
@@ -394,7 +394,7 @@ def _across_mask(value: Any, plan: Plan) -> Any:
     """A value for x[mask] = value that does not depend on how many elements are selected."""
     assert plan.mask is not None
     shape = shape_of(value)
-    after = plan.base.ndim - plan.place - plan.mask.ndim
+    after = plan.base.ndim - plan.position - plan.mask.ndim
     if len(shape) <= after:
         return value
     if shape[len(shape) - after - 1] != 1:

@@ -26,14 +26,14 @@ from ..messages.errors import complain
 class Masked:
     """The elements of `values` where `mask` (over the axes from `place` on) is true."""
 
-    __slots__ = ("values", "mask", "place", "_line")
+    __slots__ = ("values", "mask", "position", "_line")
     _jitney_lazy = True
     __array_priority__ = 1001.0
 
-    def __init__(self, values: Tracer, mask: Tracer, place: int) -> None:
+    def __init__(self, values: Tracer, mask: Tracer, position: int) -> None:
         self.values = values
         self.mask = mask
-        self.place = place
+        self.position = position
         self._line = errors.user_line(1)
 
     @property
@@ -52,7 +52,7 @@ class Masked:
         return count * rest
 
     def astype(self, dtype: Any, **options: Any) -> Masked:
-        return Masked(self.values.astype(dtype, **options), self.mask, self.place)
+        return Masked(self.values.astype(dtype, **options), self.mask, self.position)
 
     def copy(self) -> Masked:
         return self
@@ -88,19 +88,19 @@ class Masked:
         at = next((k for k, i in enumerate(items) if i is ...), len(items))
         items[at : at + 1] = [slice(None)] * (self.ndim - used)
         full: list[Any] = []
-        axis = place = 0
+        axis = position = 0
         for item in items:
-            if item is not None and axis == self.place:
+            if item is not None and axis == self.position:
                 if item != slice(None):
                     self.materialise()
                 full += [item] * self.mask.ndim
             else:
                 full.append(item)
-                place += axis <= self.place and not isinstance(item, (int, np.integer))
+                position += axis <= self.position and not isinstance(item, (int, np.integer))
             axis += item is not None
         if axis != self.ndim:
             self.materialise()
-        return Masked(self.values[tuple(full)], self.mask, place)
+        return Masked(self.values[tuple(full)], self.mask, position)
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         self.materialise()
@@ -114,7 +114,7 @@ class Masked:
         function = getattr(reductions, name)
         if axis not in (None, 0) or (axis == 0 and self.ndim != 1) or "where" in options:
             self.materialise()
-        options["where"] = wrap(spread(self.mask, self.place, self.values.ndim), scalar=False)
+        options["where"] = wrap(spread(self.mask, self.position, self.values.ndim), scalar=False)
         return function(self.values, None, **options)
 
     def sum(self, axis: Any = None, **options: Any) -> Any:
@@ -177,11 +177,11 @@ class Masked:
 def apply(ufunc: np.ufunc, *operands: Any) -> Any:
     """A ufunc of masked arrays with one mask, and of operands that broadcast against each element."""
     first = next(x for x in operands if isinstance(x, Masked))
-    after = first.values.ndim - first.place - first.mask.ndim
+    after = first.values.ndim - first.position - first.mask.ndim
     full = []
     for x in operands:
         if isinstance(x, Masked):
-            if not same_mask(x, first.mask, first.place):
+            if not same_mask(x, first.mask, first.position):
                 x.materialise()
             full.append(x.values)
         else:
@@ -191,20 +191,20 @@ def apply(ufunc: np.ufunc, *operands: Any) -> Any:
             full.append(x)
     result = ufuncs.apply(ufunc, *full)
     if isinstance(result, tuple):
-        return tuple(Masked(r, first.mask, first.place) for r in result)
-    return Masked(result, first.mask, first.place)
+        return tuple(Masked(r, first.mask, first.position) for r in result)
+    return Masked(result, first.mask, first.position)
 
 
-def spread(mask: Tracer, place: int, rank: int) -> Value:
+def spread(mask: Tracer, position: int, rank: int) -> Value:
     """The mask's value with axes of size 1 around it, so that it broadcasts against the array."""
-    shape = (1,) * place + mask.shape + (1,) * (rank - place - mask.ndim)
+    shape = (1,) * position + mask.shape + (1,) * (rank - position - mask.ndim)
     value = as_value(mask)
     return value if value.shape == shape else build().reshape(value, shape=shape)
 
 
-def same_mask(x: Masked, mask: Tracer, place: int) -> bool:
+def same_mask(x: Masked, mask: Tracer, position: int) -> bool:
     """Whether x was selected by an equal mask: the same value, or the same computation."""
-    return x.place == place and same_value(as_value(x.mask), as_value(mask))
+    return x.position == position and same_value(as_value(x.mask), as_value(mask))
 
 
 def _install_operators() -> None:

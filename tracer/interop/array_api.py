@@ -15,7 +15,7 @@ from ...runtime.devices import CPU, parse_device
 from ..core.foreign import from_capsule
 from ..core.trace import current_trace
 from ..core.tracers import Tracer
-from ..devices.devices import known, place_of, put
+from ..devices.devices import device_of_any, put, resolved
 
 _KINDS = {
     "bool": "b",
@@ -60,15 +60,15 @@ class ArrayNamespaceInfo:
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """The standard's dtypes by name; those of a kind, or of a tuple of kinds, if it is given."""
         standard = {d.name: d for d in DTYPE_NAMES.values() if d.kind in "biufc"}
-        known = {name: d for name, d in standard.items() if name in _STANDARD}
+        by_name = {name: d for name, d in standard.items() if name in _STANDARD}
         if kind is None:
-            return known
+            return by_name
         kinds = kind if isinstance(kind, tuple) else (kind,)
         unknown = [k for k in kinds if k not in _KINDS]
         if unknown:
             raise ValueError(f"unsupported kind: {unknown[0]!r}; known are {', '.join(_KINDS)}")
         codes = "".join(_KINDS[k] for k in kinds)
-        return {name: d for name, d in known.items() if d.kind in codes}
+        return {name: d for name, d in by_name.items() if d.kind in codes}
 
 
 _STANDARD = frozenset(
@@ -99,13 +99,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
     """
     if isinstance(x, Tracer):
         return x
-    here = place_of(x)
-    there = here if device is None else known(parse_device(device))
+    here = device_of_any(x)
+    there = here if device is None else resolved(parse_device(device))
     if here == there == CPU:
         return from_capsule(x, copy)
     if here != there and copy is False:
         raise BufferError(
             f"copy=False: what is on {here} cannot be brought to {there} without a copy"
         )
-    found = put(x, there)
-    return found.client.copy(found) if copy and here == there else found
+    array = put(x, there)
+    return array.client.copy(array) if copy and here == there else array

@@ -28,7 +28,7 @@ from ..core.trace import current_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, as_tracer
 from ..core.tracing import trace_function
 from ..devices.device_calls import serve
-from ..devices.devices import client, device_of, known, own_device, place, put, unpickled
+from ..devices.devices import client, device_of, own_device, put, put_all, resolved, unpickled
 from ..functions import operators
 from ..jit.jit import jit
 from ..messages import errors
@@ -58,9 +58,9 @@ def run(
     if current_trace() is not None:
         return function(*[as_tracer(x) if type(x) is DeviceArray else x for x in args], **kwargs)
     quick = None if kwargs else _quick_key(name, args, numbers)
-    if quick is not None and (known := _quick.get(quick)) is not None:
-        program, finish = known
-        arrays = place(program.client, args)
+    if quick is not None and (entry_by_types := _quick.get(quick)) is not None:
+        program, finish = entry_by_types
+        arrays = put_all(program.client, args)
         return finish(program.run(arrays), arrays)
     leaves, tree = pytree.flatten((tuple(args), dict(kwargs)))
     leaves = _adopted(leaves)
@@ -68,9 +68,9 @@ def run(
     assert device is not None
     specs = [_spec(leaf, numbers) for leaf in leaves]
     key = (name, tree, device, tuple(_key(spec) for spec in specs))
-    found = _programs.get(key)
-    given = [leaf for leaf, spec in zip(leaves, specs, strict=True) if isinstance(spec, Spec)]
-    if found is None:
+    entry = _programs.get(key)
+    inputs = [leaf for leaf, spec in zip(leaves, specs, strict=True) if isinstance(spec, Spec)]
+    if entry is None:
         traced = trace_function(
             function, specs, tree, what=name, name=_identifier(name), values_only=False, views=False
         )
@@ -78,16 +78,16 @@ def run(
         captures = [capture.outer for capture in traced.captures]
         finish = device_finisher(traced)
         if captures:
-            return finish(program.run(place(program.client, [*given, *captures])), given)
-        found = _programs[key] = program, finish
+            return finish(program.run(put_all(program.client, [*inputs, *captures])), inputs)
+        entry = _programs[key] = program, finish
         if len(_programs) > _KEPT:
             _programs.popitem(last=False)
             _quick.clear()  # it refills from the others
     _programs.move_to_end(key)
-    program, finish = found
+    program, finish = entry
     if quick is not None:
-        _quick[quick] = found
-    arrays = place(program.client, given)
+        _quick[quick] = entry
+    arrays = put_all(program.client, inputs)
     return finish(program.run(arrays), arrays)
 
 
@@ -219,7 +219,7 @@ def _contains(self: DeviceArray, value: Any) -> bool:
 
 @method("to_device")
 def _to_device(self: DeviceArray, device: Any, /, *, stream: Any = None) -> Any:
-    return put(self, known(parse_device(device)))
+    return put(self, resolved(parse_device(device)))
 
 
 @method("get")

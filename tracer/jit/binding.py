@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -11,20 +12,34 @@ from ..core.foreign import is_borrowable
 from ..messages.tracebacks import shorten
 
 if TYPE_CHECKING:
+    from ...ir.graph import Graph
+    from .cache_info import CacheInfo
     from .jit import JitFunction
+    from .lowered import Lowered
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _NEVER = frozenset({np.ndarray, bool, int, float, complex, str, dict, list, tuple, type(None)})
 
 
-class BoundJitFunction:  # a jitted method of one object; its docstring is the method's
+# A jitted method of one object. It has no docstring of its own: it shows the method's.
+class BoundJitFunction(Generic[P, R]):
     __doc__ = property(lambda self: self._child.__doc__)
     __slots__ = ("__self__", "_child")
 
-    def __init__(self, child: JitFunction, obj: Any) -> None:
+    if TYPE_CHECKING:  # what it has of the child
+        trace: Callable[..., Graph]
+        lower: Callable[..., Lowered]
+        explain: Callable[..., str]
+        ptx: Callable[..., str]
+        cache_info: Callable[[], CacheInfo]
+        clear_cache: Callable[[], None]
+
+    def __init__(self, child: JitFunction[..., R], obj: Any) -> None:
         self._child = child
         self.__self__ = obj
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return self._child(*args, **kwargs)
         except Exception as error:
@@ -32,7 +47,7 @@ class BoundJitFunction:  # a jitted method of one object; its docstring is the m
             raise
 
     @property
-    def __func__(self) -> JitFunction:
+    def __func__(self) -> JitFunction[..., R]:
         return self._child
 
     def __getattr__(self, name: str) -> Any:

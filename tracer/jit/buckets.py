@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from ..captures.outside import Outside
+from ..captures.captured_variables import Outside
 from ..messages import errors
 from .cache_info import difference
 from .dispatch import Call

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...runtime.cuda.array import DONATED, DeviceArray
-from ..captures.outside import Outside
+from ..captures.captured_variables import Outside
 from ..core.accept import to_array
 from ..core.finish import device_finisher
 from ..core.tracing import Traced
-from ..devices.devices import place
+from ..devices.devices import put_all
 from .dispatch import Call
 from .entry import STALE, Entry, Refused
 
@@ -54,35 +54,35 @@ class DeviceEntry(Entry):
         if not self._direct:
             return self(leaves, hidden)
         self._hits += 1
-        arrays = self._place([*leaves, *hidden] if hidden else leaves)
+        arrays = self._on_device([*leaves, *hidden] if hidden else leaves)
         return self.finish(self._run(arrays), arrays)
 
     def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
         self._hits += 1
         if not self.all_explicit:
             leaves = [leaves[i] for i in self.explicit]
-        given = [*leaves, *hidden]
+        inputs = [*leaves, *hidden]
         if self.written:
-            self.check_overlap([to_array(leaf) for leaf in given])
-        arrays = self._place(given)
-        given_up = [k for k in self.donated if type(given[k]) is DeviceArray]
+            self.check_overlap([to_array(leaf) for leaf in inputs])
+        arrays = self._on_device(inputs)
+        given_up = [k for k in self.donated if type(inputs[k]) is DeviceArray]
         if given_up:
             arrays = self._apart(arrays, given_up)
         outputs = self._run(arrays)
         for k in given_up:
-            if arrays[k] is given[k]:
-                given[k].buffer = DONATED
+            if arrays[k] is inputs[k]:
+                inputs[k].buffer = DONATED
         if self.mutated:
             finals = outputs[len(outputs) - len(self.mutated) :]
             arrays = list(arrays)
             for index, value in zip(self.mutated, finals, strict=True):
-                given[index][...] = np.asarray(value)
+                inputs[index][...] = np.asarray(value)
                 arrays[index] = value  # what a function returns that returns the argument
         return self.finish(outputs, arrays)
 
-    def _place(self, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
+    def _on_device(self, leaves: Sequence[Any]) -> Sequence[DeviceArray]:
         try:
-            return place(self.program.client, leaves)
+            return put_all(self.program.client, leaves)
         except OverflowError:
             raise Refused from None  # a Python int beyond int64: the dispatcher says so
 
@@ -90,9 +90,9 @@ class DeviceEntry(Entry):
         self, arrays: Sequence[DeviceArray], donated: Sequence[int]
     ) -> Sequence[DeviceArray]:
         """The arrays, with copies of the donated ones that are given in another place too."""
-        found = list(arrays)
+        separate = list(arrays)
         for k in donated:
             mine = arrays[k].buffer
-            if any(other.buffer is mine for j, other in enumerate(found) if j != k):
-                found[k] = self.program.client.copy(arrays[k])
-        return found
+            if any(other.buffer is mine for j, other in enumerate(separate) if j != k):
+                separate[k] = self.program.client.copy(arrays[k])
+        return separate

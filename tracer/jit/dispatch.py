@@ -27,7 +27,7 @@ from ..core.foreign import borrow
 from ..core.shapes import ShapeDtype
 from ..core.specs import Same, Spec, Static
 from ..core.tracers import WEAK_DTYPES, Tracer, refuse_leaked
-from ..devices.devices import CHOSEN, device_of, is_foreign, known, own_device, put
+from ..devices.devices import CHOSEN, device_of, is_foreign, own_device, put, resolved
 from ..messages import errors
 from ..messages.errors import complain
 
@@ -57,13 +57,10 @@ class StaticNames:
 
 
 def static_names(
-    function: Callable[..., Any],
-    argnums: int | Sequence[int] | None,
-    argnames: str | Sequence[str] | None,
+    function: Callable[..., Any], numbers: Sequence[int], argnames: Sequence[str] = ()
 ) -> StaticNames:
     """Resolve static_argnums and static_argnames. Raises StaticArgumentError for unknown ones."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
-    names = {argnames} if isinstance(argnames, str) else set(argnames or ())
+    names = set(argnames)
     signature = signature_of(function)
     if signature is None:
         return StaticNames(frozenset(numbers), frozenset(names))
@@ -75,17 +72,17 @@ def static_names(
     takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters)
     positions = set()
     for number in numbers:
-        place = number + len(positional) if number < 0 else number
-        if not 0 <= place < len(positional) and not (takes_more and place >= 0):
+        position = number + len(positional) if number < 0 else number
+        if not 0 <= position < len(positional) and not (takes_more and position >= 0):
             complain(
                 errors.StaticArgumentError,
                 f"static_argnums={number}, but {_name(function)}{signature} has "
                 f"{len(positional)} positional parameters",
                 "name the parameter with static_argnames instead.",
             )
-        positions.add(place)
-        if place < len(positional):
-            names.add(positional[place])
+        positions.add(position)
+        if position < len(positional):
+            names.add(positional[position])
     for name in sorted(names):
         if name in positional:
             positions.add(positional.index(name))
@@ -139,8 +136,8 @@ def order_matters(names: Iterable[str], signature: inspect.Signature | None) -> 
     """Whether a function can see in which order keyword arguments are given: those that no
     parameter is named after."""
     named = () if signature is None else signature.parameters.values()
-    known = {p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    return len(set(names) - known) > 1
+    of_parameters = {p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return len(set(names) - of_parameters) > 1
 
 
 class Call:
@@ -164,15 +161,15 @@ class Call:
         self.structure = pytree.as_written((self.args, kwargs))[1]
         self.names: list[str] = []
         # Where the call has to run; None: wherever what the function reads is, or by default.
-        self.device = self._place(device)
+        self.device = self._choose_device(device)
         self.specs = self._specs()
         for i, spec in enumerate(self.specs):
             if isinstance(spec, Spec) and spec.holder is not None:
                 self.leaves[i] = getattr(self.leaves[i], spec.holder._jitney_state)
 
-    def _place(self, device: Device | None) -> Device | None:
+    def _choose_device(self, device: Device | None) -> Device | None:
         """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
-        device = device and known(device)
+        device = device and resolved(device)
         if device != CPU and not any(type(leaf) not in _ORDINARY for leaf in self.leaves):
             return device
         for i, leaf in enumerate(self.leaves):
@@ -182,8 +179,8 @@ class Call:
                 if is_foreign(leaf):
                     self.leaves[i] = put(leaf, device or own_device(leaf))
                 else:
-                    found = borrow(leaf)
-                    self.leaves[i] = leaf if found is None else found
+                    array = borrow(leaf)
+                    self.leaves[i] = leaf if array is None else array
         return device or device_of(self.leaves)
 
     def _specs(self) -> list[Spec | Static | Same]:
@@ -254,14 +251,14 @@ class Call:
         positional, keywords = self.tree.children()
         trees = [*positional.children(), *keywords.children()]
         names = iter(self.leaf_names())
-        found = []
+        parts = []
         for tree, argument in zip(
             trees, [*args, *(kwargs[k] for k in sorted(kwargs))], strict=True
         ):
             own = [next(names) for _ in range(tree.num_leaves)]
             root = own[0].split("[")[0].split(".")[0] if own else "an argument"
-            found.append((root, *pytree.as_written(argument)))
-        return found
+            parts.append((root, *pytree.as_written(argument)))
+        return parts
 
     def refuse_changes(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from ...ir.graph import Graph
-from ..captures.outside import Outside
+from ..captures.captured_variables import Outside
 from ..core.accept import to_array
 from ..core.finish import finisher
 from ..core.specs import Spec
@@ -42,13 +42,13 @@ class Interpreted:
 
         native = [np.asarray(a, p.dtype) for a, p in zip(arrays, self.graph.params, strict=True)]
         inputs = {id(a) for a in native}
-        found: list[Array] = []
+        outputs: list[Array] = []
         for array in evaluate(self.graph, native):
             # Fresh, writeable arrays that share memory with nothing, as compiled code returns.
             shared = id(array) in inputs or not array.flags.owndata or not array.flags.writeable
-            shared = shared or any(array is other for other in found)
-            found.append(array.copy() if shared else array)
-        return found
+            shared = shared or any(array is other for other in outputs)
+            outputs.append(array.copy() if shared else array)
+        return outputs
 
 
 STALE: Any = object()  # what `Entry.fast` gives when a guard does not hold
@@ -140,21 +140,21 @@ class Entry:
         if not self._direct:
             return self(leaves, hidden)
         self._hits += 1
-        given = [*leaves, *hidden]
-        return self.finish(self._run(given), given)
+        inputs = [*leaves, *hidden]
+        return self.finish(self._run(inputs), inputs)
 
     def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
         self._hits += 1
         if not self.all_explicit:
             leaves = [leaves[i] for i in self.explicit]
-        given = [*leaves, *hidden]
+        inputs = [*leaves, *hidden]
         if self.scalars:
             try:
-                arrays = [to_array(leaf) for leaf in given]
+                arrays = [to_array(leaf) for leaf in inputs]
             except OverflowError:
                 raise Refused from None  # a Python int beyond int64: the dispatcher says so
         else:
-            arrays = given
+            arrays = inputs
         if self.written:
             self.check_overlap(arrays)
             lent = self._lent(arrays) if self.overwritten else arrays
@@ -166,11 +166,11 @@ class Entry:
                 if lent[index] is arrays[index]:
                     continue
                 if index in self.donated:
-                    given[index] = lent[index]
+                    inputs[index] = lent[index]
                 else:
                     np.copyto(arrays[index], lent[index])
-            return self.finish(outputs, given)
-        return self.finish(self._run(arrays), given)
+            return self.finish(outputs, inputs)
+        return self.finish(self._run(arrays), inputs)
 
     def _lent(self, arrays: Sequence[Array]) -> list[Array]:
         """The arrays, with copies for those that native code is to overwrite and cannot where they
@@ -182,9 +182,9 @@ class Entry:
             module = self.runnable.module
             for index in self.overwritten:
                 array, type = lent[index], module.inputs[index]
-                found = prepare(array, type, module.input_strides[index])
-                if found is not array and not np.may_share_memory(found, array):
-                    lent[index] = found
+                prepared = prepare(array, type, module.input_strides[index])
+                if prepared is not array and not np.may_share_memory(prepared, array):
+                    lent[index] = prepared
         return lent
 
     def check_overlap(self, arrays: Sequence[Array]) -> None:
@@ -201,13 +201,15 @@ class Entry:
                 raise Overlap
         if len(arrays) == 1:
             return
-        places: dict[int, list[int]] = {}
+        by_id: dict[int, list[int]] = {}
         for index, array in enumerate(arrays):
             if array.size:
-                places.setdefault(id(array), []).append(index)
+                by_id.setdefault(id(array), []).append(index)
         written = {id(arrays[index]) for index in self.written}
-        twice = [found for key, found in places.items() if key in written and len(found) > 1]
-        ranges = ((*byte_bounds(arrays[found[0]]), key in written) for key, found in places.items())
+        twice = [indices for key, indices in by_id.items() if key in written and len(indices) > 1]
+        ranges = (
+            (*byte_bounds(arrays[indices[0]]), key in written) for key, indices in by_id.items()
+        )
         if not self.donated.isdisjoint(chain(*twice)) or not written_apart(ranges):
             raise Overlap
         if twice:

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from types import MethodType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ...ir.graph import Graph
 from ...ir.surface import ensure
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import Device, parse_device
-from ..captures.outside import Outside
+from ..captures.captured_variables import Outside
 from ..captures.paths import Path
 from ..core import pytree
 from ..core.foreign import borrowed
@@ -31,8 +31,16 @@ from .buckets import Bucket, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
-from .lowered import Lowered, explain
-from .options import check_function, check_options
+from .lowered import Lowered
+from .options import (
+    DEFAULTS,
+    Backend,
+    InPlace,
+    Options,
+    Save,
+    check_function,
+    in_sequence,
+)
 from .programs import ATTEMPTS, install_programs, learn
 from .specialise import lower, make_entry, ptx, trace_call
 
@@ -40,27 +48,34 @@ if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
 
 _SCALARS = frozenset({bool, int, float, complex})
+P = ParamSpec("P")
+R = TypeVar("R")
+Q = ParamSpec("Q")
+S = TypeVar("S")
+
 _WARN_AFTER = 50  # compilations of one function
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
 
 
-class JitFunction:
+class JitFunction(Generic[P, R]):
     """What `jit` returns. Calls like the function that it wraps."""
 
     if TYPE_CHECKING:
-        __qualname__: str  # of the function, copied with its other names
+        __name__: str  # of the function, copied with its other names
+        __qualname__: str
+        __wrapped__: Callable[P, R]
 
-    def __new__(cls, *args: Any, **options: Any) -> JitFunction:
+    def __new__(cls, function: Any = None, options: Options = DEFAULTS) -> Self:
         # A subclass may have a `__call__` of its own.
         native = cls is JitFunction or "_chain" in vars(cls)
-        if not native or options.get("backend", "native") != "native":
+        if not native or options.backend != "native":
             return object.__new__(cls)
         from ...runtime.call.callable import new_callable
 
-        made: JitFunction = new_callable(cls)
+        made: Self = new_callable(cls)
         return made
 
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+    def __init__(self, function: Callable[P, R], options: Options = DEFAULTS) -> None:
         check_function(function)
         # First: what it copies, of a JitFunction inside say, must not replace what is set below.
         functools.update_wrapper(self, function)
@@ -70,26 +85,22 @@ class JitFunction:
             from ..transforms.vectorize import of_numpys
 
             function = of_numpys(function)
-        options = _complete(options)
-        check_options(options)
-        if options["backend"] == "native":
+        if options.backend == "native":
             _load_for(function)
         self._options = options
         self._signature = signature_of(function)
         self._static: StaticNames = static_names(
-            function, options["static_argnums"], options["static_argnames"]
+            function, options.static_argnums, options.static_argnames
         )
-        self._donate = static_names(function, options["donate_argnums"], None)
+        self._donate = static_names(function, options.donate_argnums)
         self._function = function
         self._owner: weakref.ref[Any] | Callable[[], Any] | None = None
         self._lock = renewed(threading.RLock())
         # By exact types: the entries, and the order in which they take the leaves.
         self._fast: dict[Hashable, tuple[Bucket, list[int] | None]] = {}
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
-        self._bound: dict[int, tuple[Any, JitFunction]] = {}
+        self._bound: dict[int, tuple[Any, JitFunction[..., R]]] = {}
         self._simple = not self._static.any
-        device = options["device"]
-        self._device = None if device is None else parse_device(device)
         self._misses = 0
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
@@ -97,10 +108,11 @@ class JitFunction:
 
     # Calling
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if not kwargs and self._simple and CURRENT.get() is None:
                 key: list[Any] = [CHOSEN.get()]
+                arg: Any
                 for arg in args:
                     kind = type(arg)
                     if kind is np.ndarray:
@@ -115,10 +127,10 @@ class JitFunction:
                         break
                 else:
                     fast = tuple(key)
-                    found = self._fast.get(fast)
-                    if found is not None:
+                    cached = self._fast.get(fast)
+                    if cached is not None:
                         try:
-                            for entry in found[0].entries:
+                            for entry in cached[0].entries:
                                 if self._native and entry.attempts < ATTEMPTS:
                                     break  # the long way writes a program
                                 result = entry.fast(args)
@@ -153,9 +165,9 @@ class JitFunction:
             else:
                 return self._call(args, kwargs, None)
         fast = tuple(key)
-        found = self._fast.get(fast)
-        if found is not None:
-            bucket, order = found
+        cached = self._fast.get(fast)
+        if cached is not None:
+            bucket, order = cached
             if order is not None:
                 leaves = [leaves[i] for i in order]
             try:
@@ -171,9 +183,9 @@ class JitFunction:
 
     def _call(self, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None) -> Any:
         if fast is None and self._simple:
-            given = args, kwargs
-            args, kwargs = borrowed(given)
-            if args is not given[0]:
+            written = args, kwargs
+            args, kwargs = borrowed(written)
+            if args is not written[0]:
                 return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
         call = self._analyse(args, kwargs)
         bucket = self._bucket(call.key)
@@ -192,21 +204,21 @@ class JitFunction:
 
     def _run(self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
-        found, made = bucket.holding(), None
-        if found is None:
+        match, made = bucket.holding(), None
+        if match is None:
             with self._lock:
-                found = bucket.holding()  # made by another thread in the meantime?
-                if found is None:
+                match = bucket.holding()  # made by another thread in the meantime?
+                if match is None:
                     entry = self._compile(call, bucket)
                     # What the function itself changed while it was traced must not send it back here.
                     captures = [capture.outer for capture in entry.traced.captures]
-                    found = entry, (*entry.outside.arrays(), *captures)
+                    match = entry, (*entry.outside.arrays(), *captures)
                     made = entry
         if made is not None:
             from ...runtime.cache.in_memory import budget
 
             budget.trim(made)  # not with the lock held: other functions are asked to give way
-        entry, hidden = found
+        entry, hidden = match
         learn(self, entry, args, kwargs)
         return self._enter(entry, call, hidden)
 
@@ -225,7 +237,7 @@ class JitFunction:
     def _adapt(self) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Gives what is called to trace a function: the function itself, or autograph's twin of it.
         It does not refer to `self`, so that dropping the function drops its code at once."""
-        return _twin if self._options["autograph"] else _identity
+        return _twin if self._options.autograph else _identity
 
     @property
     def _raw(self) -> Callable[..., Any]:
@@ -252,13 +264,13 @@ class JitFunction:
             self._static,
             self._signature,
             has_owner=self._owner is not None,
-            device=self._device,
+            device=self._options.device,
         )
 
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
         """Where the leaves of a call stand among those of `(args, kwargs)` as written; None: there."""
         tree = pytree.flatten((tuple(args), kwargs))[1]
-        order = self._leaves(*pytree.unflatten(tree, pytree.places_as_written(tree)))
+        order = self._leaves(*pytree.unflatten(tree, pytree.positions_as_written(tree)))
         return None if order == list(range(len(order))) else order
 
     def _leaves(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
@@ -291,7 +303,7 @@ class JitFunction:
             install_programs(self)
         bucket.add(entry)
         entry.owner = weakref.ref(self)
-        if self._options["backend"] == "native" and not entry.on_device:
+        if self._options.backend == "native" and not entry.on_device:
             from ...runtime.cache.in_memory import budget
 
             budget.add(entry)
@@ -316,7 +328,7 @@ class JitFunction:
     @shortened
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Which ops became which kernel, with bytes and flops, as a table."""
-        return explain(self.lower(*args, **kwargs))
+        return self.lower(*args, **kwargs).explain()
 
     @shortened
     def ptx(self, *args: Any, arch: str = "sm_90", **kwargs: Any) -> str:
@@ -356,9 +368,16 @@ class JitFunction:
     def _fingerprint(self) -> dict[str, Any]:
         """What a function that calls this one depends on (see `fingerprint`)."""
         owner = None if self._owner is None else self._owner()
-        return {"function": self._function, "options": self._options, "owner": owner}
+        return {"function": self._function, "options": self._options.key(), "owner": owner}
 
     # Being a function
+
+    @overload
+    def __get__(self, obj: None, cls: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: JitFunction[Concatenate[S, Q], R], obj: S, cls: type | None = None
+    ) -> BoundJitFunction[Q, R]: ...
 
     def __get__(self, obj: Any, cls: type | None = None) -> Any:
         if obj is None:
@@ -367,13 +386,13 @@ class JitFunction:
             return MethodType(self, obj)
         return BoundJitFunction(self._for(obj), obj)
 
-    def _for(self, obj: Any) -> JitFunction:
+    def _for(self, obj: Any) -> JitFunction[..., R]:
         """The function with `obj` as its static `self`, by identity, with a cache of its own."""
-        found = self._bound.get(id(obj))
-        if found is not None and found[0]() is obj:
-            return found[1]
+        cached = self._bound.get(id(obj))
+        if cached is not None and cached[0]() is obj:
+            return cached[1]
         with self._lock:
-            child = JitFunction(self._function, **self._options)
+            child: JitFunction[..., R] = JitFunction(self._function, self._options)
             key = id(obj)
             bound = self._bound
             try:
@@ -389,29 +408,62 @@ class JitFunction:
     def __repr__(self) -> str:
         return f"<jitney.jit {getattr(self, '__qualname__', self.__name__)}>"
 
-    def __copy__(self) -> JitFunction:
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: Any) -> JitFunction:
+    def __deepcopy__(self, memo: Any) -> Self:
         return self
 
     def __reduce__(self) -> Any:
         module = sys.modules.get(getattr(self, "__module__", ""))
-        found: Any = module
+        value: Any = module
         name = getattr(self, "__qualname__", "")
         for part in name.split("."):
-            found = getattr(found, part, None)
-        return name if found is self else (_rebuild, (self._function, self._options))
+            value = getattr(value, part, None)
+        return name if value is self else (_rebuild, (self._function, self._options))
 
 
 @overload
-def jit(function: Callable[..., Any], **options: Any) -> JitFunction: ...
+def jit(
+    function: Callable[P, R],
+    *,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Sequence[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    autograph: bool = ...,
+    check: bool = ...,
+    fastmath: bool = ...,
+    deterministic: bool = ...,
+    boundscheck: bool = ...,
+    device: str | Device | None = ...,
+    backend: Backend = ...,
+    save: Save = ...,
+    inplace: InPlace = ...,
+    autotune: bool | None = ...,
+) -> JitFunction[P, R]: ...
 @overload
-def jit(function: None = None, **options: Any) -> Callable[[Callable[..., Any]], JitFunction]: ...
+def jit(
+    function: None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Sequence[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    autograph: bool = ...,
+    check: bool = ...,
+    fastmath: bool = ...,
+    deterministic: bool = ...,
+    boundscheck: bool = ...,
+    device: str | Device | None = ...,
+    backend: Backend = ...,
+    save: Save = ...,
+    inplace: InPlace = ...,
+    autotune: bool | None = ...,
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
-def jit(  # type: ignore[misc]  # the overloads do not repeat the options
-    function: Callable[..., Any] | None = None,
+@shortened
+def jit(
+    function: Callable[P, R] | None = None,
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -422,18 +474,34 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     deterministic: bool = True,
     boundscheck: bool = True,
     device: str | Device | None = None,
-    backend: str = "native",
-    save: str | int | None = None,
-    inplace: str | None = None,
+    backend: Backend = "native",
+    save: Save = None,
+    inplace: InPlace = None,
     autotune: bool | None = None,
 ) -> Any:
-    """Compile a function of NumPy arrays. Works as a decorator, with and without options.
+    """`function`, compiled for what it is called with. Works as a decorator, with and without options.
+
+    >>> @jit(static_argnames="axis")
+    ... def softmax(x, axis=-1):
+    ...     e = np.exp(x - x.max(axis, keepdims=True))
+    ...     return e / e.sum(axis, keepdims=True)
+    >>> softmax(np.zeros((2, 4)))                # float64[2, 4]
+    array([[0.25, 0.25, 0.25, 0.25],
+           [0.25, 0.25, 0.25, 0.25]])
+    >>> softmax.cache_info().misses
+    1
 
     The first call with new shapes, dtypes, structure or static values traces the function and
-    compiles it; later ones run native code. Arguments may be arrays, NumPy and Python scalars, and
-    pytrees of them. Arrays of other libraries and buffers (`__array__`, `memoryview`, DLPack) count as
+    compiles it; later ones run native code. Arguments may be arrays of any shape and layout, NumPy and
+    Python scalars, and pytrees of them; results have the shapes and dtypes that NumPy gives the plain
+    function. Arrays of other libraries and buffers (`__array__`, `memoryview`, DLPack) count as
     what `np.asarray` makes of them; their memory is shared where they let it be. A Python scalar is an
     input too (its value is not compiled in) and promotes as Python scalars do.
+
+    Raises ValueError for a value that an option does not have, TransformError for what cannot be traced
+    as a function (a class method, a generator, a coroutine), StaticArgumentError for a parameter that
+    the function does not have. Calls raise what the plain function would (IndexError, ValueError, ...),
+    and for what cannot be compiled one of `jt.errors`, with the line and the remedy.
 
     static_argnums, static_argnames
         Parameters that are compiled in: any hashable value. A new value compiles anew.
@@ -492,51 +560,38 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     Values read from globals, closures and attributes are guarded: a change traces anew; arrays among
     them are read at each call. `jitney.tracer.captures` tells what cannot be seen. Python's side effects
     (print, appending to a list, counting) happen while tracing only.
-    (print, appending to a list, counting) happen while tracing only.
-    (print, appending to a list, counting) happen while tracing only.
-    (print, appending to a list, counting) happen while tracing only.
 
     A method is compiled for each object by itself; the object's attributes are guarded when it is
     not a pytree (`jt.register_pytree`), and traced when it is.
     """
-    options: dict[str, Any] = {
-        "static_argnums": static_argnums,
-        "static_argnames": static_argnames,
-        "donate_argnums": donate_argnums,
-        "autograph": autograph,
-        "check": check,
-        "fastmath": fastmath,
-        "deterministic": deterministic,
-        "boundscheck": boundscheck,
-        "device": device,
-        "backend": backend,
-        "save": save,
-        "inplace": inplace,
-        "autotune": autotune,
-    }
-    if function is None:
-        return functools.partial(jit, **options)
-    try:
-        return JitFunction(function, **options)
-    except Exception as error:
-        shorten(error)
-        raise
+    options = Options(
+        static_argnums=in_sequence(static_argnums),
+        static_argnames=in_sequence(static_argnames),
+        donate_argnums=in_sequence(donate_argnums),
+        autograph=autograph,
+        check=check,
+        fastmath=fastmath,
+        deterministic=deterministic,
+        boundscheck=boundscheck,
+        device=None if device is None else parse_device(device),
+        backend=backend,
+        save=save,
+        inplace=inplace,
+        autotune=autotune,
+    )
 
+    @shortened
+    def jitted(function: Callable[P, R]) -> JitFunction[P, R]:
+        return JitFunction(function, options)
 
-def _complete(options: dict[str, Any]) -> dict[str, Any]:
-    """All options of `jit`; those that are not given have the values that its signature tells."""
-    defaults = jit.__kwdefaults__ or {}
-    for name in options:
-        if name not in defaults:
-            raise TypeError(f"jit() got an unexpected keyword argument {name!r}")
-    return {**defaults, **options}
+    return jitted if function is None else jitted(function)
 
 
 def _load_for(function: Callable[..., Any]) -> None:
     """Import what the first call of a new function wants, so that it only traces and compiles; of
     one that an earlier process compiled, what running that wants."""
     from ...runtime.compile import load_calls, load_compiler
-    from .remember import seems_known
+    from .trace_cache import seems_known
 
     if seems_known(function):
         load_calls()
@@ -557,5 +612,5 @@ def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
     return adapted
 
 
-def _rebuild(function: Callable[..., Any], options: dict[str, Any]) -> JitFunction:
-    return JitFunction(function, **options)
+def _rebuild(function: Callable[..., Any], options: Options) -> JitFunction[..., Any]:
+    return JitFunction(function, options)

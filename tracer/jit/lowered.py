@@ -10,6 +10,7 @@ from ...ir.record import record
 from ...runtime.devices import CPU, Device
 from ..messages import errors
 from ..messages.errors import complain
+from .options import DEFAULTS, Options
 
 if TYPE_CHECKING:
     from ...ir.passes.mincut import SavePlan
@@ -28,6 +29,7 @@ class Lowered:
     executable: Any
     plan: SavePlan | None = None
     device: Device = CPU
+    options: Options = DEFAULTS
 
     @property
     def kernels(self) -> list[Any]:
@@ -58,6 +60,7 @@ def explain(lowered: Lowered) -> str:
         f"{lowered.graph.name}: {count} ops, {len(kernels)} kernel{'s' if len(kernels) != 1 else ''}"
         + where
     ]
+    lines.append(f"  options: {str(lowered.options) or 'as by default'}")
     lines += _memory(lowered)
     plan = lowered.plan
     if plan is not None:
@@ -77,9 +80,9 @@ def explain(lowered: Lowered) -> str:
             lines.append(f"    {' '.join(kernel.ops)}")
         if kernel.note:
             lines.append(f"    {kernel.note}")
-        places = sorted({(PurePath(loc.file).name, loc.line) for loc in kernel.locs})
-        if places:
-            lines.append("    " + ", ".join(f"{file}:{line}" for file, line in places))
+        lines_of_code = sorted({(PurePath(loc.file).name, loc.line) for loc in kernel.locs})
+        if lines_of_code:
+            lines.append("    " + ", ".join(f"{file}:{line}" for file, line in lines_of_code))
     return "\n".join(lines)
 
 
@@ -102,18 +105,18 @@ def _at(loc: Any) -> str:
 
 def refuse_copies(name: str, traced: Traced, settled: Traced, module: Any) -> None:
     """Raise InPlaceError if compiled code copies an array that it should update."""
-    found = [f"{_size(c.nbytes)} are copied{_at(c.loc)}: {c.why}" for c in module.copies]
+    copies = [f"{_size(c.nbytes)} are copied{_at(c.loc)}: {c.why}" for c in module.copies]
     for parameter in settled.mutated:
         value = traced.graph.params[parameter]
-        found.append(
+        copies.append(
             f"{_size(value.tensor.nbytes)} are copied at the end: the new elements of "
             f"`{value.name or parameter}` are computed apart from the old ones"
             + (", since the call may fail half way" if module.errors or module.callbacks else "")
         )
-    if found:
+    if copies:
         complain(
             errors.InPlaceError,
-            f"{name} does not update in place: " + "; ".join(found),
+            f"{name} does not update in place: " + "; ".join(copies),
             "do not read the old elements after the update, donate arguments that are given up "
             "(donate_argnums), or leave out inplace='require'.",
         )

@@ -22,7 +22,7 @@ from ...ir.types import is_extended
 from ...runtime.call.callable import NativeProgram
 from ...runtime.call.program import Owned, overlaps, required_strides
 from ...runtime.executable import Executable
-from ..captures.outside import Hidden, compile_check
+from ..captures.captured_variables import Hidden, compile_check
 from ..core import pytree
 from ..core.specs import Same, Spec, Static
 from ..core.tracing import Result
@@ -78,39 +78,39 @@ class _Writer(GuardWriter):
                 in_python += [guard for guard in guards if not self._try(self.guard, guard)]
             self._paths.clear()  # they are not read each time
         in_python += [guard for guard in others if not self._try(self.guard, guard)]
-        place = len(self.explicit)
+        position = len(self.explicit)
         left: list[tuple[Hidden, int]] = []
         for hidden in outside.hidden:
-            if not self._try(self._hidden, hidden, place):
-                left.append((hidden, place))
-            place += hidden.n_arrays
+            if not self._try(self._hidden, hidden, position):
+                left.append((hidden, position))
+            position += hidden.n_arrays
         if in_python or left:
             check = compile_check(in_python, [hidden for hidden, _ in left], ())
             answer = program.own()
             program.ask(answer, check)
             arrays = program.items(answer, tuple, sum(hidden.n_arrays for hidden, _ in left))
-            places = [p + i for hidden, p in left for i in range(hidden.n_arrays)]
-            for word, number in zip(arrays, places, strict=True):
+            positions = [p + i for hidden, p in left for i in range(hidden.n_arrays)]
+            for word, number in zip(arrays, positions, strict=True):
                 self._array(word, number)
         for capture in self.entry.traced.captures:
-            self._array(program.constant_result(capture.outer), place)
-            place += 1
+            self._array(program.constant_result(capture.outer), position)
+            position += 1
 
     def _try(self, write: Callable[..., None], *args: Any) -> bool:
         """Whether it could be written; if not, what it wrote halfway is taken back."""
-        mark, paths, given = self.program.mark(), dict(self._paths), dict(self.given)
+        mark, paths, lent = self.program.mark(), dict(self._paths), dict(self.given)
         classes = set(self._classes)
         try:
             write(*args)
         except (NotNative, RecursionError):
             self.program.rewind(mark)
-            self._paths, self.given, self._classes = paths, given, classes
+            self._paths, self.given, self._classes = paths, lent, classes
             return False
         return True
 
-    def _hidden(self, hidden: Hidden, place: int) -> None:
+    def _hidden(self, hidden: Hidden, position: int) -> None:
         value = hidden.path.read()
-        arrays = accumulate((isinstance(spec, Spec) for spec in hidden.specs), initial=place)
+        arrays = accumulate((isinstance(spec, Spec) for spec in hidden.specs), initial=position)
         leaves = list(zip(hidden.specs, arrays, strict=False))
 
         def leaf(word: int, value: Any, number: int) -> None:
@@ -139,7 +139,7 @@ class _Writer(GuardWriter):
         if len(leaves) != len(self.entry.specs):
             raise NotNative
         order = {n: i for i, n in enumerate(leaves) if not isinstance(n, StaticLeaf)}
-        places: dict[int, int] = {}
+        words_by_leaf: dict[int, int] = {}
         same: list[tuple[int, int]] = []
 
         def leaf(word: int, value: Any, number: Any) -> None:
@@ -148,7 +148,7 @@ class _Writer(GuardWriter):
                 self.constant(word, value)
                 return
             spec = self.entry.specs[index]
-            places[index] = word
+            words_by_leaf[index] = word
             if isinstance(spec, Same):
                 same.append((word, spec.leaf))
             elif isinstance(spec, Spec):
@@ -161,7 +161,7 @@ class _Writer(GuardWriter):
         for word, value, number in zip(words, real, numbered, strict=True):
             self._tree(word, value, number, leaf)
         for word, first in same:
-            self.program.same(word, places[first])
+            self.program.same(word, words_by_leaf[first])
 
     def _tree(
         self, word: int, value: Any, twin: Any, leaf: Callable[[int, Any, Any], None]
@@ -174,18 +174,18 @@ class _Writer(GuardWriter):
             self.program.identity(word, None)
         elif cls is dict:
             keys = plain_keys(value)
-            for key, place in zip(keys, self.program.values(word, keys), strict=True):
-                self._tree(place, value[key], twin[key], leaf)
+            for key, part in zip(keys, self.program.values(word, keys), strict=True):
+                self._tree(part, value[key], twin[key], leaf)
         elif cls in (tuple, list) or (isinstance(value, tuple) and hasattr(cls, "_fields")):
             words = self.program.items(word, cls, len(value))
-            for place, item, other in zip(words, value, twin, strict=True):
-                self._tree(place, item, other, leaf)
+            for part, item, other in zip(words, value, twin, strict=True):
+                self._tree(part, item, other, leaf)
         else:
             children, static = _plain_fields(cls)
             self.program.of_type(word, cls)
             for name in children:
-                place = self.attribute(word, name)
-                self._tree(place, getattr(value, name), getattr(twin, name), leaf)
+                part = self.attribute(word, name)
+                self._tree(part, getattr(value, name), getattr(twin, name), leaf)
             for name in static:
                 self.constant(self.attribute(word, name), getattr(value, name))
 
@@ -223,8 +223,8 @@ class _Writer(GuardWriter):
         """What is written shares no memory with anything else."""
         written = set(self.entry.written)
         numbers = range(len(self.executable.module.inputs)) if written else ()
-        found = [(self.block + k, *self._reach(k), k in written) for k in numbers]
-        reaches = [reach for reach in found if reach[1] < reach[2]]
+        spans = [(self.block + k, *self._reach(k), k in written) for k in numbers]
+        reaches = [reach for reach in spans if reach[1] < reach[2]]
         if len(reaches) > 1:
             self.program.apart(reaches)
 
@@ -249,18 +249,18 @@ class _Writer(GuardWriter):
         program, traced = self.program, self.entry.traced
         shape = self._result_shape()
         scalars = {r.output for r in traced.results if r.output is not None and r.scalar}
-        made, places = self.executable.write_call(program, self.block, scalars if shape else ())
+        made, results_at = self.executable.write_call(program, self.block, scalars if shape else ())
         arrays = iter(made)
         n_outputs = len(self.executable.module.outputs)
-        outputs = [None if k in places else next(arrays) for k in range(n_outputs)]
+        outputs = [None if k in results_at else next(arrays) for k in range(n_outputs)]
         written = outputs[n_outputs - len(self.entry.mutated) :]
         for number, output in zip(self.entry.mutated, written, strict=True):
             assert output is not None
             program.copy(self.given[number], output)
         if shape is None:
-            given = [program.alias(self.given[k]) for k in sorted(self.given)]
+            lent = [program.alias(self.given[k]) for k in sorted(self.given)]
             whole = [output for output in outputs if output is not None]
-            lists = [program.make(list, whole), program.make(list, given)]
+            lists = [program.make(list, whole), program.make(list, lent)]
             program.give(program.call(self.entry.finish, lists))
             return
         used: set[int] = set()
@@ -271,9 +271,9 @@ class _Writer(GuardWriter):
                 return program.alias(self.given[result.argument])
             if number is None:
                 return program.constant_result(result.static)
-            if number in places:
+            if number in results_at:
                 dtype = self.executable.module.outputs[number].dtype
-                return program.result(places[number], dtype, result.weak is not None)
+                return program.result(results_at[number], dtype, result.weak is not None)
             array = outputs[number]
             assert array is not None
             if number in used:
@@ -348,8 +348,8 @@ def _plain_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if fields is None or _own_reading(cls):
         raise NotNative
     for name in (*fields[0], *fields[1]):
-        found = inspect.getattr_static(cls, name, None)
-        if hasattr(type(found), "__set__") and not isinstance(found, MemberDescriptorType):
+        member = inspect.getattr_static(cls, name, None)
+        if hasattr(type(member), "__set__") and not isinstance(member, MemberDescriptorType):
             raise NotNative
     return fields
 
@@ -377,8 +377,8 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, dict):
         return type(value) is dict and all(map(_is_plain, value.values()))
     if isinstance(value, (tuple, list)):
-        known = type(value) in (tuple, list) or hasattr(type(value), "_fields")
-        return known and all(map(_is_plain, value))
+        is_sequence = type(value) in (tuple, list) or hasattr(type(value), "_fields")
+        return is_sequence and all(map(_is_plain, value))
     if value is None or type(value) is Result:
         return True
     fields = pytree.dataclass_fields(type(value))

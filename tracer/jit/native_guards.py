@@ -55,12 +55,12 @@ class GuardWriter:
         """A value as `frozen.freeze` compares it."""
         if type(value) in (tuple, list):
             words = self.program.items(word, type(value), len(value))
-            for item, place in zip(value, words, strict=True):
-                self.frozen(place, item)
+            for item, register in zip(value, words, strict=True):
+                self.frozen(register, item)
         elif type(value) is dict:
             words = self.program.values(word, plain_keys(value))
-            for item, place in zip(value.values(), words, strict=True):
-                self.frozen(place, item)
+            for item, register in zip(value.values(), words, strict=True):
+                self.frozen(register, item)
         elif type(value) is FunctionType:
             self.program.identity(word, value)
             if is_user_function(value):
@@ -77,8 +77,8 @@ class GuardWriter:
             held = vars(value)
             with self.program.unless_changed(held):
                 words = self.program.values(self.program.constant_result(held), list(held))
-                for place, item in zip(words, held.values(), strict=True):
-                    self.constant(place, item)
+                for register, item in zip(words, held.values(), strict=True):
+                    self.constant(register, item)
         elif isinstance(value, ModuleType) and is_user_module(value.__name__):
             raise NotNative
         else:
@@ -102,10 +102,10 @@ class GuardWriter:
         key = base
         for name in path.attrs:
             key = (*key, name)
-            found = self._paths.get(key)
-            if found is None:
-                found = self._paths[key] = self.attribute(word, name)
-            word = found
+            attribute = self._paths.get(key)
+            if attribute is None:
+                attribute = self._paths[key] = self.attribute(word, name)
+            word = attribute
         return word
 
     def _root(self, path: Path) -> Owned:
@@ -121,16 +121,18 @@ class GuardWriter:
         return word
 
     def attribute(self, word: int, name: str) -> Owned:
-        place = self.program.own()
-        self.program.attribute(place, word, name)
-        return place
+        register = self.program.own()
+        self.program.attribute(register, word, name)
+        return register
 
     def constant(self, word: int, value: Any) -> None:
         if type(value) in _BY_VALUE or isinstance(value, _BY_IDENTITY):
             self.program.constant(word, value)
         elif type(value) is tuple:
-            for place, item in zip(self.program.items(word, tuple, len(value)), value, strict=True):
-                self.constant(place, item)
+            for register, item in zip(
+                self.program.items(word, tuple, len(value)), value, strict=True
+            ):
+                self.constant(register, item)
         else:
             raise NotNative
 

@@ -1,34 +1,93 @@
-"""What `jit` is given, a function and options, is checked before anything is made of it."""
+"""What `jit` takes, options and a function, is checked before anything is made of it.
+
+The options are one record. It reaches whoever needs it as a parameter: the trace has its part of them
+(`TraceOptions`), and so have the compilers (`CompileOptions`). Keys of what is kept have the whole
+record.
+"""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from ...runtime.devices import CPU, parse_device
+from ...ir.record import fields, record
+from ...runtime.devices import CPU, Device
+from ...runtime.options import CompileOptions
+from ..core.trace import TraceOptions
 from ..messages import errors
 from ..messages.errors import complain
 
-_BACKENDS = ("native", "interpreter")
+if TYPE_CHECKING:
+    from ...codegen.module import Donation
+
+Backend = Literal["native", "interpreter"]
+Save = Literal["min_cut"] | int | None
+InPlace = Literal["require"] | None
 
 
-def check_options(options: dict[str, Any]) -> None:
-    """Raise ValueError for a value that an option of `jit` does not have."""
-    device, backend = options["device"], options["backend"]
-    save, inplace, autotune = options["save"], options["inplace"], options["autotune"]
-    chosen = None if device is None else parse_device(device)
-    if chosen not in (None, CPU) and backend == "interpreter":
-        raise ValueError(f"backend='interpreter' runs on the CPU, not on {chosen}")
-    if backend not in _BACKENDS:
-        raise ValueError(f"backend={backend!r}: choose 'native' or 'interpreter'")
-    if save not in (None, "min_cut") and not (type(save) is int and save >= 0):
-        raise ValueError(f"save={save!r}: choose 'min_cut' or a number of bytes")
-    if inplace not in (None, "require"):
-        raise ValueError(f"inplace={inplace!r}: choose None or 'require'")
-    if not isinstance(options["boundscheck"], bool):
-        raise ValueError(f"boundscheck={options['boundscheck']!r}: choose True or False")
-    if autotune is not None and not isinstance(autotune, bool):
-        raise ValueError(f"autotune={autotune!r}: choose True, False or None")
+@record
+class Options:
+    """The options of `jit`, as its docstring has them, in their normal forms.
+
+    Raises ValueError for a value that an option does not have.
+    """
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    autograph: bool = False
+    check: bool = False
+    fastmath: bool = False
+    deterministic: bool = True
+    boundscheck: bool = True
+    device: Device | None = None
+    backend: Backend = "native"
+    save: Save = None
+    inplace: InPlace = None
+    autotune: bool | None = None
+
+    def __post_init__(self) -> None:
+        save, autotune = self.save, self.autotune
+        if self.device not in (None, CPU) and self.backend == "interpreter":
+            raise ValueError(f"backend='interpreter' runs on the CPU, not on {self.device}")
+        if self.backend not in ("native", "interpreter"):
+            raise ValueError(f"backend={self.backend!r}: choose 'native' or 'interpreter'")
+        if save not in (None, "min_cut") and not (type(save) is int and save >= 0):
+            raise ValueError(f"save={save!r}: choose 'min_cut' or a number of bytes")
+        if self.inplace not in (None, "require"):
+            raise ValueError(f"inplace={self.inplace!r}: choose None or 'require'")
+        if not isinstance(self.boundscheck, bool):
+            raise ValueError(f"boundscheck={self.boundscheck!r}: choose True or False")
+        if autotune is not None and not isinstance(autotune, bool):
+            raise ValueError(f"autotune={autotune!r}: choose True, False or None")
+
+    def trace(self) -> TraceOptions:
+        """What the trace is to know."""
+        return TraceOptions(boundscheck=self.boundscheck, mark_cotangents=self.save is not None)
+
+    def compile(self, donations: tuple[Donation, ...] = ()) -> CompileOptions:
+        """What the compilers are to know, with the inputs that they may overwrite."""
+        return CompileOptions(self.fastmath, self.deterministic, self.autotune, donations)
+
+    def key(self) -> str:
+        """All of them, for the names of what is kept on disk."""
+        return repr(self)
+
+    def __str__(self) -> str:
+        """Those that are not as they are by default, as a call of `jit` has them."""
+        asked = {n: getattr(self, n) for n in fields(self)}
+        asked = {n: v for n, v in asked.items() if v != getattr(DEFAULTS, n)}
+        if self.device is not None:
+            asked["device"] = str(self.device)
+        return ", ".join(f"{name}={value!r}" for name, value in asked.items())
+
+
+DEFAULTS = Options()
+
+
+def in_sequence(value: Any) -> tuple[Any, ...]:
+    """One position or name, several, or None, as a tuple."""
+    return (value,) if isinstance(value, (int, str)) else tuple(value or ())
 
 
 def check_function(function: Any) -> None:

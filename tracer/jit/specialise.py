@@ -11,28 +11,25 @@ import numpy as np
 from ...ir.graph import Graph
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
-from ..captures.outside import Outside, refuse_random
+from ..captures.captured_variables import Outside, refuse_random
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
 from ..core import pytree
 from ..core.specs import Spec, Static
-from ..core.trace import BOUNDSCHECK
 from ..core.tracing import Traced, trace_function
 from ..devices.devices import CHOSEN, client, device_of
 from ..messages import errors
-from ..transforms.application import marking
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
-from .remember import Memory
+from .trace_cache import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ...codegen.cuda.program import DeviceProgram
-    from ...codegen.module import Given, NativeModule
+    from ...codegen.module import Donation, NativeModule
     from ...ir.passes.mincut import SavePlan
     from ...runtime.cuda.client import Program
+    from ...runtime.executable import Executable
     from .jit import JitFunction
 
 
@@ -96,9 +93,9 @@ def _trace_once(function: JitFunction, call: Call, outside: Outside, views: bool
     tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
 
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
-        given = call.parts(args, kwargs)
+        before = call.parts(args, kwargs)
         result = outside.call(args, kwargs, hidden)
-        call.refuse_changes(given, call.parts(args, kwargs))
+        call.refuse_changes(before, call.parts(args, kwargs))
         return result
 
     # Static leaves of hidden containers are handed on as they are.
@@ -107,21 +104,16 @@ def _trace_once(function: JitFunction, call: Call, outside: Outside, views: bool
         value = next(hidden_leaves)
         if isinstance(leaves[i], Static):
             leaves[i] = Static(value)
-    reset = marking.set(function._options["save"] is not None)
-    unchecked = BOUNDSCHECK.set(function._options["boundscheck"])
-    try:
-        return trace_function(
-            run,
-            leaves,
-            tree,
-            name=function.__name__,
-            values_only=False,
-            views=views,
-            refuse_as=function._function,
-        )
-    finally:
-        marking.reset(reset)
-        BOUNDSCHECK.reset(unchecked)
+    return trace_function(
+        run,
+        leaves,
+        tree,
+        name=function.__name__,
+        values_only=False,
+        views=views,
+        refuse_as=function._function,
+        options=function._options.trace(),
+    )
 
 
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
@@ -132,15 +124,15 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     if device != CPU:
         return _device_entry(function, call, outside, device, reason)
     memory = Memory(function._raw, function._owner_path(), call, function._options)
-    found = memory.recall(outside, lambda: function._outside(call, substitute=False))
-    if found is not None:
-        recalled, outside, runnable = found
+    stored = memory.recall(outside, lambda: function._outside(call, substitute=False))
+    if stored is not None:
+        recalled, outside, runnable = stored
         seconds = {"recall": time.perf_counter() - start}
         traced = recalled.traced(function.__name__, runnable)
         donated = frozenset(_donated(function, call))
         return Entry(call, traced, outside, runnable, reason, seconds, donated)
     traced, outside = trace_call(function, call, outside)
-    if function._options["check"]:
+    if function._options.check:
         compare(traced, trace_call(function, call)[0])
     _fetch_captures(traced)
     seconds = {"trace": time.perf_counter() - start}
@@ -175,35 +167,26 @@ def _device_entry(
 
     start = time.perf_counter()
     traced, outside = trace_call(function, call, outside, views=False)
-    if function._options["check"]:
+    if function._options.check:
         compare(traced, trace_call(function, call)[0])
     seconds = {"trace": time.perf_counter() - start}
     start = time.perf_counter()
     graph, _ = _plan(function, traced.graph)
-    given = _given(function, traced, call)
-    program = _program(function, graph, device, given)
+    donations = _donations(function, traced, call)
+    program = client(device).compile(graph, function._options.compile(donations))
     seconds["compile"] = time.perf_counter() - start
     _settle(function, traced, program.module)
-    donated = frozenset(gift.input for gift in given if gift.output is None)
+    donated = frozenset(d.input for d in donations if d.output is None)
     return DeviceEntry(call, traced, outside, program, reason, seconds, donated)
-
-
-def _program(
-    function: JitFunction, graph: Graph, device: Device, given: Sequence[Given]
-) -> Program:
-    options = function._options
-    return client(device).compile(
-        graph, options["fastmath"], options["autotune"], options["deterministic"], given
-    )
 
 
 def _compile_graph(function: JitFunction, traced: Traced, call: Call, outside: Outside) -> Runnable:
     graph, _ = _plan(function, traced.graph)
-    if function._options["backend"] == "interpreter":
+    if function._options.backend == "interpreter":
         return Interpreted(graph)
-    from ...runtime.compile import CompileOptions, compile
+    from ...runtime.compile import compile
 
-    options = CompileOptions(function._options["fastmath"], _given(function, traced, call))
+    options = function._options.compile(_donations(function, traced, call))
     return compile(graph, options, _strides(traced, call, outside))
 
 
@@ -213,18 +196,18 @@ def lower(function: JitFunction, call: Call) -> Lowered:
     device = _device(call, outside)
     with function._lock:
         traced, outside = trace_call(function, call, outside, views=device == CPU)
-    if device == CPU:
-        _fetch_captures(traced)
-    else:
-        graph, plan = _plan(function, traced.graph)
-        program = _program(function, graph, device, _given(function, traced, call))
-        return Lowered(traced.graph, program, plan, device)
-    from ...runtime.compile import CompileOptions, compile
-
-    options = CompileOptions(function._options["fastmath"], _given(function, traced, call))
     graph, plan = _plan(function, traced.graph)
-    executable = compile(graph, options, _strides(traced, call, outside))
-    return Lowered(traced.graph, executable, plan)
+    options = function._options
+    asked = options.compile(_donations(function, traced, call))
+    executable: Executable | Program
+    if device == CPU:
+        from ...runtime.compile import compile
+
+        _fetch_captures(traced)
+        executable = compile(graph, asked, _strides(traced, call, outside))
+    else:
+        executable = client(device).compile(graph, asked)
+    return Lowered(traced.graph, executable, plan, device, options)
 
 
 def ptx(function: JitFunction, call: Call, arch: str) -> str:
@@ -237,25 +220,21 @@ def ptx(function: JitFunction, call: Call, arch: str) -> str:
         traced, _ = trace_call(function, call, views=False)
     graph, _ = _plan(function, traced.graph)
     version = ptx_for(arch)
-    deterministic = function._options["deterministic"]
-    exact = arch.endswith("a")
-    target = CudaTarget(
-        architecture_number(arch), version, exact=exact, deterministic=deterministic
-    )
-    program = device_program(graph, target, function._options["fastmath"])
+    target = CudaTarget(architecture_number(arch), version, exact=arch.endswith("a"))
+    program = device_program(graph, target, function._options.compile())
     return assemble(program.ir, arch, version)
 
 
-def _given(function: JitFunction, traced: Traced, call: Call) -> tuple[Given, ...]:
+def _donations(function: JitFunction, traced: Traced, call: Call) -> tuple[Donation, ...]:
     """The parameters that native code may overwrite: those that the function assigns to, and
     those that the caller donates."""
-    from ...codegen.module import Given
+    from ...codegen.module import Donation
 
     first = len(traced.graph.outputs) - len(traced.mutated)
-    assigned = [Given(p, k, whole=True) for k, p in enumerate(traced.mutated, first)]
-    kept = {*traced.mutated, *(result.argument for result in traced.results)}
-    left = [p for p in _donated(function, call) if p not in kept]
-    return (*assigned, *(Given(p) for p in left))
+    assigned = [Donation(p, k, whole=True) for k, p in enumerate(traced.mutated, first)]
+    returned = {*traced.mutated, *(result.argument for result in traced.results)}
+    left = [p for p in _donated(function, call) if p not in returned]
+    return (*assigned, *(Donation(p) for p in left))
 
 
 def _donated(function: JitFunction, call: Call) -> list[int]:
@@ -271,26 +250,26 @@ def _donated(function: JitFunction, call: Call) -> list[int]:
     trees += [
         (n in function._donate.names, t) for n, t in zip(names, keywords.children(), strict=True)
     ]
-    given = [donated for donated, tree in trees for _ in range(tree.num_leaves)]
+    flags = [donated for donated, tree in trees for _ in range(tree.num_leaves)]
     explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
     return [
         k
         for k, i in enumerate(explicit)
-        if given[i] and type(call.leaves[i]) in (np.ndarray, DeviceArray)
+        if flags[i] and type(call.leaves[i]) in (np.ndarray, DeviceArray)
     ]
 
 
 def _settle(function: JitFunction, traced: Traced, module: NativeModule | DeviceProgram) -> Traced:
     """The trace as it was compiled; refuses copies where `inplace="require"`."""
     settled = traced.settled(module.in_place)
-    if function._options["inplace"] == "require":
+    if function._options.inplace == "require":
         refuse_copies(function.__name__, traced, settled, module)
     return settled
 
 
 def _plan(function: JitFunction, graph: Graph) -> tuple[Graph, SavePlan | None]:
     """`graph` as the option `save` wants it."""
-    save = function._options["save"]
+    save = function._options.save
     if save is None:
         return graph, None
     from ...ir.passes.mincut import save_less
@@ -303,9 +282,9 @@ def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ..
     from ...codegen.loop_ir.index import contiguous_strides
 
     specs = [s for s in (*call.specs, *outside.specs) if isinstance(s, Spec)]
-    found = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
+    strides = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
     for capture in traced.captures:
         array = capture.outer
         assert isinstance(array, np.ndarray)
-        found.append(tuple(s // array.itemsize for s in array.strides))
-    return found
+        strides.append(tuple(s // array.itemsize for s in array.strides))
+    return strides

@@ -39,22 +39,22 @@ def contraction_order(terms: Sequence[str], output: str, sizes: Mapping[str, int
             mask ^= low
         return total
 
-    given, kept = [bits(term) for term in terms], bits(output)
+    masks, result = [bits(term) for term in terms], bits(output)
     if len(terms) <= EXACT:
-        return _exact(given, kept, size)
+        return _exact(masks, result, size)
     orders = [
-        _greedy(given, kept, lambda a, b, made: size(made) - size(a) - size(b), size),
-        _greedy(given, kept, lambda a, b, made: size(a | b), size),
+        _greedy(masks, result, lambda a, b, made: size(made) - size(a) - size(b), size),
+        _greedy(masks, result, lambda a, b, made: size(a | b), size),
         [(0, 1), *((k, len(terms) + k - 2) for k in range(2, len(terms)))],
     ]
-    return min(orders, key=lambda pairs: _multiplications(pairs, given, kept, size))
+    return min(orders, key=lambda pairs: _multiplications(pairs, masks, result, size))
 
 
 def _multiplications(
-    pairs: Sequence[Pair], given: Sequence[int], output: int, size: Callable[[int], int]
+    pairs: Sequence[Pair], masks: Sequence[int], output: int, size: Callable[[int], int]
 ) -> int:
-    left, total = dict(enumerate(given)), 0
-    for made, (i, j) in enumerate(pairs, len(given)):
+    left, total = dict(enumerate(masks)), 0
+    for made, (i, j) in enumerate(pairs, len(masks)):
         both = left.pop(i) | left.pop(j)
         needed = output
         for mask in left.values():
@@ -64,16 +64,16 @@ def _multiplications(
     return total
 
 
-def _exact(given: list[int], output: int, size: Callable[[int], int]) -> list[Pair]:
+def _exact(masks: list[int], output: int, size: Callable[[int], int]) -> list[Pair]:
     """The best binary tree over all operands."""
-    n = len(given)
+    n = len(masks)
     everything = (1 << n) - 1
     union = [0] * (1 << n)
     for subset in range(1, 1 << n):
         low = subset & -subset
-        union[subset] = union[subset ^ low] | given[low.bit_length() - 1]
+        union[subset] = union[subset ^ low] | masks[low.bit_length() - 1]
     # What is left of a set's product: the letters that the result or other operands have.
-    kept = [union[s] & (output | union[everything ^ s]) for s in range(1 << n)]
+    live = [union[s] & (output | union[everything ^ s]) for s in range(1 << n)]
     cost: dict[int, tuple[int, int]] = {1 << i: (0, 0) for i in range(n)}
     split: dict[int, int] = {}
     for subset in range(1, 1 << n):
@@ -86,10 +86,10 @@ def _exact(given: list[int], output: int, size: Callable[[int], int]) -> list[Pa
         while part:  # one side of each split: those without the lowest operand
             other = subset ^ part
             a, b = cost[part], cost[other]
-            flops = a[0] + b[0] + size(kept[part] | kept[other])
-            found = flops, a[1] + b[1] + size(kept[subset])
-            if best is None or found < best:
-                best, split[subset] = found, part
+            flops = a[0] + b[0] + size(live[part] | live[other])
+            candidate = flops, a[1] + b[1] + size(live[subset])
+            if best is None or candidate < best:
+                best, split[subset] = candidate, part
             part = (part - 1) & rest
         assert best is not None
         cost[subset] = best
@@ -107,18 +107,18 @@ def _exact(given: list[int], output: int, size: Callable[[int], int]) -> list[Pa
 
 
 def _greedy(
-    given: list[int],
+    masks: list[int],
     output: int,
     price: Callable[[int, int, int], int],
     size: Callable[[int], int],
 ) -> list[Pair]:
     """Pair by pair: what shares letters first, and of those what has the least `price`, a function of
     both and of their product."""
-    left = dict(enumerate(given))
+    left = dict(enumerate(masks))
     pairs: list[Pair] = []
     candidates: list[tuple[int, int, int, int]] = []
     uses: dict[int, int] = {}
-    for mask in given:
+    for mask in masks:
         for bit in _bits(mask):
             uses[bit] = uses.get(bit, 0) + 1
 
@@ -153,7 +153,7 @@ def _greedy(
         for bit in _bits(a | b):
             uses[bit] += bool(bit & made) - bool(bit & a) - bool(bit & b)
         pairs.append(_ordered(i, j))
-        new = len(given) + len(pairs) - 1
+        new = len(masks) + len(pairs) - 1
         left[new] = made
         for k in left:
             if k != new and left[k] & made:

@@ -43,15 +43,17 @@ def einsum(
     sizes = _sizes(inputs, arrays)
     if len(arrays) == 1 and out is None and set(inputs[0]) == set(output):
         return _view(arrays[0], inputs[0], output)
-    found = common_dtype(*arrays)
+    loop_dtype = common_dtype(*arrays)
     if dtype is not None:
-        found = _loop_dtype(found, canonical(dtype), casting, arrays)
-    found = accumulator("einsum", found, preferred_element_type)
+        loop_dtype = _loop_dtype(loop_dtype, canonical(dtype), casting, arrays)
+    loop_dtype = accumulator("einsum", loop_dtype, preferred_element_type)
     if any(n == 0 and letter not in output for letter, n in sizes.items()):
         # A sum of nothing. Pair by pair it could be a product of some zeros and an infinity.
-        zeros = wrap(as_value(filled([sizes[c] for c in output], 0, found)))
+        zeros = wrap(as_value(filled([sizes[c] for c in output], 0, loop_dtype)))
         return finish(zeros, out, casting)
-    tidy = [_tidy((x.astype(found), axes), sizes) for x, axes in zip(arrays, inputs, strict=True)]
+    tidy = [
+        _tidy((x.astype(loop_dtype), axes), sizes) for x, axes in zip(arrays, inputs, strict=True)
+    ]
     terms: dict[int, Term] = dict(enumerate(tidy))
     for made, (i, j) in enumerate(_order(tidy, inputs, output, sizes, optimize), len(tidy)):
         pair = terms.pop(i), terms.pop(j)
@@ -75,12 +77,12 @@ def _strides(
         for letter, step in zip(axes, x.element_strides, strict=True):
             steps[letter] += step
         layouts.append((tuple(own.get(c, 1) for c in letters), tuple(steps.values())))
-    found, step = {}, 1
+    strides, step = {}, 1
     for i in inner_axes_first(len(letters), layouts):
         if letters[i] in output:
-            found[letters[i]] = step
+            strides[letters[i]] = step
             step *= max(sizes[letters[i]], 1)
-    return tuple(found[c] for c in output)
+    return tuple(strides[c] for c in output)
 
 
 def _view(x: Tracer, axes: str, output: str) -> Tracer:
@@ -91,12 +93,12 @@ def _view(x: Tracer, axes: str, output: str) -> Tracer:
     return views.transpose(x, [axes.index(c) for c in output])
 
 
-def _loop_dtype(found: DType, wanted: DType, casting: str, arrays: Sequence[Tracer]) -> DType:
+def _loop_dtype(promoted: DType, wanted: DType, casting: str, arrays: Sequence[Tracer]) -> DType:
     """`dtype=`, if the operands may be cast to it."""
-    if not can_cast(found, wanted, casting):
+    if not can_cast(promoted, wanted, casting):
         complain(
             errors.CastingError,
-            f"Iterator operand required casting from {found!r} to {wanted!r}, which the casting "
+            f"Iterator operand required casting from {promoted!r} to {wanted!r}, which the casting "
             f"rule {casting!r} does not allow",
             "pass casting='same_kind' or 'unsafe', or convert the operands with .astype.",
             operands={f"operand {i}": x for i, x in enumerate(arrays)},
@@ -190,15 +192,15 @@ def _sizes(inputs: Sequence[str], arrays: Sequence[Tracer]) -> dict[str, int]:
                     "a diagonal needs axes of equal size.",
                     operands=operands,
                 )
-            known = sizes.setdefault(letter, n)
-            if known != n and 1 not in (known, n):
+            size = sizes.setdefault(letter, n)
+            if size != n and 1 not in (size, n):
                 complain(
                     errors.ShapeError,
-                    f"einsum: axis {letter!r} has size {known} in one operand and {n} in another",
+                    f"einsum: axis {letter!r} has size {size} in one operand and {n} in another",
                     "axes with the same letter must have the same size, or 1.",
                     operands=operands,
                 )
-            sizes[letter] = n if known == 1 else known
+            sizes[letter] = n if size == 1 else size
     return sizes
 
 
@@ -236,10 +238,10 @@ def _order(
         return [(0, 1)][: len(terms) - 1]
     if isinstance(optimize, (bool, np.bool_)) or optimize is None:
         return contraction_order([axes for _, axes in terms], output, sizes)
-    given = list(optimize) if isinstance(optimize, (list, tuple)) else [optimize]
-    if not given or not isinstance(given[0], str):
+    path = list(optimize) if isinstance(optimize, (list, tuple)) else [optimize]
+    if not path or not isinstance(path[0], str):
         raise TypeError(f"Did not understand the path: {optimize}")
-    if given[0] != "einsum_path":
+    if path[0] != "einsum_path":
         ascii_letters = _LETTERS[:52]
         if len(sizes) > len(ascii_letters):
             return contraction_order([axes for _, axes in terms], output, sizes)
@@ -247,8 +249,8 @@ def _order(
         text = ",".join("".join(rename[c] for c in axes) for axes in inputs)
         shapes = [np.broadcast_to(np.float32(0), [sizes[c] for c in axes]) for axes in inputs]
         result = "".join(rename[c] for c in output)
-        given = np.einsum_path(f"{text}->{result}", *shapes, optimize=optimize)[0]
-    return pairs_of_path(given[1:], len(terms))
+        path = np.einsum_path(f"{text}->{result}", *shapes, optimize=optimize)[0]
+    return pairs_of_path(path[1:], len(terms))
 
 
 def _combine(taken: tuple[Term, Term], later: set[str]) -> Term:

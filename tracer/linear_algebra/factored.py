@@ -177,16 +177,16 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Tracer:
     start = (middle[0], upper[0], nothing, right[0])
     last, passed = scan(eliminate, start, (lower[1:], middle[1:], upper[1:], right[1:]))
 
-    def substitute(known: Any, row: Any) -> Any:
-        after, beyond = known
+    def substitute(following: Any, row: Any) -> Any:
+        after, beyond = following
         p, q, r, left = row
         x = (left - q[..., None] * after - r[..., None] * beyond) / p[..., None]
         return (x, after), x
 
     none = filled((*lead, columns), 0, dtype)
     end = last[3] / last[0][..., None]
-    _, found = scan(substitute, (end, none), passed, reverse=True)
-    x = moveaxis(concatenate([found, end[None]], 0), 0, -2).astype(result)
+    _, solution = scan(substitute, (end, none), passed, reverse=True)
+    x = moveaxis(concatenate([solution, end[None]], 0), 0, -2).astype(result)
     return x[..., 0] if vector else x
 
 
@@ -253,13 +253,13 @@ def band_part(a: Any, num_lower: int, num_upper: int) -> Tracer:
            [0., 0., 1.]])
     """
     x = matrix_operand("band_part", a, square=False)
-    place = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]
-    kept = np.ones(place.shape, bool)
+    diagonal = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]
+    in_band = np.ones(diagonal.shape, bool)
     if num_lower >= 0:
-        kept &= place >= -num_lower
+        in_band &= diagonal >= -num_lower
     if num_upper >= 0:
-        kept &= place <= num_upper
-    return where(kept, x, x.dtype.type(0))
+        in_band &= diagonal <= num_upper
+    return where(in_band, x, x.dtype.type(0))
 
 
 @function("linalg.diag_part", composed=True)
@@ -325,8 +325,8 @@ def toeplitz(c: Any, r: Any = None) -> Tracer:
     row = ufuncs.apply(np.conjugate, column) if r is None else array(r).reshape(-1)
     m, n = column.shape[0], row.shape[0]
     values = concatenate([column[::-1], row[1:]]) if m else row[:0]
-    places = np.arange(n) - np.arange(m)[:, None] + m - 1
-    return values[places]
+    diagonals = np.arange(n) - np.arange(m)[:, None] + m - 1
+    return values[diagonals]
 
 
 # TensorFlow's spellings

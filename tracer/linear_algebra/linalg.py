@@ -264,8 +264,8 @@ def _hermitian_svd(a: Tracer, compute_uv: bool) -> Any:
 
 @function("linalg.svdvals")
 def svdvals(x: Any, /) -> Tracer:
-    found: Tracer = svd(x, compute_uv=False)
-    return found
+    values: Tracer = svd(x, compute_uv=False)
+    return values
 
 
 @function("linalg.qr")
@@ -309,10 +309,10 @@ def singular_norm(x: Tracer, ord: Any, axes: tuple[int, int], keepdims: bool) ->
     """The largest or smallest singular value, or the sum of all."""
     s = svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
     reduce = {2: max_, -2: min_, "nuc": sum_}[ord]
-    found = reduce(s, axis=-1) if ord == -2 else reduce(s, axis=-1, initial=0)
+    norm = reduce(s, axis=-1) if ord == -2 else reduce(s, axis=-1, initial=0)
     if not keepdims:
-        return found
-    return found.reshape([1 if d in axes else n for d, n in enumerate(x.shape)])
+        return norm
+    return norm.reshape([1 if d in axes else n for d, n in enumerate(x.shape)])
 
 
 @function("linalg.pinv")

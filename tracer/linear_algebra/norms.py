@@ -160,11 +160,11 @@ def cov(
 
 def _observation_weights(fweights: Any, aweights: Any, count: int) -> Tracer | None:
     """How often each observation counts, times how much; None: all the same."""
-    found: Tracer | None = None
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
+    product: Tracer | None = None
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is None:
             continue
-        w = array(given)
+        w = array(weights)
         if name == "fweights" and w.dtype.kind not in "iu":
             raise TypeError("fweights must be integer")
         if w.ndim > 1:
@@ -173,8 +173,8 @@ def _observation_weights(fweights: Any, aweights: Any, count: int) -> Tracer | N
             raise RuntimeError(f"incompatible numbers of samples and {name}")
         check_values(~(w < 0).any(), f"{name} cannot be negative")
         w = w.astype(F64)
-        found = w if found is None else found * w
-    return found
+        product = w if product is None else product * w
+    return product
 
 
 @function("corrcoef")

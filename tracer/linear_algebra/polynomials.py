@@ -111,10 +111,10 @@ def poly(seq_of_zeros: Any) -> Tracer:
     elif x.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     one = array(np.ones(1, x.dtype))
-    found = one
+    coefficients = one
     for i in range(len(x)):
-        found = convolve(found, concatenate([one, -x[i : i + 1]]))
-    return found.real if real and is_complex(found.dtype) else found
+        coefficients = convolve(coefficients, concatenate([one, -x[i : i + 1]]))
+    return coefficients.real if real and is_complex(coefficients.dtype) else coefficients
 
 
 @function("roots")
@@ -195,5 +195,5 @@ def kaiser(M: int, beta: Any) -> Tracer:
     middle = (count - 1) / 2.0
     shape = np.sqrt(1 - ((np.arange(0, count) - middle) / middle) ** 2.0)
     strength = array(beta) + 0.0
-    found: Tracer = i0(strength * shape) / i0(strength)
-    return found
+    window: Tracer = i0(strength * shape) / i0(strength)
+    return window

@@ -258,13 +258,13 @@ def _product(
         a, b = array(x1), array(x2)
         if dtype is not None:
             a, b = (_cast(name, x, dtype, casting) for x in (a, b))
-        places = _places(name, cores, (a, b), axes, axis, keepdims)
-        a, b = (moveaxis(x, p, range(-len(p), 0)) for x, p in zip((a, b), places, strict=False))
+        core_axes = _core_axes(name, cores, (a, b), axes, axis, keepdims)
+        a, b = (moveaxis(x, p, range(-len(p), 0)) for x, p in zip((a, b), core_axes, strict=False))
         result = compute(a, b, preferred_element_type)
         if keepdims:
             result = result[..., None]
         if axes is not None or axis is not None:
-            result = moveaxis(result, range(-len(places[2]), 0), places[2])
+            result = moveaxis(result, range(-len(core_axes[2]), 0), core_axes[2])
         (out,) = out if isinstance(out, tuple) else (out,)
         if isinstance(out, Tracer) and out.shape[out.ndim - result.ndim :] == result.shape:
             return finish_ufunc(result, out, casting)
@@ -287,7 +287,7 @@ def _cast(name: str, x: Tracer, dtype: Any, casting: str) -> Tracer:
     return x.astype(wanted)
 
 
-def _places(
+def _core_axes(
     name: str,
     cores: tuple[int, int, int],
     operands: Sequence[Tracer],
@@ -298,8 +298,8 @@ def _places(
     """Where the core dims of both operands and of the result are: their last ones, unless `axes` or
     `axis` says otherwise. An operand may have fewer (a vector in matmul)."""
     if (axis is not None or keepdims) and cores != (1, 1, 0):
-        given = "axis" if axis is not None else "keepdims"
-        raise TypeError(f"{name}: {given} can only be used with a single shared core dimension")
+        option = "axis" if axis is not None else "keepdims"
+        raise TypeError(f"{name}: {option} can only be used with a single shared core dimension")
     if axes is not None and axis is not None:
         raise TypeError("cannot specify both 'axis' and 'axes'")
     if axis is not None:
@@ -307,21 +307,24 @@ def _places(
         axes = [at, at, at if keepdims else ()]
     counts = (*cores[:2], 1 if keepdims else cores[2])
     if axes is None:
-        found: list[Axes] = [tuple(range(-n, 0)) for n in counts]
+        core_axes: list[Axes] = [tuple(range(-n, 0)) for n in counts]
     else:
         if not isinstance(axes, list) or len(axes) not in (3, 3 - (not cores[2])):
             raise ValueError(f"{name}: axes should be a list with an entry for each operand")
         rest: list[Axes] = [tuple(range(-counts[2], 0))] * (3 - len(axes))
-        found = [ints(place) for place in axes] + rest
-        if not cores[2] and len(found[2]) != counts[2]:
+        core_axes = [ints(entry) for entry in axes] + rest
+        if not cores[2] and len(core_axes[2]) != counts[2]:
             raise np.exceptions.AxisError(
-                f"{name}: operand 2 has {counts[2]} core dimensions, but axes has {found[2]} for it"
+                f"{name}: operand 2 has {counts[2]} core dimensions, but axes has {core_axes[2]} for it"
             )
     if axes is None:
-        found[:2] = [p[max(len(p) - x.ndim, 0) :] for p, x in zip(found, operands, strict=False)]
+        core_axes[:2] = [
+            p[max(len(p) - x.ndim, 0) :] for p, x in zip(core_axes, operands, strict=False)
+        ]
     return [
-        tuple(axis_index(i, x.ndim, x) for i in p) for p, x in zip(found[:2], operands, strict=True)
-    ] + [found[2]]
+        tuple(axis_index(i, x.ndim, x) for i in p)
+        for p, x in zip(core_axes[:2], operands, strict=True)
+    ] + [core_axes[2]]
 
 
 matmul = _product("matmul", (2, 2, 2), matrix_product)

@@ -25,12 +25,12 @@ def is_user_frame(frame: FrameType) -> bool:
     module = frame.f_globals.get("__name__")
     if not isinstance(module, str):
         return True
-    known = _users.get(module)
-    if known is None:
+    is_users = _users.get(module)
+    if is_users is None:
         top = module.partition(".")[0]
-        known = (top not in _HIDDEN and top != _PACKAGE) or module.startswith(_DEMO)
-        _users[module] = known
-    return known
+        is_users = (top not in _HIDDEN and top != _PACKAGE) or module.startswith(_DEMO)
+        _users[module] = is_users
+    return is_users
 
 
 def is_own_frame(frame: FrameType) -> bool:
@@ -46,8 +46,8 @@ def user_line(depth: int = 1) -> SourceLine | None:
     users = _users
     while frame is not None:
         # Asked several times for every op: what is known is looked up here.
-        known = users.get(frame.f_globals.get("__name__"))
-        if known or (known is None and is_user_frame(frame)):
+        is_users = users.get(frame.f_globals.get("__name__"))
+        if is_users or (is_users is None and is_user_frame(frame)):
             code = frame.f_code  # equal to that of the same text in another file: no key
             return _source_line(code.co_filename, frame.f_lineno, code.co_qualname)
         frame = frame.f_back

@@ -7,7 +7,7 @@
     counts      Poisson, binomial and others that are found by rejection
     discrete    integers, categories, permutations, choices
     vectors     multivariate normal, balls, orthogonal matrices
-    generator   generators like NumPy's, with a state (how it is threaded: `tracer.core.streams`)
+    generator   generators like NumPy's, with a state (how it is threaded: `tracer.core.threaded_state`)
     draws       their methods;  limits: what parameters may be
     lanes       a loop of each element's own
     entry       how a function of this package runs, traced or not

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...ir.forks import renewed
 from ..arrays.common import build
-from ..core.streams import advance, count_draw, refuse_examples, stand_in
+from ..core.threaded_state import advance, count_draw, refuse_examples, stand_in
 from ..core.trace import Trace, current_trace
 from ..core.tracers import Tracer, as_value, refuse_leaked, wrap
 from ..messages import errors

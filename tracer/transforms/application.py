@@ -14,7 +14,6 @@ forward computation is never done twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from ...ir.record import replace
 from ...ir.types import TOKEN, is_inexact
 from ..core import pytree
 from ..core.specs import Spec, Static, spec_of
-from ..core.streams import Borrowed, settle
+from ..core.threaded_state import Borrowed, settle
 from ..core.trace import Array, EagerBuilder, Trace, current_trace
 from ..core.tracers import Tracer, as_value, concrete, wrap
 from ..core.tracing import Result, Traced, trace_function
@@ -42,8 +41,8 @@ class _Env(dict[Value, Leaf]):
         self._resolve = resolve
 
     def __missing__(self, value: Value) -> Leaf:
-        found = self[value] = self._resolve(value)
-        return found
+        leaf = self[value] = self._resolve(value)
+        return leaf
 
 
 class Application:
@@ -102,10 +101,10 @@ class Application:
         waiting = derivative.params[len(self.graph.params) :]
         late: list[Op] = []
         if seeds is None:
-            known = set(waiting)
+            dependent = set(waiting)
             for op in derivative.ops:
-                if not known.isdisjoint(op.operands):
-                    known.update(op.results)
+                if not dependent.isdisjoint(op.operands):
+                    dependent.update(op.results)
                     late.append(op)
         else:
             self._env.update(zip(waiting, seeds, strict=True))
@@ -124,18 +123,18 @@ class Application:
         """Once they are known, let states of enclosing traces be what the function makes of them."""
         storages = [storage for storage, _ in self.traced.advanced]
         if storages and not self._settled:
-            found = self.read(map(self.output, self._states))
-            settle(storages, [v for v in found if isinstance(v, Value)])
+            leaves = self.read(map(self.output, self._states))
+            settle(storages, [v for v in leaves if isinstance(v, Value)])
             self._settled = True
 
     def read(self, values: Iterable[Value]) -> list[Leaf]:
         """What `values` of the graph are here."""
         return [self._resolve(v) for v in values]
 
-    def extend(self, ops: Iterable[Op], known: dict[Value, Leaf]) -> _Env:
-        """Run (or append to the current trace) ops over values of this application and `known`."""
+    def extend(self, ops: Iterable[Op], leaves: dict[Value, Leaf]) -> _Env:
+        """Run (or append to the current trace) ops over values of this application and `leaves`."""
         env = _Env(self._resolve)
-        env.update(known)
+        env.update(leaves)
         append(ops, env)
         return env
 
@@ -146,15 +145,15 @@ class Application:
         self._env = {v: x for v, x in self._env.items() if v in needed}
 
     def _resolve(self, value: Value) -> Leaf:
-        found = self._env[self._instead.get(value, value)]
+        leaf = self._env[self._instead.get(value, value)]
         here, owner = current_trace(), self.owner
         if here is owner:
-            return found
+            return leaf
         if owner is None:
-            return as_value(found)  # an array of an earlier eager run, used in a trace
-        assert isinstance(found, Value)
+            return as_value(leaf)  # an array of an earlier eager run, used in a trace
+        assert isinstance(leaf, Value)
         if here is not None and not owner.done and owner.encloses(here):
-            return here.lift(found, owner)
+            return here.lift(leaf, owner)
         complain(
             errors.LeakedTracerError,
             f"this function belongs to a call of {owner.what} ({owner.graph.name}) that has ended",
@@ -162,11 +161,11 @@ class Application:
         )
 
 
-def append(ops: Iterable[Op], env: Any, known: dict[Value, Array] | None = None) -> None:
+def append(ops: Iterable[Op], env: Any, arrays: dict[Value, Array] | None = None) -> None:
     """Append copies of `ops` to the current trace, or outside of tracing run them.
 
     Effects join the trace's own thread of order tokens. An eager trace does not compute again what is
-    `known`, the arrays of all results of `ops`.
+    `arrays`, the arrays of all results of `ops`.
     """
     trace = current_trace()
     if trace is not None:
@@ -174,8 +173,8 @@ def append(ops: Iterable[Op], env: Any, known: dict[Value, Array] | None = None)
             if op.name == "create_token" and trace.token is not None:
                 env[op.result] = trace.token
                 continue
-            if known is not None and isinstance(trace.builder, EagerBuilder):
-                trace.builder.given = tuple([known[v] for v in op.results])
+            if arrays is not None and isinstance(trace.builder, EagerBuilder):
+                trace.builder.given = tuple([arrays[v] for v in op.results])
             new = trace.builder.copy(op, env)
             for value in new.results:
                 if value.type is TOKEN:
@@ -188,13 +187,12 @@ def append(ops: Iterable[Op], env: Any, known: dict[Value, Array] | None = None)
         env.update(zip(op.results, results, strict=True))
 
 
-marking: ContextVar[bool] = ContextVar("jitney_marks_cotangents", default=False)
-
-
 def mark_cotangents(leaves: Sequence[Leaf]) -> list[Leaf]:
     """The seeds of a backward part, by a name where `jit(save=...)` will look for it."""
     trace = current_trace()
-    if not marking.get() or trace is None or trace.parent is not None or trace.eager:
+    if trace is None or trace.parent is not None or trace.eager:
+        return list(leaves)
+    if not trace.options.mark_cotangents:
         return list(leaves)
     from ...ir.passes.inline_calls import COTANGENT
 

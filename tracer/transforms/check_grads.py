@@ -66,9 +66,9 @@ def check_grads(
     unit = float(finfo(dtype).eps)
     small = is_small(dtype)
     eps = (unit ** (1 / 3) if small else _STEP[dtype.itemsize]) if eps is None else eps
-    known = 8 * unit ** (2 / 3) if small else _TOLERANCE[dtype.itemsize]
-    rtol = known if rtol is None else rtol
-    atol = known if atol is None else atol
+    tolerance = 8 * unit ** (2 / 3) if small else _TOLERANCE[dtype.itemsize]
+    rtol = tolerance if rtol is None else rtol
+    atol = tolerance if atol is None else atol
     _check(f, args, order, tuple(modes), eps, rtol, atol, np.random.default_rng(0))
 
 
@@ -171,8 +171,8 @@ def _check(
     if "rev" in modes:
         out, vjp_fn = vjp(f, *args)
         cotangent = _random_like(out, rng)
-        found = _inner(vjp_fn(cotangent), tangents)
-        _compare("reverse mode (vjp)", found, _inner(cotangent, numerical), rtol, atol)
+        product = _inner(vjp_fn(cotangent), tangents)
+        _compare("reverse mode (vjp)", product, _inner(cotangent, numerical), rtol, atol)
     if order == 1:
         return
     if "fwd" in modes:
@@ -231,8 +231,8 @@ def _inner(a: Any, b: Any) -> np.float64:
     return np.float64(sum(np.sum((_wide(x) * y).real) for x, y in pairs))
 
 
-def _compare(what: str, found: Any, expected: Any, rtol: float, atol: float) -> None:
-    for x, y in zip(_floats_only(found), _floats_only(expected), strict=True):
+def _compare(what: str, computed: Any, expected: Any, rtol: float, atol: float) -> None:
+    for x, y in zip(_floats_only(computed), _floats_only(expected), strict=True):
         np.testing.assert_allclose(
             _wide(x),
             y,

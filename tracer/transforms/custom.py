@@ -45,11 +45,13 @@ class _Custom:
 
     def __init__(self, fun: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
         check_callable(fun, type(self).__name__)
-        given = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        if not all(isinstance(i, int) and i >= 0 for i in given):
+        positions = (
+            (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        )
+        if not all(isinstance(i, int) and i >= 0 for i in positions):
             raise TypeError(f"nondiff_argnums are positions 0, 1, ..., not {nondiff_argnums!r}")
         self.fun = fun
-        self.nondiff_argnums = tuple(sorted(set(given)))
+        self.nondiff_argnums = tuple(sorted(set(positions)))
         functools.update_wrapper(self, fun)
         if not hasattr(fun, "__name__"):
             self.__name__ = type(fun).__name__
@@ -166,7 +168,7 @@ class custom_vjp(_Custom):
         wanted = [as_value(call.leaves[i]).tensor for i in call.floats()]
         captured = list(dict.fromkeys(region.captured))
         rule = region.close(captured, region.values, wanted, captures_first=True)
-        found = call.append(
+        wrapped = call.append(
             CUSTOM_VJP,
             values[:count],
             results[:count],
@@ -174,7 +176,7 @@ class custom_vjp(_Custom):
             [*captured, *values[count:]],
             rule,
         )
-        return pytree.unflatten(pair.out_tree, found)
+        return pytree.unflatten(pair.out_tree, wrapped)
 
     def _backward(
         self,
@@ -193,13 +195,13 @@ class custom_vjp(_Custom):
             Spec(t, None, r.scalar) for t, r, f in zip(outs, results, floats, strict=True) if f
         ]
 
-        def backward(*given: Any) -> list[Any]:
-            lend(given, saved)
-            seeds = iter(given[len(saved) :])
-            residuals = pair.join(given[: len(saved)])
+        def backward(*leaves: Any) -> list[Any]:
+            lend(leaves, saved)
+            seeds = iter(leaves[len(saved) :])
+            residuals = pair.join(leaves[: len(saved)])
             ct = pytree.unflatten(pair.out_tree, [next(seeds) if f else None for f in floats])
-            found = bwd(*call.fixed, residuals, ct)
-            return checked_cotangents(found, call, bwd)
+            cotangents = bwd(*call.fixed, residuals, ct)
+            return checked_cotangents(cotangents, call, bwd)
 
         tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
         return trace_region(backward, specs, tree, f"the backward rule of {call.name}")
@@ -280,10 +282,10 @@ class custom_jvp(_Custom):
         captured = list(dict.fromkeys(region.captured))
         wanted = [t for t in outs if is_inexact(t.dtype)]
         rule = region.close(captured, region.values, wanted, captures_first=True)
-        found = call.append(
+        wrapped = call.append(
             CUSTOM_JVP, values, application.results, call.closed(application), captured, rule
         )
-        return pytree.unflatten(out_tree, found)
+        return pytree.unflatten(out_tree, wrapped)
 
     def _forward(
         self, call: CustomCall, out_tree: pytree.TreeDef, outs: Sequence[TensorType]
@@ -296,18 +298,18 @@ class custom_jvp(_Custom):
         count = len(specs)
         specs += [spec_of(call.leaves[i]) for i in floats]
 
-        def forward(*given: Any) -> list[Any]:
+        def forward(*leaves: Any) -> list[Any]:
             primal_leaves = list(call.leaves)
-            places = [i for i, t in enumerate(call.traced) if t]
-            lend(given, [primal_leaves[i] for i in places])
-            for i, x in zip(places, given[:count], strict=True):
+            traced = [i for i, t in enumerate(call.traced) if t]
+            lend(leaves, [primal_leaves[i] for i in traced])
+            for i, x in zip(traced, leaves[:count], strict=True):
                 primal_leaves[i] = x
             tangents = [0.0 if type(x) is float else None for x in call.leaves]
-            for i, t in zip(floats, given[count:], strict=True):
+            for i, t in zip(floats, leaves[count:], strict=True):
                 tangents[i] = t
             primals = pytree.unflatten(call.tree, primal_leaves)
-            found = jvp(*call.fixed, primals, pytree.unflatten(call.tree, tangents))
-            return checked_tangents(found, out_tree, outs, call, jvp)
+            pair = jvp(*call.fixed, primals, pytree.unflatten(call.tree, tangents))
+            return checked_tangents(pair, out_tree, outs, call, jvp)
 
         tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
         return trace_region(forward, specs, tree, f"the tangent rule of {call.name}")
@@ -325,24 +327,24 @@ class _Pair:
         self.static: list[Any] = []
 
     def call(self, *args: Any) -> list[Any]:
-        found = self.fwd(*args)
-        if not isinstance(found, (tuple, list)) or len(found) != 2:
+        result = self.fwd(*args)
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
             refuse_rule(
                 f"{function_name(self.fwd)}, the forward rule of {function_name(self.fun)}, must "
-                f"return a pair (result, residuals), not {shown(found)}",
+                f"return a pair (result, residuals), not {shown(result)}",
                 "return the value of the function first, then what the backward rule needs.",
                 self.fwd,
             )
-        out, self.out_tree = pytree.flatten(found[0])
-        leaves, self.residual_tree = pytree.flatten(found[1])
+        out, self.out_tree = pytree.flatten(result[0])
+        leaves, self.residual_tree = pytree.flatten(result[1])
         arrays = [is_array(x) or isinstance(x, np.generic) for x in leaves]
         self.static = [_Hole if a else x for x, a in zip(leaves, arrays, strict=True)]
         return [*out, *(x for x, a in zip(leaves, arrays, strict=True) if a)]
 
     def join(self, arrays: Sequence[Any]) -> Any:
         """The residuals, with `arrays` for the arrays among them."""
-        given = iter(arrays)
-        leaves = [next(given) if x is _Hole else x for x in self.static]
+        remaining = iter(arrays)
+        leaves = [next(remaining) if x is _Hole else x for x in self.static]
         return pytree.unflatten(self.residual_tree, leaves)
 
 

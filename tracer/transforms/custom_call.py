@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from ...ir.graph import Graph, Value
@@ -22,33 +21,33 @@ from .application import Application, apply
 Function = Callable[..., Any]
 
 _DERIVATIVES = frozenset({"grad", "vjp", "jvp", "linearize", "linear_transpose"})
-_spent: ContextVar[int] = ContextVar("jitney_derivatives_spent", default=0)
 
 
 def pending_derivatives() -> int:
     """How many derivatives will be taken of what is traced now."""
     trace, count = current_trace(), 0
     while trace is not None:
-        count += trace.what in _DERIVATIVES
+        count += (trace.what in _DERIVATIVES) - trace.derivatives_taken
         trace = trace.parent
-    return max(count - _spent.get(), 0)
+    return max(count, 0)
 
 
 @contextmanager
 def after(derivatives: int) -> Iterator[None]:
     """What is traced here comes into being by so many derivatives: fewer of it are to come."""
-    reset = _spent.set(_spent.get() + derivatives)
+    trace = require_trace()
+    trace.derivatives_taken += derivatives
     try:
         yield
     finally:
-        _spent.reset(reset)
+        trace.derivatives_taken -= derivatives
 
 
-def lend(given: Sequence[Any], outer: Sequence[Any]) -> None:
-    """Inside of a rule's region, `given` stand for the `outer` values, whenever the rule runs: those of
+def lend(inner: Sequence[Any], outer: Sequence[Any]) -> None:
+    """Inside of a rule's region, `inner` stand for the `outer` values, whenever the rule runs: those of
     an eager trace may be asked for, in an `if` say."""
     lent = require_trace().lent
-    for x, value in zip(given, outer, strict=False):
+    for x, value in zip(inner, outer, strict=False):
         if isinstance(value, Tracer):
             lent[as_value(x)] = value.value
 
@@ -97,8 +96,8 @@ class CustomCall:
         results = application.results
         computed = application.arrays
         application.adopt(application.over(computed), computed, [])
-        found = application.read([application.output(r) for r in results])
-        return application, [as_value(v) if not isinstance(v, Value) else v for v in found]
+        leaves = application.read([application.output(r) for r in results])
+        return application, [as_value(v) if not isinstance(v, Value) else v for v in leaves]
 
     def closed(self, application: Application) -> list[Value]:
         """The floats that the call closes over."""

@@ -25,21 +25,21 @@ from .custom_call import CustomCall
 Function = Callable[..., Any]
 
 
-def checked_cotangents(found: Any, call: CustomCall, rule: Function) -> list[Any]:
+def checked_cotangents(cotangents: Any, call: CustomCall, rule: Function) -> list[Any]:
     """What a backward rule gave, checked: one array per leaf with a derivative."""
     name = f"{function_name(rule)}, the backward rule of {call.name},"
-    if not isinstance(found, (tuple, list)) or len(found) != len(call.primals):
+    if not isinstance(cotangents, (tuple, list)) or len(cotangents) != len(call.primals):
         refuse_rule(
             f"{name} must return a tuple with one cotangent per argument, "
-            f"{len(call.primals)} of them, not {shown(found)}",
+            f"{len(call.primals)} of them, not {shown(cotangents)}",
             "return a tuple, also for one argument: (ct_x,); None stands for zero.",
             rule,
         )
     leaves: list[Any] = []
-    for k, (given, primal) in enumerate(zip(found, call.primals, strict=True)):
+    for k, (cotangent, primal) in enumerate(zip(cotangents, call.primals, strict=True)):
         definition = pytree.flatten(primal)[1]
-        place = f"the cotangent of argument {call.moving[k]}"
-        leaves += _leaves_like(given, definition, name, place, rule)
+        what = f"the cotangent of argument {call.moving[k]}"
+        leaves += _leaves_like(cotangent, definition, name, what, rule)
     wanted = set(call.floats())
     checked = []
     for i, leaf in enumerate(leaves):
@@ -57,7 +57,7 @@ def checked_cotangents(found: Any, call: CustomCall, rule: Function) -> list[Any
 
 
 def checked_tangents(
-    found: Any,
+    pair: Any,
     out_tree: pytree.TreeDef,
     outs: Sequence[TensorType],
     call: CustomCall,
@@ -65,13 +65,13 @@ def checked_tangents(
 ) -> list[Any]:
     """What a tangent rule gave, checked: one array per float result."""
     name = f"{function_name(rule)}, the tangent rule of {call.name},"
-    if not isinstance(found, (tuple, list)) or len(found) != 2:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         refuse_rule(
-            f"{name} must return a pair (result, tangent), not {shown(found)}",
+            f"{name} must return a pair (result, tangent), not {shown(pair)}",
             "return the value of the function first, then its tangent.",
             rule,
         )
-    tree = pytree.flatten(found[0])[1]
+    tree = pytree.flatten(pair[0])[1]
     if tree != out_tree:
         refuse_rule(
             f"{name} returned a result of the structure {show_tree(tree)}, and {call.name} returns "
@@ -79,7 +79,7 @@ def checked_tangents(
             "return the value of the function itself as the first of the pair.",
             rule,
         )
-    leaves = _leaves_like(found[1], out_tree, name, "the tangent", rule)
+    leaves = _leaves_like(pair[1], out_tree, name, "the tangent", rule)
     checked = []
     for leaf, type in zip(leaves, outs, strict=True):
         if is_inexact(type.dtype):
@@ -88,22 +88,22 @@ def checked_tangents(
 
 
 def _leaves_like(
-    given: Any, definition: pytree.TreeDef, name: str, place: str, rule: Function
+    tree: Any, definition: pytree.TreeDef, name: str, what: str, rule: Function
 ) -> list[Any]:
-    """The leaves of `given`, a tree like `definition` in which None may stand for anything."""
-    if given is None:
+    """The leaves of `tree`, a tree like `definition` in which None may stand for anything."""
+    if tree is None:
         return [None] * definition.num_leaves
     try:
-        leaves = list(definition.flatten_up_to(given))
+        leaves = list(definition.flatten_up_to(tree))
     except ValueError:
-        leaves = [given]
+        leaves = [tree]
     single = (x is None or pytree.flatten(x)[1].is_leaf() for x in leaves)
     if len(leaves) == definition.num_leaves and all(single):
         return leaves
     refuse_rule(
-        f"{name} returned {place} with another structure:\n"
+        f"{name} returned {what} with another structure:\n"
         f"  expected {show_tree(definition)}\n"
-        f"  returned {show_tree(pytree.flatten(given)[1])}",
+        f"  returned {show_tree(pytree.flatten(tree)[1])}",
         "return the same containers, with one array for each array.",
         rule,
     )
@@ -137,10 +137,10 @@ def _type_of(leaf: Any) -> TensorType:
     return leaf.type if isinstance(leaf, Tracer) else TensorType(leaf.shape, leaf.dtype)
 
 
-def shown(found: Any) -> str:
-    if found is None:
+def shown(value: Any) -> str:
+    if value is None:
         return "None"
-    return f"a {type(found).__name__}, {show_tree(pytree.flatten(found)[1])}"
+    return f"a {type(value).__name__}, {show_tree(pytree.flatten(value)[1])}"
 
 
 def refuse_rule(what: str, remedy: str, rule: Function) -> NoReturn:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -50,14 +50,18 @@ from .differentiable import (
     tangent_leaves,
 )
 
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+
 
 @shortened
 def grad(
-    fun: Function,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Function:
+) -> Callable[P, Any]:
     """The gradient of a scalar function.
 
     `grad(f)(*args, **kwargs)` has the structure of the argument `argnums` (a tuple of such for a
@@ -74,7 +78,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic)
 
     @named("grad", fun)
-    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+    def grad_fun(*args: P.args, **kwargs: P.kwargs) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
@@ -83,11 +87,11 @@ def grad(
 
 @shortened
 def value_and_grad(
-    fun: Function,
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Function:
+) -> Callable[P, tuple[R, Any]]:
     """Like `grad`, but the function returned gives `(value, gradient)`, computed together.
 
     With `has_aux` it gives `((value, aux), gradient)`.
@@ -114,14 +118,26 @@ def value_and_grad(
         seed = _ones(application.output(loss))
         application.adopt(backward, returned, mark_cotangents([seed]))
         pulled = application.read(backward.outputs[len(returned) :])
-        found = iter(_present_gradients(pulled, [leaves[i] for i in targets]))
-        gradients = tuple(pytree.tree_map(lambda _: next(found), args[p]) for p in chosen)
+        remaining = iter(_present_gradients(pulled, [leaves[i] for i in targets]))
+        gradients = tuple(pytree.tree_map(lambda _: next(remaining), args[p]) for p in chosen)
         value = _present_results(application, [loss])[0]
         if has_aux:
             value = (value, _present_aux(application, aux, 1))
         return value, gradients[0] if isinstance(argnums, int) else gradients
 
     return value_and_grad_fun
+
+
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
+@overload
+def vjp(fun: Function, *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
 
 
 @shortened
@@ -170,8 +186,8 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         env = application.extend(
             ops if first else [*again, *ops], dict(zip(seeds, cotangents, strict=True))
         )
-        found = iter(_present_gradients([env[v] for v in gradients], float_leaves, fresh=False))
-        return pytree.unflatten(in_tree, [next(found) if chosen else None for chosen in floats])
+        remaining = iter(_present_gradients([env[v] for v in gradients], float_leaves, fresh=False))
+        return pytree.unflatten(in_tree, [next(remaining) if chosen else None for chosen in floats])
 
     return (out, vjp_fn, side) if has_aux else (out, vjp_fn)
 
@@ -183,6 +199,26 @@ def _vjp_on_device(fun: Function, primals: tuple[Any, ...], has_aux: bool) -> tu
 
     (out, side), vjp_fn = run_apart(split, primals, "vjp")
     return (out, vjp_fn, *side)
+
+
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, Any]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, Any, A]: ...
+@overload
+def jvp(
+    fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> tuple[Any, ...]: ...
 
 
 @compiled_on_devices("fun", "has_aux")
@@ -198,13 +234,13 @@ def jvp(
     (8.0, 12.0)
     """
     check_callable(fun, "jvp")
-    for name, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (tuple, list)):
+    for name, seeds in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(seeds, (tuple, list)):
             complain(
                 errors.TransformError,
                 f"jvp takes its {name} as a tuple, one entry per argument",
                 "write jt.jvp(f, (x,), (t,)) for a function of one argument.",
-                operands={name: given},
+                operands={name: seeds},
             )
     if len(primals) != len(tangents):
         complain(
@@ -218,16 +254,16 @@ def jvp(
     types = [
         leaf.type if isinstance(leaf, Tracer) else type_of(np.asarray(leaf)) for leaf in leaves
     ]
-    given = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
+    seeds = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
     application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "jvp")
     wrt = _float_parameters(leaves)
     out_tree, results = _out_tree(application, aux)
     returned = application.arrays
     pushed = application.inexact(results)
     forward = _derivative(jvp_graph, application.over(returned), wrt, pushed)
-    application.adopt(forward, returned, given)
-    found = application.read(forward.outputs[len(returned) :])
-    tangent_out = pytree.unflatten(out_tree, present_tangents(results, pushed, found))
+    application.adopt(forward, returned, seeds)
+    leaves_out = application.read(forward.outputs[len(returned) :])
+    tangent_out = pytree.unflatten(out_tree, present_tangents(results, pushed, leaves_out))
     out = pytree.unflatten(out_tree, _present_results(application, results))
     side = _present_aux(application, aux, len(results))
     return (out, tangent_out, side) if has_aux else (out, tangent_out)
@@ -274,10 +310,10 @@ class _Aux:
         return flat
 
     def join(self, arrays: Sequence[Any]) -> Any:
-        found = iter(arrays)
+        remaining = iter(arrays)
         assert self.tree is not None
         leaves = zip(self.leaves, self.traced, strict=True)
-        return pytree.unflatten(self.tree, [next(found) if t else x for x, t in leaves])
+        return pytree.unflatten(self.tree, [next(remaining) if t else x for x, t in leaves])
 
 
 def _out_tree(application: Application, aux: _Aux | None) -> tuple[pytree.TreeDef, list[Result]]:
@@ -303,16 +339,16 @@ def refuse_effects(ops: Sequence[Op], who: str) -> None:
 
 def tape_makers(ops: Sequence[Op], late: Sequence[Op]) -> list[Op]:
     """The ops that fill the tapes that `late` ops read. A tape is read once, so they run again."""
-    found: set[Op] = set()
+    makers: set[Op] = set()
     pending = [*late]
-    known = set(late)
+    readers = set(late)
     while pending:
         for v in pending.pop().operands:
             maker = v.op
-            if v.type == TAPE and maker is not None and maker not in known | found:
-                found.add(maker)
+            if v.type == TAPE and maker is not None and maker not in readers | makers:
+                makers.add(maker)
                 pending.append(maker)
-    return [op for op in ops if op in found]
+    return [op for op in ops if op in makers]
 
 
 def _derivative(
@@ -398,10 +434,10 @@ def present_tangents(
     results: Sequence[Result], pushed: Sequence[int], tangents: Sequence[Leaf]
 ) -> list[Any]:
     """The tangents of `results`, each like its result; None where no tangent was `pushed`."""
-    found: list[Any] = [None] * len(results)
-    for place, tangent in zip(pushed, tangents, strict=True):
-        found[place] = present(tangent, results[place].weak, results[place].scalar)
-    return found
+    tangents_out: list[Any] = [None] * len(results)
+    for index, tangent in zip(pushed, tangents, strict=True):
+        tangents_out[index] = present(tangent, results[index].weak, results[index].scalar)
+    return tangents_out
 
 
 def _present_aux(application: Application, aux: _Aux | None, start: int) -> Any:
@@ -415,14 +451,14 @@ def _present_gradients(
     gradients: Sequence[Leaf], primals: Sequence[Any], fresh: bool = True
 ) -> list[Any]:
     """Gradients as the caller sees them: each like its primal, sharing memory with nothing."""
-    kept = {id(x) for x in primals}
-    found = []
+    seen = {id(x) for x in primals}
+    presented = []
     for gradient, primal in zip(gradients, primals, strict=True):
         scalar = primal.scalar if isinstance(primal, Tracer) else not np.ndim(primal)
-        private = fresh and id(gradient) not in kept
-        found.append(present(gradient, weak_kind(primal), scalar, fresh=private))
-        kept.add(id(gradient))
-    return found
+        private = fresh and id(gradient) not in seen
+        presented.append(present(gradient, weak_kind(primal), scalar, fresh=private))
+        seen.add(id(gradient))
+    return presented
 
 
 def named(what: str, fun: Function) -> Callable[[Function], Function]:

@@ -20,7 +20,7 @@ from ..core.specs import Spec, Static
 from ..core.trace import current_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, as_tracer, wrap
 from ..core.tracing import Traced, trace_function
-from ..devices.devices import client, device_of, place
+from ..devices.devices import client, device_of, put_all
 from .differentiable import tangent_leaves
 
 Split = Callable[..., tuple[Any, Callable[[Any], Any], Any]]
@@ -49,9 +49,9 @@ def run_apart(
     traced = trace_function(
         first, specs, tree, what=what, name=what, values_only=False, views=False
     )
-    given = [leaf for leaf, spec in zip(leaves, specs, strict=True) if isinstance(spec, Spec)]
+    operands = [leaf for leaf, spec in zip(leaves, specs, strict=True) if isinstance(spec, Spec)]
     captures = [capture.outer for capture in traced.captures]
-    arrays = place(here, [*given, *captures])
+    arrays = put_all(here, [*operands, *captures])
     result, residuals = device_finisher(traced)(here.compile(traced.graph).run(arrays), arrays)
     (part,) = parts
     inputs = part.inputs(residuals)
@@ -61,10 +61,10 @@ def run_apart(
         if current_trace() is not None:
             again = split(*pytree.tree_map(_traced, primals))[1]
             return again(tree)
-        found = tangent_leaves(tree, part.tree, part.types, *_WORDS[what])
+        seeds = tangent_leaves(tree, part.tree, part.types, *_WORDS[what])
         if not program:
             program.append(here.compile(part.traced.graph))
-        arrays = place(here, [*found, *inputs])
+        arrays = put_all(here, [*seeds, *inputs])
         return device_finisher(part.traced)(program[0].run(arrays), arrays)
 
     return result, later
@@ -81,8 +81,8 @@ class _Later:
         self.types: list[TensorType] = [_type(leaf) for leaf in leaves]
         floats = [is_inexact(t.dtype) for t in self.types]
 
-        def flat(*given: Any) -> Any:
-            left = iter(given)
+        def flat(*operands: Any) -> Any:
+            left = iter(operands)
             return later(pytree.unflatten(self.tree, [next(left) if f else None for f in floats]))
 
         specs = [Spec(t) for t, f in zip(self.types, floats, strict=True) if f]
@@ -95,8 +95,8 @@ class _Later:
 
     def inputs(self, residuals: list[Any]) -> list[Any]:
         """What the captures are when the first part has run."""
-        found = iter(residuals)
-        return [next(found) if isinstance(v, Value) else v for v in self._outer]
+        remaining = iter(residuals)
+        return [next(remaining) if isinstance(v, Value) else v for v in self._outer]
 
 
 def _type(leaf: Any) -> TensorType:

@@ -39,7 +39,7 @@ def tangent_leaves(
             f"{pytree.flatten(tree)[1]}",
             f"give one array for each array of the {whose}, in the same containers.",
         )
-    found: list[Leaf] = []
+    seeds: list[Leaf] = []
     for leaf, type in zip(leaves, types, strict=True):
         if not is_inexact(type.dtype):
             if leaf is not None:
@@ -76,8 +76,8 @@ def tangent_leaves(
         inside = current_trace() is not None or isinstance(leaf, Tracer)
         value: Any = as_value(leaf) if inside else leaf
         here = inside or isinstance(leaf, DeviceArray)
-        found.append(value if here else np.asarray(leaf))
-    return found
+        seeds.append(value if here else np.asarray(leaf))
+    return seeds
 
 
 def scalar_loss(

@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
 from ..control.control import fori_loop
-from ..core import pytree, streams
+from ..core import pytree, threaded_state
 from ..core.callables import check_callable, function_name
 from ..core.specs import is_inexact_leaf
 from ..core.trace import current_trace
@@ -27,10 +27,13 @@ from .differentiable import check_inexact_leaves, check_result, normal_positions
 from .linear import linearize
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
 
 
 @shortened
-def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+def jacrev(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Jacobian by reverse mode: one backward pass per element of the result.
 
     `jacrev(f)(x)` has the structure of `f(x)`, and in place of each array y of it the structure of x,
@@ -56,8 +59,8 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
                     _basis(z, i) if j == k else np.zeros(_shape(z), _dtype(z))[()]
                     for j, z in enumerate(outs)
                 ]
-                found = pytree.flatten(vjp_fn(pytree.unflatten(out_tree, cotangent)))[0]
-                for buffer, gradient in zip(rows, found, strict=True):
+                gradients = pytree.flatten(vjp_fn(pytree.unflatten(out_tree, cotangent)))[0]
+                for buffer, gradient in zip(rows, gradients, strict=True):
                     buffer[i] = gradient
                 return rows
 
@@ -72,7 +75,9 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
 
 
 @shortened
-def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+def jacfwd(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Jacobian by forward mode: one forward pass per element of the arguments.
 
     The result is that of `jacrev`. Best for few inputs, which are real unless `holomorphic`.
@@ -84,11 +89,13 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
         closed, primals = _close(fun, positions, args, kwargs, "jacfwd", holomorphic)
         inputs, in_tree = pytree.flatten(primals)
-        drawn = streams.draws()
+        drawn = threaded_state.draws()
         outs, out_tree = pytree.flatten(_result(closed, inputs, in_tree))
         _check_results(outs, fun, "jacfwd", holomorphic)
         push: Function = functools.partial(_pushed, closed, primals)
-        if streams.draws() != drawn:  # all columns are of one function, with the same numbers
+        if (
+            threaded_state.draws() != drawn
+        ):  # all columns are of one function, with the same numbers
             _, push = linearize(closed, *primals)
         columns_of = []
         for k, x in enumerate(inputs):
@@ -119,7 +126,9 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
 
 
 @shortened
-def hessian(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+def hessian(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The matrix of second derivatives, forward over reverse."""
     return jacfwd(jacrev(fun, argnums, holomorphic), argnums, holomorphic)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,10 +39,11 @@ from .device_transforms import run_apart
 from .differentiable import check_leaves, tangent_leaves
 
 Function = Callable[..., Any]
+R = TypeVar("R")
 
 
 @shortened
-def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
+def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
     """`fun(*primals)` and its derivative there, a function that pushes tangents forward.
 
         out, f_lin = jt.linearize(f, x, y)
@@ -65,8 +66,8 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     out_tree = application.traced.out_tree
     out = pytree.unflatten(out_tree, _present_results(application, results))
     ops = application.adopt(forward, returned)
-    found = forward.outputs[len(returned) :]
-    needed, _ = reached(ops, found, stop=())
+    tangents_out = forward.outputs[len(returned) :]
+    needed, _ = reached(ops, tangents_out, stop=())
     ops = [op for op in ops if op in needed]
     seeds = forward.params[len(application.graph.params) :]
     types = [
@@ -74,13 +75,13 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     ]
     ops = [*tape_makers(forward.ops, ops), *ops]
     refuse_effects(ops, "what jt.linearize returns")
-    application.keep_only(ops, found)
+    application.keep_only(ops, tangents_out)
 
     @shortened
     def f_lin(*tangents: Any) -> Any:
-        given = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
-        env = application.extend(ops, dict(zip(seeds, given, strict=True)))
-        pushed_leaves = [env[v] for v in found]
+        leaves = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
+        env = application.extend(ops, dict(zip(seeds, leaves, strict=True)))
+        pushed_leaves = [env[v] for v in tangents_out]
         return pytree.unflatten(out_tree, present_tangents(results, pushed, pushed_leaves))
 
     return out, f_lin
@@ -157,10 +158,10 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
 
     @compiled_on_devices()
     def transposed(cotangent: Any) -> tuple[Any, ...]:
-        given = tangent_leaves(cotangent, out_tree, out_types, "cotangent", "result")
-        found = application.extend(ops, dict(zip(seeds, given, strict=True)))
+        leaves = tangent_leaves(cotangent, out_tree, out_types, "cotangent", "result")
+        values = application.extend(ops, dict(zip(seeds, leaves, strict=True)))
         leaves_out = [
-            present(found[v], s.weak, s.scalar) for v, s in zip(gradients, specs, strict=True)
+            present(values[v], s.weak, s.scalar) for v, s in zip(gradients, specs, strict=True)
         ]
         return pytree.unflatten(in_tree, leaves_out)
 
@@ -177,13 +178,13 @@ def hvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     Arguments without floats (and their tangents, None) are constants.
     """
     check_callable(fun, "hvp")
-    for name, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (tuple, list)):
+    for name, entries in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(entries, (tuple, list)):
             complain(
                 errors.TransformError,
                 f"hvp takes its {name} as a tuple, one entry per argument",
                 "write jt.hvp(f, (x,), (v,)) for a function of one argument.",
-                operands={name: given},
+                operands={name: entries},
             )
     moving = [
         i
@@ -191,8 +192,8 @@ def hvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         if any(is_inexact_leaf(leaf) for leaf in pytree.flatten(primal)[0])
     ]
     argnums = moving[0] if len(primals) == 1 and moving else tuple(moving)
-    found = jvp(grad(fun, argnums), tuple(primals), tuple(tangents))[1]
+    product = jvp(grad(fun, argnums), tuple(primals), tuple(tangents))[1]
     if len(primals) == 1 or len(moving) == len(primals):
-        return found
-    rows = dict(zip(moving, found, strict=True))
+        return product
+    rows = dict(zip(moving, product, strict=True))
     return tuple(rows.get(i) for i in range(len(primals)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from ...ir.autodiff.remat import Policy
 from ...ir.ops.control.custom import REMAT
@@ -14,7 +14,7 @@ from ..core import pytree
 from ..core.callables import check_callable, function_name
 from ..core.effects import advance, order_token
 from ..core.specs import Static, is_array, spec_of
-from ..core.streams import Borrowed, settle
+from ..core.threaded_state import Borrowed, settle
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
@@ -24,10 +24,24 @@ from ..messages.tracebacks import shortened
 from .custom_call import pending_derivatives
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def checkpoint(
+    fun: Callable[P, R], *, policy: str | Sequence[str] | None = None
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = None, *, policy: str | Sequence[str] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 @shortened
-def checkpoint(fun: Function | None = None, *, policy: str | Sequence[str] | None = None) -> Any:
+def checkpoint(
+    fun: Callable[P, R] | None = None, *, policy: str | Sequence[str] | None = None
+) -> Any:
     """`fun`, whose inner values are computed again in the backward pass, not kept from the forward.
 
     Results and derivatives are those of `fun`; memory is traded for time. Applied to each layer of a
@@ -50,7 +64,7 @@ def checkpoint(fun: Function | None = None, *, policy: str | Sequence[str] | Non
 
     @shortened
     @functools.wraps(fun)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: P.args, **kwargs: P.kwargs) -> Any:
         trace = current_trace()
         if trace is None or trace.eager or chosen == "everything" or not pending_derivatives():
             return fun(*args, **kwargs)
@@ -90,7 +104,7 @@ def _policy(policy: str | Sequence[str] | None) -> Policy:
 def _region(fun: Function, policy: Policy, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves, tree = pytree.flatten((args, kwargs))
     specs = [spec_of(leaf) if is_array(leaf) else Static(leaf) for leaf in leaves]
-    given = [as_value(leaf) for leaf in leaves if is_array(leaf)]
+    inputs = [as_value(leaf) for leaf in leaves if is_array(leaf)]
     name = function_name(fun)
     region = trace_region(
         fun, specs, tree, f"checkpoint({name})", conditional=False, borrowed=Borrowed()
@@ -111,11 +125,11 @@ def _region(fun: Function, policy: Policy, args: tuple[Any, ...], kwargs: dict[s
         captured,
         [*region.values, *states, *(None for _ in token)],
         [*types, *nothing],
-        token_at=len(given) if token else None,
+        token_at=len(inputs) if token else None,
     )
     builder = require_trace().builder
     with builder.at(user_line(2)):
-        op = builder.append(REMAT, [*given, *token, *captured], {"policy": policy}, [body])
+        op = builder.append(REMAT, [*inputs, *token, *captured], {"policy": policy}, [body])
     advance(op.results)
     settle([storage for storage, _ in advanced], op.results[len(types) :][: len(states)])
     outs = zip(op.results, region.outs, strict=False)

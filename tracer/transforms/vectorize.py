@@ -50,8 +50,8 @@ def vectorize(
     if pyfunc is None:
         return functools.partial(vectorize, excluded=excluded, signature=signature)
     check_callable(pyfunc, "vectorize")
-    kept = frozenset(excluded)
-    if any(type(e) not in (int, str) or (type(e) is int and e < 0) for e in kept):
+    left_out = frozenset(excluded)
+    if any(type(e) not in (int, str) or (type(e) is int and e < 0) for e in left_out):
         complain(
             errors.TransformError,
             f"excluded={excluded!r} has an entry that is neither a position nor a name",
@@ -62,13 +62,13 @@ def vectorize(
     @shortened
     @functools.wraps(pyfunc, updated=())
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        places = [i for i in range(len(args)) if i not in kept]
-        arrays = [_array(args[i], i) for i in places]
+        positions = [i for i in range(len(args)) if i not in left_out]
+        arrays = [_array(args[i], i) for i in positions]
 
         @functools.wraps(pyfunc, updated=())
         def of_one(*chosen: Any) -> Any:
             full = list(args)
-            for i, x in zip(places, chosen, strict=True):
+            for i, x in zip(positions, chosen, strict=True):
                 full[i] = x
             out = pyfunc(*full, **kwargs)
             _check_results(out, outs, sizes, pyfunc, signature)
@@ -112,8 +112,8 @@ def of_numpys(function: np.vectorize) -> Function:
         out = mapped(*args, **kwargs)
         results = out if isinstance(out, tuple) else (out,)
         dtypes = otypes or [x.dtype for x in results]
-        found = tuple(_whole(x, dtype) for x, dtype in zip(results, dtypes, strict=True))
-        return found if isinstance(out, tuple) else found[0]
+        converted = tuple(_whole(x, dtype) for x, dtype in zip(results, dtypes, strict=True))
+        return converted if isinstance(out, tuple) else converted[0]
 
     return call
 
@@ -138,7 +138,7 @@ def _parse(signature: str) -> tuple[list[Dims], list[Dims]]:
     return ins, outs
 
 
-def _array(x: Any, place: int) -> Any:
+def _array(x: Any, position: int) -> Any:
     """An argument as something with a shape; Python numbers stay what they are."""
     if isinstance(x, (Tracer, np.ndarray, DeviceArray, np.generic, bool, int, float, complex)):
         return x
@@ -146,8 +146,8 @@ def _array(x: Any, place: int) -> Any:
     if array.dtype == object:
         complain(
             errors.ArgumentError,
-            f"argument {place} of a vectorized function must be an array or a number",
-            f"pass it as it is with excluded={{{place}}}.",
+            f"argument {position} of a vectorized function must be an array or a number",
+            f"pass it as it is with excluded={{{position}}}.",
             operands={"value": x},
         )
     return array
@@ -219,15 +219,15 @@ def _check_results(
             f"returned {len(leaves)}",
             "return one array per group behind the arrow.",
         )
-    known = dict(sizes)
+    fixed = dict(sizes)
     for i, leaf in enumerate(leaves):
         shape = np.shape(leaf)
         names = () if outs is None else outs[i]
         fits = len(shape) == len(names)
         for name, n in zip(names, shape, strict=False):
-            fits = fits and known.setdefault(name, n) == n
+            fits = fits and fixed.setdefault(name, n) == n
         if not fits:
-            wanted = ", ".join(f"{name}={known[name]}" if name in known else name for name in names)
+            wanted = ", ".join(f"{name}={fixed[name]}" if name in fixed else name for name in names)
             complain(
                 errors.ShapeError,
                 f"{function_name(pyfunc)} returned an array of shape {shape} for result {i}, and "

@@ -66,8 +66,8 @@ def vmap(
     @named("vmap", fun)
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
-        given = arguments(fun, args, kwargs, leaves, in_axes)
-        call = _Call(fun, given, tree, common_size(fun, given, axis_size))
+        leaves_and_axes = arguments(fun, args, kwargs, leaves, in_axes)
+        call = _Call(fun, leaves_and_axes, tree, common_size(fun, leaves_and_axes, axis_size))
         axes = _out_axes(out_axes, call.traced)
         return pytree.unflatten(call.traced.out_tree, call.results(axes))
 
@@ -107,16 +107,16 @@ class _Call:
         b = Builder(graph, user_line())
         for result, axis in zip(self.traced.results, axes, strict=True):
             graph.outputs.append(self._placed(b, result, axis))
-        found = _run(graph, self.given)
-        kept = {id(x) for x in self.given}
+        outputs = _run(graph, self.given)
+        seen = {id(x) for x in self.given}
         leaves = []
-        for leaf, result, axis in zip(found, self.traced.results, axes, strict=True):
+        for leaf, result, axis in zip(outputs, self.traced.results, axes, strict=True):
             alone = axis is None  # then it is what the function returns
-            fresh = id(leaf) not in kept
+            fresh = id(leaf) not in seen
             leaves.append(
                 present(leaf, result.weak if alone else None, alone and result.scalar, fresh=fresh)
             )
-            kept.add(id(leaf))
+            seen.add(id(leaf))
         return leaves
 
     def _placed(self, b: Builder, result: Result, axis: Axis) -> Value:
@@ -164,11 +164,11 @@ def _out_axes(out_axes: Any, traced: Traced) -> list[Axis]:
     return axes
 
 
-def _run(graph: Graph, given: Sequence[Leaf]) -> list[Leaf]:
+def _run(graph: Graph, inputs: Sequence[Leaf]) -> list[Leaf]:
     """The outputs of `graph`: computed, or appended to the current trace."""
     if current_trace() is None:
-        return list(evaluate(graph, given))
-    env: dict[Value, Leaf] = dict(zip(graph.params, given, strict=True))
+        return list(evaluate(graph, inputs))
+    env: dict[Value, Leaf] = dict(zip(graph.params, inputs, strict=True))
     append(graph.ops, env)
     return [env[v] for v in graph.outputs]
 

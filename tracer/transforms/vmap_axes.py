@@ -68,15 +68,15 @@ def arguments(
         name = parameter_name(fun, i)
         names += pytree.leaf_names(arg, name)
         entry = in_axes[i] if isinstance(in_axes, tuple) else in_axes
-        found = spread_axes(entry, arg)
-        if found is None:
+        entries = spread_axes(entry, arg)
+        if entries is None:
             complain(
                 errors.TransformError,
                 f"in_axes has {entry!r} for {name}, which is no upper part of the structure "
                 f"{show_tree(pytree.flatten(arg)[1])}",
                 "give an int or None for the whole argument, or a tree of them like it.",
             )
-        axes += found
+        axes += entries
     for key in sorted(kwargs):
         found_names = pytree.leaf_names(kwargs[key], key)
         names += found_names

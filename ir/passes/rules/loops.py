@@ -68,8 +68,8 @@ def _still_carries(b: Rewriter, op: Op) -> Replacement:
     attrs = {**op.attrs, "consts": carries.start + len(consts)}
     if "carries" in attrs:
         attrs["carries"] = len(moving)
-    found = b.op(op.name, *(op.operands[i] for i in order), regions=regions, **attrs)
-    results = iter([found] if isinstance(found, Value) else found)
+    values = b.op(op.name, *(op.operands[i] for i in order), regions=regions, **attrs)
+    results = iter([values] if isinstance(values, Value) else values)
     gone = {i - carries.start: op.operands[i] for i in still}
     return [gone[i] if i in gone else next(results) for i in range(len(op.results))]
 
@@ -99,7 +99,7 @@ def _known_operands(b: Rewriter, op: Op) -> Replacement:
     """
     first = 1 if op.name == "cond" else 0
     last = len(op.operands) if op.name == "cond" else op.attrs["consts"]
-    places: dict[Value, int] = {}
+    first_index: dict[Value, int] = {}
     sources: dict[int, Source] = {}
     for i in range(first, last):
         v = op.operands[i]
@@ -107,20 +107,20 @@ def _known_operands(b: Rewriter, op: Op) -> Replacement:
         if element is not None:
             scalar = op.name == "lanes_while"
             sources[i - first] = _constant(v, element, scalar)
-        elif not is_linear(v.type) and places.setdefault(v, i) != i:
-            sources[i - first] = places[v] - first
+        elif not is_linear(v.type) and first_index.setdefault(v, i) != i:
+            sources[i - first] = first_index[v] - first
     if not sources:
         return None
     if op.name == "lanes_while" and len(sources) == len(op.operands):
         return None
-    kept = [i for i in range(len(op.operands) - first) if i not in sources]
-    regions = [rewrite(_with_sources(r, kept, sources), b.table) for r in op.regions]
+    remaining = [i for i in range(len(op.operands) - first) if i not in sources]
+    regions = [rewrite(_with_sources(r, remaining, sources), b.table) for r in op.regions]
     attrs = dict(op.attrs)
     if "consts" in attrs:
         attrs["consts"] -= len(sources)
-    operands = [*op.operands[:first], *(op.operands[i + first] for i in kept)]
-    found = b.op(op.name, *operands, regions=regions, **attrs)
-    return [found] if isinstance(found, Value) else found
+    operands = [*op.operands[:first], *(op.operands[i + first] for i in remaining)]
+    values = b.op(op.name, *operands, regions=regions, **attrs)
+    return [values] if isinstance(values, Value) else values
 
 
 def _constant(v: Value, element: object, scalar: bool) -> Callable[[Builder], Value]:
@@ -132,12 +132,12 @@ def _never_entered(b: Rewriter, op: Op) -> Replacement:
     """A `while` whose condition is false at the start: the initial carry."""
     test = op.regions[0]
     read = params_read(test)
-    known = {i: constant(op.operands[i]) for i in read}
-    if any(a is None for a in known.values()) or len(test.ops) > _MAX_TEST:
+    constants = {i: constant(op.operands[i]) for i in read}
+    if any(a is None for a in constants.values()) or len(test.ops) > _MAX_TEST:
         return None
     if any(inner.regions or inner.definition.effect for inner in test.ops):
         return None
-    closed = _with_sources(test, (), {i: _array(a) for i, a in known.items()})
+    closed = _with_sources(test, (), {i: _array(a) for i, a in constants.items()})
     if evaluate(closed, ())[0]:
         return None
     return op.operands[op.attrs["consts"] :]
@@ -173,25 +173,27 @@ def _plain_ys(b: Rewriter, op: Op) -> Replacement:
     carries = _carries(op)
     (body,) = op.regions
     n = len(carries)
-    known: dict[int, Value] = {}
+    outside: dict[int, Value] = {}
     for k, y in enumerate(body.outputs[n:], n):
         element = uniform(y)
         length = op.attrs["length"]
         if y.op is None and y.index >= carries.stop:
-            known[k] = op.operands[y.index]
+            outside[k] = op.operands[y.index]
         elif y.op is None and y.index < carries.start:
             dims = tuple(range(1, len(y.shape) + 1))
-            known[k] = b.broadcast(op.operands[y.index], shape=(length, *y.shape), dims=dims)
+            outside[k] = b.broadcast(op.operands[y.index], shape=(length, *y.shape), dims=dims)
         elif element is not None:
-            known[k] = b.full((length, *y.shape), element, y.dtype)
-    if not known:
+            outside[k] = b.full((length, *y.shape), element, y.dtype)
+    if not outside:
         return None
-    kept = [k for k in range(len(body.outputs)) if k not in known]
-    if kept or op.has_effect:
-        trimmed = body.giving(body.outputs[k] for k in kept)
-        found = b.op("scan", *op.operands, regions=[trimmed], **op.attrs)
-        known.update(zip(kept, [found] if isinstance(found, Value) else found, strict=True))
-    return [known[k] for k in range(len(body.outputs))]
+    remaining = [k for k in range(len(body.outputs)) if k not in outside]
+    if remaining or op.has_effect:
+        trimmed = body.giving(body.outputs[k] for k in remaining)
+        values = b.op("scan", *op.operands, regions=[trimmed], **op.attrs)
+        outside.update(
+            zip(remaining, [values] if isinstance(values, Value) else values, strict=True)
+        )
+    return [outside[k] for k in range(len(body.outputs))]
 
 
 # cond
@@ -199,20 +201,20 @@ def _plain_ys(b: Rewriter, op: Op) -> Replacement:
 
 def _equal_branches(b: Rewriter, op: Op) -> Replacement:
     """A result that is one operand in all branches is that operand."""
-    known: dict[int, Value] = {}
+    equal: dict[int, Value] = {}
     for k, v in enumerate(op.results):
         outputs = {r.outputs[k].index if r.outputs[k].op is None else -1 for r in op.regions}
-        (place, *more) = outputs
-        if not more and place >= 0 and isinstance(v.type, TensorType):
-            known[k] = op.operands[place + 1]
-    if not known:
+        (index, *more) = outputs
+        if not more and index >= 0 and isinstance(v.type, TensorType):
+            equal[k] = op.operands[index + 1]
+    if not equal:
         return None
-    kept = [k for k in range(len(op.results)) if k not in known]
-    if kept or op.has_effect:
-        regions = [r.giving(r.outputs[k] for k in kept) for r in op.regions]
-        found = b.op("cond", *op.operands, regions=regions)
-        known.update(zip(kept, [found] if isinstance(found, Value) else found, strict=True))
-    return [known[k] for k in range(len(op.results))]
+    remaining = [k for k in range(len(op.results)) if k not in equal]
+    if remaining or op.has_effect:
+        regions = [r.giving(r.outputs[k] for k in remaining) for r in op.regions]
+        values = b.op("cond", *op.operands, regions=regions)
+        equal.update(zip(remaining, [values] if isinstance(values, Value) else values, strict=True))
+    return [equal[k] for k in range(len(op.results))]
 
 
 LOOPS: list[Rule] = [

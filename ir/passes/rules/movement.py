@@ -62,11 +62,11 @@ def _transpose_transpose(b: Rewriter, op: Op) -> Replacement:
 def _transpose_broadcast(b: Rewriter, op: Op) -> Replacement:
     inner = _inner(op)
     (x,) = inner.operands
-    place = {d: j for j, d in enumerate(op.attrs["perm"])}  # broadcast's axis -> result's axis
-    places = [place[d] for d in inner.attrs["dims"]]
-    order = tuple(sorted(range(len(places)), key=places.__getitem__))
+    axis_of = {d: j for j, d in enumerate(op.attrs["perm"])}  # broadcast's axis -> result's axis
+    axes = [axis_of[d] for d in inner.attrs["dims"]]
+    order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
     x = b.transpose(x, perm=order)
-    return b.broadcast(x, shape=op.results[0].shape, dims=tuple(sorted(places)))
+    return b.broadcast(x, shape=op.results[0].shape, dims=tuple(sorted(axes)))
 
 
 # broadcast
@@ -94,10 +94,10 @@ def _broadcast_reshape(b: Rewriter, op: Op) -> Replacement:
     y = op.operands[0]
     if len(x.shape) >= len(y.shape):
         return None
-    kept = [i for i, n in enumerate(y.shape) if n != 1]
-    if x.shape != tuple(y.shape[i] for i in kept):
+    axes = [i for i, n in enumerate(y.shape) if n != 1]
+    if x.shape != tuple(y.shape[i] for i in axes):
         return None
-    return b.broadcast(x, shape=op.attrs["shape"], dims=tuple(op.attrs["dims"][i] for i in kept))
+    return b.broadcast(x, shape=op.attrs["shape"], dims=tuple(op.attrs["dims"][i] for i in axes))
 
 
 # slice
@@ -205,16 +205,16 @@ _Box = tuple[list[int], list[int]]  # lowest and highest position (not included)
 
 def _before_updates(b: Rewriter, x: Value) -> tuple[Value, _Box]:
     """The value at the root of the chain of updates that made `x`, and a box around their regions."""
-    known: dict[Value, tuple[Value, _Box]] = b.notes.setdefault("updates", {})
+    origins: dict[Value, tuple[Value, _Box]] = b.notes.setdefault("updates", {})
     chain: list[Op] = []
-    while x not in known:
+    while x not in origins:
         inner = producer(x, "update_slice")
         if inner is None:
-            known[x] = x, (list(x.shape), [0] * len(x.shape))
+            origins[x] = x, (list(x.shape), [0] * len(x.shape))
             break
         chain.append(inner)
         x = inner.operands[0]
-    root, (lo, hi) = known[x]
+    root, (lo, hi) = origins[x]
     for inner in reversed(chain):
         start, step, shape = inner.attrs["start"], inner.attrs["step"], inner.operands[1].shape
         if 0 not in shape:
@@ -222,7 +222,7 @@ def _before_updates(b: Rewriter, x: Value) -> tuple[Value, _Box]:
             ends = [a + (n - 1) * s + 1 for a, n, s in zip(start, shape, step, strict=True)]
             hi = [max(k, c) for k, c in zip(hi, ends, strict=True)]
         x = inner.results[0]
-        known[x] = root, (lo, hi)
+        origins[x] = root, (lo, hi)
     return root, (lo, hi)
 
 
@@ -270,16 +270,16 @@ def _update_update(b: Rewriter, op: Op) -> Replacement:
 
 def _known_starts(op: Op, starts: tuple[Value, ...], sizes: Ints) -> Ints | None:
     """Constant starts, clamped so that the window fits; None unless all are known or forced."""
-    found = []
+    clamped = []
     for start, n, size in zip(starts, op.operands[0].shape, sizes, strict=True):
-        known = producer(start, "constant")
+        constant = producer(start, "constant")
         if n == size:
-            found.append(0)
-        elif known is None:
+            clamped.append(0)
+        elif constant is None:
             return None
         else:
-            found.append(min(max(int(known.attrs["value"]), 0), n - size))
-    return tuple(found)
+            clamped.append(min(max(int(constant.attrs["value"]), 0), n - size))
+    return tuple(clamped)
 
 
 def _dynamic_slice(b: Rewriter, op: Op) -> Replacement:

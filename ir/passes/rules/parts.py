@@ -31,7 +31,7 @@ class _Window(NamedTuple):
 
 def _window(b: Rewriter, op: Op) -> _Window | None:
     """What an update writes, if it is a window."""
-    x, new, *places = op.operands
+    x, new, *starts = op.operands
     if 0 in (*x.shape, *new.shape):
         return None
     if op.name == "update_slice":
@@ -39,11 +39,11 @@ def _window(b: Rewriter, op: Op) -> _Window | None:
             return None
         return _Window(new, tuple([b.const(k, I64) for k in op.attrs["start"]]))
     if op.name == "dynamic_update_slice":
-        sizes = zip(places, x.shape, new.shape, strict=True)
+        sizes = zip(starts, x.shape, new.shape, strict=True)
         return _Window(new, tuple([_clamped(b, at, n - size) for at, n, size in sizes]))
-    if op.attrs["combine"] != "set" or places[0].shape or _forced(op, x):
+    if op.attrs["combine"] != "set" or starts[0].shape or _forced(op, x):
         return None
-    return _Window(b.reshape(new, shape=_cut(x.shape, op)), _starts(b, op, x, places))
+    return _Window(b.reshape(new, shape=_cut(x.shape, op)), _starts(b, op, x, starts))
 
 
 def _forced(op: Op, x: Value) -> bool:
@@ -88,8 +88,8 @@ def _whole(b: Rewriter, op: Op) -> Replacement:
     if how is None or not _belong(op, part):
         return None
     window = _window(b, updated)
-    found = how(b, part, x, window) if window is not None else None
-    return None if found is None else b.dynamic_update_slice(x, found.new, *found.starts)
+    update = how(b, part, x, window) if window is not None else None
+    return None if update is None else b.dynamic_update_slice(x, update.new, *update.starts)
 
 
 def _belong(op: Op, part: Op) -> bool:
@@ -132,10 +132,10 @@ def _of_slice(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
     start, step = part.attrs["start"], part.attrs["step"]
     if any(s != 1 and n != 1 for s, n in zip(step, w.new.shape, strict=True)):
         return None
-    places = zip(w.starts, start, step, strict=True)
+    triples = zip(w.starts, start, step, strict=True)
     return _Window(
         w.new,
-        tuple([b.add(b.mul(at, b.const(s, I64)), b.const(a, I64)) for at, a, s in places]),
+        tuple([b.add(b.mul(at, b.const(s, I64)), b.const(a, I64)) for at, a, s in triples]),
     )
 
 
@@ -173,9 +173,9 @@ def _of_reshape(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
     if [n for n in shape if n != 1] != [n for n in x.shape if n != 1]:
         return None
     moved = iter([(a, s) for a, s, n in zip(w.starts, w.new.shape, shape, strict=True) if n != 1])
-    places = [(b.const(0, I64), 1) if n == 1 else next(moved) for n in x.shape]
-    sizes = tuple([size for _, size in places])
-    return _Window(b.reshape(w.new, shape=sizes), tuple([at for at, _ in places]))
+    dims = [(b.const(0, I64), 1) if n == 1 else next(moved) for n in x.shape]
+    sizes = tuple([size for _, size in dims])
+    return _Window(b.reshape(w.new, shape=sizes), tuple([at for at, _ in dims]))
 
 
 _PARTS: dict[tuple[str, str], Callable[[Rewriter, Op, Value, _Window], _Window | None]] = {
@@ -194,8 +194,10 @@ def _itself(b: Rewriter, op: Op) -> Replacement:
     x, part = op.operands[0], op.operands[1].op
     if part is None or part.operands[0] is not x or not _belong(op, part):
         return None
-    known = not op.operands[2:] or (x.op is not None and x.op.operands[2:] == op.operands[2:])
-    return x if known else None
+    same_operands = not op.operands[2:] or (
+        x.op is not None and x.op.operands[2:] == op.operands[2:]
+    )
+    return x if same_operands else None
 
 
 def _again(b: Rewriter, op: Op) -> Replacement:

@@ -39,9 +39,9 @@ def _short(b: Rewriter, op: Op) -> Replacement:
         return _as_sum(b, op, b.reshape(x, shape=op.results[0].shape))
     if not short:
         return None
-    kept = [d for d in range(len(x.shape)) if d not in short]
-    x = b.reshape(x, shape=tuple([x.shape[d] for d in kept]))
-    return b.op(op.name, x, axes=tuple([i for i, d in enumerate(kept) if d in axes]))
+    axes_left = [d for d in range(len(x.shape)) if d not in short]
+    x = b.reshape(x, shape=tuple([x.shape[d] for d in axes_left]))
+    return b.op(op.name, x, axes=tuple([i for i, d in enumerate(axes_left) if d in axes]))
 
 
 def _of_broadcast(b: Rewriter, op: Op) -> Replacement:
@@ -65,9 +65,9 @@ def _of_broadcast(b: Rewriter, op: Op) -> Replacement:
         x = b.op(op.name, x, axes=rest)
     else:
         x = _as_sum(b, op, x)
-    kept = [d for d in range(len(shape)) if d not in axes]
-    places = tuple([i for i, d in enumerate(kept) if d in dims])
-    return b.broadcast(x, shape=tuple([shape[d] for d in kept]), dims=places)
+    axes_left = [d for d in range(len(shape)) if d not in axes]
+    dims_left = tuple([i for i, d in enumerate(axes_left) if d in dims])
+    return b.broadcast(x, shape=tuple([shape[d] for d in axes_left]), dims=dims_left)
 
 
 def _wrapped(count: int, dtype: Any) -> int:
@@ -98,7 +98,7 @@ def _scan(b: Rewriter, op: Op) -> Replacement:
     return _as_sum(b, op, x)
 
 
-def _place(b: Rewriter, op: Op) -> Replacement:
+def _extremum_index(b: Rewriter, op: Op) -> Replacement:
     """argmax, argmin and argsort along an axis of size 1 give 0."""
     size = op.operands[0].shape[op.attrs["axis"]]
     return b.full_like(op.results[0], 0) if size == 1 else None
@@ -122,5 +122,5 @@ REDUCTIONS = [
     *_for_each(_FOLDS, _of_same, same=True),
     # Scans and sorts along an axis of at most one element.
     *_for_each((*_SCANS, "sort"), _scan),
-    *_for_each(("argmax", "argmin", "argsort"), _place),
+    *_for_each(("argmax", "argmin", "argsort"), _extremum_index),
 ]

@@ -120,14 +120,14 @@ class Rewriter(Builder):
 
     def settle(self, op: Op) -> Sequence[Value]:
         """The values that stand for op's results: by a rule, or else by appending it."""
-        found = self._apply_rules(op)
-        if found is None:
+        replacement = self._apply_rules(op)
+        if replacement is None:
             key = _key(op)
             first = op if key is None else self.seen.setdefault(key, op)
             if first is op:
                 self.graph.ops.append(op)
             return first.results
-        values = (found,) if isinstance(found, Value) else found
+        values = (replacement,) if isinstance(replacement, Value) else replacement
         for old, value in zip(op.results, values, strict=True):
             assert old.type == value.type, f"a rule for {op!r} changed its type to {value.type}"
         return values
@@ -140,13 +140,13 @@ class Rewriter(Builder):
         if anchored:
             for anchor in _anchors(op):
                 for rule in anchored.get(anchor, ()):
-                    found = rule.apply(self, op)
-                    if found is not None:
-                        return found
+                    replacement = rule.apply(self, op)
+                    if replacement is not None:
+                        return replacement
         for rule in plain:
-            found = rule.apply(self, op)
-            if found is not None:
-                return found
+            replacement = rule.apply(self, op)
+            if replacement is not None:
+                return replacement
         return None
 
     def op(self, name: str, *operands: Value, regions: Sequence[Graph] = (), **attrs: Any) -> Any:

@@ -69,7 +69,7 @@ def clear_bits(f: Function, warp: Value, state: int, bits: Value) -> None:
     f.store(f.load(I32, warp, where) & (bits ^ -1), warp, where)
 
 
-def place_of(f: Function, position: Value, job: Value) -> Value:
+def index_of(f: Function, position: Value, job: Value) -> Value:
     """The warp or lane that stands at a position of the order, 0..31."""
     moved = job_load(f, job, "multiplier") * position + job_load(f, job, "increment")
     return moved & at.WARP_SIZE - 1

@@ -26,10 +26,10 @@ from .layout import JOB
 SYNC, AND, OR, POPC = range(4)  # what a barrier gives to a thread
 
 
-def _note(f: Function, state: int, *places: int) -> Function:
+def _note(f: Function, state: int, *fields: int) -> Function:
     """Write the function: what a thread waits for goes to its places, the last one is the site."""
     thread, *values = f.args
-    for value, where in zip(values, (*places, at.SITE), strict=True):
+    for value, where in zip(values, (*fields, at.SITE), strict=True):
         f.store(value, thread, where)
     f.store(word(state), thread, at.STATE)
     f.ret()

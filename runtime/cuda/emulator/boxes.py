@@ -58,8 +58,8 @@ def copy_box() -> Function:
     job = f.load("ptr", thread, at.THREAD_JOB)
     aligned = (map.to("ptrtoint", I64) & 63).eq(0)
     refuse_unless(f, aligned, thread, site, at.NO_MAP)
-    known = _word(f, map, "magic").eq(Value(I64, str(MAGIC)))
-    refuse_unless(f, known, thread, site, at.NO_MAP)
+    is_map = _word(f, map, "magic").eq(Value(I64, str(MAGIC)))
+    refuse_unless(f, is_map, thread, site, at.NO_MAP)
     same = _word(f, map, "rank").eq(rank.zext(I64))
     refuse_unless(f, same, thread, site, at.NO_MAP)
     refuse_unless(f, job_load(f, job, "unfenced").eq(0), thread, site, at.UNFENCED_MBARRIER)
@@ -172,16 +172,16 @@ def _copy_word(
     special = (bits & 0x7F800000).eq(0x7F800000)
     rounded = f.select(special, bits, bits + 0x1000) & -0x2000
     bits = f.select(_word(f, map, "tf32").ne(0), rounded, bits)
-    place = target.to("ptrtoint", I64) + n * 4 - job_load(f, job, "window")
+    in_window = target.to("ptrtoint", I64) + n * 4 - job_load(f, job, "window")
     swizzled = _word(f, map, "swizzle").ne(0)
-    place = f.select(swizzled, swizzle(f, place), place)
-    f.store(bits, f.load("ptr", job, JOB["window"]), place)
+    in_window = f.select(swizzled, swizzle(f, in_window), in_window)
+    f.store(bits, f.load("ptr", job, JOB["window"]), in_window)
 
 
-def swizzle(f: Function, place: Value) -> Value:
+def swizzle(f: Function, offset: Value) -> Value:
     """Where a byte of lines of 128 bytes is: chunks of 16 bytes are exchanged, by the line's number."""
-    line = place >> 7 & 7
-    return place ^ line << 4
+    line = offset >> 7 & 7
+    return offset ^ line << 4
 
 
 def boxes_are_left() -> Function:

@@ -5,7 +5,7 @@
 A kernel whose threads wait for each other becomes an LLVM coroutine, which stops at each such
 instruction and tells the scheduler why; LLVM's passes split it. Others are plain functions. Arguments
 are read from the packed bytes of the launch. Address spaces go: all memory is the process's. Shared
-variables are places in one `window`, and every access of global or shared memory is checked first.
+variables are offsets in one `window`, and every access of global or shared memory is checked first.
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ class _Kernel:
 
     def rewrite(self, body: list[str]) -> str:
         for number, line in enumerate(body):
-            if found := re.match(r'("[^"]*"|[\w.$-]+):', line):
-                self._label = found[1]
-                self.lines.append(f"{found[1]}:")
+            if match := re.match(r'("[^"]*"|[\w.$-]+):', line):
+                self._label = match[1]
+                self.lines.append(f"{match[1]}:")
             elif not number:
                 self._label = self._entry_number()
                 self.lines.append(f"{self._label}:")
@@ -151,8 +151,8 @@ class _Kernel:
             self._source = assembly.text
             rewrite_assembly(self, assembly)
             return
-        elif found := _SHARED_ADDRESS.match(line):
-            self._shared_address(*found.groups())
+        elif match := _SHARED_ADDRESS.match(line):
+            self._shared_address(*match.groups())
             return
         elif access := parse_access(line):
             self._access(access)
@@ -179,8 +179,8 @@ class _Kernel:
             self.wait("spins")  # other threads may write before this one looks again
 
     def _fix_phis(self, text: str) -> str:
-        def rename(found: re.Match[str]) -> str:
-            return f", %{self.ends.get(found[1], found[1])} ]"
+        def rename(match: re.Match[str]) -> str:
+            return f", %{self.ends.get(match[1], match[1])} ]"
 
         return re.sub(
             r"= phi .*", lambda phi: re.sub(r', %("[^"]*"|[\w.$-]+) \]', rename, phi[0]), text
@@ -236,7 +236,7 @@ class _Module:
         self.kernels: dict[str, list[str]] = {}
         self.coroutines = False
         self._shared: dict[str, tuple[str, int, int]] = {}  # type, size, alignment by name
-        self._ends: dict[str, int] = {}  # of the variables in shared memory that have a place
+        self._ends: dict[str, int] = {}  # of the variables in shared memory that have an offset
         self.static_shared: dict[str, int] = {}
         self.dynamic: list[tuple[str, str]] = []
         self.data: list[str] = []
@@ -263,8 +263,8 @@ class _Module:
                 self._function(line, body)
             elif line.startswith("@"):
                 self._global(line)
-            elif found := re.match(r"(%\S+) = type (.*)$", line):
-                self.types[found[1]] = found[2]
+            elif match := re.match(r"(%\S+) = type (.*)$", line):
+                self.types[match[1]] = match[2]
                 self.out.append(line)
             elif line.startswith("declare "):
                 name = re.search(r"@([\w.$]+)\(", line)
@@ -272,21 +272,21 @@ class _Module:
                     self.out.append(_without_attributes(line))
             elif re.match(r"!\d+ = ", line):
                 self.out.append(line)
-        self._place_the_rest()
+        self._lay_out_the_rest()
 
     def _function(self, header: str, body: list[str]) -> None:
-        found = re.match(r"define (?:dso_local )?ptx_kernel void @([\w.$]+)\(", header)
-        if not found:
+        match = re.match(r"define (?:dso_local )?ptx_kernel void @([\w.$]+)\(", header)
+        if not match:
             for line in body:
                 if "@llvm.nvvm." in line:
                     raise AssembleError(f"the emulation knows {line.strip()!r} in kernels only")
             self.out += [_without_attributes(header[:-1]) + " {", *body, "}"]
             return
-        name = found[1]
-        start = found.end()
+        name = match[1]
+        start = match.end()
         params = split(header[start : header.index(")", _last_parameter(header, start))])
         self.kernels[name] = [take_type(param)[0] for param in params]
-        self._place_shared(name, body)
+        self._lay_out_shared(name, body)
         number = re.search(r"\) .*?(#\d+) \{$", header)
         attributes = header + (self._attributes.get(number[1], "") if number else "")
         if limit := re.search(r'"nvvm.maxnreg"="(\d+)"', attributes):
@@ -295,40 +295,40 @@ class _Module:
         self.coroutines |= waits
         self.out.append(_Kernel(self, name, params, waits).rewrite(body))
 
-    def _place_shared(self, kernel: str, body: list[str]) -> None:
+    def _lay_out_shared(self, kernel: str, body: list[str]) -> None:
         """Each kernel has shared memory to itself: its variables begin at the window's start."""
         used = {word for line in body for word in re.findall(r"@([\w.$]+)", line)}
         own = [name for name in self._shared if name in used]
         end = max((self._ends[name] for name in own if name in self._ends), default=0)
         for name in own:
             if name not in self._ends:
-                end = self._place(name, end)
+                end = self._lay_out(name, end)
         self.static_shared[kernel] = end
 
-    def _place(self, name: str, start: int) -> int:
+    def _lay_out(self, name: str, start: int) -> int:
         type, size, alignment = self._shared[name]
         start = -(-start // alignment) * alignment
         self.out.append(_alias(name, type, start))
         self._ends[name] = start + size
         return start + size
 
-    def _place_the_rest(self) -> None:
+    def _lay_out_the_rest(self) -> None:
         """Variables that no kernel names lie behind those that some kernel does."""
         end = max(self._ends.values(), default=0)
         left = [name for name in self._shared if name not in self._ends]
         for name in left:
-            end = self._place(name, end)
+            end = self._lay_out(name, end)
         if left:
             self.static_shared = dict.fromkeys(self.static_shared, end)
 
     def _global(self, line: str) -> None:
-        found = re.match(
+        match = re.match(
             r"@([\w.$]+) = (.*?)addrspace\((\d)\) (?:externally_initialized )?(global|constant) (.*)$",
             line,
         )
-        if not found:
+        if not match:
             raise AssembleError(f"the emulation does not know this global: {line}")
-        name, linkage, space, kind, rest = found.groups()
+        name, linkage, space, kind, rest = match.groups()
         type, value = take_type(rest)
         size, own = size_and_alignment(type, self.types)
         align = re.search(r", align (\d+)", rest)
@@ -387,8 +387,8 @@ def host_text(text: str) -> HostText:
     dynamic_offset = dynamic_offset if module.dynamic else static
     aliases = [_alias(name, type, dynamic_offset) for name, type in module.dynamic]
     table = f"[{len(module.data)} x {{ ptr, i64 }}] [{', '.join(module.data)}]"
-    known = {line for line in module.out if line.startswith("declare ")}
-    names = {re.search(r"@([\w.$]+)\(", line)[1] for line in known}  # type: ignore[index]
+    declared = {line for line in module.out if line.startswith("declare ")}
+    names = {re.search(r"@([\w.$]+)\(", line)[1] for line in declared}  # type: ignore[index]
     declarations = [
         line
         for line in sorted(DECLARATIONS | hopper.DECLARATIONS)

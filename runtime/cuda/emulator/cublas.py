@@ -99,10 +99,10 @@ class EmulatedBlas(Blas):
         ctypes.c_void_p.from_address(pointer).value = self._next
 
     def _get(self, thing: int, kind: str) -> _Thing:
-        found = self._things.get(thing)
-        if found is None or found.kind != kind:
+        description = self._things.get(thing)
+        if description is None or description.kind != kind:
             raise _Refused(f"{thing:#x} is no {kind}")
-        return found
+        return description
 
     def _destroy(self, thing: int, kind: str) -> None:
         self._get(thing, kind)
@@ -182,11 +182,11 @@ class EmulatedBlas(Blas):
         if wanted < 1:
             raise _Refused("no algorithm is wanted")
         fits = wishes[1] >= _WORKSPACE
-        found = Heuristic.from_address(results)
+        heuristic = Heuristic.from_address(results)
         alignments = [wishes[k] for k in (5, 6, 7, 8)]
         bias = product.attributes.get(8, 16)
-        found.algorithm[:] = self._algorithm(matmul, a, b, d, [*alignments, bias & -bias])
-        found.workspace, found.state = _WORKSPACE, 0
+        heuristic.algorithm[:] = self._algorithm(matmul, a, b, d, [*alignments, bias & -bias])
+        heuristic.workspace, heuristic.state = _WORKSPACE, 0
         ctypes.c_int.from_address(count).value = int(fits)
 
     def _algorithm(self, matmul: int, a: int, b: int, d: int, alignments: list[int]) -> list[int]:
@@ -238,9 +238,9 @@ class EmulatedBlas(Blas):
         if chosen != self._algorithm(matmul, a_layout, b_layout, d_layout, chosen[1:6]):
             raise _Refused("an algorithm for another product")
         bias = product.attributes.get(8, 0)
-        for place, alignment in zip((a, b, c, d, bias), chosen[1:6], strict=True):
-            if place % alignment:
-                raise _Refused(f"{place:#x} is not a multiple of {alignment}")
+        for address, alignment in zip((a, b, c, d, bias), chosen[1:6], strict=True):
+            if address % alignment:
+                raise _Refused(f"{address:#x} is not a multiple of {alignment}")
         if nbytes < _WORKSPACE or workspace % 256:
             raise _Refused("the workspace is too small, or misaligned")
         self.driver.memory.check(workspace, nbytes)
@@ -253,8 +253,8 @@ class EmulatedBlas(Blas):
         def run() -> None:
             ctypes.memset(workspace, 0xFF, nbytes)
             left, right = (
-                self._read(place, layout, batch, t, tf32)
-                for place, layout, t in zip((a, b), layouts, turned, strict=False)
+                self._read(address, layout, batch, t, tf32)
+                for address, layout, t in zip((a, b), layouts, turned, strict=False)
             )
             wide = left.astype(np.float64) @ right.astype(np.float64)
             if epilogue == 4:
@@ -266,30 +266,30 @@ class EmulatedBlas(Blas):
 
         self.driver._stream(stream).submit(run)
 
-    def _memory(self, place: int, layout: _Thing, batch: int) -> np.ndarray[Any, Any]:
+    def _memory(self, address: int, layout: _Thing, batch: int) -> np.ndarray[Any, Any]:
         """The elements of a layout in memory: batch, rows, columns."""
         kind, rows, columns, ld = layout.given
         dtype, stride = _DTYPES[kind], layout.attributes.get(6, 0)
         count = stride * (batch - 1) + ld * (columns - 1) + rows
-        self.driver.memory.check(place, count * dtype.itemsize)
-        held: Any = (ctypes.c_ubyte * (count * dtype.itemsize)).from_address(place)
+        self.driver.memory.check(address, count * dtype.itemsize)
+        held: Any = (ctypes.c_ubyte * (count * dtype.itemsize)).from_address(address)
         flat = np.frombuffer(held, dtype)
         strides = [s * dtype.itemsize for s in (stride, 1, ld)]
         return np.lib.stride_tricks.as_strided(flat, (batch, rows, columns), strides)
 
     def _read(
-        self, place: int, layout: _Thing, batch: int, turned: int, tf32: bool
+        self, address: int, layout: _Thing, batch: int, turned: int, tf32: bool
     ) -> np.ndarray[Any, Any]:
-        found = self._memory(place, layout, batch)
+        matrices = self._memory(address, layout, batch)
         if layout.given[0] == _BFLOAT16:
-            found = (found.astype(np.uint32) << 16).view(np.float32)
+            matrices = (matrices.astype(np.uint32) << 16).view(np.float32)
         if tf32:  # rounded to 10 bits after the point
-            bits = np.ascontiguousarray(found).view(np.uint32)
-            found = ((bits + 0x1000) & 0xFFFFE000).view(np.float32)
-        return found.transpose(0, 2, 1) if turned else found
+            bits = np.ascontiguousarray(matrices).view(np.uint32)
+            matrices = ((bits + 0x1000) & 0xFFFFE000).view(np.float32)
+        return matrices.transpose(0, 2, 1) if turned else matrices
 
-    def _write(self, place: int, layout: _Thing, values: np.ndarray[Any, Any]) -> None:
-        target = self._memory(place, layout, len(values))
+    def _write(self, address: int, layout: _Thing, values: np.ndarray[Any, Any]) -> None:
+        target = self._memory(address, layout, len(values))
         if layout.given[0] == _BFLOAT16:
             bits = np.ascontiguousarray(values.astype(np.float32)).view(np.uint32)
             odd = (bits >> 16) & 1

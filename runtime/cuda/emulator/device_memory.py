@@ -34,17 +34,17 @@ class Memory:
     def allocate(self, nbytes: int) -> int:
         """The first place that is large enough."""
         room = -(-nbytes // _GRANULE) * _GRANULE
-        place = self._start
+        address = self._start
         for start in self._starts:
-            if place + room + _GRANULE <= start:
+            if address + room + _GRANULE <= start:
                 break
-            place = start + -(-self._sizes[start] // _GRANULE) * _GRANULE + _GRANULE
-        if place + room > self._start + self.nbytes:
+            address = start + -(-self._sizes[start] // _GRANULE) * _GRANULE + _GRANULE
+        if address + room > self._start + self.nbytes:
             raise Refused(OUT_OF_MEMORY)
-        insort(self._starts, place)
-        self._sizes[place] = nbytes
-        ctypes.memset(place, _POISON, nbytes)
-        return place
+        insort(self._starts, address)
+        self._sizes[address] = nbytes
+        ctypes.memset(address, _POISON, nbytes)
+        return address
 
     def free(self, address: int) -> None:
         if address not in self._sizes:

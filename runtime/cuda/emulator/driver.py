@@ -151,8 +151,8 @@ class EmulatedLibrary(Library):
     def contexts(self) -> list[int]:
         if not hasattr(self._thread, "contexts"):
             self._thread.contexts = []
-        found: list[int] = self._thread.contexts
-        return found
+        contexts: list[int] = self._thread.contexts
+        return contexts
 
     def _check_context(self, name: str) -> None:
         if name in self.anywhere or name.startswith("cuDevice"):
@@ -269,8 +269,8 @@ class EmulatedLibrary(Library):
 
     def _cuFuncGetAttribute(self, value: int, number: int, function: int) -> None:
         loaded, kernel = self._get(function, Kernel)
-        known = {0: 1024, 1: loaded.host.static_shared[kernel], 3: 0, 4: 0}
-        _out(ctypes.c_int, value, known[number])
+        attributes = {0: 1024, 1: loaded.host.static_shared[kernel], 3: 0, 4: 0}
+        _out(ctypes.c_int, value, attributes[number])
 
     def _cuFuncSetAttribute(self, function: int, number: int, value: int) -> None:
         loaded, kernel = self._get(function, Kernel)
@@ -341,11 +341,11 @@ class EmulatedLibrary(Library):
     def _cuMemAllocAsync(self, address: int, nbytes: int, stream: int) -> None:
         self._stream(stream)
         try:
-            place = self.memory.allocate(nbytes)
+            allocated = self.memory.allocate(nbytes)
         except Refused:  # what this stream will have freed can be had
             self._stream(stream).drain()
-            place = self.memory.allocate(nbytes)
-        _out(ctypes.c_uint64, address, place)
+            allocated = self.memory.allocate(nbytes)
+        _out(ctypes.c_uint64, address, allocated)
 
     def _cuMemFreeAsync(self, address: int, stream: int) -> None:
         self.memory.check(address, 1)
@@ -369,9 +369,9 @@ class EmulatedLibrary(Library):
 
     def _cuMemHostAlloc(self, address: int, nbytes: int, flags: int) -> None:
         block = (ctypes.c_ubyte * nbytes)()
-        place = ctypes.addressof(block)
-        self._pinned[place] = block
-        _out(ctypes.c_void_p, address, place)
+        start = ctypes.addressof(block)
+        self._pinned[start] = block
+        _out(ctypes.c_void_p, address, start)
 
     def _cuMemFreeHost(self, address: int) -> None:
         self._cuCtxSynchronize()
@@ -566,15 +566,19 @@ class EmulatedLibrary(Library):
         outer = self._get(graph, Graph)
         if count != len(outer):
             raise Refused(INVALID_VALUE, "a node does not wait for what came before it")
-        given = NodeParameters.from_address(parameters)
-        if (given.type, given.size, given.context) != (13, 1, 1) or given.kind not in (0, 1):
+        description = NodeParameters.from_address(parameters)
+        if (description.type, description.size, description.context) != (
+            13,
+            1,
+            1,
+        ) or description.kind not in (0, 1):
             raise Refused(INVALID_VALUE, "this is no conditional node")
-        condition: Condition = self._get(given.handle, Condition)
-        body, place = Graph(), (ctypes.c_void_p * 1)()
-        body.bodies = place
-        self._new(body, ctypes.addressof(place))
-        given.bodies = ctypes.addressof(place)
-        loops = given.kind == 1
+        condition: Condition = self._get(description.handle, Condition)
+        body, bodies = Graph(), (ctypes.c_void_p * 1)()
+        body.bodies = bodies
+        self._new(body, ctypes.addressof(bodies))
+        description.bodies = ctypes.addressof(bodies)
+        loops = description.kind == 1
 
         def run() -> None:
             while condition.value:
@@ -614,16 +618,16 @@ class EmulatedLibrary(Library):
 def _error_log(count: int, options: int, values: int) -> Callable[[str], None]:
     """Writes to the buffer that the options of a load have for errors."""
     numbers = list((ctypes.c_int * count).from_address(options)) if count else []
-    given = list((ctypes.c_size_t * count).from_address(values)) if count else []
-    known = dict(zip(numbers, given, strict=True))
-    if not set(known) <= {_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE}:
+    entries = list((ctypes.c_size_t * count).from_address(values)) if count else []
+    values_of = dict(zip(numbers, entries, strict=True))
+    if not set(values_of) <= {_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE}:
         raise Refused(INVALID_VALUE, f"options {numbers} of a load")
 
     def say(text: str) -> None:
-        room = known.get(_ERROR_SIZE, 0)
+        room = values_of.get(_ERROR_SIZE, 0)
         if room:
             data = text.encode()[: room - 1] + b"\0"
-            ctypes.memmove(known[_ERROR_LOG], data, len(data))
+            ctypes.memmove(values_of[_ERROR_LOG], data, len(data))
 
     return say
 

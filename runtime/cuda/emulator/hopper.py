@@ -18,8 +18,8 @@ def _mbarrier(kernel: Kernel, pointer: str) -> str:
 
 @rewrites("mbarrier.init.shared")
 def _init(kernel: Kernel, call: Call) -> None:
-    place = _mbarrier(kernel, call.value(0))
-    operands = f"ptr {place}, i32 {call.value(1)}, i32 {kernel.site()}"
+    barrier = _mbarrier(kernel, call.value(0))
+    operands = f"ptr {barrier}, i32 {call.value(1)}, i32 {kernel.site()}"
     kernel.line(f"call void @emu_mbarrier_init(ptr %emu.thread, {operands})")
 
 
@@ -30,18 +30,18 @@ def _fence(kernel: Kernel, call: Call) -> None:
 
 @rewrites("mbarrier.arrive.scope.cta.space.cta", "mbarrier.arrive.expect.tx.scope.cta.space.cta")
 def _arrive(kernel: Kernel, call: Call) -> None:
-    place = _mbarrier(kernel, call.value(0))
+    barrier = _mbarrier(kernel, call.value(0))
     announces = ".expect.tx." in call.name
     count, nbytes = ("1", call.value(1)) if announces else (call.value(1), "0")
-    operands = f"ptr {place}, i32 {count}, i32 {nbytes}, i32 {kernel.site()}"
+    operands = f"ptr {barrier}, i32 {count}, i32 {nbytes}, i32 {kernel.site()}"
     result = call.result or kernel.unused()
     kernel.line(f"{result} = call i64 @emu_mbarrier_arrive(ptr %emu.thread, {operands})")
 
 
 @rewrites("mbarrier.try.wait.parity.scope.cta.space.cta", waits=True)
 def _try_wait(kernel: Kernel, call: Call) -> None:
-    place = _mbarrier(kernel, call.value(0))
-    operands = f"ptr {place}, i32 {call.value(1)}, i32 {kernel.site()}"
+    barrier = _mbarrier(kernel, call.value(0))
+    operands = f"ptr {barrier}, i32 {call.value(1)}, i32 {kernel.site()}"
     kernel.line(f"call void @emu_try_wait(ptr %emu.thread, {operands})")
     kernel.stop()
     take(kernel, call.result, "i1")
@@ -87,29 +87,29 @@ def _order(kernel: Kernel, call: Call) -> None:
 
 def rewrite_assembly(kernel: Kernel, assembly: Assembly) -> None:
     """Inline assembly: accumulators go to the exchange, and come back from it."""
-    known = wgmma.parse(assembly.text)
-    if known is None:
+    statement = wgmma.parse(assembly.text)
+    if statement is None:
         raise AssembleError(f"the emulation does not know the assembly {assembly.text!r}")
-    given = [value for type, value in assembly.operands if type == "float"]
+    accumulators = [value for type, value in assembly.operands if type == "float"]
     exchange = kernel.value("call ptr @emu_exchange(ptr %emu.thread)")
-    for k, value in enumerate(given):
-        place = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
-        kernel.line(f"store float {value}, ptr {place}")
-    if isinstance(known, wgmma.Form):
+    for k, value in enumerate(accumulators):
+        slot = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
+        kernel.line(f"store float {value}, ptr {slot}")
+    if isinstance(statement, wgmma.Form):
         (_, a), (_, b) = assembly.operands[:2]
-        operands = f"i64 {a}, i64 {b}, i32 {form_number(known)}, i32 {kernel.site()}"
+        operands = f"i64 {a}, i64 {b}, i32 {form_number(statement)}, i32 {kernel.site()}"
         kernel.line(f"call void @emu_product(ptr %emu.thread, {operands})")
     else:
-        kernel.set_word(at.INPUT, known)
-        kernel.set_word(at.INPUT + 4, len(given))
+        kernel.set_word(at.INPUT, statement)
+        kernel.set_word(at.INPUT + 4, len(accumulators))
         kernel.wait("at_operation", "-1", warps.PRODUCT_WAIT)
         exchange = kernel.value("call ptr @emu_exchange(ptr %emu.thread)")
     struct = "poison"
-    for k in range(len(given)):
-        place = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
-        taken = kernel.value(f"load float, ptr {place}")
+    for k in range(len(accumulators)):
+        slot = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
+        taken = kernel.value(f"load float, ptr {slot}")
         text = f"insertvalue {assembly.type} {struct}, float {taken}, {k}"
-        if k + 1 == len(given):
+        if k + 1 == len(accumulators):
             kernel.line(f"{assembly.result} = {text}")
         else:
             struct = kernel.value(text)

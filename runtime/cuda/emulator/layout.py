@@ -76,7 +76,7 @@ QUEUE_HEAD, QUEUE_TAIL, QUEUE_GROUPS = 120, 124, 128
 (UNFENCED, REGISTERS, FENCED, SEQUENCE, NEXT_SUMS, PRODUCTS_HEAD, PRODUCTS_TAIL, PRODUCT_GROUPS) = (
     range(144, 176, 4)
 )
-PHASE_PLACE = 136  # of the mbarrier that is waited for; null: registers are
+PHASE_BARRIER = 136  # of the mbarrier that is waited for; null: registers are
 INPUT = 192  # 32 words that a thread shows to its warp
 OUTPUT = INPUT + 4 * WARP_SIZE  # 32 words that the warp gives it
 THREAD_SIZE = OUTPUT + 4 * WARP_SIZE

@@ -55,9 +55,9 @@ def refuse_unless(f: Function, good: Value, thread: Value, site: Value, kind: in
         f.at(f.block("unused"))
 
 
-def _checked(f: Function, thread: Value, place: Value, site: Value) -> tuple[Value, ...]:
+def _checked(f: Function, thread: Value, barrier: Value, site: Value) -> tuple[Value, ...]:
     """(pending, expected, bytes, parity) of a word that was initialised."""
-    state = f.load(I64, place)
+    state = f.load(I64, barrier)
     pending, expected = _bits(f, state, 0, _COUNT), _bits(f, state, 20, _COUNT)
     good = (state >= 0) & pending.ule(expected)
     good = good & expected.ne(0)
@@ -66,24 +66,24 @@ def _checked(f: Function, thread: Value, place: Value, site: Value) -> tuple[Val
 
 
 def _settle(
-    f: Function, place: Value, pending: Value, expected: Value, nbytes: Value, parity: Value
+    f: Function, barrier: Value, pending: Value, expected: Value, nbytes: Value, parity: Value
 ) -> None:
     """Write the word; a phase of which nothing is missing gives way to the next."""
     done = (pending | nbytes).eq(0)
     pending = f.select(done, expected, pending)
     parity = f.select(done, parity ^ 1, parity)
-    f.store(_pack(f, pending, expected, nbytes, parity), place)
+    f.store(_pack(f, pending, expected, nbytes, parity), barrier)
 
 
 def init() -> Function:
     """`init(thread, place, count, site)`. The copy engine knows of it after a fence."""
-    f = Function("void", "emu_mbarrier_init", thread="ptr", place="ptr", count=I32, site=I32)
-    thread, place, count, site = f.args
+    f = Function("void", "emu_mbarrier_init", thread="ptr", barrier="ptr", count=I32, site=I32)
+    thread, barrier, count, site = f.args
     wide = count.zext(I64)
     good = wide.ne(0) & wide.ule(_COUNT)
     refuse_unless(f, good, thread, site, at.NO_MBARRIER)
     zero = f.literal(I64, 0)
-    f.store(_pack(f, wide, wide, zero, zero), place)
+    f.store(_pack(f, wide, wide, zero, zero), barrier)
     f.store(f.load(I32, thread, at.UNFENCED) + 1, thread, at.UNFENCED)
     job = f.load("ptr", thread, at.THREAD_JOB)
     job_store(f, job_load(f, job, "unfenced") + 1, job, "unfenced")
@@ -106,28 +106,28 @@ def fence() -> Function:
 def arrive() -> Function:
     """`arrive(thread, place, count, bytes, site)`: announce bytes, then arrive so many times."""
     f = Function(
-        I64, "emu_mbarrier_arrive", thread="ptr", place="ptr", count=I32, nbytes=I32, site=I32
+        I64, "emu_mbarrier_arrive", thread="ptr", barrier="ptr", count=I32, nbytes=I32, site=I32
     )
-    thread, place, count, nbytes, site = f.args
-    before = f.load(I64, place)
-    pending, expected, missing, parity = _checked(f, thread, place, site)
+    thread, barrier, count, nbytes, site = f.args
+    before = f.load(I64, barrier)
+    pending, expected, missing, parity = _checked(f, thread, barrier, site)
     count, nbytes = count.zext(I64), nbytes.zext(I64)
     missing = missing + nbytes
     refuse_unless(f, missing.ule(_BYTES), thread, site, at.TOO_MANY_BYTES)
     refuse_unless(f, count.ule(pending), thread, site, at.TOO_MANY_ARRIVALS)
-    _settle(f, place, pending - count, expected, missing, parity)
+    _settle(f, barrier, pending - count, expected, missing, parity)
     f.ret(before)
     return f
 
 
 def bytes_arrive() -> Function:
     """`bytes_arrive(thread, place, bytes, site)`: a copy that `thread` began is there."""
-    f = Function("void", "emu_bytes_arrive", thread="ptr", place="ptr", nbytes=I32, site=I32)
-    thread, place, nbytes, site = f.args
-    pending, expected, missing, parity = _checked(f, thread, place, site)
+    f = Function("void", "emu_bytes_arrive", thread="ptr", barrier="ptr", nbytes=I32, site=I32)
+    thread, barrier, nbytes, site = f.args
+    pending, expected, missing, parity = _checked(f, thread, barrier, site)
     nbytes = nbytes.zext(I64)
     refuse_unless(f, nbytes.ule(missing), thread, site, at.UNANNOUNCED_BYTES)
-    _settle(f, place, pending, expected, missing - nbytes, parity)
+    _settle(f, barrier, pending, expected, missing - nbytes, parity)
     f.ret()
     return f
 
@@ -135,13 +135,13 @@ def bytes_arrive() -> Function:
 def _answer(f: Function, job: Value, thread: Value) -> Value:
     """Whether what a thread waits for is there: a phase, or registers, which the first lane of a warp
     gets for the whole warp."""
-    place = f.load("ptr", thread, at.PHASE_PLACE)
+    barrier = f.load("ptr", thread, at.PHASE_BARRIER)
     phase, registers = f.block("phase"), f.block("registers")
     first, other = f.block("first_lane"), f.block("other_lane")
     take, keep, done = f.block("take"), f.block("keep"), f.block("answered", yes="i1")
-    f.branch(place.ne(NULL), phase, registers, likely=True)
+    f.branch(barrier.ne(NULL), phase, registers, likely=True)
     f.at(phase)
-    parity = _bits(f, f.load(I64, place), 62, 1).trunc(I32)
+    parity = _bits(f, f.load(I64, barrier), 62, 1).trunc(I32)
     f.jump(done, parity.ne(f.load(I32, thread, at.COUNT)))
     f.at(registers)
     lane = f.load(I32, thread, at.LANE).zext(I64)
@@ -175,10 +175,10 @@ def _ask(f: Function, thread: Value) -> None:
 
 def try_wait() -> Function:
     """`try_wait(thread, place, parity, site)`: wait for the end of the phase of that parity."""
-    f = Function("void", "emu_try_wait", thread="ptr", place="ptr", parity=I32, site=I32)
-    thread, place, parity, site = f.args
-    _checked(f, thread, place, site)
-    for value, where in ((place, at.PHASE_PLACE), (parity, at.COUNT), (site, at.SITE)):
+    f = Function("void", "emu_try_wait", thread="ptr", barrier="ptr", parity=I32, site=I32)
+    thread, barrier, parity, site = f.args
+    _checked(f, thread, barrier, site)
+    for value, where in ((barrier, at.PHASE_BARRIER), (parity, at.COUNT), (site, at.SITE)):
         f.store(value, thread, where)
     _ask(f, thread)
     return f
@@ -192,7 +192,7 @@ def registers() -> Function:
     good = good & (count & 7).eq(0)
     good = good & f.load(I32, thread, at.REGISTERS).ne(0)
     refuse_unless(f, good, thread, site, at.NO_REGISTERS)
-    f.store(NULL, thread, at.PHASE_PLACE)
+    f.store(NULL, thread, at.PHASE_BARRIER)
     f.store(count, thread, at.COUNT)
     f.store(site, thread, at.SITE)
     _ask(f, thread)
@@ -210,7 +210,7 @@ def answer_waits() -> Function:
         with f.each(at.WARP_SIZE) as lane, f.when(is_set(f, waiting, lane)):
             thread = thread_at(f, job, number, lane)
             yes = _answer(f, job, thread)
-            phase = f.load("ptr", thread, at.PHASE_PLACE).ne(NULL)
+            phase = f.load("ptr", thread, at.PHASE_BARRIER).ne(NULL)
             with f.when(yes | everyone & phase):
                 f.store(yes.zext(I32), thread, at.OUTPUT)
                 f.store(word(at.READY), thread, at.STATE)

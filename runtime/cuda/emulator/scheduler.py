@@ -17,11 +17,11 @@ from .access import (
     I32,
     bit,
     clear_bits,
+    index_of,
     is_set,
     job_load,
     job_store,
     lowest_bit,
-    place_of,
     raise_error,
     set_bits,
     thread_at,
@@ -85,7 +85,7 @@ def pick() -> Function:
     position = job_load(f, job, "position") + 1
     with f.each(at.WARP_SIZE) as k:
         here = position + k & at.WARP_SIZE - 1
-        warp = place_of(f, here, job)
+        warp = index_of(f, here, job)
         with f.when(warp < warps):
             ready = f.load(I32, warp_at(f, job, warp), at.state_mask(at.READY))
             with f.when(ready.ne(0)):
@@ -106,7 +106,7 @@ def step() -> Function:
     f.store(word(0), warp, at.state_mask(at.READY))
     failed = f.block("failed")
     with f.each(at.WARP_SIZE) as k:
-        lane = place_of(f, k, job)
+        lane = index_of(f, k, job)
         with f.when(is_set(f, ready, lane)):
             thread = thread_at(f, job, number, lane)
             f.store(word(at.READY), thread, at.STATE)
@@ -281,12 +281,12 @@ def _try_barriers(f: Function, job: Value, failed: Block) -> None:
 
 def _raise_missing(f: Function, thread: Value) -> None:
     """What a thread waits for does not come; the error says what the mbarrier's word is."""
-    place = f.load("ptr", thread, at.PHASE_PLACE)
+    barrier = f.load("ptr", thread, at.PHASE_BARRIER)
     look, complain = f.block("look"), f.block("complain", state="i64")
     none = f.block("none")
-    f.branch(place.ne(NULL), look, none, likely=True)
+    f.branch(barrier.ne(NULL), look, none, likely=True)
     f.at(look)
-    f.jump(complain, f.load("i64", place))
+    f.jump(complain, f.load("i64", barrier))
     f.at(none)
     f.jump(complain, 0)
     (state,) = f.at(complain)

@@ -54,7 +54,7 @@ def complaint(asked: Asked) -> str:
     return next((why for why, good in checks.items() if not good), "")
 
 
-def write(asked: Asked, place: int) -> None:
+def write(asked: Asked, address: int) -> None:
     """Put a map at a place."""
     values = {
         "magic": MAGIC,
@@ -72,7 +72,7 @@ def write(asked: Asked, place: int) -> None:
         for k in range(MAX_RANK):
             values[f"{name}{k}"] = numbers[k] if k < len(numbers) else int(name != "stride")
     words = struct.pack(f"<{len(MAP)}q", *(values[name] for name in MAP))
-    ctypes.memmove(place, words.ljust(MAP_BYTES, b"\0"), MAP_BYTES)
+    ctypes.memmove(address, words.ljust(MAP_BYTES, b"\0"), MAP_BYTES)
 
 
 def read(words: bytes) -> Asked:

@@ -144,8 +144,8 @@ def product() -> Function:
     refuse_unless(f, fenced, thread, site, at.UNFENCED_PRODUCT)
     for one in (a, b):
         f.call("void", "emu_in_step", thread, one, form.zext(I64), site)
-        known = one & ~0x3FFF_3FFF_3FC7  # lines of an atom are not begun in its middle
-        good = known.eq(Value(I64, str(wgmma.SWIZZLED)))
+        word_bits = one & ~0x3FFF_3FFF_3FC7  # lines of an atom are not begun in its middle
+        good = word_bits.eq(Value(I64, str(wgmma.SWIZZLED)))
         refuse_unless(f, good, thread, site, at.BAD_DESCRIPTOR)
     own = _own(f, job, thread)
     count = ((form & 0xFFF) >> 1).zext(I64)
@@ -247,7 +247,7 @@ class _Operand:
         self.start = _field(f, descriptor, 0)
         self.leading, self.stride = _field(f, descriptor, 16), _field(f, descriptor, 32)
 
-    def place(self, row: Value, k: Value, item: Value) -> Value:
+    def offset(self, row: Value, k: Value, item: Value) -> Value:
         """Where in the window an element is."""
         f = self.f
         low_row, low_k = row & 7, k & 7
@@ -262,20 +262,20 @@ class _Operand:
         return swizzle(f, self.start + f.select(self.turned, across, along))
 
 
-def _number(f: Function, job: Value, place: Value, element: Value) -> Value:
+def _number(f: Function, job: Value, offset: Value, element: Value) -> Value:
     """An element as a float."""
     window = f.load("ptr", job, JOB["window"])
     kinds = [f.block(name) for name in ELEMENTS]
     done = f.block("number", value="float")
     f.switch(element, kinds[0], {1: kinds[1], 2: kinds[2]})
     f.at(kinds[0])
-    bits = f.load("i16", window, place).zext(I32)
+    bits = f.load("i16", window, offset).zext(I32)
     bits = bits << 16
     f.jump(done, bits.to("bitcast", "float"))
     f.at(kinds[1])
-    f.jump(done, f.load("half", window, place).to("fpext", "float"))
+    f.jump(done, f.load("half", window, offset).to("fpext", "float"))
     f.at(kinds[2])
-    bits = f.load(I32, window, place) & -0x2000
+    bits = f.load(I32, window, offset) & -0x2000
     f.jump(done, bits.to("bitcast", "float"))
     (value,) = f.at(done)
     return value
@@ -306,10 +306,10 @@ def multiply_now() -> Function:
 
     def take(operand: _Operand, row: Value, into: Value, at_number: Value) -> None:
         with f.each(depth) as k:
-            place = operand.place(row, k, item)
-            inside = (place + item).ule(used)
+            offset = operand.offset(row, k, item)
+            inside = (offset + item).ule(used)
             refuse_unless(f, inside, thread, f.load(I32, entry, 28), at.BAD_DESCRIPTOR)
-            f.store(_number(f, job, place, element), into, at_number + k, "float")
+            f.store(_number(f, job, offset, element), into, at_number + k, "float")
 
     for row in range(2):
         take(a, first_row + 8 * row, left, Value(I64, str(_MOST_K * row)))
@@ -319,12 +319,14 @@ def multiply_now() -> Function:
         column = j * 8 + t * 2 + c
         take(b, column, right, Value(I64, "0"))
         with f.each(2) as half:
-            place = j * 4 + half * 2 + c
+            offset = j * 4 + half * 2 + c
             with f.each(depth) as k:
                 x = f.load("float", left, half * _MOST_K + k, "float")
                 y = f.load("float", right, k, "float")
-                total = f.call("float", "llvm.fma.f32", x, y, f.load("float", sums, place, "float"))
-                f.store(total, sums, place, "float")
+                total = f.call(
+                    "float", "llvm.fma.f32", x, y, f.load("float", sums, offset, "float")
+                )
+                f.store(total, sums, offset, "float")
     f.ret()
     return f
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native import avx2_target, has_avx2
 
-from jitney.codegen.limits import TINY
+from jitney.codegen.limits import TINY, limited
 from jitney.codegen.program.compile import compile_graph
 from jitney.codegen.schedule.conv_plan import axis, reach
 from jitney.ir.autodiff.transform import vjp_graph
@@ -22,7 +22,7 @@ from jitney.ir.ops.products.convolution import Window, tap_places
 from jitney.ir.passes import optimise
 from jitney.ir.types import DTYPE_NAMES, TensorType
 from jitney.runtime.executable import Executable
-from jitney.runtime.native.host import compiling_with, current_target
+from jitney.runtime.native.host import current_target
 from jitney.runtime.threads.pool import get_threads, set_threads
 
 rng = np.random.default_rng(0)
@@ -32,7 +32,7 @@ SETTINGS = settings(max_examples=40, deadline=None)
 @pytest.fixture(scope="module", autouse=True)
 def small_blocks() -> Any:
     """Everything is large enough for tiles, and too large for one block, run or chunk."""
-    with compiling_with(TINY):
+    with limited(TINY):
         yield
 
 

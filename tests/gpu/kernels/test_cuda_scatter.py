@@ -15,7 +15,7 @@ from test_cuda_kernels import check
 import jitney as jt
 from jitney.codegen.cuda.program import Launch
 from jitney.codegen.device.compile import compile_device
-from jitney.codegen.module import Given
+from jitney.codegen.module import Donation
 from jitney.ir.passes import optimise
 from jitney.ir.record import replace
 from jitney.runtime.cuda.emulator.machine import ORDERS
@@ -181,7 +181,7 @@ def test_what_is_given_is_updated_where_it_is() -> None:
         for combine in ("add", "set"):
             arrays = [numbers(10_000, dtype), numbers(100, dtype), rng.integers(0, 10_000, 100)]
             graph = optimise(build(scattered(combine, 0), *arrays))
-            program = compile_device(graph, emulated.TARGET, given=[Given(0, None)])
+            program = compile_device(graph, emulated.TARGET, donations=[Donation(0, None)])
             assert program.in_place == [(0, 0)] and not program.outputs
             threads = [
                 step.grid[0] * program.kernels[step.kernel].threads[0]

@@ -36,6 +36,7 @@ from jitney.runtime.cuda.emulator.driver import EmulatedLibrary
 from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS, EmulationError
 from jitney.runtime.cuda.launcher import python_launcher
 from jitney.runtime.cuda.library import DeviceError
+from jitney.runtime.options import CompileOptions
 
 HOPPER = CudaTarget(arch=90, ptx=80, sms=2, exact=True)
 STORED = {"bf16": "u2", "f16": "u2", "tf32": "f4"}
@@ -434,12 +435,12 @@ def test_a_driver_that_refuses(monkeypatch, refused):
     x = sample((130, 32), "f4")
     graph = jt.jit(lambda x: x @ x.T).lower(x).graph
     with pytest.warns(RuntimeWarning, match="without warpgroups.*NOT_SUPPORTED"):
-        compiled = client.compile(graph, fastmath=True)
+        compiled = client.compile(graph, CompileOptions(fastmath=True))
     (got,) = compiled.run([client.put(x)])
     close(np.asarray(got), x @ x.T, "tf32")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        client.compile(graph, fastmath=True)
+        client.compile(graph, CompileOptions(fastmath=True))
         assert not client.target.exact
 
 

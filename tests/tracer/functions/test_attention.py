@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from native import avx2_target, has_avx2
 
 import jitney as jt
-from jitney.codegen.limits import DEFAULT
+from jitney.codegen.limits import DEFAULT, limited
 from jitney.codegen.program.compile import compile_graph
 from jitney.ir.autodiff.transform import vjp_graph
 from jitney.ir.build import Builder
@@ -21,7 +21,7 @@ from jitney.ir.passes import optimise
 from jitney.ir.record import replace
 from jitney.ir.types import F32, F64, TensorType
 from jitney.runtime.executable import Executable
-from jitney.runtime.native.host import compiling_with, current_target
+from jitney.runtime.native.host import current_target
 from jitney.runtime.threads.pool import get_threads, set_threads
 
 rng = np.random.default_rng(0)
@@ -186,7 +186,7 @@ def check(graph: Graph, target: Any) -> None:
 @settings(max_examples=20, deadline=None)
 @given(graph=graphs())
 def test_kernels(keys: int, graph: Graph) -> None:
-    with compiling_with(replace(DEFAULT, attention_keys=keys)):
+    with limited(replace(DEFAULT, attention_keys=keys)):
         check(graph, current_target())
         check(vjp_graph(graph, [0, 1, 2]), current_target())
 

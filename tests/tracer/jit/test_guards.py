@@ -15,8 +15,8 @@ import pytest
 from support import misses
 
 import jitney as jt
+from jitney.tracer.captures.free_variables import find_reads
 from jitney.tracer.captures.guards import freeze
-from jitney.tracer.captures.reads import find_reads
 
 pytestmark = pytest.mark.usefixtures("calls")
 

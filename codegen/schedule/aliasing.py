@@ -1,6 +1,6 @@
 """Inputs that a program may overwrite, and the outputs that take their place.
 
-An output may live in the memory of an input that was given if it is that input with updates, or if it
+An output may live in the memory of a donated input if it is that input with updates, or if it
 is computed element by element over it (`Lowering._place_over`). Which it is, is known after lowering.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...ir.graph import Graph, Value
 from ..loop_ir.kernel import Array
-from ..module import Given
+from ..module import Donation
 from .in_place import depends, keeps_memory
 
 
@@ -25,17 +25,17 @@ class Places(NamedTuple):
     expendable: list[Array]
 
 
-def place(graph: Graph, inputs: Sequence[Array | None], given: Sequence[Given]) -> Places:
-    """Find an output for each input that was given."""
+def place(graph: Graph, inputs: Sequence[Array | None], donations: Sequence[Donation]) -> Places:
+    """Find an output for each donated input."""
     places = Places([None] * len(graph.outputs), {}, [])
-    if not given:
+    if not donations:
         return places
     returned, uses = set(graph.outputs), Counter(graph.outputs)
-    for gift in given:
-        param, array = graph.params[gift.input], inputs[gift.input]
+    for donation in donations:
+        param, array = graph.params[donation.input], inputs[donation.input]
         if array is None or not array.contiguous or not array.shape or not array.size:
             continue
-        candidates = range(len(graph.outputs)) if gift.output is None else [gift.output]
+        candidates = range(len(graph.outputs)) if donation.output is None else [donation.output]
         values = [graph.outputs[k] for k in candidates]
         fitting = [
             (k, value)

@@ -15,7 +15,7 @@ import pytest
 
 import jitney as jt
 from jitney.tracer.captures.fingerprint import Fingerprint
-from jitney.tracer.captures.known import Unkeyable
+from jitney.tracer.captures.purity_allow_list import Unkeyable
 
 PRELUDE = """
 import collections, types

@@ -14,9 +14,7 @@ trace that it came into, and drawing from it anywhere below advances it there, i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,25 +27,19 @@ from .trace import Trace, current_trace, require_trace
 from .tracers import Storage, Tracer, as_value, refuse_leaked, wrap
 
 _count = threading.local()
-_STAND_INS: ContextVar[dict[int, Tracer]] = ContextVar("jitney_states")
 
 
-@contextmanager
-def standing_in(pairs: Iterable[tuple[Any, Any]]) -> Iterator[None]:
-    """Inside, the second of each pair stands in for the array that is the first."""
-    reset = _STAND_INS.set({id(array): tracer for array, tracer in pairs})
-    try:
-        yield
-    finally:
-        _STAND_INS.reset(reset)
+def let_stand_in(pairs: Iterable[tuple[Any, Any]]) -> None:
+    """In the current trace the second of each pair stands in for the array that is the first."""
+    require_trace().stand_ins = {id(array): tracer for array, tracer in pairs}
 
 
 def stand_in(state: Any) -> Tracer | None:
     """What stands in for the state of a generator in the compiled function that is traced."""
-    found = _STAND_INS.get({}).get(id(state))
-    here = current_trace()
-    owner = None if found is None else found._storage.trace
-    return found if owner is not None and owner.encloses(here) else None
+    trace = current_trace()
+    while trace is not None and trace.stand_ins is None:
+        trace = trace.parent
+    return None if trace is None else (trace.stand_ins or {}).get(id(state))
 
 
 def count_draw() -> None:
@@ -60,8 +52,8 @@ def count_draw() -> None:
 
 def draws() -> int:
     """How often generators have drawn in this thread."""
-    found: int = getattr(_count, "draws", 0)
-    return found
+    count: int = getattr(_count, "draws", 0)
+    return count
 
 
 class Advanced(errors.OuterMutationError):
@@ -206,12 +198,12 @@ def settle(storages: Sequence[Storage], after: Sequence[Tracer | Value]) -> None
 
 
 def inside(
-    storages: Sequence[Storage], given: Sequence[Tracer], function: Callable[..., Any], *args: Any
+    storages: Sequence[Storage], now: Sequence[Tracer], function: Callable[..., Any], *args: Any
 ) -> tuple[Any, tuple[Tracer, ...]]:
-    """`function(*args)` in a region that is `given` the states, and what it leaves them at."""
+    """`function(*args)` in a region where the states are `now`, and what it leaves them at."""
     here = require_trace()
     before = [(s.trace, s.value) for s in storages]
-    for storage, state in zip(storages, given, strict=True):
+    for storage, state in zip(storages, now, strict=True):
         storage.trace, storage.value = here, as_value(state)
         storage.version += 1
     try:

@@ -25,15 +25,16 @@ from ...ir.record import field, record, replace
 from ...ir.types import type_of
 from ...runtime.cache.disk import disk_cache
 from ...runtime.cache.installation import digest, installation
+from ..captures.captured_variables import Outside
 from ..captures.fingerprint import Fingerprint
-from ..captures.known import Unkeyable
-from ..captures.outside import Outside
 from ..captures.paths import Path
+from ..captures.purity_allow_list import Unkeyable
 from ..core import pytree
 from ..core.specs import Spec, Static
 from ..core.trace import Capture
 from ..core.tracing import Result, Traced
 from .dispatch import Call, StaticLeaf
+from .options import Options
 
 if TYPE_CHECKING:
     from ...runtime.executable import Executable
@@ -119,9 +120,7 @@ class _Key:
 class Memory:
     """One call of a function that has to be compiled, and what the disk knows of it."""
 
-    def __init__(
-        self, function: Any, owner: Path | None, call: Call, options: dict[str, Any]
-    ) -> None:
+    def __init__(self, function: Any, owner: Path | None, call: Call, options: Options) -> None:
         self._function = function
         self._owner = owner
         self._call = call
@@ -129,7 +128,7 @@ class Memory:
         self._key: _Key | None = None  # as it was before tracing
         self._content = False  # the key has the content of closed-over arrays in it
         self._empty: set[int] = set()  # caches of functions that were empty before tracing
-        unused = options["backend"] != "native" or options["check"]
+        unused = options.backend != "native" or options.check
         self._used = not unused and disk_cache().enabled
 
     def recall(
@@ -180,7 +179,7 @@ class Memory:
         try:
             key.value(self._function)
             key.value(None if self._owner is None else self._owner.read())
-            key.put(*(f"{name} {value!r}" for name, value in sorted(self._options.items())))
+            key.put(self._options.key())
             _arguments(key, self._call)
             for entry in outside.hidden:
                 key.put(str(entry.path), str(entry.tree.num_leaves))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from native_calls import trees
 
 import jitney as jt
-from jitney.tracer.jit.remember import Memory
+from jitney.tracer.jit.trace_cache import Memory
 
 PRELUDE = """
 import collections, dataclasses, enum, functools, math, operator, types

@@ -94,11 +94,11 @@ class _Finder:
 
     def held(self, value: Any, name: str | None = None) -> Path:
         """A path that starts at an object itself."""
-        found = self._held.get(id(value))
-        if found is None:
+        path = self._held.get(id(value))
+        if path is None:
             name = name or getattr(value, "__name__", type(value).__name__)
-            found = self._held[id(value)] = Path("value", value, str(name))
-        return found
+            path = self._held[id(value)] = Path("value", value, str(name))
+        return path
 
     @contextmanager
     def doubting(self) -> Iterator[None]:
@@ -264,12 +264,12 @@ class _Finder:
                 path, value = Path("global", vars(value), attr), vars(value).get(attr, ABSENT)
                 free = False  # the copy of a function sees the module itself
                 continue
-            found = _attribute(value, attr)
-            if found is not None and found is not ABSENT:
+            member = _attribute(value, attr)
+            if member is not None and member is not ABSENT:
                 only_called = called and position == len(attrs) - 1
-                self.member(found, path, attr, value, free, "is" if only_called else "")
+                self.member(member, path, attr, value, free, "is" if only_called else "")
                 return
-            if found is ABSENT:
+            if member is ABSENT:
                 last = position == len(attrs) - 1
                 if attr in _WRITERS.get(type(value), ()) and last and called:
                     return
@@ -286,26 +286,26 @@ class _Finder:
         elif path.key not in self.reads.written:
             self.record(path, ABSENT, True, "absent")
 
-    def member(self, found: Any, path: Path, attr: str, value: Any, free: bool, how: str) -> None:
+    def member(self, what: Any, path: Path, attr: str, value: Any, free: bool, how: str) -> None:
         """A property, or a method: what it is now, and what its code reads."""
-        place = path.get(attr)
-        of_class = place if isinstance(value, type) else path.get("__class__").get(attr)
+        member = path.get(attr)
+        of_class = member if isinstance(value, type) else path.get("__class__").get(attr)
         owner = None if isinstance(value, type) else path
-        if isinstance(found, property):
-            self.record(of_class, found, True, "is")
-            if isinstance(found.fget, FunctionType):
-                self.function(found.fget, path, False, owner_free=free)
+        if isinstance(what, property):
+            self.record(of_class, what, True, "is")
+            if isinstance(what.fget, FunctionType):
+                self.function(what.fget, path, False, owner_free=free)
             return
-        if not isinstance(found, _METHODS):  # a jitted method, what lru_cache makes of one
-            self.record(of_class, found, True)
-            self.function(found.__wrapped__, owner, False, owner_free=free)
+        if not isinstance(what, _METHODS):  # a jitted method, what lru_cache makes of one
+            self.record(of_class, what, True)
+            self.function(what.__wrapped__, owner, False, owner_free=free)
             return
-        function = found if isinstance(found, FunctionType) else found.__func__
-        if isinstance(found, classmethod):
+        function = what if isinstance(what, FunctionType) else what.__func__
+        if isinstance(what, classmethod):
             owner = path if isinstance(value, type) else path.get("__class__")
-        elif isinstance(found, staticmethod):
+        elif isinstance(what, staticmethod):
             owner = None
-        self.record(place if owner is None else place.get("__func__"), function, True, how)
+        self.record(member if owner is None else member.get("__func__"), function, True, how)
         if isinstance(function, FunctionType):
             self.function(function, owner, False, owner_free=free)
         else:
@@ -332,8 +332,8 @@ class _Finder:
         if state is not None:
             path, value = path.get(state), getattr(value, state)
         entered = (FunctionType, MethodType, functools.partial)  # what it holds is read by paths
-        known = isinstance(value, entered) and (called or not isinstance(value, FunctionType))
-        self.record(path, value, free, "is" if known else "")
+        by_identity = isinstance(value, entered) and (called or not isinstance(value, FunctionType))
+        self.record(path, value, free, "is" if by_identity else "")
         if isinstance(value, FunctionType):
             self.function(value, None, free and not path.attrs, path)
         else:
@@ -391,11 +391,11 @@ class _Finder:
     def record(self, path: Path, value: Any, free: bool, how: str = "") -> None:
         key = (*path.key, how) if how else path.key
         reads, doubtful = self.reads, self.reads.doubtful
-        known = key in reads.values and key not in doubtful
+        is_certain = key in reads.values and key not in doubtful
         reads.values.setdefault(key, (path, value))
         if not self._doubt:
             doubtful.pop(key, None)
-        elif not known and self._code is not None:
+        elif not is_certain and self._code is not None:
             doubtful.setdefault(key, set()).add(self._code)
         if free:
             return
@@ -448,17 +448,17 @@ def _attribute(value: Any, attr: str) -> Any:
             return ABSENT
     elif cls.__module__ == builtins.__name__ or isinstance(cls.__getattribute__, FunctionType):
         return ABSENT
-    found = inspect.getattr_static(value, attr, ABSENT)
-    if found is ABSENT or isinstance(found, types.MemberDescriptorType):
-        return None if found is not ABSENT else ABSENT
-    if found is own_dictionary(value).get(attr, ABSENT) and not isinstance(value, type):
+    member = inspect.getattr_static(value, attr, ABSENT)
+    if member is ABSENT or isinstance(member, types.MemberDescriptorType):
+        return None if member is not ABSENT else ABSENT
+    if member is own_dictionary(value).get(attr, ABSENT) and not isinstance(value, type):
         return None
     if not user:
         return ABSENT
-    if isinstance(found, types.GetSetDescriptorType):
+    if isinstance(member, types.GetSetDescriptorType):
         return None
-    if isinstance(found, (property, *_METHODS)):
-        return found
-    if not hasattr(type(found), "__get__"):
+    if isinstance(member, (property, *_METHODS)):
+        return member
+    if not hasattr(type(member), "__get__"):
         return None
-    return found if isinstance(getattr(found, "__wrapped__", None), FunctionType) else ABSENT
+    return member if isinstance(getattr(member, "__wrapped__", None), FunctionType) else ABSENT

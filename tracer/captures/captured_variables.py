@@ -6,7 +6,7 @@ tracers stand in for the arrays: the function, and the user's functions that it 
 as copies whose globals and closure cells hold the stand-ins; objects whose attributes are arrays
 (`self.w`, `model.layer.w`) are replaced by shallow copies with the attributes exchanged. What the
 copies assign to globals and attributes is carried over to the originals afterwards. Where no copy can
-be, a random generator asks for what stands in for its state (`streams.standing_in`).
+be, a random generator asks for what stands in for its state (`threaded_state.let_stand_in`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Callable, Hashable, Sequence
 from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
-from ..core import pytree, streams
+from ..core import pytree, threaded_state
 from ..core.specs import Spec, Static
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
+from .free_variables import Key, Reads, find_reads
 from .frozen import attributes_of, is_random_state, is_user_function, random_state
 from .guards import Guard, Source, write_guards
 from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
 from .paths import Path
-from .reads import Key, Reads, find_reads
 from .running import Ran
 
 
@@ -88,12 +88,12 @@ class Outside:
         """Drop what only code reads that has not run. False if code has run that sees arrays themselves
         where stand-ins were put: then a wary outside is wanted."""
         fixed = self.reads.doubtfully_fixed
-        if any(h.placed and ran.any(fixed.get(h.path.key, set())) for h in self.hidden):
+        if any(h.substituted and ran.any(fixed.get(h.path.key, set())) for h in self.hidden):
             return False
         doubtful = self._doubtful
         idle = {i for i, key in doubtful.items() if not ran.any(self.reads.doubtful[key])}
-        kept = {self._name(i) for i in doubtful.keys() - idle}
-        self._drop(frozenset(self._name(i) for i in idle) - kept)
+        still_read = {self._name(i) for i in doubtful.keys() - idle}
+        self._drop(frozenset(self._name(i) for i in idle) - still_read)
         return True
 
     def settle_as(self, dropped: frozenset[Hashable]) -> None:
@@ -123,12 +123,12 @@ class Outside:
 
     def arrays(self) -> list[Any]:
         """The traced leaves of `values`, in the order of the graph's parameters."""
-        found = []
+        arrays = []
         for hidden in self.hidden:
             leaves = pytree.flatten(hidden.path.read())[0]
             pairs = zip(leaves, hidden.specs, strict=True)
-            found += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
-        return found
+            arrays += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
+        return arrays
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
         """Call the function with stand-ins for the hidden values."""
@@ -143,8 +143,8 @@ class Outside:
             function = copies.function(self.function)
             if target is not None:
                 function = MethodType(function, copies.object(target))
-            with streams.standing_in(zip(self.arrays(), self._tracers(stand_ins), strict=True)):
-                result = self.adapt(function)(*args, **kwargs)
+            threaded_state.let_stand_in(zip(self.arrays(), self._tracers(stand_ins), strict=True))
+            result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
         for path, value, state in self._random:
             if random_state(value) != state:
@@ -153,11 +153,11 @@ class Outside:
 
     def _tracers(self, stand_ins: Sequence[Any]) -> list[Any]:
         """What stands in for `arrays`."""
-        found = []
+        tracers = []
         for hidden, value in zip(self.hidden, stand_ins, strict=True):
             pairs = zip(pytree.flatten(value)[0], hidden.specs, strict=True)
-            found += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
-        return found
+            tracers += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
+        return tracers
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
         """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
@@ -165,15 +165,15 @@ class Outside:
 
     def changes(self) -> list[str]:
         """Which guards and hidden inputs do not fit any more, in words."""
-        found = [guard.change() for guard in self.guards if not guard.holds()]
+        changes = [guard.change() for guard in self.guards if not guard.holds()]
         for hidden in self.hidden:
             try:
                 fits = flatten_like(hidden, hidden.path.read()) is not None
             except (KeyError, AttributeError, ValueError):
                 fits = False
             if not fits:
-                found.append(f"`{hidden.path}` changed its shape, dtype, layout or structure")
-        return found
+                changes.append(f"`{hidden.path}` changed its shape, dtype, layout or structure")
+        return changes
 
 
 def compile_check(
@@ -243,52 +243,52 @@ class _Copies:
         self._objects: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
         roots: dict[tuple[Any, ...], tuple[Path, dict[tuple[str, ...], Any]]] = {}
         for hidden, value in zip(outside.hidden, stand_ins, strict=True):
-            if not hidden.placed:
+            if not hidden.substituted:
                 continue
             path = hidden.path
             base = Path(path.kind, path.root, path.name)
             roots.setdefault(base.key, (base, {}))[1][path.attrs] = value
-        placed = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
+        substituted = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
         for _, paths in self.reads.functions.values():
             for path in paths:
                 if path.kind == "cell":  # before any function that closes over it is copied
                     self._cells.setdefault(id(path.root), CellType())
-        for base, value in placed:
-            self._place(base, value)
+        for base, value in substituted:
+            self._put(base, value)
         for function, paths in self.reads.functions.values():
             for path in paths:
                 if not path.attrs:
-                    self._place(path, None, function)
+                    self._put(path, None, function)
 
     def function(self, function: Any) -> Any:
         """The copy of a function."""
         if not isinstance(function, FunctionType) or id(function) not in self.reads.functions:
             return function
-        found = self._functions.get(id(function))
-        if found is None:
+        copy = self._functions.get(id(function))
+        if copy is None:
             closure = function.__closure__
             cells = None
             if closure is not None:
                 cells = tuple(self._cells.get(id(cell), cell) for cell in closure)
             user = is_user_function(function)
-            found = FunctionType(
+            copy = FunctionType(
                 function.__code__,
                 self._namespace(function.__globals__) if user else function.__globals__,
                 function.__name__,
                 function.__defaults__,
                 cells,
             )
-            found.__kwdefaults__ = function.__kwdefaults__
-            found.__dict__.update(function.__dict__)
-            found.__qualname__ = function.__qualname__
-            found.__module__ = function.__module__
-            self._functions[id(function)] = found
-        return found
+            copy.__kwdefaults__ = function.__kwdefaults__
+            copy.__dict__.update(function.__dict__)
+            copy.__qualname__ = function.__qualname__
+            copy.__module__ = function.__module__
+            self._functions[id(function)] = copy
+        return copy
 
     def object(self, value: Any) -> Any:
         """The copy of an object, or itself if none of its attributes was exchanged."""
-        found = self._objects.get(id(value))
-        return found[1] if found else value
+        entry = self._objects.get(id(value))
+        return entry[1] if entry else value
 
     def carry_over(self) -> None:
         """What the traced code assigned to globals and attributes is assigned for real."""
@@ -296,13 +296,15 @@ class _Copies:
             for name in self.reads.stored.get(id(original), ()):
                 if name in copy and copy[name] is not original.get(name):
                     original[name] = copy[name]
-        for original, copy, placed in self._objects.values():
+        for original, copy, substituted in self._objects.values():
             now = attributes_of(copy) or {}
-            changed = {k: v for k, v in now.items() if k not in placed or v is not placed[k]}
+            changed = {
+                k: v for k, v in now.items() if k not in substituted or v is not substituted[k]
+            }
             _refuse_leaks(copy, changed)
             for name, value in changed.items():
                 object.__setattr__(original, name, value)
-            for name in placed.keys() - now.keys():
+            for name in substituted.keys() - now.keys():
                 object.__delattr__(original, name)
 
     def _namespace(self, module: dict[str, Any]) -> dict[str, Any]:
@@ -310,7 +312,7 @@ class _Copies:
             self._globals[id(module)] = (module, dict(module))
         return self._globals[id(module)][1]
 
-    def _place(self, path: Path, value: Any, function: FunctionType | None = None) -> None:
+    def _put(self, path: Path, value: Any, function: FunctionType | None = None) -> None:
         """Put a stand-in, or the copy of a function (made later, cells first), at `path`."""
         if path.kind == "global":
             if function is not None:
@@ -324,18 +326,18 @@ class _Copies:
         """`value` with the attributes at those paths exchanged, in shallow copies of the objects."""
         if () in attrs:
             return attrs[()]
-        known = self._objects.get(id(value))
-        if known is None:
+        entry = self._objects.get(id(value))
+        if entry is None:
             copy = object.__new__(type(value))
-            placed = attributes_of(value) or {}
-            for name, attribute in placed.items():
+            substituted = attributes_of(value) or {}
+            for name, attribute in substituted.items():
                 object.__setattr__(copy, name, attribute)
-            self._objects[id(value)] = (value, copy, placed)
-        _, copy, placed = self._objects[id(value)]
+            self._objects[id(value)] = (value, copy, substituted)
+        _, copy, substituted = self._objects[id(value)]
         inner: dict[str, dict[tuple[str, ...], Any]] = {}
         for path, stand_in in attrs.items():
             inner.setdefault(path[0], {})[path[1:]] = stand_in
         for name, rest in inner.items():
-            placed[name] = self._exchange(placed[name], rest)
-            object.__setattr__(copy, name, placed[name])
+            substituted[name] = self._exchange(substituted[name], rest)
+            object.__setattr__(copy, name, substituted[name])
         return copy
