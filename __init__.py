@@ -23,6 +23,7 @@ __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
 if TYPE_CHECKING:
+    from . import errors as errors
     from .ir.text_parser import parse_graph as parse_graph
     from .runtime.config import config as config
     from .runtime.cuda.array import DeviceArray as DeviceArray
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import from_dlpack as from_dlpack
     from .tracer.interop.array_api import isdtype as isdtype
     from .tracer.jit.jit import jit as jit
-    from .tracer.messages import errors as errors
     from .tracer.transforms.check_grads import check_grads as check_grads
     from .tracer.transforms.check_grads import compute_gradient_error as compute_gradient_error
     from .tracer.transforms.custom import custom_jvp as custom_jvp
@@ -131,7 +131,7 @@ _HOMES = {
     "while_loop": "tracer.control.control",
 }
 _MODULES = {
-    "errors": "tracer.messages.errors",
+    "errors": "errors",
     "random": "tracer.random",
     "tree": "tracer.core.tree",
 }

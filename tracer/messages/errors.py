@@ -147,6 +147,16 @@ class RecompileWarning(UserWarning):
     """A function is traced again and again because a value that it reads keeps changing."""
 
 
+for _kind in (
+    JitneyError,
+    *JitneyError.__subclasses__(),
+    CastingError,
+    LinearAlgebraError,
+    RecompileWarning,
+):
+    _kind.__module__ = "jitney.errors"  # where users find them: tracebacks and pickles say so
+
+
 def complain(
     kind: type[JitneyError],
     what: str,

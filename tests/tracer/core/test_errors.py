@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import math
+import pickle
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 import jitney as jt
+from jitney.tracer.messages import errors as messages
 
 pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass")
 jit = functools.partial(jt.jit, backend="interpreter")
@@ -564,6 +567,21 @@ def test_errors_are_the_classes_that_numpy_programs_catch() -> None:
                 kind, (TypeError, ValueError, IndexError, AssertionError, NameError, AttributeError)
             )
             assert builtin or kind is jt.errors.JitneyError, name
+
+
+def test_errors_are_named_where_users_find_them() -> None:
+    of_tracer = [kind for kind in vars(messages).values() if isinstance(kind, type)]
+    kinds = [kind for kind in of_tracer if issubclass(kind, (jt.errors.JitneyError, UserWarning))]
+    assert len(kinds) > 20
+    for kind in kinds:
+        assert kind.__module__ == "jitney.errors" and getattr(jt.errors, kind.__name__) is kind
+        assert pickle.loads(pickle.dumps(kind)) is kind
+    with pytest.raises(jt.errors.ShapeError) as caught:
+        jt.jit(lambda x: x @ np.ones(7))(X)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is jt.errors.ShapeError and str(again) == str(caught.value)
+    assert again.line == caught.value.line
+    assert traceback.format_exception_only(again)[0].startswith("jitney.errors.ShapeError: ")
 
 
 def test_equal_functions_of_two_files_have_lines_of_their_own():

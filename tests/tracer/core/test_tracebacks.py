@@ -149,7 +149,7 @@ def test_causes_end_at_the_user() -> None:
     with pytest.raises(TypeError, match="cannot be differentiated") as caught:
         jt.jit(jt.grad(lambda x: callback(x).sum()))(X)
     shown = "".join(traceback.format_exception(caught.value))
-    ours = shown.replace("jitney.tracer.messages.errors.", "").replace(__file__, "")
+    ours = shown.replace(__file__, "")
     assert "tracer" not in ours
 
 

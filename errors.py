@@ -1,0 +1,30 @@
+"""What a user can do wrong, one class per kind: `except jt.errors.ShapeError`."""
+
+from .tracer.messages.errors import ArgumentError as ArgumentError
+from .tracer.messages.errors import ArrayTruthError as ArrayTruthError
+from .tracer.messages.errors import AxisBoundsError as AxisBoundsError
+from .tracer.messages.errors import BoundsError as BoundsError
+from .tracer.messages.errors import CarryError as CarryError
+from .tracer.messages.errors import CaseError as CaseError
+from .tracer.messages.errors import CastingError as CastingError
+from .tracer.messages.errors import DTypeError as DTypeError
+from .tracer.messages.errors import DynamicShapeError as DynamicShapeError
+from .tracer.messages.errors import ImpureFunctionError as ImpureFunctionError
+from .tracer.messages.errors import InPlaceError as InPlaceError
+from .tracer.messages.errors import JitneyError as JitneyError
+from .tracer.messages.errors import LeakedTracerError as LeakedTracerError
+from .tracer.messages.errors import LinearAlgebraError as LinearAlgebraError
+from .tracer.messages.errors import OuterMutationError as OuterMutationError
+from .tracer.messages.errors import ReadOnlyError as ReadOnlyError
+from .tracer.messages.errors import RecompileWarning as RecompileWarning
+from .tracer.messages.errors import ShapeError as ShapeError
+from .tracer.messages.errors import StaticArgumentError as StaticArgumentError
+from .tracer.messages.errors import TensorArrayError as TensorArrayError
+from .tracer.messages.errors import TracerAttributeError as TracerAttributeError
+from .tracer.messages.errors import TracerBoolError as TracerBoolError
+from .tracer.messages.errors import TracerConversionError as TracerConversionError
+from .tracer.messages.errors import TracerIndexError as TracerIndexError
+from .tracer.messages.errors import TracerIterationError as TracerIterationError
+from .tracer.messages.errors import TransformError as TransformError
+from .tracer.messages.errors import UndefinedVariableError as UndefinedVariableError
+from .tracer.messages.errors import UnsupportedFunctionError as UnsupportedFunctionError
