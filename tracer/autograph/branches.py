@@ -216,8 +216,7 @@ def _branch(
             _note(
                 error,
                 f"the condition of the `{what}` at {where} is known only when the compiled "
-                "function runs, so both branches are traced; then it can raise Python's own exceptions "
-                "only: `raise ValueError(...)`, or use `assert`",
+                "function runs, so both branches are traced",
             )
             raise
     for k, one in enumerate(branches):

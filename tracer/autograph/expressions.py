@@ -47,7 +47,6 @@ class Expressions(ast.NodeTransformer):
     def __init__(self, class_name: str | None) -> None:
         self.class_name = class_name
         self.scopes: list[Scope] = []
-        self.texts = 0  # `raise` statements around
         self.hidden: list[set[str]] = []  # variables of comprehensions and lambdas around
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -118,14 +117,14 @@ class Expressions(ast.NodeTransformer):
         return visited
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        if not self.texts:
-            return self.generic_visit(node)
         parts: list[ast.expr] = []
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 value = self.visit(part.value)
                 kind = constant("" if part.conversion == -1 else chr(part.conversion), node)
-                spec = constant("", node) if part.format_spec is None else part.format_spec
+                spec = constant("", node)
+                if part.format_spec is not None:
+                    spec = self.visit(part.format_spec)
                 part = ast.copy_location(ast.Tuple([value, kind, spec], ast.Load()), node)
             parts.append(part)
         return helper("text", parts, node)
@@ -165,6 +164,12 @@ class Expressions(ast.NodeTransformer):
         node.operand = self.visit(node.operand)
         return node
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        node.left, node.right = self.visit(node.left), self.visit(node.right)
+        if isinstance(node.op, ast.Mod):  # of a text, perhaps
+            return helper("remainder", [node.left, node.right], node)
+        return node
+
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         contains = (ast.In, ast.NotIn)
         left = self.visit(node.left)
@@ -172,6 +177,9 @@ class Expressions(ast.NodeTransformer):
         if len(rights) == 1:
             if isinstance(node.ops[0], contains):
                 name = "in_" if isinstance(node.ops[0], ast.In) else "not_in"
+                return helper(name, [left, rights[0]], node)
+            if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+                name = "is_" if isinstance(node.ops[0], ast.Is) else "is_not"
                 return helper(name, [left, rights[0]], node)
             return ast.copy_location(ast.Compare(left, node.ops, rights), node)
         if _binds(node.comparators):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, KeysView, ValuesView
 from functools import partial
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from ..core.effects import check
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from .branches import branch
+from .raising import Raised
 from .rolling import FEW
 from .variables import State, is_traced
 
@@ -24,9 +26,10 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "is": operator.is_,
-    "is not": operator.is_not,
+    "is": lambda a, b: is_(a, b),
+    "is not": lambda a, b: is_not(a, b),
 }
+_CONTAINERS = (list, tuple, range, set, frozenset, dict, deque, KeysView, ValuesView)
 NOTHING = State((), lambda: (), lambda values: None, (), (), (), (), lambda: (), False, lambda: ())
 
 
@@ -98,12 +101,28 @@ def in_(x: Any, container: Any) -> Any:
     """`x in container`"""
     if is_traced(container):
         return truth((container == x).any())
-    if is_traced(x) and isinstance(container, (list, tuple, range)):
+    if is_traced(x) and isinstance(container, _CONTAINERS):
         is_in: Any = False
         for item in container:
-            is_in = is_in | truth(x == item)
+            if isinstance(item, (Tracer, Number, np.ndarray)):
+                is_in = is_in | truth(x == item)
         return is_in
     return x in container
+
+
+def is_(a: Any, b: Any) -> Any:
+    """`a is b`: of Python's bools there is one each."""
+    if _is_bool(a) and _is_bool(b) and (is_traced(a) or is_traced(b)):
+        return truth(a == b)
+    return a is b
+
+
+def _is_bool(x: Any) -> bool:
+    return type(x) is bool or (is_traced(x) and x.weak == "b")
+
+
+def is_not(a: Any, b: Any) -> Any:
+    return not_(is_(a, b))
 
 
 def not_in(x: Any, container: Any) -> Any:
@@ -114,7 +133,8 @@ def assert_(test: Any, text: str, message: Callable[[], Any] | None = None) -> A
     """What an `assert` statement asserts: a traced condition is checked at run time."""
     if not is_traced(test):
         return test
-    check(truth(test), text if message is None else str(message()))
+    error = AssertionError(text if message is None else message())
+    Raised(error).emit(truth(test))
     return True
 
 

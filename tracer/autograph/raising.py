@@ -6,56 +6,29 @@ if x < 0:                            while tracing, `raised` marks the exception
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from contextlib import suppress
 from typing import Any
 
 from ...ir.ops.control.effects import ERRORS
 from ...ir.record import record
+from ..control.control import cond
+from ..core import pytree
 from ..core.effects import check
 from ..core.tracers import Tracer
-from .variables import is_traced
+from ..messages import errors
+from .texts import Text, call_with
 
-_CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
 _MARK = "_jitney_raised"
-
-
-class Text(str):
-    """A formatted string in which traced values stand: `template` shows `values`."""
-
-    template: str
-    values: tuple[Any, ...]
-
-
-def text(*parts: Any) -> str:
-    """An f-string: literal parts, and tuples of a value, a conversion and a format."""
-    shown, template, values = "", "", []
-    for part in parts:
-        if isinstance(part, str):
-            shown += part
-            template += part.replace("{", "{{").replace("}", "}}")
-            continue
-        value, conversion, spec = part
-        if is_traced(value) and not value.shape:
-            shown += repr(value)
-            template += "{:" + spec + "}" if spec else "{}"
-            values.append(value)
-            continue
-        made = format(_CONVERSIONS[conversion](value), spec)
-        shown += made
-        template += made.replace("{", "{{").replace("}", "}}")
-    if not values:
-        return shown
-    result = Text(shown)
-    result.template, result.values = template, tuple(values)
-    return result
 
 
 def raised(error: Any) -> Any:
     """An exception that a `raise` statement raises."""
     if isinstance(error, type) and issubclass(error, BaseException):
         error = error()
-    if isinstance(error, Exception) and type(error) in ERRORS.values():
-        setattr(error, _MARK, True)
+    if isinstance(error, Exception) and not isinstance(error, errors.JitneyError):
+        with suppress(AttributeError):  # of exceptions with slots
+            setattr(error, _MARK, True)
     return error
 
 
@@ -63,9 +36,6 @@ def raised(error: Any) -> Any:
 class Raised:
     """What a branch raises at its end."""
 
-    name: str
-    message: str
-    values: tuple[Tracer, ...]
     error: Exception
     emitted: bool = False  # what raises it when the function runs is in the graph
 
@@ -82,13 +52,45 @@ class Raised:
         mark = getattr(error, _MARK, None)
         if mark is None or not isinstance(error, Exception):
             return None
-        name = type(error).__name__
-        first = error.args[0] if error.args else ""
-        if isinstance(first, Text):
-            return Raised(name, first.template, first.values, error, mark == "emitted")
-        message = str(first) if len(error.args) == 1 else str(error)  # KeyError quotes it
-        return Raised(name, message, (), error, mark == "emitted")
+        return Raised(error, mark == "emitted")
+
+    @property
+    def values(self) -> list[Tracer]:
+        """The traced values in its arguments."""
+        given = [arg.values if isinstance(arg, Text) else arg for arg in self.error.args]
+        return [leaf for leaf in pytree.flatten(given)[0] if isinstance(leaf, Tracer)]
 
     def emit(self, pred: Any) -> None:
         """Raise unless `pred` holds when the current trace runs."""
-        check(pred, self.message, *self.values, error=self.name)
+        kind, args = type(self.error), self.error.args
+        first = args[0] if args else ""
+        if ERRORS.get(kind.__name__) is kind and len(args) <= 1:
+            if isinstance(first, Text) and first.template is not None:
+                check(pred, first.template, *first.values, error=kind.__name__)
+                return
+            if isinstance(first, str):
+                check(pred, first, error=kind.__name__)
+                return
+        cond(pred, lambda: None, self._raise)
+
+    def _raise(self) -> None:
+        """Any other exception is Python's to raise: a copy, as the function may run again."""
+        error, args = self.error, self.error.args
+        texts = [arg for arg in args if isinstance(arg, Text)]
+        values = (
+            *(text.values for text in texts),
+            [None if isinstance(a, Text) else a for a in args],
+        )
+
+        def fail(*known: Any) -> None:
+            shown = (text.shown(found) for text, found in zip(texts, known, strict=False))
+            raised = copy.copy(error)
+            raised.__dict__.pop(_MARK, None)
+            raised.args = tuple(
+                next(shown) if isinstance(old, Text) else new
+                for old, new in zip(args, known[-1], strict=True)
+            )
+            raise raised
+
+        fail.__name__ = type(error).__name__
+        call_with(values, fail)

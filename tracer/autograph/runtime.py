@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from functools import partial
 from typing import Any
 
 from ..control.regions import Region
 from ..core.threaded_state import draws
 from ..messages import errors
+from ..messages.errors import Refusal as Refusal
 from ..messages.errors import complain
 from .branches import branch
 from .carried import NoneCarriedError
+from .handlers import tried as tried
 from .iteration import Items, items_of
 from .logic import and_ as and_
 from .logic import assert_ as assert_
 from .logic import compare as compare
 from .logic import if_exp as if_exp
 from .logic import in_ as in_
+from .logic import is_ as is_
+from .logic import is_not as is_not
 from .logic import none_of as none_of
 from .logic import not_ as not_
 from .logic import not_in as not_in
@@ -27,13 +31,14 @@ from .logic import refuse as refuse
 from .logic import truth as truth
 from .loops import Loop, loop
 from .raising import raised as raised
-from .raising import text as text
 from .rolling import FEW, Watch, check_numbers, needs_numbers, traced_test
 from .stores import elements as elements
 from .stores import item as item
 from .stores import own as own
 from .stores import update as update
 from .stores import update_elements as update_elements
+from .texts import remainder as remainder
+from .texts import text as text
 from .twins import convert as convert
 from .twins import provide_helpers
 from .variables import State as State
@@ -45,6 +50,7 @@ from .variables import peek as peek
 from .variables import put as put
 
 slice_ = slice
+_ENDLESS = 200  # iterations of a loop that only a traced condition ends
 _UNROLLED = 1  # with no more trips left, a loop with a traced `break` goes on one by one
 
 
@@ -257,8 +263,15 @@ def _finish(
             return
         except (errors.TracerIndexError, errors.TracerConversionError):
             pass  # the body needs the number itself, as a list's index or in a shape
-    for value in left or rest:
+    for count, value in enumerate(left or rest):
         state.refuse_try("a `for` loop")
+        if count >= _ENDLESS and not isinstance(iterable, Sized):
+            complain(
+                errors.TransformError,
+                f"a loop over a {type(iterable).__name__}, which a traced condition ends, has no end "
+                "while it is traced",
+                "write `while`, or loop over a range or an array and `break`.",
+            )
         branch(truth(more()), [lambda: None, partial(body, value)], state, "for")
 
 

@@ -35,3 +35,7 @@ def confuse(groups: Sequence[tuple[str, Tracer, Sequence[Storage | None]]]) -> N
         others = [s for storage in operands for s in inside[storage] if s is not result]
         earlier = [r for storage in operands for r in storage.perhaps]
         result.perhaps = (*(ref(s) for s in dict.fromkeys([*operands, *others])), *earlier)
+    for name, result, operands in rows:  # nor may what they perhaps are be assigned into unseen
+        for storage in operands:
+            if name != RESULT and storage is not result:
+                storage.perhaps = (*storage.perhaps, ref(result))

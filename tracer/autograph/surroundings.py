@@ -11,7 +11,12 @@ functions close over. What differs after the statement was traced is merged or c
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+import io
+import itertools
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from operator import length_hint
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -28,6 +33,8 @@ import numpy as np
 from ...ir.record import record
 from ..captures.paths import is_user_module
 from ..core.tracers import Tracer
+from ..messages import errors
+from ..messages.errors import complain
 from .nodes import HELPERS
 from .variables import Undefined, put, refill
 
@@ -36,6 +43,16 @@ _PLAIN = (
     *(Tracer, Undefined, type, str, bytes, bool, int, float, complex, NoneType, EllipsisType),
     *(slice, range, frozenset, ModuleType, BuiltinFunctionType, np.ndarray, np.generic, np.dtype),
 )
+_STATES: dict[type, Callable[[Any], Any]] = {  # objects that change and are no trees
+    bytearray: bytes,
+    array: lambda x: (x.typecode, x.tobytes()),
+    io.StringIO: lambda x: (x.getvalue(), x.tell()),
+    io.BytesIO: lambda x: (x.getvalue(), x.tell()),
+    itertools.count: repr,
+    itertools.cycle: lambda x: repr(x.__reduce__()),
+    **dict.fromkeys(map(type, (iter([]), iter(()), iter(range(0)), iter(""))), length_hint),
+    **dict.fromkeys((type(iter({})), type(iter(set()))), length_hint),
+}
 _KNOWN = (__name__.partition(".")[0], "numpy")  # whose objects do not change, or as is known
 
 
@@ -99,7 +116,7 @@ class Surroundings:
 
     def _enter(self, name: str, x: Any) -> list[tuple[str, Any]]:
         """Note the slots in `x`; returns what they hold."""
-        if isinstance(x, (list, dict, set, tuple)):
+        if isinstance(x, (list, dict, set, tuple, deque)):
             if not isinstance(x, tuple):
                 self.saved.append(("set" if isinstance(x, set) else "items", x, x.copy(), name))
             pairs = x.items() if isinstance(x, dict) else enumerate(x)
@@ -110,6 +127,10 @@ class Surroundings:
             return [(name.rpartition(".")[0] or name, x.__self__), (name, x.__func__)]
         if isinstance(x, functools.partial):
             return [(name, x.func), (name, x.args), (name, x.keywords)]
+        if type(x) in _STATES or type(x).__module__ == "queue":
+            self.saved.append(("state", x, _state(x), name))
+            self.complete = False
+            return []
         if not is_user_module(type(x).__module__):
             self.complete &= type(x).__module__.partition(".")[0] in _KNOWN
             return []
@@ -128,6 +149,8 @@ class Surroundings:
             value = _content(variable, cell)
             self.saved.append(("cell", cell, value, variable))
             variables.append((variable, value))
+        defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        variables += [(f"a default of {function.__name__}", x) for x in defaults]
         names = function.__code__.co_names
         of_globals = ((n, function.__globals__[n]) for n in names if n in function.__globals__)
         return variables + [(n, x) for n, x in of_globals if not isinstance(x, ModuleType)]
@@ -157,6 +180,10 @@ def _content(name: str, cell: CellType) -> Any:
         return Undefined(name)
 
 
+def _state(x: Any) -> Any:
+    return _STATES[type(x)](x) if type(x) in _STATES else list(x.queue)
+
+
 def _differences(kind: str, holder: Any, old: Any, name: str) -> Iterator[tuple[Slot, Any]]:
     if kind == "cell":
         now = _content(name, holder)
@@ -165,7 +192,15 @@ def _differences(kind: str, holder: Any, old: Any, name: str) -> Iterator[tuple[
     elif kind == "set":
         if holder != old:
             yield Slot("content", holder, None, name), old
-    elif isinstance(holder, list):
+    elif kind == "state":
+        if _state(holder) != old:
+            complain(
+                errors.OuterMutationError,
+                f"{name}, of type {type(holder).__name__}, is changed in a branch or loop that depends "
+                "on a traced value",
+                "keep what changes there in variables, lists, dicts, arrays or attributes.",
+            )
+    elif isinstance(holder, (list, deque)):
         if len(holder) != len(old):
             yield Slot("content", holder, None, name), old
         else:

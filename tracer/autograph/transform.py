@@ -21,8 +21,9 @@ from . import liveness
 from .expressions import Expressions, Scope
 from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
+from .matching import Matching
 from .names import bound, changed
-from .nodes import assign, constant, expression, helper, load, located, thunk
+from .nodes import HELPERS, assign, constant, expression, helper, load, located, thunk
 from .state_code import StateCode
 from .stores import Stores
 
@@ -40,7 +41,7 @@ class Transformer(Expressions):
 
     def root(self, node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
         """The function itself: without decorators, defaults and annotations."""
-        node = bare(copy.deepcopy(node))
+        node = Matching().visit(bare(copy.deepcopy(node)))
         if isinstance(node, ast.Lambda):
             new: Any = self.visit_Lambda(node)
             return new
@@ -194,18 +195,19 @@ class Transformer(Expressions):
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         if node.exc is None:
             return node
-        self.texts += 1
-        raised = self.visit(node.exc)
-        self.texts -= 1
-        node.exc = helper("raised", [raised], node.exc)
+        node.exc = helper("raised", [self.visit(node.exc)], node.exc)
         node.cause = node.cause and self.visit(node.cause)
         return node
 
     def visit_Try(self, node: ast.Try) -> ast.AST:
         self.tries += 1
-        node.body = self.statements(node.body)
+        body = self.statements(node.body)
         self.tries -= 1
-        for handler in node.handlers:
+        if node.handlers:
+            body = [self.tried(node.handlers, body, node)]
+            node.handlers.insert(0, self.passing(node.handlers[0]))
+        node.body = body
+        for handler in node.handlers[1:]:
             if handler.type is not None:
                 handler.type = self.visit(handler.type)
             handler.body = self.statements(handler.body)
@@ -223,6 +225,22 @@ class Transformer(Expressions):
         node.orelse = self.statements(node.orelse)
         node.finalbody = self.statements(node.finalbody)
         return node
+
+    def tried(
+        self, handlers: Sequence[ast.ExceptHandler], body: list[ast.stmt], at: ast.AST
+    ) -> ast.stmt:
+        """The body, looked through for what raises at run time only."""
+        kinds = [
+            load("BaseException", at) if h.type is None else self.visit(copy.deepcopy(h.type))
+            for h in handlers
+        ]
+        watch = helper("tried", [thunk(located(ast.Tuple(kinds, ast.Load()), at))], at)
+        return located(ast.With([ast.withitem(watch)], body), at)
+
+    def passing(self, at: ast.AST) -> ast.ExceptHandler:
+        """What jitney refuses is no exception of the program's: no handler of the user's takes it."""
+        refusal = ast.Attribute(load(HELPERS, at), "Refusal", ast.Load())
+        return located(ast.ExceptHandler(refusal, None, [ast.Raise(None, None)]), at)
 
     def visit_With(self, node: ast.With) -> ast.AST:
         for item in node.items:

@@ -14,7 +14,7 @@ import numpy as np
 from ..captures.paths import is_user_module
 from ..core.trace import current_trace
 from ..transforms.vectorize import of_numpys
-from . import iteration, logic
+from . import answers, iteration, logic, texts
 from .lazy import Lazy, is_lazy
 from .nodes import HELPERS, THUNK
 from .numpy_calls import replaced_numpy, where_traced
@@ -102,7 +102,17 @@ def _builtin(function: Any) -> Any:
         sum: logic.sum_,
         any: logic.any_,
         all: logic.all_,
+        isinstance: answers.isinstance_,
+        type: answers.type_,
+        hasattr: answers.hasattr_,
+        str: texts.str_,
+        repr: texts.repr_,
+        ascii: texts.repr_,
+        format: texts.format_,
+        print: texts.print_,
     }
+    if type(getattr(function, "__self__", None)) is str:
+        return texts.method_of_text(function) or function
     try:
         replacement = replaced.get(function)
     except TypeError:  # unhashable

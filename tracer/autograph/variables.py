@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 from weakref import ref
@@ -119,9 +120,9 @@ class State:
                     settle(container, pytree.unflatten(tree, new))
 
     def containers(self) -> dict[str, Any]:
-        """The lists, dicts and sets among the objects that are changed inside, by name."""
+        """The lists, dicts, sets and deques among the objects that are changed inside, by name."""
         pairs = zip(self.inside, self.contents(), strict=True)
-        return {name: x for name, x in pairs if isinstance(x, (list, dict, set))}
+        return {name: x for name, x in pairs if isinstance(x, (list, dict, set, deque))}
 
     def refuse_try(self, what: str) -> None:
         if self.in_try:
@@ -215,11 +216,14 @@ class Containers:
 
 
 def refill(container: Any, content: Any) -> None:
-    """Give a list, dict or set the content of another, in place."""
+    """Give a list, dict, set or deque the content of another, in place."""
     if isinstance(container, list):
         container[:] = content
+        return
+    container.clear()
+    if isinstance(container, deque):
+        container.extend(content)
     else:
-        container.clear()
         container.update(content)
 
 
@@ -227,7 +231,7 @@ def settle(container: Any, content: Any) -> None:
     """Put merged leaves into a container that was changed inside, and into those in it."""
     if container is content:
         return
-    if isinstance(container, list):
+    if isinstance(container, (list, deque)):
         pairs = list(zip(container, content, strict=False))
     elif isinstance(container, dict):
         pairs = [(container.get(k), v) for k, v in content.items()]
@@ -235,10 +239,10 @@ def settle(container: Any, content: Any) -> None:
         return refill(container, content)
     merged = []
     for old, new in pairs:
-        if isinstance(old, (list, dict)) and type(old) is type(new):
+        if isinstance(old, (list, dict, deque)) and type(old) is type(new):
             settle(old, new)
             new = old
         merged.append(new)
-    if isinstance(container, list):
+    if isinstance(container, (list, deque)):
         return refill(container, [*merged, *list(content)[len(merged) :]])
     return refill(container, dict(zip(content, merged, strict=True)))

@@ -105,6 +105,12 @@ def debug_print(template: str, *args: Any, **kwargs: Any) -> None:
     _callback("debug_print", show, None, args, kwargs)
 
 
+def each_time(function: Function, *args: Any) -> None:
+    """Call `function(*args)` for what it does whenever the program comes here, in program order; under
+    `jt.vmap` for each example."""
+    _callback("debug_print", function, None, args, {})
+
+
 class _Flat:
     """A function of trees as one of leaves. Equal to another one if it would do the same."""
 

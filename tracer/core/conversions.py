@@ -114,20 +114,36 @@ def to_index(self: Tracer) -> int:
 
 @method("__format__")
 def formatted(self: Tracer, spec: str) -> str:
-    if spec and not self.shape:
-        constant = _known(self)
-        if constant is not None:
-            return format(constant.item(), spec)
-    try:
-        return format(repr(self), spec)
-    except ValueError:  # the format of a number
-        complain(
-            errors.TracerConversionError,
-            f"the format {spec!r} needs a number, and a traced value {_why(self)}",
-            'print it at each call with jt.debug_print("{:' + spec + '}", x), or format what the '
-            "function returns.",
-            operands={"x": self},
-        )
+    constant = _known(self)
+    if constant is not None:
+        return format(constant.item(), spec) if not self.shape else format(constant, spec)
+    complain(
+        errors.TracerConversionError,
+        f"the text of a traced value was asked for (str, format, print, f-string), and it {_why(self)}",
+        'print it at each call with jt.debug_print("{' + (spec and f":{spec}") + '}", x), let '
+        "jit(autograph=True) do that for you, or format what the function returns.",
+        operands={"x": self},
+    )
+
+
+@method("__str__")
+def as_text(self: Tracer) -> str:
+    return formatted(self, "")
+
+
+@method("__hash__")
+def hashed(self: Tracer) -> int:
+    if not self.scalar:
+        raise TypeError("unhashable type: 'numpy.ndarray'")
+    constant = _known(self)
+    if constant is not None:
+        return hash(constant.item())
+    complain(
+        errors.TracerConversionError,
+        f"a set, a dict or hash() needs the hash of a number, and it {_why(self)}",
+        f"{_make_static(self)}, or look it up in an array: x[i].",
+        operands={"x": self},
+    )
 
 
 _NO_MEMORY = "there is no memory to look at while a function is traced"

@@ -91,7 +91,6 @@ class Tracer(Traced):
 
     __slots__ = ("_storage", "_view", "_strides", "type", "weak", "scalar", "__weakref__")
     __array_priority__ = 1000.0
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(
         self,

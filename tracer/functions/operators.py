@@ -54,6 +54,12 @@ def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
         return wrap(build().full(x.shape, ufunc is np.not_equal, BOOL))
     if foreign(x) or foreign(y):
         return NotImplemented
+    repeats = ufunc is np.multiply and "f" not in (weak_kind(x), weak_kind(y))
+    if not repeats and any(
+        isinstance(items, (list, tuple)) and isinstance(other, Tracer) and other.weak
+        for items, other in ((x, y), (y, x))
+    ):
+        return NotImplemented  # Python's own numbers are added to no lists, and equal none
     for items, count in ((x, y), (y, x)):
         if ufunc is np.multiply and isinstance(items, (list, tuple)) and _is_scalar(count):
             return items * _times(count)

@@ -36,7 +36,12 @@ class JitneyError(Exception):
     line: SourceLine | None = None
 
 
-class TracerBoolError(JitneyError, TypeError):
+class Refusal(JitneyError):
+    """Base of those that plain Python would not have raised. Transformed code lets no handler of the
+    user's take them: the program would go on as it would not have."""
+
+
+class TracerBoolError(Refusal, TypeError):
     """`if`, `while`, `and`, `or`, `not` or `bool()` of a traced value."""
 
 
@@ -44,23 +49,23 @@ class ArrayTruthError(JitneyError, ValueError):
     """`if`, `while`, `and`, ... of an array with several elements: ambiguous in NumPy too."""
 
 
-class TracerConversionError(JitneyError, TypeError):
+class TracerConversionError(Refusal, TypeError):
     """`float()`, `int()`, `complex()`, `np.asarray()`, `np.zeros(n)[0] = x` of a traced value."""
 
 
-class TracerIndexError(JitneyError, TypeError):
+class TracerIndexError(Refusal, TypeError):
     """A traced value where Python needs an integer: `range(n)`, a shape, a list index."""
 
 
-class TracerIterationError(JitneyError, TypeError):
+class TracerIterationError(Refusal, TypeError):
     """Iteration over a 0-d traced value."""
 
 
-class LeakedTracerError(JitneyError, ValueError):
+class LeakedTracerError(Refusal, ValueError):
     """A tracer outlived the call that it stands for, or was used in another thread."""
 
 
-class ArgumentError(JitneyError, TypeError):
+class ArgumentError(Refusal, TypeError):
     """An argument that is no array, scalar or pytree of them (strings, objects, object dtype)."""
 
 
@@ -68,11 +73,11 @@ class TracerAttributeError(JitneyError, AttributeError):
     """An attribute or method of arrays that a traced value does not have."""
 
 
-class StaticArgumentError(JitneyError, TypeError):
+class StaticArgumentError(Refusal, TypeError):
     """A static argument that cannot be a key: unhashable, or an array."""
 
 
-class UnsupportedFunctionError(JitneyError, TypeError):
+class UnsupportedFunctionError(Refusal, TypeError):
     """A NumPy function, method or option that jitney does not trace."""
 
 
@@ -92,7 +97,7 @@ class LinearAlgebraError(ShapeError, np.linalg.LinAlgError):
     """Shapes that linear algebra refuses: a matrix that is not square, or no matrix at all."""
 
 
-class DynamicShapeError(JitneyError, TypeError):
+class DynamicShapeError(Refusal, TypeError):
     """A result whose shape would depend on values: boolean masks, nonzero, unique."""
 
 
@@ -108,11 +113,11 @@ class ReadOnlyError(JitneyError, ValueError):
     """Assignment to a read-only argument or view."""
 
 
-class OuterMutationError(JitneyError, ValueError):
+class OuterMutationError(Refusal, ValueError):
     """Assignment, inside a branch or loop body, to an array that lives outside of it."""
 
 
-class CarryError(JitneyError, TypeError):
+class CarryError(Refusal, TypeError):
     """A loop's carry or a branch's result whose structure, shape or dtype changes."""
 
 
@@ -127,15 +132,15 @@ class CaseError(JitneyError, AssertionError):
     """`case` where no predicate is True and there is no default, or several are (exclusive=True)."""
 
 
-class UndefinedVariableError(JitneyError, UnboundLocalError):
+class UndefinedVariableError(Refusal, UnboundLocalError):
     """Under autograph: a variable that has a value on some paths only, which run time decides."""
 
 
-class TransformError(JitneyError, TypeError):
+class TransformError(Refusal, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
 
 
-class InPlaceError(JitneyError, ValueError):
+class InPlaceError(Refusal, ValueError):
     """`jit(inplace="require")`: an array is copied that should be updated where it is."""
 
 
@@ -147,14 +152,9 @@ class RecompileWarning(UserWarning):
     """A function is traced again and again because a value that it reads keeps changing."""
 
 
-for _kind in (
-    JitneyError,
-    *JitneyError.__subclasses__(),
-    CastingError,
-    LinearAlgebraError,
-    RecompileWarning,
-):
-    _kind.__module__ = "jitney.errors"  # where users find them: tracebacks and pickles say so
+for _kind in [kind for kind in vars().values() if isinstance(kind, type)]:
+    if issubclass(_kind, (JitneyError, RecompileWarning)):
+        _kind.__module__ = "jitney.errors"  # where users find them: tracebacks and pickles say so
 
 
 def complain(

@@ -176,19 +176,40 @@ def test_what_is_not_transformed_says_so() -> None:
 
 
 class NotConverged(Exception):
-    pass
+    def __init__(self, message: str, steps: Any = 0) -> None:
+        super().__init__(message, steps)
+        self.steps = steps
 
 
-def test_an_exception_under_a_traced_condition_tells_why() -> None:
+def test_exceptions_of_the_user_under_a_traced_condition() -> None:
     @auto
     def f(x):
         if x < 0:
-            raise NotConverged("negative")
+            raise NotConverged(f"{x:.1f} is negative", x * 2)
+        if x > 100:
+            raise NotConverged("large")
         return np.sqrt(x)
 
-    with pytest.raises(NotConverged, match="negative") as info:
+    assert f(4.0) == 2.0
+    for _ in range(2):
+        with pytest.raises(NotConverged, match=r"-1\.0 is negative") as info:
+            f(-1.0)
+        assert info.value.args == ("-1.0 is negative", -2.0)
+        with pytest.raises(NotConverged, match="large"):
+            f(200.0)
+    assert f(9.0) == 3.0
+
+
+def test_other_exceptions_under_a_traced_condition_tell_why() -> None:
+    @auto
+    def f(x):
+        if x < 0:
+            return {}["no such key"]
+        return np.sqrt(x)
+
+    with pytest.raises(KeyError) as info:
         f(4.0)
-    assert any("both branches" in note and "assert" in note for note in info.value.__notes__)
+    assert any("both branches" in note for note in info.value.__notes__)
 
 
 def test_source_that_cannot_be_found() -> None:

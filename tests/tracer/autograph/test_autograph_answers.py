@@ -1,0 +1,316 @@
+"""What traced values answer under autograph, and the text that they are in: as Python, or an error."""
+
+# The programs under test are written as users write them.
+# ruff: noqa: E721, UP031
+
+from __future__ import annotations
+
+import collections
+import io
+import itertools
+import numbers
+import operator
+import queue
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from autograph_support import auto
+
+import jitney as jt
+
+VALUES = [
+    True,
+    3,
+    2.5,
+    1 + 2j,
+    np.float32(1.5),
+    np.int64(4),
+    np.bool_(True),
+    np.ones(3),
+    np.ones(()),
+]
+KINDS = [
+    *(bool, int, float, complex, str, numbers.Number, numbers.Integral, np.ndarray, np.generic),
+    *(np.floating, np.integer, np.float64, np.number, object, (int, float), int | float),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_the_class_is_that_of_the_value(value: Any) -> None:
+    def f(x: Any) -> Any:
+        same = type(x) is int, type(x) == np.ndarray, type(x) is np.float32, type(x) is float
+        names = [hasattr(x, name) for name in ("shape", "is_integer", "bit_length", "conj", "foo")]
+        return [isinstance(x, kind) for kind in KINDS], same, names, callable(x), np.isscalar(x)
+
+    assert auto(f)(value) == f(value)
+
+
+def test_the_class_makes_values() -> None:
+    assert auto(lambda x, y: type(x)(y))(3, 4.7) == 4
+    assert auto(lambda x, y: type(x)(y))(3.0, 4) == 4.0
+    assert auto(lambda x: type(x).__name__)(3.0) == "float"
+
+
+def test_is_of_bools() -> None:
+    def f(p: Any, q: Any) -> Any:
+        return p is True, p is not False, p is None, p is q, (p is True) and q is not True
+
+    for p, q in itertools.product((True, False), repeat=2):
+        assert auto(f)(p, q) == f(p, q)
+    assert auto(lambda x: 1 if x is True else 2)(np.bool_(True)) == 2
+
+
+def test_in_sets_and_dicts() -> None:
+    def f(x: Any) -> Any:
+        return (
+            x in {1, 2},
+            x in {1: "a", 5: "b"},
+            x in frozenset((3,)),
+            x not in {"1": 2}.values(),
+            x in {"3"},
+        )
+
+    for x in (1, 2.0, 3, 5, -1):
+        assert auto(f)(x) == f(x)
+
+
+def test_python_numbers_and_lists() -> None:
+    assert auto(lambda n: n == [1, 2])(2) is False
+    with pytest.raises(TypeError, match="concatenate list"):
+        auto(lambda n: [1, 2] + n)(2)
+    np.testing.assert_array_equal(auto(lambda x: [1, 2] + x)(np.float64(2)), [3, 4])
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda x: len(str(x)),
+        lambda x: f"{x}" == "3",
+        lambda x: {f"{x}": 1},
+        lambda x: f"{x}"[::-1],
+        lambda x: int(str(x)),
+        lambda x: "3" in repr(x),
+        lambda x: f"{x}",
+        lambda x: "%s" % x,
+        lambda x: f"{x}",
+        lambda x: "-".join([str(x), "a"]).upper(),
+        lambda x: {x: 1},
+        lambda x: hash(x),
+    ],
+)
+@pytest.mark.parametrize("autograph", [True, False])
+def test_text_that_would_be_a_value_is_refused(show: Callable[[Any], Any], autograph: bool) -> None:
+    if not autograph and "repr" in show.__code__.co_names:
+        return  # debuggers ask for it
+    with pytest.raises(jt.errors.Refusal):
+        jt.jit(show, autograph=autograph)(3)
+
+
+def test_print_happens_at_every_call(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any, n: Any, flag: Any) -> Any:
+        print("start", n, sep="-", end="!\n")
+        print(f"{x.sum():.2f} of {len(x)}", "%d and %r" % (n, flag), str(n) + "!", [n, x[0]])
+        for i in range(n):
+            if x[i] > 1:
+                print("large:", i, f"{x[i]:>6}|{x[i] * 2}")
+        print()
+        print("-".join(str(v) for v in (n, 2)), x)
+        return x * 2
+
+    compiled = auto(f)
+    for x, n in ((np.array([1.0, 2.5]), 2), (np.array([3.0, 0.5]), 1)):
+        f(x, n, True)
+        want = capsys.readouterr().out
+        compiled(x, n, True)
+        assert capsys.readouterr().out == want
+
+
+def test_messages_show_values() -> None:
+    def f(x: Any, i: Any) -> Any:
+        assert x[i] > 0, "element %d is %.1f" % (i, x[i])
+        if x[i] > 5:
+            raise ValueError(f"{x[i]} > 5 at {i!r}")
+        return x[i]
+
+    compiled = auto(f)
+    x = np.array([-1.0, 2.0, 7.0, 10.0])
+    assert compiled(x, 1) == 2.0
+    for i in (0, 2):
+        with pytest.raises((AssertionError, ValueError)) as want:
+            f(x, i)
+        with pytest.raises(type(want.value)) as got:
+            compiled(x, i)
+        assert str(got.value) == str(want.value).partition("\nassert")[0]  # pytest adds to it
+
+
+def test_handlers_do_not_take_refusals() -> None:
+    def shape(n: Any) -> Any:
+        try:
+            return np.ones((n, 2) if n else 3)
+        except Exception:
+            return 0
+
+    def text(n: Any) -> Any:
+        try:
+            return len(str(n))
+        except TypeError:
+            return 0
+
+    def bare(n: Any) -> Any:
+        try:
+            return [1, 2][n]
+        except:  # noqa: E722
+            return 0
+
+    for f in (shape, text, bare):
+        with pytest.raises(jt.errors.Refusal):
+            auto(f)(1)
+
+    def pythons_own(x: Any) -> Any:
+        try:
+            return x @ np.ones(7)
+        except ValueError:
+            return -x
+
+    np.testing.assert_array_equal(auto(pythons_own)(np.ones(3)), -np.ones(3))
+
+
+def test_handlers_of_what_fails_at_run_time_are_refused() -> None:
+    def index(a: Any, i: Any) -> Any:
+        try:
+            return a[i]
+        except IndexError:
+            return -1.0
+
+    def checked(a: Any, i: Any) -> Any:
+        def positive(v: Any) -> Any:
+            if v < 0:
+                raise ValueError("negative")
+            return v
+
+        try:
+            r = positive(a[0])
+        except (KeyError, ValueError):
+            r = 5.0
+        return r
+
+    def inverse(a: Any, i: Any) -> Any:
+        try:
+            return np.linalg.inv(a * np.ones((2, 2)))
+        except np.linalg.LinAlgError:
+            return a
+
+    for f in (index, checked, inverse):
+        with pytest.raises(jt.errors.TransformError, match="handler"):
+            auto(f)(np.arange(2.0), 1)
+
+    def others(a: Any, i: Any) -> Any:
+        try:
+            return a[i] + np.sqrt(a[0])
+        except ZeroDivisionError:
+            return -1.0
+
+    assert auto(others)(np.arange(2.0), 1) == 1.0
+
+
+def test_match() -> None:
+    class Point:
+        def __init__(self, x: Any, y: Any) -> None:
+            self.x, self.y = x, y
+
+    def f(n: Any, v: Any) -> Any:
+        match n:
+            case 0 | 1:
+                r = 10
+            case int(k) if k > 5:
+                r = k * 2
+            case True | None:
+                r = -1
+            case _:
+                r = n + 1
+        match v:
+            case (a, 0):
+                r += 1
+            case (a, b) if b > 2:
+                r += b + a
+            case Point(x=0, y=y):
+                r += y
+            case float() | int() as z:
+                r += z
+        return r
+
+    for n, v in itertools.product((0, 1, 3, 7), ((1, 0), (1, 3), (1, 1), 2.0)):
+        assert auto(f)(n, v) == f(n, v), (n, v)
+    assert auto(lambda y: f(2, Point(0, y)))(5) == f(2, Point(0, 5))
+
+
+@pytest.mark.parametrize(
+    "make, change",
+    [
+        (queue.Queue, operator.methodcaller("put", 1)),
+        (lambda: iter([1, 2]), next),
+        (itertools.count, next),
+        (lambda: array("d", [0.0]), operator.methodcaller("append", 1.0)),
+        (bytearray, operator.methodcaller("append", 7)),
+        (io.StringIO, operator.methodcaller("write", "abc")),
+        (collections.deque, operator.methodcaller("append", 1)),
+    ],
+)
+def test_objects_that_branches_change_are_refused(make: Any, change: Any) -> None:
+    def f(x: Any) -> Any:
+        kept = make()
+        if x > 0:
+            change(kept)
+        return x
+
+    with pytest.raises(jt.errors.JitneyError):
+        auto(f)(1.0)
+
+
+def test_deques_are_merged() -> None:
+    def f(x: Any) -> Any:
+        q = collections.deque([1.0, 2.0])
+        if x > 0:
+            q.rotate(1)
+        return q[0] * 10 + q[1]
+
+    assert auto(f)(1.0) == f(1.0) and auto(f)(-1.0) == f(-1.0)
+
+
+def test_arrays_that_a_branch_may_have_aliased_are_not_written_to() -> None:
+    def one(t: Any) -> Any:
+        b, c = np.zeros(2), np.ones(2)
+        if t:
+            c = b
+        b[0] = -1
+        return c
+
+    def chosen(t: Any, x: Any, y: Any) -> Any:
+        c = x if t else y
+        y[0] = -1
+        return c
+
+    def looped(n: Any) -> Any:
+        a, c, i = np.zeros(2), np.ones(2), 0
+        while i < n:
+            c, i = a, i + 1
+        a[0] = 5
+        return c
+
+    for f, args in ((one, (True,)), (chosen, (True, np.ones(2), np.ones(2))), (looped, (3,))):
+        with pytest.raises(jt.errors.OuterMutationError, match="may be"):
+            auto(f)(*args)
+
+
+def test_loops_without_end_are_refused() -> None:
+    def f(x: Any) -> Any:
+        for i in itertools.count():
+            if i > x:
+                return i
+        return -1
+
+    with pytest.raises(jt.errors.TransformError, match="has no end"):
+        auto(f)(3)

@@ -1,0 +1,40 @@
+"""What Python tells of a value, its class for one, told of what a traced value stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.tracers import Tracer
+from .texts import Text
+
+_PYTHON: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
+
+
+def class_of(x: Any) -> type:
+    """The class that a value has when the function is called as Python."""
+    if isinstance(x, Text):
+        return str
+    if not isinstance(x, Tracer):
+        return type(x)
+    if x.weak is not None:
+        return _PYTHON[x.weak]
+    return x.dtype.type if x.scalar else np.ndarray
+
+
+def isinstance_(x: Any, classes: Any) -> bool:
+    """`isinstance`"""
+    if isinstance(x, (Tracer, Text)):
+        return isinstance(x, classes) or issubclass(class_of(x), classes)
+    return isinstance(x, classes)
+
+
+def type_(*args: Any, **options: Any) -> Any:
+    """`type`"""
+    return class_of(args[0]) if len(args) == 1 else type(*args, **options)
+
+
+def hasattr_(x: Any, name: str) -> bool:
+    """`hasattr`"""
+    return hasattr(class_of(x) if isinstance(x, (Tracer, Text)) else x, name)

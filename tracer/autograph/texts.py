@@ -1,0 +1,211 @@
+"""Text in which traced values stand: f-strings, `str`, `format`, `%`, `print`.
+
+The characters are known only when the compiled function runs. Whoever prints such a text, raises or
+asserts with it, gets them then; whoever asks for them while tracing is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from ...ir.record import record
+from ..control.callbacks import each_time
+from ..core import pytree
+from ..core.tracers import Tracer
+from ..messages import errors
+from ..messages.errors import complain
+from .variables import in_graph, is_traced
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
+_PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
+
+
+@record
+class Field:
+    """What `show` makes of a value, or of a tree with traced values in it."""
+
+    value: Any
+    show: Callable[[Any], str]
+    template: str | None = None  # a field of `str.format` that does the same for a number
+
+
+class Text:
+    """Characters, and fields that become some."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Iterable[str | Field]) -> None:
+        self.parts = tuple(parts)
+
+    @property
+    def template(self) -> str | None:
+        """For `str.format`, with `values`: None if these are not just numbers."""
+        out = ""
+        for part in self.parts:
+            if isinstance(part, str):
+                out += part.replace("{", "{{").replace("}", "}}")
+            elif part.template is None:
+                return None
+            else:
+                out += part.template
+        return out
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        return tuple(part.value for part in self.parts if isinstance(part, Field))
+
+    def shown(self, values: Iterable[Any]) -> str:
+        """With values that are known."""
+        known = iter(values)
+        return "".join(
+            part if isinstance(part, str) else part.show(next(known)) for part in self.parts
+        )
+
+    def __str__(self) -> str:  # in the exception that stands for one that compiled code raises
+        return "".join(part if isinstance(part, str) else "{...}" for part in self.parts)
+
+    def __add__(self, other: Any) -> Any:
+        return text(self, other) if isinstance(other, (str, Text)) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return text(other, self) if isinstance(other, str) else NotImplemented
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        complain(
+            errors.TracerConversionError,
+            "this text has traced values in it: its characters are known only when the compiled "
+            "function runs",
+            "print it, raise or assert with it; or return the values, and format them outside.",
+            operands={"value": next((x for x in self.values if is_traced(x)), None)},
+        )
+
+    __len__ = __iter__ = __getitem__ = __contains__ = __bool__ = __mul__ = __rmul__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __format__ = __mod__ = _refuse
+    __int__ = __float__ = __index__ = __complex__ = _refuse
+    __eq__ = __ne__ = __hash__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(str, name):
+            self._refuse()
+        raise AttributeError(f"'str' object has no attribute {name!r}")
+
+
+def text(*parts: Any) -> Any:
+    """An f-string: literal parts, texts, and tuples of a value, a conversion and a format."""
+    out: list[str | Field] = []
+    for part in parts:
+        if isinstance(part, tuple):
+            part = _field(*part)
+        if isinstance(part, Text):
+            out += part.parts
+        else:
+            out.append(part)
+    if any(isinstance(part, Field) for part in out):
+        return Text(out)
+    return "".join(out)  # type: ignore[arg-type]
+
+
+def _field(value: Any, conversion: str, spec: Any) -> str | Field | Text:
+    if isinstance(spec, Text) or (isinstance(value, Text) and (spec or conversion in ("r", "a"))):
+        (spec if isinstance(spec, Text) else value)._refuse()
+    if isinstance(value, Text):
+        return value
+    if not has_traced(value):
+        return format(_CONVERSIONS[conversion](value), spec)
+    template = None
+    if is_traced(value) and not value.shape and (conversion != "r" or value.weak):
+        template = "{:" + spec + "}" if spec else "{}"
+    return Field(value, lambda x: format(_CONVERSIONS[conversion](x), spec), template)
+
+
+def has_traced(x: Any) -> bool:
+    """Whether a traced value of a graph, or a text with one, is in this tree."""
+    if isinstance(x, (Tracer, Text)):
+        return isinstance(x, Text) or is_traced(x)
+    if not isinstance(x, (list, tuple, dict)):
+        return False
+    return any(isinstance(leaf, Text) or is_traced(leaf) for leaf in pytree.flatten(x)[0])
+
+
+def call_with(values: tuple[Any, ...], function: Callable[..., None]) -> None:
+    """Call a function with the values, each time that the compiled function comes here."""
+    leaves, tree = pytree.flatten(values)
+    kinds = [x.weak if isinstance(x, Tracer) else None for x in leaves]
+
+    def call(*given: Any) -> None:
+        known = pytree.flatten(given)[0]
+        pairs = zip(known, kinds, strict=True)
+        function(*pytree.unflatten(tree, [x if k is None else _PYTHON[k](x) for x, k in pairs]))
+
+    call.__name__ = getattr(function, "__name__", "call")
+    each_time(call, *values)
+
+
+# What Python's own functions are in transformed code.
+
+
+def str_(*args: Any, **options: Any) -> Any:
+    """`str`"""
+    if len(args) == 1 and not options and has_traced(args[0]):
+        return text((args[0], "s", ""))
+    return str(*args, **options)
+
+
+def repr_(x: Any) -> Any:
+    """`repr`, and `ascii`"""
+    return text((x, "r", "")) if has_traced(x) else repr(x)
+
+
+def format_(x: Any, spec: str = "") -> Any:
+    """`format`"""
+    return text((x, "", spec))
+
+
+def remainder(left: Any, right: Any) -> Any:
+    """`left % right`, which may be a text."""
+    if isinstance(left, str) and has_traced(right):
+        return Text([Field(right, lambda known: left % known)])
+    return left % right
+
+
+def method_of_text(method: Any) -> Any:
+    """`"...".format` and `"...".join`, or None for other methods."""
+    made: str = method.__self__
+    if method.__name__ == "format":
+
+        def format(*args: Any, **named: Any) -> Any:
+            if not has_traced([args, named]):
+                return made.format(*args, **named)
+            return Text([Field((args, named), lambda known: made.format(*known[0], **known[1]))])
+
+        return format
+    if method.__name__ == "join":
+
+        def join(items: Iterable[Any]) -> Any:
+            parts: list[Any] = []
+            for item in items:
+                parts += [item] if not parts else [made, item]
+            return text(*parts) if any(isinstance(p, Text) for p in parts) else "".join(parts)
+
+        return join
+    return None
+
+
+def print_(*args: Any, sep: str | None = " ", **options: Any) -> None:
+    """`print`, each time that the compiled function comes here."""
+    if not in_graph():
+        print(*args, sep=sep, **options)
+        return
+    between = " " if sep is None else sep
+    parts: list[Any] = []
+    for arg in args:
+        parts += [(arg, "s", "")] if not parts else [between, (arg, "s", "")]
+    line = text(*parts)
+    line = line if isinstance(line, Text) else Text([line])
+
+    def show(*known: Any) -> None:
+        print(line.shown(known), **options)
+
+    show.__name__ = "print"
+    call_with(line.values, show)
