@@ -41,10 +41,11 @@ class For(ast.For):
 
 
 class Guard(ast.If):
-    """`if not any(flags): body`."""
+    """`if not any(flags): body`. The `skipped` variables are read by nobody where the body is."""
 
     flags: list[str]
     filled: set[str]
+    skipped: set[str]
 
 
 def lower(body: list[ast.stmt]) -> tuple[list[ast.stmt], bool]:
@@ -81,6 +82,15 @@ def _escape_any(nodes: object) -> set[str]:
     for node in nodes:  # type: ignore[attr-defined]
         kinds |= _escapes(node)
     return kinds
+
+
+def _skipped(left: Sequence[ast.stmt], right: Sequence[ast.stmt]) -> set[str]:
+    """What one side of an `if` assigns that the other one, which returns, cannot be asked for."""
+    sides = [(left, right), (right, left)]
+    names = [
+        bound(other) for side, other in sides if _always(side) and _escape_any(side) == {"return"}
+    ]
+    return set().union(*names)
 
 
 def _always(body: Sequence[ast.stmt]) -> bool:
@@ -130,6 +140,7 @@ class _Lowering:
                 elif _always(left):
                     rest = []
                 new = ast.If(statement.test, self.block(left, loop), self.block(right, loop))
+                new.skipped = _skipped(left, right)  # type: ignore[attr-defined]
                 out.append(ast.copy_location(new, statement))
             else:
                 out += self.statement(statement, loop)
@@ -152,6 +163,8 @@ class _Lowering:
             otherwise = [assign(RETURNED, constant(True, body[0]), body[0])]
         guard = Guard(constant(True, body[0]), self.block(body, loop), otherwise)
         guard.flags, guard.filled = flags, set()
+        # After a `return` nobody reads what the rest of the block would have assigned.
+        guard.skipped = bound(body) if flags == [RETURNED] else set()
         return ast.copy_location(guard, body[0])
 
     def flags(self, kinds: set[str], loop: _Loop | None) -> list[str]:
@@ -207,7 +220,7 @@ class _Lowering:
         if statement.orelse:
             if flags:
                 guard = Guard(constant(True, statement), self.block(statement.orelse, outer), [])
-                guard.flags, guard.filled = flags, filled
+                guard.flags, guard.filled, guard.skipped = flags, filled, set()
                 out.append(ast.copy_location(guard, statement.orelse[0]))
             else:
                 out += self.block(statement.orelse, outer)

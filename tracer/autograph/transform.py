@@ -131,8 +131,10 @@ class Transformer(Expressions):
         else:
             test = self.test(node.test)
         at = node.test
-        self.filled.append(getattr(node, "filled", set()))
+        filled = getattr(node, "filled", set())
+        self.filled.append(filled | getattr(node, "skipped", set()))
         state = self.state([*node.body, *node.orelse], node, at)
+        self.filled[-1] = filled
         call = helper(
             "if_stmt", [test, load("_jt_then", at), load("_jt_else", at), *state.arguments], at
         )

@@ -212,6 +212,45 @@ def test_other_exceptions_under_a_traced_condition_tell_why() -> None:
     assert any("both branches" in note for note in info.value.__notes__)
 
 
+def test_variables_that_are_given_a_value_where_nothing_was_returned() -> None:
+    def f(x):
+        if x > 0:
+            c = 1.0
+        else:
+            if x < -5:
+                return 7.0
+            c = 2.0
+        return c
+
+    def g(x, n):
+        for i in range(n):
+            if x < -5:
+                return 7.0
+            if x > i:
+                y = x * i
+            else:
+                if x < -3:
+                    return 8.0
+                y = -x
+            x = x + y
+        return x
+
+    for x in (3.0, -2.0, -4.0, -9.0):
+        assert auto(f)(x) == f(x)
+        assert auto(g)(x, 4) == g(x, 4)
+
+    @auto
+    def unbound(x):
+        if x < -5:
+            return 7.0
+        if x > 0:
+            c = 1.0
+        return c
+
+    with pytest.raises(UnboundLocalError, match="'c'"):
+        unbound(1.0)
+
+
 def test_source_that_cannot_be_found() -> None:
     made: dict[str, Any] = {"np": np}
     exec("def f(x):\n    return x if x > 0 else -x", made)
