@@ -131,7 +131,7 @@ class Transformer(Expressions):
         else:
             test = self.test(node.test)
         at = node.test
-        filled = getattr(node, "filled", set())
+        filled: set[str] = getattr(node, "filled", set())
         self.filled.append(filled | getattr(node, "skipped", set()))
         state = self.state([*node.body, *node.orelse], node, at)
         self.filled[-1] = filled
