@@ -1,8 +1,8 @@
 """Which outside values does a function read? Found in its bytecode, before it is traced.
 
-A *path* is a name and attributes of it: `lr`, `config.model.width`, `self.w`. `find_reads` walks the
-bytecode of a function, of the functions nested in it, and of the user's functions, methods and classes
-that those reach, and lists the values at the ends of the paths.
+A *path* is a name and attributes of it: `lr`, `config.model.width`, `self.w`. `find_free_variables`
+walks the bytecode of a function, of the functions nested in it, and of the user's functions,
+methods and classes that those reach, and lists the values at the ends of the paths.
 
 What is seen: globals, the builtins that they could shadow, closure cells, defaults, attributes of
 modules, classes, functions and objects, the code of functions, methods and properties, and, where a
@@ -47,8 +47,8 @@ Key = tuple[Any, ...]
 
 
 @record(frozen=False)
-class Reads:
-    """What `find_reads` found.
+class FreeVariables:
+    """What `find_free_variables` gives.
 
     `values` are the ends of paths. A key that ends with "is" asks for the identity alone, with "code"
     for what a function does when it is called, with "absent" for there being nothing. `functions` are
@@ -67,7 +67,9 @@ class Reads:
     doubtfully_fixed: dict[Key, set[CodeType]] = field(default_factory=dict)
 
 
-def find_reads(function: Any, owner: Any = None, static: Sequence[tuple[str, Any]] = ()) -> Reads:
+def find_free_variables(
+    function: Any, owner: Any = None, static: Sequence[tuple[str, Any]] = ()
+) -> FreeVariables:
     """The outside values that `function` reads. `owner`, if given, is a `Path` to its `self`; `static`
     are arguments that it gets as they are, with their names."""
     finder = _Finder()
@@ -77,14 +79,14 @@ def find_reads(function: Any, owner: Any = None, static: Sequence[tuple[str, Any
         finder.callable(function, owner, False)
     for name, value in static:
         finder.end(finder.held(value, name), value, False)
-    return finder.reads
+    return finder.variables
 
 
 class _Finder:
     """A walk over functions, and what they call, that collects what their code reads."""
 
     def __init__(self) -> None:
-        self.reads = Reads()
+        self.variables = FreeVariables()
         self._seen: set[Key] = set()
         self._held: dict[int, Path] = {}
         self._namespaces: dict[int, Namespace] = {}
@@ -120,7 +122,7 @@ class _Finder:
         """Enter a function. `free` says that a copy of it can stand in for it while tracing, and
         `owner_free` that a copy of its `self` can."""
         if free:
-            paths = self.reads.functions.setdefault(id(function), (function, []))[1]
+            paths = self.variables.functions.setdefault(id(function), (function, []))[1]
             if path is not None and path.key not in (p.key for p in paths):
                 paths.append(path)
         key = (id(function), owner.key if owner else None, free, owner_free)
@@ -166,7 +168,7 @@ class _Finder:
                 self.callable(value, None, False)
             elif not is_ours(function.__globals__.get("__name__")) and value is not ABSENT:
                 self.end(path, value, False)
-        if wrapped is not None and not (free and id(wrapped) in self.reads.functions):
+        if wrapped is not None and not (free and id(wrapped) in self.variables.functions):
             self.callable(wrapped, None, False)
 
     def code(
@@ -181,10 +183,10 @@ class _Finder:
         local = dict(names)
         for op in instructions:
             if op.opname == "STORE_GLOBAL":
-                self.reads.written.add(Path("global", module, op.argval).key)
-                self.reads.stored.setdefault(id(module), set()).add(op.argval)
+                self.variables.written.add(Path("global", module, op.argval).key)
+                self.variables.stored.setdefault(id(module), set()).add(op.argval)
             elif op.opname == "STORE_DEREF" and op.argval in local:
-                self.reads.written.add(local[op.argval][0].key)
+                self.variables.written.add(local[op.argval][0].key)
             elif op.opname == "STORE_FAST":
                 local.pop(op.argval, None)
             elif op.opname == "IMPORT_NAME":
@@ -218,7 +220,7 @@ class _Finder:
     def named(self, module: dict[str, Any], name: str) -> Path:
         """Where a global name leads: into the module, or to a builtin that the module may shadow."""
         path = Path("global", module, name)
-        if name in module or name not in _BUILTINS or path.key in self.reads.written:
+        if name in module or name not in _BUILTINS or path.key in self.variables.written:
             return path
         self.record(path, ABSENT, True, "absent")
         return Path("global", _BUILTINS, name)
@@ -283,7 +285,7 @@ class _Finder:
                 return
         if value is not ABSENT:
             self.end(path, value, free, called and at_end)
-        elif path.key not in self.reads.written:
+        elif path.key not in self.variables.written:
             self.record(path, ABSENT, True, "absent")
 
     def member(self, what: Any, path: Path, attr: str, value: Any, free: bool, how: str) -> None:
@@ -390,9 +392,9 @@ class _Finder:
 
     def record(self, path: Path, value: Any, free: bool, how: str = "") -> None:
         key = (*path.key, how) if how else path.key
-        reads, doubtful = self.reads, self.reads.doubtful
-        is_certain = key in reads.values and key not in doubtful
-        reads.values.setdefault(key, (path, value))
+        variables, doubtful = self.variables, self.variables.doubtful
+        is_certain = key in variables.values and key not in doubtful
+        variables.values.setdefault(key, (path, value))
         if not self._doubt:
             doubtful.pop(key, None)
         elif not is_certain and self._code is not None:
@@ -400,9 +402,9 @@ class _Finder:
         if free:
             return
         if self._doubt and self._code is not None:
-            reads.doubtfully_fixed.setdefault(path.key, set()).add(self._code)
+            variables.doubtfully_fixed.setdefault(path.key, set()).add(self._code)
         else:
-            reads.fixed.add(path.key)
+            variables.fixed.add(path.key)
 
 
 def _found_in(cls: type, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...runtime.cuda.array import DONATED, DeviceArray
-from ..captures.captured_variables import Outside
+from ..captures.captured_variables import CapturedVariables
 from ..core.accept import to_array
 from ..core.finish import device_finisher
 from ..core.tracing import Traced
@@ -33,13 +33,13 @@ class DeviceEntry(Entry):
         self,
         call: Call,
         traced: Traced,
-        outside: Outside,
+        captured: CapturedVariables,
         program: Program,
         reason: str,
         seconds: dict[str, float],
         donated: frozenset[int] = frozenset(),
     ) -> None:
-        super().__init__(call, traced, outside, program, reason, seconds, donated)
+        super().__init__(call, traced, captured, program, reason, seconds, donated)
         self.program = program
         self.attempts = 1 << 30  # no call program: what is launched is native already
         self._direct = self.all_explicit and not (self.written or donated)

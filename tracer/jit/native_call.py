@@ -1,4 +1,4 @@
-"""From an entry to its call program: what `dispatch`, `outside` and `entry` do in Python, natively.
+"""From an entry to its call program: what `dispatch`, `guards` and `entry` do in Python, natively.
 
 `write_program` sees one call that an entry has taken, and writes a program that takes calls of the
 same form: the same structure of the arguments, keywords that name parameters in any order. What it
@@ -48,7 +48,7 @@ def write_program(
     writer = _Writer(entry, entry.runnable, len(args) + len(kwargs))
     names = [sys.intern(name) for name in kwargs]
     words = writer.program.arguments(len(args), names, order_matters(names, signature))
-    writer.outside()
+    writer.captured()
     writer.arguments(words, args, kwargs, analyse)
     writer.apart()
     writer.call()
@@ -67,11 +67,11 @@ class _Writer(GuardWriter):
 
     # What the function reads from outside
 
-    def outside(self) -> None:
+    def captured(self) -> None:
         """Guards first, and the hidden arrays: reading them may run code."""
-        outside, program = self.entry.outside, self.program
+        captured, program = self.entry.captured, self.program
         self.block = program.block(self.executable.block_words)
-        steady, others = by_module(outside.guards)
+        steady, others = by_module(captured.guards)
         in_python = []
         for guards in steady:
             with program.unless_changed(guards[0].path.root):
@@ -80,7 +80,7 @@ class _Writer(GuardWriter):
         in_python += [guard for guard in others if not self._try(self.guard, guard)]
         position = len(self.explicit)
         left: list[tuple[Hidden, int]] = []
-        for hidden in outside.hidden:
+        for hidden in captured.hidden:
             if not self._try(self._hidden, hidden, position):
                 left.append((hidden, position))
             position += hidden.n_arrays
