@@ -27,7 +27,7 @@ from ..config import config
 from ..native.layout import array_api, free_threaded, ndarray_layout
 from ..native.support import load_code_generator, load_support
 from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL
-from .program import HITS, Program
+from .program import HITS, CallProgram
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class NativeProgram:
 
     __slots__ = ("address", "key", "runs_python", "_kept", "_words")
 
-    def __init__(self, program: Program, *kept: Any) -> None:
+    def __init__(self, program: CallProgram, *kept: Any) -> None:
         self.runs_python = program.runs_python
         self._words = program.words()
         self.key = hash(bytes(self._words))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...codegen.llvm.builder import NULL, Block, Function, Value
 from ..native.layout import NdarrayLayout
-from .program import HEADER, Op
+from .program import HEADER, Opcode
 
 MISS = 1  # what the interpreter returns if a guard does not hold; null: an exception is set
 
@@ -52,7 +52,7 @@ class Interpreter(Function):
         self._write_leaving()
 
     def _write_opcodes(self) -> None:
-        numbers = {name: op for name, op in vars(Op).items() if name.isupper()}
+        numbers = {name: op for name, op in vars(Opcode).items() if name.isupper()}
         starts = {op: self.block(name.lower()) for name, op in numbers.items()}
         self.at(self._next)
         wrong = self.block("wrong")

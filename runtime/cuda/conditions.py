@@ -22,7 +22,7 @@ from typing import Any
 from ...codegen.cuda.program import Carry, Entry
 from .driver import Context
 from .modules import Module
-from .plan import Branches, Loop
+from .plan import Branches, LoopPlan
 from .walk import FAILURE_WORD, Walk
 
 _FUNCTIONS = (
@@ -143,7 +143,7 @@ def _setters(context: Context) -> Module:
 class RecordedWalk(Walk):
     """A walk that is captured; what it would decide becomes conditional nodes."""
 
-    def _loop(self, loop: Loop) -> None:
+    def _loop(self, loop: LoopPlan) -> None:
         status = self._status_location()
         failure = self.address(status[0]) + 8 * FAILURE_WORD if status else 0
         self._begin(loop.carries)

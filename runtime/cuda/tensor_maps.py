@@ -13,7 +13,7 @@ import ctypes
 from collections import OrderedDict
 
 from ...codegen.cuda.program import MAP_ALIGNMENT, MAP_BYTES, TensorMap
-from .library import DeviceError, Library
+from .library import DeviceError, DriverLibrary
 
 # CUtensorMapDataType, and bytes of an element. 16-bit floats are copied as they are.
 _UINT16, _TFLOAT32 = 1, 11
@@ -25,7 +25,7 @@ _REMEMBERED = 256
 class TensorMaps:
     """Makes maps, and remembers the last ones."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: DriverLibrary) -> None:
         self._library = library
         self._known: OrderedDict[tuple[TensorMap, int], bytes] = OrderedDict()
 
@@ -40,7 +40,7 @@ class TensorMaps:
         ctypes.memmove(target, encoded, MAP_BYTES)
 
 
-def encode(library: Library, map: TensorMap, address: int) -> bytes:
+def encode(library: DriverLibrary, map: TensorMap, address: int) -> bytes:
     """The 128 bytes of a map, from the driver."""
     rank = len(map.sizes)
     kind, _ = _TYPES[map.element]

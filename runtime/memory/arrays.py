@@ -34,11 +34,11 @@ class Scratch:
         self.nbytes = nbytes
 
 
-class _Kept(threading.local):
+class _ScratchCache(threading.local):
     block: Scratch | None = None
 
 
-_kept = _Kept()
+_kept = _ScratchCache()
 _BYTE = np.dtype(np.uint8)
 
 

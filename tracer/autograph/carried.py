@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from ...ir.graph import Value
 from ...ir.record import record
-from ..control.regions import Out, Region, common_type, fits, show_tree
+from ..control.regions import Out, TracedRegion, common_type, fits, show_tree
 from ..control.tensor_array import adopt_elements
 from ..core import pytree
 from ..core.trace import require_trace
@@ -22,7 +22,7 @@ class NoneCarriedError(errors.CarryError):
 
 
 @record(frozen=False)
-class Carried:
+class CarriedVariable:
     """A variable (or a container) that a loop carries. `where` names the loop in messages."""
 
     name: str
@@ -35,10 +35,10 @@ class Carried:
     missing: bool = False  # it has no value before the loop; zeros stand in
 
     @staticmethod
-    def of(name: str, where: str, value: Any) -> Carried:
+    def of(name: str, where: str, value: Any) -> CarriedVariable:
         leaves, tree = pytree.flatten(value)
         outs = [out_of(leaf) if is_traceable(leaf) else None for leaf in leaves]
-        return Carried(name, where, value, tree, leaves, outs, list(outs))
+        return CarriedVariable(name, where, value, tree, leaves, outs, list(outs))
 
     @property
     def types(self) -> list[Out]:
@@ -69,7 +69,7 @@ class Carried:
         leaves: list[Any],
         tree: Any,
         numbers: list[int | None],
-        region: Region,
+        region: TracedRegion,
     ) -> None:
         """Let the types of the carry take in what a trip gives, or refuse."""
         if isinstance(value, Undefined):
@@ -79,7 +79,7 @@ class Carried:
             if adopted is None:
                 self._refuse_none() if self.value is None else self._refuse_structure(tree)
             # The body says what the elements of a TensorArray look like.
-            new = Carried.of(self.name, self.where, adopted)
+            new = CarriedVariable.of(self.name, self.where, adopted)
             self.value, self.tree, self.leaves = new.value, new.tree, new.leaves
             self.outs, self.given = new.outs, new.given
             return

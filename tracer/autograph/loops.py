@@ -16,7 +16,7 @@ import numpy as np
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, TensorType
-from ..control.regions import Out, Region, have_effects, trace_region
+from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
 from ..core import pytree
 from ..core.effects import advance, order_token
@@ -29,7 +29,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, write
-from .carried import Carried
+from .carried import CarriedVariable
 from .jumps import RESULT
 from .sharing import confuse, storage_of
 from .surroundings import Slot, Surroundings
@@ -46,7 +46,7 @@ from .variables import (
 COUNTER = "_jt_count"
 
 
-class Loop:
+class TracedLoop:
     """One loop while it is traced."""
 
     counter = COUNTER
@@ -66,7 +66,7 @@ class Loop:
             int | str | Slot, list[Storage | None]
         ] = {}  # of the leaves at a trip's end
         # By position among the variables, by name, or by slot:
-        self.carried: dict[int | str | Slot, Carried] = {}
+        self.carried: dict[int | str | Slot, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
             if not state.live[i]:
@@ -77,12 +77,12 @@ class Loop:
                 if name in state.inside:
                     self._include(value._storage)
             elif not isinstance(value, (list, dict, set)) or state.rebound[i]:
-                self.carried[i] = Carried.of(name, self.where, value)
+                self.carried[i] = CarriedVariable.of(name, self.where, value)
         for name, value in self.objects.items():
-            carried = self.carried[name] = Carried.of(name, self.where, value)
+            carried = self.carried[name] = CarriedVariable.of(name, self.where, value)
             carried.outs = [None for _ in carried.outs]  # until one is found to change
         if counted:
-            self.carried[COUNTER] = Carried.of(COUNTER, self.where, 0)
+            self.carried[COUNTER] = CarriedVariable.of(COUNTER, self.where, 0)
 
     def _include(self, storage: Storage) -> None:
         if storage not in self.storages:
@@ -116,7 +116,7 @@ class Loop:
             adoption.adopt(storage, tracer.value)
         return count
 
-    def trace(self, function: Callable[[Any], Any], what: str) -> Region:
+    def trace(self, function: Callable[[Any], Any], what: str) -> TracedRegion:
         """Trace `function(count)` in the state at the start of a trip; it returns a list."""
         specs = self.specs()
         tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
@@ -140,7 +140,7 @@ class Loop:
 
         return trace_region(run, specs, tree, f"{what} of the `{self.what}` loop")
 
-    def body(self, function: Callable[[Any], Any]) -> Region:
+    def body(self, function: Callable[[Any], Any]) -> TracedRegion:
         """Trace the body until the carry has settled."""
         while True:
             sizes = len(self.storages), len(self.carried)
@@ -161,7 +161,7 @@ class Loop:
             if [(o and (o.type, o.weak)) for o in now] == [(o and (o.type, o.weak)) for o in types]:
                 return trip
 
-    def _once(self, function: Callable[[Any], Any]) -> Region:
+    def _once(self, function: Callable[[Any], Any]) -> TracedRegion:
         ends: list[tuple[int | str | Slot, Any, Any, list[int | None]]] = []
         containers = Containers(list(self.objects.values()))
 
@@ -197,7 +197,7 @@ class Loop:
             containers.restore()
             for slot, old in self.surroundings.changes():
                 if slot not in self.carried and not isinstance(old, Undefined):
-                    self.carried[slot] = Carried.of(slot.name, self.where, old)
+                    self.carried[slot] = CarriedVariable.of(slot.name, self.where, old)
             return out
 
         region = self.trace(run, "the body")
@@ -215,7 +215,7 @@ class Loop:
             if isinstance(value, Undefined):
                 return
             if self.state.filled[i]:
-                carried = Carried.of(name, self.where, value)
+                carried = CarriedVariable.of(name, self.where, value)
                 carried.missing = True
                 carried.leaves = [
                     None if out is not None else leaf
@@ -229,11 +229,11 @@ class Loop:
                     f"only the body of {self.where} gives it one, and that  may make no trip",
                 )
         elif value is not old:
-            self.carried[i] = Carried.of(name, self.where, old)
+            self.carried[i] = CarriedVariable.of(name, self.where, old)
 
     # The op
 
-    def emit(self, test: Callable[[Any], Any] | None, body: Region) -> None:
+    def emit(self, test: Callable[[Any], Any] | None, body: TracedRegion) -> None:
         """Append the op and set the variables to what it gives."""
         trace = require_trace()
         outs = [out for c in self.carried.values() for out in c.types]
@@ -340,7 +340,7 @@ def loop(
     *,
     counted: bool = False,
     length: int | None = None,
-    accept: Callable[[Loop, Region], None] = lambda built, region: None,
+    accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
 ) -> None:
     """`while test(count): body(count)`, with what it does to the variables of `state`.
 
@@ -349,7 +349,7 @@ def loop(
     """
 
     def whole() -> list[Doubt]:
-        built = Loop(state, what, counted, length)
+        built = TracedLoop(state, what, counted, length)
         region = built.body(body)
         accept(built, region)
         doubts = built.doubts

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.graph import Graph, Op, Value
 from ...ir.types import TensorType, is_integer
-from ..control.regions import Region
+from ..control.regions import TracedRegion
 from ..core.trace import require_trace
 from ..messages import errors
 from .surroundings import Surroundings
 from .variables import Containers, State, is_traced
 
 if TYPE_CHECKING:
-    from .loops import Loop
+    from .loops import TracedLoop
 
 MUCH = 400  # ops that are not worth being written out
 _BRANCH = 5
@@ -98,15 +98,15 @@ def _work(ops: Iterable[Op]) -> int:
 def traced_test(go_on: Any) -> Any:
     """The condition of a loop that is to become an op: what does not change might never do."""
     if not is_traced(go_on):
-        raise Refused
+        raise NotRolled
     return go_on
 
 
-class Refused(Exception):
+class NotRolled(Exception):
     """The loop is better written out."""
 
 
-def check_numbers(loop: Loop, region: Region) -> None:
+def check_numbers(loop: TracedLoop, region: TracedRegion) -> None:
     """Raise Refused where a Python integer might outgrow 64 bits, which written out it does not."""
     graph = region.traced.graph
     outs = [out for carried in loop.carried.values() for out in carried.types]
@@ -116,13 +116,13 @@ def check_numbers(loop: Loop, region: Region) -> None:
     for op in graph.ops:
         grows = op.name in ("power", "left_shift") and _number(op.results[0])
         if grows and any(v in reached for v in op.operands):
-            raise Refused
+            raise NotRolled
     for value, out in zip(region.values, outs, strict=False):
         if out.weak == "i" and not _steps(value, _reached(graph.ops, numbers - counters)):
-            raise Refused
+            raise NotRolled
 
 
-def _parameters(loop: Loop, graph: Graph) -> Iterable[tuple[Any, Value]]:
+def _parameters(loop: TracedLoop, graph: Graph) -> Iterable[tuple[Any, Value]]:
     entries = [(key, c) for key, c in loop.carried.items() for _ in c.types]
     return zip(entries, graph.params, strict=False)
 

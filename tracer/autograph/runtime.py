@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ..control.regions import Region
+from ..control.regions import TracedRegion
 from ..core.threaded_state import draws
 from ..messages import errors
 from ..messages.errors import complain
@@ -25,7 +25,7 @@ from .logic import not_in as not_in
 from .logic import or_ as or_
 from .logic import refuse as refuse
 from .logic import truth as truth
-from .loops import Loop, loop
+from .loops import TracedLoop, loop
 from .raising import raised as raised
 from .raising import text as text
 from .rolling import FEW, Watch, check_numbers, needs_numbers, traced_test
@@ -165,7 +165,7 @@ def _over(
     body: Callable[[Any], Any],
     more: Callable[[], Any] | None,
     state: State,
-    accept: Callable[[Loop, Region], None] = lambda built, region: None,
+    accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
 ) -> None:
     """A loop op, or the trips written out if they are few and the op cannot be."""
     state.refuse_try("a `for` loop")
@@ -199,7 +199,7 @@ def _peeled(
     body: Callable[[Any], Any],
     more: Callable[[], Any] | None,
     state: State,
-    accept: Callable[[Loop, Region], None],
+    accept: Callable[[TracedLoop, TracedRegion], None],
 ) -> None:
     """A loop op. Where a variable is None until the first trip, that trip is traced by itself."""
     try:
@@ -225,7 +225,7 @@ def _loop_over(
     body: Callable[[Any], Any],
     more: Callable[[], Any] | None,
     state: State,
-    accept: Callable[[Loop, Region], None],
+    accept: Callable[[TracedLoop, TracedRegion], None],
 ) -> None:
     trip = partial(_trip, items, body)
     length = items.length

@@ -22,7 +22,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from .free_variables import FreeVariables, Key, find_free_variables
 from .frozen import attributes_of, is_random_state, is_user_function, random_state
-from .guards import Guard, Source, write_guards
+from .guards import Guard, SourceText, write_guards
 from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
 from .paths import Path
 from .running import Ran
@@ -182,7 +182,7 @@ def compile_check(
     """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
     if not hiddens and not guards:
         return lambda: extra
-    source = Source()
+    source = SourceText()
     source.lines = ["def check():", "    try:"]
     write_guards(source, guards, "        ")
     arrays = []

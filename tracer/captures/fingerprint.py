@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.cache.installation import digest
-from .bytecode import Access, accesses
+from .bytecode import NameUse, accesses
 from .fingerprint_parts import WALKS, cell
 from .frozen import ATOMS, attributes_of
 from .paths import is_ours
@@ -203,7 +203,7 @@ class Fingerprint:
         loaded: list[str] = []
         attributes: Any = None  # of the module that the code has just loaded
         for access, name in accesses(code):
-            if access is Access.ATTRIBUTE:
+            if access is NameUse.ATTRIBUTE:
                 if name in _REFLECTION or (attributes and name == "__dict__"):
                     raise Unkeyable("a look at what functions and classes are made of")
                 attributes = _module_at(vars(attributes).get(name)) if attributes else None
@@ -211,12 +211,12 @@ class Fingerprint:
             if attributes is not None:
                 self._escaped.append(attributes)
                 attributes = None
-            if access is Access.GLOBAL:
+            if access is NameUse.GLOBAL:
                 loaded.append(name)
                 attributes = _module_at(module.get(name))
-            elif access is Access.GLOBAL_STORED:
+            elif access is NameUse.GLOBAL_STORED:
                 raise Unkeyable("an assignment to a global")
-            elif access is Access.IMPORT:
+            elif access is NameUse.IMPORT:
                 self._imported(name, code.co_names)
         for name in dict.fromkeys(loaded):
             self.put("global", name)

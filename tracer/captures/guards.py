@@ -81,7 +81,7 @@ class _Shorten(reprlib.Repr):
 show = _Shorten().repr
 
 
-class Source:
+class SourceText:
     """Python source under construction, with the objects that it refers to by made-up names."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Source:
         return function
 
 
-def write_guards(source: Source, guards: Iterable[Guard], indent: str) -> None:
+def write_guards(source: SourceText, guards: Iterable[Guard], indent: str) -> None:
     """Lines that `return None` when a guard does not hold."""
     for guard in guards:
         value, kind = source.name(guard.value), type(guard.value)

@@ -20,7 +20,7 @@ from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..messages import errors
 from ..messages.errors import complain
-from .regions import Out, Region, common_type, fits, show_tree
+from .regions import Out, TracedRegion, common_type, fits, show_tree
 from .tensor_array import adopt_elements
 
 
@@ -31,7 +31,7 @@ def _instead(leaf: Any) -> str | None:
     return "leave it out: the body may draw from a generator that it finds by its name"
 
 
-class Carry:
+class LoopCarry:
     """The carry of a loop while its body is being traced. `what` names the loop in messages, and
     `variable` the carry: as the body calls it.
 
@@ -68,8 +68,8 @@ class Carry:
         return [Spec(out.type, out.weak, out.scalar) for out in self.outs]
 
     def settle(
-        self, trace_body: Callable[[], Region], part: Callable[[Region], pytree.TreeDef]
-    ) -> Region:
+        self, trace_body: Callable[[], TracedRegion], part: Callable[[TracedRegion], pytree.TreeDef]
+    ) -> TracedRegion:
         """Trace the body until what it gives for the carry, the `part` of its result that comes
         first, has the types that it took. Returns that last tracing."""
         while True:
@@ -117,7 +117,7 @@ class Carry:
             else "return the carry in the containers that it came in.",
         )
 
-    def _refuse_type(self, index: int, after: Out, body: Region) -> NoReturn:
+    def _refuse_type(self, index: int, after: Out, body: TracedRegion) -> NoReturn:
         before = self.given[index]
         if self.counted:
             name = ["i", *pytree.leaf_names(self.init[1], self.variable)][index]

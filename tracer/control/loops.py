@@ -17,8 +17,8 @@ from ..core.tracers import Storage, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
-from .carries import Carry
-from .regions import Region, have_effects, show_tree, trace_region, union
+from .carries import LoopCarry
+from .regions import TracedRegion, have_effects, show_tree, trace_region, union
 
 Function = Callable[..., Any]
 
@@ -94,9 +94,9 @@ def _while_region(
     variable: str,
     checkpoint: str | int,
 ) -> Any:
-    carry = Carry(init, what, "body_fn", counted=counted, variable=variable)
+    carry = LoopCarry(init, what, "body_fn", counted=counted, variable=variable)
 
-    def traced(function: Function, part: str) -> Region:
+    def traced(function: Function, part: str) -> TracedRegion:
         tree = pytree.flatten(((carry.init,), {}))[1]
         return trace_region(function, carry.specs, tree, f"the {part} of {what}")
 
@@ -178,14 +178,14 @@ def _scan_region(
     x_leaves, x_tree = pytree.flatten(xs)
     values = [as_value(x) for x in x_leaves]
     slices = [TensorType(v.shape[1:], v.dtype) for v in values]
-    carry = Carry(init, what, body_name, counted=counted, variable=variable)
+    carry = LoopCarry(init, what, body_name, counted=counted, variable=variable)
 
-    def trace_body() -> Region:
+    def trace_body() -> TracedRegion:
         tree = pytree.flatten(((carry.init, xs), {}))[1]
         specs = [*carry.specs, *(Spec(t, None, t.shape == ()) for t in slices)]
         return trace_region(function, specs, tree, f"the body of {what}")
 
-    def carried(body: Region) -> pytree.TreeDef:
+    def carried(body: TracedRegion) -> pytree.TreeDef:
         if body.tree.type is not tuple or body.tree.num_children != 2:
             complain(
                 errors.CarryError,
@@ -330,7 +330,7 @@ def condition_remedy(is_python_int: bool) -> str:
     return "reduce an array with np.any or np.all; compare a number: x != 0."
 
 
-def _check_condition(test: Region, what: str) -> None:
+def _check_condition(test: TracedRegion, what: str) -> None:
     if len(test.outs) != 1 or test.tree.num_nodes != 1:
         complain(
             errors.TransformError,

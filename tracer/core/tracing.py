@@ -26,7 +26,7 @@ from ..messages.errors import complain
 from . import pytree
 from .accept import refuse
 from .specs import Same, Spec, Static
-from .threaded_state import Borrowed
+from .threaded_state import BorrowedStates
 from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing
 from .tracers import Storage, Tracer, as_value, parameter, weak_kind
 
@@ -135,7 +135,7 @@ def trace_function(
     views: bool = True,
     refuse_as: Callable[..., Any] | None = None,
     conditional: bool = False,
-    borrowed: Borrowed | None = None,
+    borrowed: BorrowedStates | None = None,
     options: TraceOptions | None = None,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.

@@ -48,7 +48,7 @@ class Subscript:
 
 
 @record(frozen=False)
-class Plan:
+class IndexPlan:
     """A resolved index: `base` is a view with all slices applied; what is left indexes its `axes`.
 
     `indices` are int64 values of one shape, or empty. Their dims stand at `position` in the result.
@@ -98,13 +98,13 @@ def mode_of(mode: Any) -> str:
     return MODES[mode]
 
 
-def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> Plan:
+def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> IndexPlan:
     """Resolve an index of `x`, or raise IndexError or TypeError as NumPy would, with the line."""
     items, gap = _expand(x, [_classify(i, x) for i in _as_tuple(index)])
     if mode not in (DEFAULT, "check"):
         items = _outside_as_arrays(x, items)
     copied = any(isinstance(i, _Integers) and _is_array(i.given) for i in items)
-    if any(isinstance(i, _Window) for i in items) or _is_window(x, items, mode):
+    if any(isinstance(i, _SliceWindow) for i in items) or _is_window(x, items, mode):
         x, items = _windows(x, items, mode)
     advanced = [i for i in items if isinstance(i, (_Integers, _Mask, _Truth))]
     dots = any(i is Ellipsis for i in _as_tuple(index))
@@ -138,7 +138,7 @@ class _Integers:
 
 
 @record(frozen=False)
-class _Window:
+class _SliceWindow:
     """A slice of fixed length at a start that is known at run time."""
 
     start: Value
@@ -216,7 +216,7 @@ def _static_index(item: Array, fixed: bool) -> Any:
     return _Integers(item, item, fixed, item.ndim)
 
 
-def _static_slice(item: slice, x: Tracer) -> slice | _Window:
+def _static_slice(item: slice, x: Tracer) -> slice | _SliceWindow:
     bounds = (item.start, item.stop, item.step)
     if any(isinstance(i, Tracer) and known_array(i) is None for i in bounds):
         window = _window(item)
@@ -236,7 +236,7 @@ def _static_slice(item: slice, x: Tracer) -> slice | _Window:
     return slice(*(None if i is None else operator.index(i) for i in bounds))
 
 
-def _window(item: slice) -> _Window | None:
+def _window(item: slice) -> _SliceWindow | None:
     """The slice as a window; None if its length is not known, or it goes backwards."""
     step = 1 if item.step is None else item.step
     if item.start is None or item.stop is None or isinstance(step, Tracer):
@@ -249,7 +249,7 @@ def _window(item: slice) -> _Window | None:
     length = distance(start, stop)
     if length is None or step < 1:
         return None
-    return _Window(start, max(0, -(-length // step)), step)
+    return _SliceWindow(start, max(0, -(-length // step)), step)
 
 
 def _is_window(x: Tracer, items: Sequence[Any], mode: str) -> bool:
@@ -295,7 +295,7 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
             sizes.append(1)
             rest.append(0)
             axis += 1
-        elif isinstance(item, _Window):
+        elif isinstance(item, _SliceWindow):
             size = (item.length - 1) * item.step + 1 if item.length else 0
             if size > n:
                 complain(
@@ -412,10 +412,10 @@ def _in_range(index: int, n: int, axis: int, x: Tracer) -> int:
     return index + n if index < 0 else index
 
 
-def _basic(x: Tracer, items: Sequence[Any], dots: bool) -> Plan:
+def _basic(x: Tracer, items: Sequence[Any], dots: bool) -> IndexPlan:
     checked = _checked(x, items)
     scalar = not dots and all(isinstance(i, int) for i in checked)
-    return Plan(_view(x, checked), checked, scalar=scalar)
+    return IndexPlan(_view(x, checked), checked, scalar=scalar)
 
 
 def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
@@ -425,7 +425,7 @@ def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
     return base
 
 
-def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) -> Plan:
+def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) -> IndexPlan:
     arrays = any(isinstance(i, _Truth) or (isinstance(i, _Integers) and i.ndim) for i in items)
     basic: list[Any] = []
     integers: list[_Integers] = []
@@ -465,7 +465,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
     # NumPy copies where one of the ints is an array without dims.
     plain = not any(isinstance(i, _Integers) and _is_array(i.given) for i in items)
     here = base._storage.trace is current_trace()
-    return Plan(
+    return IndexPlan(
         base,
         tuple(basic),
         tuple(axes),
@@ -544,7 +544,7 @@ def _index_values(integers: Sequence[_Integers], sizes: Sequence[int], mode: str
     return _Chosen(tuple(clipped), "clip", valid if mode == "fill" else None)
 
 
-def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Plan:
+def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> IndexPlan:
     if len(masks) > 1 or any(isinstance(item, (_Integers, _Truth)) for item in items):
         complain(
             errors.DynamicShapeError,
@@ -565,7 +565,7 @@ def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Pla
             axis += not isinstance(item, int)
     checked = _basic(x, basic, True)
     base = x if _whole(basic) else checked.base
-    return Plan(base, checked.items, position=position, mask=masks[0].mask)
+    return IndexPlan(base, checked.items, position=position, mask=masks[0].mask)
 
 
 def basic_items(x: Tracer, index: Any) -> tuple[Any, ...] | None:

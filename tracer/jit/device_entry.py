@@ -17,7 +17,7 @@ from .dispatch import Call
 from .entry import STALE, Entry, Refused
 
 if TYPE_CHECKING:
-    from ...runtime.cuda.client import Program
+    from ...runtime.cuda.client import LoadedProgram
 
 
 class DeviceEntry(Entry):
@@ -34,7 +34,7 @@ class DeviceEntry(Entry):
         call: Call,
         traced: Traced,
         captured: CapturedVariables,
-        program: Program,
+        program: LoadedProgram,
         reason: str,
         seconds: dict[str, float],
         donated: frozenset[int] = frozenset(),

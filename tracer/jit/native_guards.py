@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...runtime.call.program import Owned, Program
+from ...runtime.call.program import CallProgram, Owned
 from ..captures.frozen import data_of, is_user_function
 from ..captures.guards import Guard
 from ..captures.paths import Path, is_user_module
@@ -29,7 +29,7 @@ class GuardWriter:
     """Writes guards into a program. What it cannot express raises `NotNative`."""
 
     def __init__(self) -> None:
-        self.program = Program()
+        self.program = CallProgram()
         self._paths: dict[tuple[Any, ...], int] = {}
         self._classes: set[type] = set()  # that are guarded
 

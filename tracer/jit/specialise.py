@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...codegen.cuda.program import DeviceProgram
     from ...codegen.module import Donation, NativeModule
     from ...ir.passes.mincut import SavePlan
-    from ...runtime.cuda.client import Program
+    from ...runtime.cuda.client import LoadedProgram
     from ...runtime.executable import Executable
     from .jit import JitFunction
 
@@ -211,7 +211,7 @@ def lower(function: JitFunction, call: Call) -> Lowered:
     graph, plan = _plan(function, traced.graph)
     options = function._options
     asked = options.compile(_donations(function, traced, call))
-    executable: Executable | Program
+    executable: Executable | LoadedProgram
     if device == CPU:
         from ...runtime.compile import compile
 

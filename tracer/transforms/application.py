@@ -23,7 +23,7 @@ from ...ir.record import replace
 from ...ir.types import TOKEN, is_inexact
 from ..core import pytree
 from ..core.specs import Spec, Static, spec_of
-from ..core.threaded_state import Borrowed, settle
+from ..core.threaded_state import BorrowedStates, settle
 from ..core.trace import Array, EagerBuilder, Trace, current_trace
 from ..core.tracers import Tracer, as_value, concrete, wrap
 from ..core.tracing import Result, Traced, trace_function
@@ -241,7 +241,7 @@ def apply(
         concrete=[x if isinstance(x, np.ndarray) else concrete(x) for x in outer]
         if eager
         else None,
-        borrowed=Borrowed(),
+        borrowed=BorrowedStates(),
     )
     if here is None:
         assert result.arrays is not None

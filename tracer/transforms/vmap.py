@@ -67,14 +67,16 @@ def vmap(
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
         leaves_and_axes = arguments(fun, args, kwargs, leaves, in_axes)
-        call = _Call(fun, leaves_and_axes, tree, common_size(fun, leaves_and_axes, axis_size))
+        call = _BatchedCall(
+            fun, leaves_and_axes, tree, common_size(fun, leaves_and_axes, axis_size)
+        )
         axes = _out_axes(out_axes, call.traced)
         return pytree.unflatten(call.traced.out_tree, call.results(axes))
 
     return vmap_fun
 
 
-class _Call:
+class _BatchedCall:
     """One call: the traced function of one example, and its batched graph at work here."""
 
     def __init__(

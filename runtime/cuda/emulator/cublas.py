@@ -17,7 +17,7 @@ from .. import cublas
 from ..cublas import Blas, Heuristic, function_type
 from ..driver import Context
 from ..library import EMULATED
-from .driver import EmulatedLibrary, Refused
+from .driver import EmulatedLibrary, RefusedCall
 
 _INVALID, _NOT_SUPPORTED = 7, 15
 _DTYPES: dict[int, np.dtype[Any]] = {
@@ -83,7 +83,7 @@ class EmulatedBlas(Blas):
         def call(*arguments: Any) -> int:
             try:
                 method(*(a or 0 for a in arguments))
-            except (_Refused, Refused) as error:
+            except (_Refused, RefusedCall) as error:
                 self.failure = str(error)
                 return error.code if isinstance(error, _Refused) else _INVALID
             except BaseException as error:
