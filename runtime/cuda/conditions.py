@@ -7,7 +7,8 @@ A conditional node of a graph has a body, a graph of its own, and a condition, a
 sets. A loop is its test, a kernel that sets the condition from the flag, and a node that runs the body,
 the test and that kernel again while the condition holds. Nobody waits for the host.
 
-Addresses in a graph are fixed, so what a loop carries is copied back after each trip rather than traded.
+Addresses in a graph are fixed, so what a loop carries is copied back after each iteration rather
+than traded.
 """
 
 from __future__ import annotations

@@ -214,7 +214,8 @@ def is_static(plan: Plan) -> bool:
 
 
 def commands(plan: Plan) -> int:
-    """How many commands a plan writes down: trips of scans one by one, bodies of other loops once."""
+    """How many commands a plan writes down: iterations of scans one by one, bodies of other loops
+    once."""
     total = 0
     for step in plan:
         if isinstance(step, Segment):

@@ -53,7 +53,7 @@ class Walk:
             elif isinstance(step, LoopPlan):
                 self._loop(step)
             elif isinstance(step, ScanPlan):
-                self._trips(step)
+                self._iterations(step)
             elif isinstance(step, HostCall):
                 self._host_call(step)
             else:
@@ -136,14 +136,14 @@ class Walk:
             self._trade(loop.carries)
         self._bring_home(loop.carries)
 
-    def _trips(self, trips: ScanPlan) -> None:
-        scan = trips.scan
+    def _iterations(self, plan: ScanPlan) -> None:
+        scan = plan.scan
         self._begin(scan.carries)
-        for trip in range(scan.length):
-            i = scan.length - 1 - trip if scan.reverse else trip
+        for iteration in range(scan.length):
+            i = scan.length - 1 - iteration if scan.reverse else iteration
             for one in scan.slices:
                 self.bases[self._slots + one.slot] = self.at(one.base) + i * one.stride
-            self.walk(trips.body)
+            self.walk(plan.body)
             self._trade(scan.carries)
         self._bring_home(scan.carries)
 

@@ -18,7 +18,7 @@ from .variables import Undefined, is_traceable, out_of, same, shown
 
 
 class NoneCarriedError(errors.CarryError):
-    """A variable is None before a loop, and an array after a trip."""
+    """A variable is None before a loop, and an array after an iteration."""
 
 
 @record(frozen=False)
@@ -71,7 +71,7 @@ class CarriedVariable:
         numbers: list[int | None],
         region: TracedRegion,
     ) -> None:
-        """Let the types of the carry take in what a trip gives, or refuse."""
+        """Let the types of the carry take in what an iteration gives, or refuse."""
         if isinstance(value, Undefined):
             value.refuse() if value.why else self._refuse_deleted()
         if tree != self.tree:
@@ -127,7 +127,7 @@ class CarriedVariable:
         complain(
             errors.CarryError,
             f"{shown(self.name)} changes its structure in {self.where}:\n"
-            f"  before a trip {show_tree(self.tree)}\n  after it      {show_tree(tree)}",
+            f"  before an iteration {show_tree(self.tree)}\n  after it      {show_tree(tree)}",
             f"a {type(self.value).__name__} cannot grow in a loop that runs compiled: collect "
             f"results in an array of the final size ({name}[i] = value) or in a jt.TensorArray."
             if grows
@@ -140,7 +140,7 @@ class CarriedVariable:
         complain(
             errors.CarryError,
             f"{shown(self.name)} changes in {self.where}, and is "
-            f"no array:\n  before a trip {before!r} ({type(before).__name__})\n"
+            f"no array:\n  before an iteration {before!r} ({type(before).__name__})\n"
             f"  after it      {after!r} ({type(after).__name__})",
             "a loop that runs compiled carries arrays and numbers only.",
         )
@@ -163,7 +163,7 @@ class CarriedVariable:
         complain(
             errors.CarryError,
             f"{shown(name) if self.name != RESULT else 'the returned value'} changes its type in "
-            f"{self.where}:\n  before a trip {before}\n"
+            f"{self.where}:\n  before an iteration {before}\n"
             f"  after it      {after}{made}",
             remedy,
         )

@@ -62,9 +62,8 @@ class TracedLoop:
         self.surroundings = Surroundings(state.roots())
         self.objects = state.containers()
         self.storages: list[Storage] = []
-        self.last: dict[
-            int | str | Slot, list[Storage | None]
-        ] = {}  # of the leaves at a trip's end
+        # Of the leaves at an iteration's end:
+        self.last: dict[int | str | Slot, list[Storage | None]] = {}
         # By position among the variables, by name, or by slot:
         self.carried: dict[int | str | Slot, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
@@ -97,7 +96,7 @@ class TracedLoop:
         return [*specs, *(Spec(t) for t in types)]
 
     def enter(self, leaves: Sequence[Any], adoption: Adoption) -> Any:
-        """Set the variables to the carry as the region sees it. Returns the trip's number."""
+        """Set the variables to the carry as the region sees it. Returns the iteration's number."""
         arrays = iter(leaves)
         values = list(self.entry)
         count = None
@@ -117,7 +116,7 @@ class TracedLoop:
         return count
 
     def trace(self, function: Callable[[Any], Any], what: str) -> TracedRegion:
-        """Trace `function(count)` in the state at the start of a trip; it returns a list."""
+        """Trace `function(count)` in the state at the start of an iteration; it returns a list."""
         specs = self.specs()
         tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
         containers = Containers(list(self.objects.values()))
@@ -147,7 +146,7 @@ class TracedLoop:
             missing = [c.missing for c in self.carried.values()]
             types = [out for c in self.carried.values() for out in c.outs]
             try:
-                trip = self._once(function)
+                iteration = self._once(function)
             except OuterPartError as error:
                 if error.storage in self.storages:
                     raise
@@ -159,7 +158,7 @@ class TracedLoop:
                 continue
             now = [out for c in self.carried.values() for out in c.outs]
             if [(o and (o.type, o.weak)) for o in now] == [(o and (o.type, o.weak)) for o in types]:
-                return trip
+                return iteration
 
     def _once(self, function: Callable[[Any], Any]) -> TracedRegion:
         ends: list[tuple[int | str | Slot, Any, Any, list[int | None]]] = []
@@ -226,7 +225,7 @@ class TracedLoop:
             else:
                 self.undefined[i] = Undefined(
                     name,
-                    f"only the body of {self.where} gives it one, and that  may make no trip",
+                    f"only the body of {self.where} gives it one, and that may make no iteration",
                 )
         elif value is not old:
             self.carried[i] = CarriedVariable.of(name, self.where, old)
@@ -312,7 +311,7 @@ class TracedLoop:
 
     def _look_for_sharing(self, made: Sequence[Tracer]) -> None:
         """A loop carries values: an assignment into a variable's array does not reach others that
-        were the same array before a trip."""
+        were the same array before an iteration."""
         names: list[str] = []
         storages: list[list[Storage | None]] = []
         for key, carried in self.carried.items():
@@ -344,8 +343,8 @@ def loop(
 ) -> None:
     """`while test(count): body(count)`, with what it does to the variables of `state`.
 
-    `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length` trips.
-    `accept` may raise when it sees the body.
+    `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length`
+    iterations. `accept` may raise when it sees the body.
     """
 
     def whole() -> list[Doubt]:

@@ -1,10 +1,11 @@
 """Loops over ordinary ranges that would be long programs when written out become loop ops.
 
-    for i in range(100_000):        # the first trip is traced as it stands; how many ops it takes tells
+    for i in range(100_000):        # the first one is traced as it stands; how many ops it takes tells
         x = f(x, y[i])              # whether the others are worth a loop, in which `i` is traced
 
-What a trip does with a number in Python (an index of a list, a shape, a key) needs the number itself,
-and then the loop is written out as before. So it is where a Python integer might outgrow 64 bits.
+What an iteration does with a number in Python (an index of a list, a shape, a key) needs the number
+itself, and then the loop is written out as before. So it is where a Python integer might outgrow 64
+bits.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 
 MUCH = 400  # ops that are not worth being written out
 _BRANCH = 5
-FEW = 200  # trips that are written out where they must be
+FEW = 200  # iterations that are written out where they must be
 _LEADS = frozenset(
     "add sub select convert minimum maximum remainder floor_divide negative abs".split()
 )
 
 
 class Watch:
-    """How many ops the trips of an ordinary loop have taken. `body` tells which loop it is."""
+    """How many ops the iterations of an ordinary loop have taken. `body` tells which loop it is."""
 
     def __init__(self, body: Callable[..., Any]) -> None:
         self.trace = require_trace()
@@ -84,8 +85,8 @@ class Watch:
 
 
 def needs_numbers(error: Exception) -> bool:
-    """Whether a body failed as an op because it does in Python what needs the number of the trip, or
-    another value for each trip: an index of a list, a key, a list that grows."""
+    """Whether a body failed as an op because it does in Python what needs the number of the
+    iteration, or another value for each iteration: an index of a list, a key, a list that grows."""
     kinds = (errors.TracerIndexError, errors.TracerConversionError, errors.CarryError, KeyError)
     return isinstance(error, kinds) or (type(error) is TypeError and "unhashable" in str(error))
 
@@ -141,7 +142,7 @@ def _reached(ops: Iterable[Op], start: set[Value]) -> set[Value]:
 
 
 def _steps(value: Value, carried: set[Value]) -> bool:
-    """Whether a number changes, in a trip, by what does not depend on carried numbers."""
+    """Whether a number changes, in an iteration, by what does not depend on carried numbers."""
     op = value.op
     if op is None or value not in carried or not _number(value):
         return True

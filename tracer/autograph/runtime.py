@@ -45,7 +45,7 @@ from .variables import peek as peek
 from .variables import put as put
 
 slice_ = slice
-_UNROLLED = 1  # with no more trips left, a loop with a traced `break` goes on one by one
+_UNROLLED = 1  # with no more iterations left, a loop with a traced `break` goes on one by one
 
 
 def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:
@@ -83,14 +83,14 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
     if unchanged and effects == _effects():
         loop(lambda _: truth(test()), lambda _: body(), state, "while")
         return
-    # The condition does something: it is evaluated once here, then at the end of each trip.
+    # The condition does something: it is evaluated once here, then at the end of each iteration.
     latest = [truth(go_on)]
 
     def set(values: Any) -> None:
         state.set(values[:-1])
         latest[0] = values[-1]
 
-    def trip(_: Any) -> None:
+    def iteration(_: Any) -> None:
         body()
         latest[0] = truth(test())
 
@@ -106,7 +106,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         state.in_try,
         state.roots,
     )
-    loop(lambda _: latest[0], trip, extended, "while")
+    loop(lambda _: latest[0], iteration, extended, "while")
 
 
 def _rest(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
@@ -167,7 +167,7 @@ def _over(
     state: State,
     accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
 ) -> None:
-    """A loop op, or the trips written out if they are few and the op cannot be."""
+    """A loop op, or the iterations written out if they are few and the op cannot be."""
     state.refuse_try("a `for` loop")
     if not isinstance(items.length, int) or not 0 < items.length <= FEW:
         _peeled(items, body, more, state, accept)
@@ -183,12 +183,12 @@ def _over(
     for k in range(items.length):
         go_on = more is None or more()
         if is_traced(go_on):
-            branch(truth(go_on), [lambda: None, partial(_trip, items, body, k)], state, "for")
+            branch(truth(go_on), [lambda: None, partial(_iteration, items, body, k)], state, "for")
         elif go_on:
-            _trip(items, body, k)
+            _iteration(items, body, k)
 
 
-def _trip(items: Items, body: Callable[[Any], Any], count: Any) -> None:
+def _iteration(items: Items, body: Callable[[Any], Any], count: Any) -> None:
     item = items.item(count)
     body(item)
     items.done(count, item)
@@ -201,14 +201,15 @@ def _peeled(
     state: State,
     accept: Callable[[TracedLoop, TracedRegion], None],
 ) -> None:
-    """A loop op. Where a variable is None until the first trip, that trip is traced by itself."""
+    """A loop op. Where a variable is None until the first iteration, that iteration is traced by
+    itself."""
     try:
         _loop_over(items, body, more, state, accept)
         return
     except NoneCarriedError:
         if not isinstance(items.length, int) or items.length < 2:
             raise
-    _trip(items, body, 0)
+    _iteration(items, body, 0)
     rest = Items(
         items.length - 1, lambda i: items.item(i + 1), lambda i, item: items.done(i + 1, item)
     )
@@ -227,10 +228,10 @@ def _loop_over(
     state: State,
     accept: Callable[[TracedLoop, TracedRegion], None],
 ) -> None:
-    trip = partial(_trip, items, body)
+    iteration = partial(_iteration, items, body)
     length = items.length
     if more is None and isinstance(length, int):
-        loop(None, trip, state, "for", counted=True, length=length, accept=accept)
+        loop(None, iteration, state, "for", counted=True, length=length, accept=accept)
         return
 
     def test(count: Any) -> Any:
@@ -239,7 +240,7 @@ def _loop_over(
 
     if more is not None and more() is False:
         return
-    loop(test, trip, state, "for", counted=True, accept=accept)
+    loop(test, iteration, state, "for", counted=True, accept=accept)
 
 
 def _finish(
@@ -249,7 +250,7 @@ def _finish(
     more: Callable[[], Any],
     state: State,
 ) -> None:
-    """The trips that are left of an ordinary loop which a traced condition may end."""
+    """The iterations that are left of an ordinary loop which a traced condition may end."""
     left = list(rest) if isinstance(iterable, range) else []
     if len(left) > _UNROLLED:
         try:

@@ -1,8 +1,8 @@
 """What a loop carries: its structure, its leaves, and the types on which they settle.
 
-A carry keeps structure, shapes and dtypes from trip to trip. A Python number in `init` takes the
-type that the body makes of it: the body is traced until its types are a fixed point. A Python bool is
-a NumPy bool from the start.
+A carry keeps structure, shapes and dtypes from iteration to iteration. A Python number in `init`
+takes the type that the body makes of it: the body is traced until its types are a fixed point. A
+Python bool is a NumPy bool from the start.
 """
 
 from __future__ import annotations

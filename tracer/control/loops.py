@@ -36,7 +36,7 @@ def while_region(
     """Append a `while` op and return its carry. `what` names it in messages; the rest: see Carry.
 
     States that the body advances (`streams`) are carried, too; those that the condition advances make
-    the body compute the condition, for the next trip.
+    the body compute the condition, for the next iteration.
     """
 
     def turned() -> Any:
@@ -138,8 +138,8 @@ def scan_region(
 ) -> tuple[Any, Any]:
     """Append a `scan` op; returns `(carry, ys)`. Every leaf of `xs` has `length` slices.
 
-    With `unroll` a trip of the op makes that many steps. States that the body advances (`streams`) are
-    carried, too.
+    With `unroll` an iteration of the op makes that many steps. States that the body advances
+    (`streams`) are carried, too.
     """
 
     def build(storages: list[Storage]) -> Any:
@@ -225,7 +225,7 @@ def _append(
 
 
 class _Scan:
-    """Scans with one body: as one op, with several steps in a trip, or without any loop."""
+    """Scans with one body: as one op, with several steps in an iteration, or without any loop."""
 
     def __init__(self, body: Graph, consts: Sequence[Value], carries: int, reverse: bool) -> None:
         self.body, self.consts, self.carries, self.reverse = body, consts, carries, reverse
@@ -243,15 +243,15 @@ class _Scan:
                 results = self._steps(builder, self.consts, start, xs, length)
                 advance(tuple(results))
                 return results
-            trips, rest = divmod(length, unroll)
+            iterations, rest = divmod(length, unroll)
             low, high = (rest, length) if self.reverse else (0, length - rest)
             many = [_window(builder, x, low, high) for x in xs]
-            many = [builder.reshape(x, shape=(trips, unroll, *x.shape[1:])) for x in many]
-        results = self._op(self._unrolled(unroll), start, many, trips)
+            many = [builder.reshape(x, shape=(iterations, unroll, *x.shape[1:])) for x in many]
+        results = self._op(self._unrolled(unroll), start, many, iterations)
         ys = []
         with builder.at(user_line(2)):
             for y in results[self.carries :]:
-                ys.append(builder.reshape(y, shape=(trips * unroll, *y.shape[2:])))
+                ys.append(builder.reshape(y, shape=(iterations * unroll, *y.shape[2:])))
         if not rest:
             return [*results[: self.carries], *ys]
         low, high = (0, rest) if self.reverse else (length - rest, length)

@@ -296,13 +296,13 @@ def _one_by_one(room: _Room, value: Value | None, function: Callable[[Any, Any],
         shape = (count, *value.shape[rank:])
         each.append(wrap(b.reshape(value, shape=shape), scalar=False))
 
-    def trip(whole: Any, entries: Any) -> Any:
+    def iteration(whole: Any, entries: Any) -> Any:
         indices = [as_value(index) for index in entries[: len(room.indices)]]
         old = wrap(room.gather(as_value(whole), indices))
         new = as_value(function(old, None if value is None else entries[-1]), whole.dtype)
         return wrap(room.scatter(as_value(whole), new, indices), scalar=False), None
 
-    return as_value(scan(trip, wrap(room.whole, scalar=False), each)[0])
+    return as_value(scan(iteration, wrap(room.whole, scalar=False), each)[0])
 
 
 def _distinct(plan: IndexPlan) -> bool:
