@@ -31,12 +31,12 @@ def _keywords(f: Interpreter) -> None:
 
 def _take(f: Interpreter, count: Value) -> None:
     with f.each(count) as i:
-        f.store(f.load("ptr", f.given, i, "i64"), f.frame, i, "i64")
+        f.store(f.load("ptr", f.arguments, i, "i64"), f.frame, i, "i64")
 
 
 @opcode(Opcode.KEYWORD)
 def _keyword(f: Interpreter) -> None:
-    first, guess, name = f.offset(f.given, f.word(2), "i64"), f.word(4), f.pointer(5)
+    first, guess, name = f.offset(f.arguments, f.word(2), "i64"), f.word(4), f.pointer(5)
     found = f.block("found", j="i64")
     search, next = f.block("search"), f.block("try", j="i64")
     there = f.block("there")
@@ -219,11 +219,11 @@ def _dict(f: Interpreter) -> None:
     mapping, n, to, keys = f.get(1), f.word(2), f.slot(3), f.offset(f.pc, 8 * 4)
     f.check_type(mapping, "PyDict_Type")
     f.check(f.call("i64", "PyDict_Size", mapping).eq(n))
-    value_at = f.offset(f.found, 8)
+    value_at = f.offset(f.pair, 8)
     f.store(Value("i64", "0"), f.cursor)
     with f.each(n) as i:
-        f.call("i32", "PyDict_Next", mapping, f.cursor, f.found, value_at)
-        key, wanted = f.load("ptr", f.found), f.load("ptr", keys, i, "i64")
+        f.call("i32", "PyDict_Next", mapping, f.cursor, f.pair, value_at)
+        key, wanted = f.load("ptr", f.pair), f.load("ptr", keys, i, "i64")
         compare, take = f.block("compare"), f.block("take")
         f.branch(key.eq(wanted), take, compare, likely=True)
         f.at(compare)
@@ -364,7 +364,7 @@ def _apart(f: Interpreter) -> None:
         marked = high + high | f.load("i64", reach, 24)
         f.store(marked, f.offset(ranges, 8), i + i, "i64")
     f.call("void", "sort_pairs", ranges, n)
-    ends, written_ends = f.found, f.offset(f.found, 8)
+    ends, written_ends = f.pair, f.offset(f.pair, 8)
     f.store(Value("i64", "0"), ends)
     f.store(Value("i64", "0"), written_ends)
     with f.each(n) as i:
@@ -381,7 +381,7 @@ def _apart(f: Interpreter) -> None:
 @opcode(Opcode.FORWARD)
 def _forward(f: Interpreter) -> None:
     f.check(f.n.ne(0))
-    first = f.load("ptr", f.given)
+    first = f.load("ptr", f.arguments)
     key = f.call("ptr", "PyLong_FromVoidPtr", first)
     f.require(key.ne(NULL), f.error)
     pair = f.call("ptr", "PyDict_GetItem", f.pointer(3), key)
@@ -394,6 +394,6 @@ def _forward(f: Interpreter) -> None:
     f.put(2, there)
     f.require(there.ne(NULL), f.error)
     f.check(there.eq(first))
-    rest, n = f.offset(f.given, 8), f.n - 1
+    rest, n = f.offset(f.arguments, 8), f.n - 1
     result = f.call("ptr", "PyObject_Vectorcall", target, rest, n, f.names)
     f.leave(result)

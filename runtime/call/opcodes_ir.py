@@ -29,12 +29,18 @@ class Interpreter(Function):
 
     def __init__(self, layout: NdarrayLayout) -> None:
         super().__init__(
-            "ptr", "jitney_program", internal=True, program="ptr", given="ptr", n="i64", names="ptr"
+            "ptr",
+            "jitney_program",
+            internal=True,
+            program="ptr",
+            arguments="ptr",
+            n="i64",
+            names="ptr",
         )
         self.layout = layout
-        self.program, self.given, self.n, self.names = self.args
+        self.program, self.arguments, self.n, self.names = self.args
         self.cursor = self.alloca("i64")  # for PyDict_Next
-        self.found = self.alloca("ptr", 2)
+        self.pair = self.alloca("ptr", 2)
         self.overflow = self.alloca("i32")
         self._next = self.block("next", pc="ptr")
         self.miss, self.error = self.block("miss"), self.block("error")

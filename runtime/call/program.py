@@ -138,7 +138,7 @@ class CallProgram:
     """
 
     def __init__(self) -> None:
-        self.kept: list[Any] = []
+        self.references: list[Any] = []
         self.runs_python = False
         self._code: list[Word] = []
         self._n_frame = 0
@@ -164,7 +164,7 @@ class CallProgram:
 
     def ref(self, value: Any) -> int:
         """The address of an object, which the program keeps alive."""
-        self.kept.append(value)
+        self.references.append(value)
         return id(value)
 
     def words(self) -> Any:
@@ -272,7 +272,7 @@ class CallProgram:
         if address is None:
             yield
             return
-        self.kept.append(module)  # its version is read by address
+        self.references.append(module)  # its version is read by address
         self.emit(Opcode.UNCHANGED, address, 0, 0)
         first = len(self._code)
         yield
@@ -283,7 +283,7 @@ class CallProgram:
         """Nothing was assigned to a class or its bases; False if there is no way to know."""
         version = class_version(cls)
         if version is not None:
-            self.kept.append(cls)
+            self.references.append(cls)
             self.emit(Opcode.CLASS, *version)
         return version is not None
 
@@ -326,12 +326,12 @@ class CallProgram:
         self.emit(Opcode.APART, len(reaches), dst, *words)
 
     def mark(self) -> tuple[int, int]:
-        return len(self._code), len(self.kept)
+        return len(self._code), len(self.references)
 
     def rewind(self, mark: tuple[int, int]) -> None:
         """Take back what was written since `mark`; words that were reserved stay reserved."""
         code, references = mark
-        del self._code[code:], self.kept[references:]
+        del self._code[code:], self.references[references:]
 
     def forward(self, targets: Mapping[int, tuple[Callable[[], Any], Callable[..., Any]]]) -> None:
         """Call `target(*args[1:], **kwargs)` where `(ref, target) = targets[id(args[0])]`.

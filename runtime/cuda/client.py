@@ -241,7 +241,7 @@ class Client:
 
         try:
             executable = self._executables.get_or_make(
-                key, lambda: self._load(self._kept(key, make))
+                key, lambda: self._load(self._from_disk(key, make))
             )
         except _RefusedError as error:
             self.target = replace(self.target, exact=False)
@@ -264,7 +264,7 @@ class Client:
         except DeviceError as error:
             raise _RefusedError(f"the driver refuses {program.arch}, {error}") from error
 
-    def _kept(self, key: str, make: Callable[[], DeviceProgram]) -> DeviceProgram:
+    def _from_disk(self, key: str, make: Callable[[], DeviceProgram]) -> DeviceProgram:
         """A program from disk; made, and kept there, if there is none yet."""
         cache = disk_cache()
         data = cache.get(key)

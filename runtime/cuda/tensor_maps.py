@@ -27,16 +27,16 @@ class TensorMaps:
 
     def __init__(self, library: DriverLibrary) -> None:
         self._library = library
-        self._known: OrderedDict[tuple[TensorMap, int], bytes] = OrderedDict()
+        self._encoded: OrderedDict[tuple[TensorMap, int], bytes] = OrderedDict()
 
     def write(self, map: TensorMap, address: int, target: int) -> None:
         """Put the map of an array that begins at an address at a place of the host's memory."""
         key = (map, address)
-        encoded = self._known.get(key)
+        encoded = self._encoded.get(key)
         if encoded is None:
-            encoded = self._known[key] = encode(self._library, map, address)
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            encoded = self._encoded[key] = encode(self._library, map, address)
+            while len(self._encoded) > _REMEMBERED:
+                self._encoded.popitem(last=False)
         ctypes.memmove(target, encoded, MAP_BYTES)
 
 

@@ -38,7 +38,7 @@ class _PinnedCache:
         self.nbytes = 0
 
 
-_kept: weakref.WeakKeyDictionary[Context, _PinnedCache] = weakref.WeakKeyDictionary()
+_pinned: weakref.WeakKeyDictionary[Context, _PinnedCache] = weakref.WeakKeyDictionary()
 
 
 class Pinned:
@@ -50,7 +50,7 @@ class Pinned:
         self._context = context
         self.nbytes = nbytes
         self._size = max(64, 1 << (nbytes - 1).bit_length()) if nbytes else 64
-        cache = _kept.setdefault(context, _PinnedCache())
+        cache = _pinned.setdefault(context, _PinnedCache())
         with cache.lock:
             blocks = cache.blocks.get(self._size)
             self.address = blocks.pop() if blocks else 0
@@ -70,7 +70,7 @@ class Pinned:
         address = getattr(self, "address", 0)
         if not address or sys.is_finalizing():
             return
-        cache = _kept[self._context]
+        cache = _pinned[self._context]
         with cache.lock:
             keep = cache.nbytes + self._size <= KEPT_BYTES
             if keep:

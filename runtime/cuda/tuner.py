@@ -46,7 +46,7 @@ ROUNDS = 5
 HOPELESS = 1.5  # times what the best one takes: such a way has no more rounds
 _BLOCK_BYTES = 1 << 20  # of random numbers; larger buffers repeat them
 
-_found: dict[str, str] = {}  # names of ways by key, for processes without a disk
+_choices: dict[str, str] = {}  # names of ways by key, for processes without a disk
 _measuring = renewed(threading.RLock())
 
 
@@ -187,7 +187,7 @@ def _maker(trial: Callable[[T], DeviceProgram], way: T) -> Callable[[], DevicePr
 
 def _recall(key: str) -> str | None:
     """The name of the way that was the fastest; None if nobody knows, or the entry is damaged."""
-    choice = _found.get(key)
+    choice = _choices.get(key)
     if choice is not None:
         return choice
     cache = disk_cache()
@@ -204,7 +204,7 @@ def _recall(key: str) -> str | None:
 
 
 def _remember(key: str, family: str, what: str, name: str, seconds: Mapping[str, float]) -> None:
-    _found[key] = name
+    _choices[key] = name
     record: dict[str, Any] = {"family": family, "what": what, "way": name}
     record["seconds"] = {n: t for n, t in seconds.items() if math.isfinite(t)}
     disk_cache().put(key, json.dumps(record).encode())

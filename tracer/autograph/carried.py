@@ -31,7 +31,7 @@ class CarriedVariable:
     tree: pytree.TreeDef
     leaves: list[Any]
     outs: list[Out | None]  # None for what does not change, or must not because it is no array
-    given: list[Out | None]
+    initial: list[Out | None]
     missing: bool = False  # it has no value before the loop; zeros stand in
 
     @staticmethod
@@ -81,7 +81,7 @@ class CarriedVariable:
             # The body says what the elements of a TensorArray look like.
             new = CarriedVariable.of(self.name, self.where, adopted)
             self.value, self.tree, self.leaves = new.value, new.tree, new.leaves
-            self.outs, self.given = new.outs, new.given
+            self.outs, self.initial = new.outs, new.initial
             return
         if not pytree.same_as_written(tree, self.tree):
             self._refuse_structure(tree)
@@ -92,7 +92,7 @@ class CarriedVariable:
                     continue
                 if not is_traceable(old):
                     self._refuse_static(position, leaves[position])
-                self.outs[position] = self.given[position] = out_of(old)
+                self.outs[position] = self.initial[position] = out_of(old)
                 continue
             if number is None:
                 self._refuse_static(position, leaves[position])
@@ -146,7 +146,7 @@ class CarriedVariable:
         )
 
     def _refuse_type(self, position: int, after: Out, made: str) -> NoReturn:
-        before = self.given[position]
+        before = self.initial[position]
         assert before is not None
         tree = self.tree
         part = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "")[position]

@@ -78,7 +78,7 @@ def find_free_variables(
     else:
         finder.callable(function, owner, False)
     for name, value in static:
-        finder.end(finder.held(value, name), value, False)
+        finder.end(finder.path_to(value, name), value, False)
     return finder.variables
 
 
@@ -88,18 +88,18 @@ class _Finder:
     def __init__(self) -> None:
         self.variables = FreeVariables()
         self._seen: set[Key] = set()
-        self._held: dict[int, Path] = {}
+        self._paths: dict[int, Path] = {}
         self._namespaces: dict[int, Namespace] = {}
         self._reached: set[tuple[int, bool]] = set()
         self._doubt = False
         self._code: CodeType | None = None  # that is being walked
 
-    def held(self, value: Any, name: str | None = None) -> Path:
+    def path_to(self, value: Any, name: str | None = None) -> Path:
         """A path that starts at an object itself."""
-        path = self._held.get(id(value))
+        path = self._paths.get(id(value))
         if path is None:
             name = name or getattr(value, "__name__", type(value).__name__)
-            path = self._held[id(value)] = Path("value", value, str(name))
+            path = self._paths[id(value)] = Path("value", value, str(name))
         return path
 
     @contextmanager
@@ -147,11 +147,11 @@ class _Finder:
             return
         if self._doubt and code.co_filename == "<string>":
             return  # made by a dataclass or a named tuple: reads what is its own
-        held = self.held(function)
-        self.record(held, function, True, "code")
+        own_path = self.path_to(function)
+        self.record(own_path, function, True, "code")
         for name in ("__defaults__", "__kwdefaults__"):
             if getattr(function, name):
-                self.end(held.get(name), getattr(function, name), free)
+                self.end(own_path.get(name), getattr(function, name), free)
         names = dict(cells)
         if owner is not None and code.co_argcount:
             names[code.co_varnames[0]] = (owner, owner_free)
@@ -227,8 +227,8 @@ class _Finder:
 
     def namespace(self, module: dict[str, Any]) -> None:
         """Code looks into its module at names that it makes up."""
-        held = self._namespaces.setdefault(id(module), Namespace(module))
-        self.end(self.held(held, "globals()"), held, False)
+        content = self._namespaces.setdefault(id(module), Namespace(module))
+        self.end(self.path_to(content, "globals()"), content, False)
 
     def imported(self, name: str) -> None:
         """A module is imported while the code runs."""
@@ -236,7 +236,7 @@ class _Finder:
         if module is ABSENT:
             self.record(Path("global", sys.modules, name), ABSENT, True, "absent")
         elif is_user_module(name):
-            self.end(self.held(module), module, False)
+            self.end(self.path_to(module), module, False)
 
     def inherited(self, code: CodeType, local: dict[str, tuple[Path, bool]]) -> None:
         """`super().name`: enter every base's method of a name that the code mentions."""
@@ -248,7 +248,7 @@ class _Finder:
             for name in code.co_names:
                 attribute = vars(cls).get(name)
                 if isinstance(attribute, FunctionType):
-                    self.record(self.held(cls).get(name), attribute, True, "code")
+                    self.record(self.path_to(cls).get(name), attribute, True, "code")
                     self.function(attribute, owner, False, owner_free=free)
 
     # Paths
@@ -349,12 +349,12 @@ class _Finder:
             self.function(value, owner, False, owner_free=False)
         elif isinstance(value, MethodType):
             if isinstance(value.__func__, FunctionType):
-                held = self.held(value.__self__, "self")
-                self.function(value.__func__, held, False, owner_free=False)
+                path_of_value = self.path_to(value.__self__, "self")
+                self.function(value.__func__, path_of_value, False, owner_free=False)
         elif isinstance(value, functools.partial):
-            held = self.held(value, "partial")
-            self.end(held.get("args"), value.args, False)
-            self.end(held.get("keywords"), value.keywords, False)
+            path_of_value = self.path_to(value, "partial")
+            self.end(path_of_value.get("args"), value.args, False)
+            self.end(path_of_value.get("keywords"), value.keywords, False)
             self.callable(value.func, None, False)
         elif isinstance(inspect.getattr_static(value, "__wrapped__", None), FunctionType):
             wrapped = value.__wrapped__
@@ -365,13 +365,13 @@ class _Finder:
             if is_user_module(type(value).__module__) and not isinstance(value, type):
                 call = _found_in(type(value), "__call__")
                 if isinstance(call, FunctionType):
-                    held = path or self.held(value)
-                    self.record(held.get("__class__").get("__call__"), call, True, "is")
-                    self.function(call, held, False, owner_free=False)
+                    path_of_value = path or self.path_to(value)
+                    self.record(path_of_value.get("__class__").get("__call__"), call, True, "is")
+                    self.function(call, path_of_value, False, owner_free=False)
             if path is not None:
                 self.reach(value)
             elif isinstance(value, type):
-                self.end(self.held(value), value, False)
+                self.end(self.path_to(value), value, False)
 
     def reach(self, value: Any) -> None:
         """Whatever code a value as a whole leads to: it may run."""
@@ -385,8 +385,8 @@ class _Finder:
                 elif isinstance(part, type):
                     for function in _functions_of(part):
                         self.function(function, None, False)
-                held = _names_of(part)
-                for named in list(held.values()):
+                names = _names_of(part)
+                for named in list(names.values()):
                     if isinstance(named, (FunctionType, type)):
                         self.reach(named)
 
@@ -415,7 +415,7 @@ def _found_in(cls: type, name: str) -> Any:
 def _names_of(value: Any) -> dict[str, Any]:
     """What is in a user's module."""
     if isinstance(value, Namespace):
-        return value.held
+        return value.names
     user = isinstance(value, ModuleType) and is_user_module(value.__name__)
     return vars(value) if user else {}
 
@@ -431,11 +431,11 @@ def _functions_of(cls: type) -> Iterator[FunctionType]:
         if not is_user_module(base.__module__):
             continue
         for member in vars(base).values():
-            held = [getattr(member, n, None) for n in ("fget", "fset", "fdel", "func")]
+            members = [getattr(member, n, None) for n in ("fget", "fset", "fdel", "func")]
             if isinstance(member, _METHODS) or hasattr(type(member), "__get__"):
-                held += member, inspect.unwrap(member) if callable(member) else None
-                held.append(getattr(member, "__func__", None))
-            yield from (h for h in held if isinstance(h, FunctionType))
+                members += member, inspect.unwrap(member) if callable(member) else None
+                members.append(getattr(member, "__func__", None))
+            yield from (h for h in members if isinstance(h, FunctionType))
 
 
 def _attribute(value: Any, attr: str) -> Any:

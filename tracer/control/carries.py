@@ -58,10 +58,10 @@ class LoopCarry:
             if not isinstance(leaf, (Tracer, np.ndarray, np.generic, bool, int, float, complex)):
                 what = f"a {type(leaf).__name__} in the carry of {self.what}"
                 refuse(leaf, what, _instead(leaf))
-        self.given = [
+        self.initial = [
             Out(as_value(leaf).tensor, _weak(leaf), _is_scalar(leaf)) for leaf in self.leaves
         ]
-        self.outs = self.given
+        self.outs = self.initial
 
     @property
     def specs(self) -> list[Spec]:
@@ -118,7 +118,7 @@ class LoopCarry:
         )
 
     def _refuse_type(self, index: int, after: Out, body: TracedRegion) -> NoReturn:
-        before = self.given[index]
+        before = self.initial[index]
         if self.counted:
             name = ["i", *pytree.leaf_names(self.init[1], self.variable)][index]
         else:

@@ -251,14 +251,14 @@ class _Outputs:
         self.views = views
         self.values_only = values_only
         self.values: list[Value] = []
-        self._known: dict[int, Result] = {}
-        self._kept: list[Any] = []  # keeps ids unique
+        self._results: dict[int, Result] = {}
+        self._leaves: list[Any] = []  # keeps ids unique
 
     def add(self, leaf: Any) -> Result:
-        result = self._known.get(id(leaf))
+        result = self._results.get(id(leaf))
         if result is None:
-            result = self._known[id(leaf)] = self._result(leaf)
-            self._kept.append(leaf)
+            result = self._results[id(leaf)] = self._result(leaf)
+            self._leaves.append(leaf)
         return result
 
     def _result(self, leaf: Any) -> Result:

@@ -64,7 +64,7 @@ class IndexPlan:
     position: int = 0
     mask: Tracer | None = None
     valid: Value | None = None  # with mode "fill": which indices are in range
-    known: tuple[Array, ...] | None = None  # the indices, if they are constants and in range
+    constant: tuple[Array, ...] | None = None  # the indices, if they are constants and in range
     copied: bool = False  # without index arrays all the same: NumPy copies the base
     scalar: bool = False  # integers for all axes: the result is a NumPy scalar
     view: bool = False  # only 0-d indices: NumPy gives a view
@@ -103,7 +103,7 @@ def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> IndexPlan:
     items, gap = _expand(x, [_classify(i, x) for i in _as_tuple(index)])
     if mode not in (DEFAULT, "check"):
         items = _outside_as_arrays(x, items)
-    copied = any(isinstance(i, _Integers) and _is_array(i.given) for i in items)
+    copied = any(isinstance(i, _Integers) and _is_array(i.value) for i in items)
     if any(isinstance(i, _SliceWindow) for i in items) or _is_window(x, items, mode):
         x, items = _windows(x, items, mode)
     advanced = [i for i in items if isinstance(i, (_Integers, _Mask, _Truth))]
@@ -129,10 +129,10 @@ def _outside_as_arrays(x: Tracer, items: Sequence[Any]) -> list[Any]:
 
 @record(frozen=False)
 class _Integers:
-    """An integer index: an array, or an int (`known` has its elements while tracing)."""
+    """An integer index: an array, or an int (`constant` has its elements while tracing)."""
 
-    given: Any
-    known: Array | None  # None for a traced one
+    value: Any
+    constant: Array | None  # None for a traced one
     fixed: bool  # cannot change from call to call
     ndim: int
 
@@ -330,7 +330,7 @@ def _start(x: Tracer, axis: int, item: int | _Integers, mode: str) -> Value:
     if isinstance(item, int):
         return b.const(_in_range(item, n, axis, x), I64)
     if mode in (DEFAULT, "check"):
-        _check_known(item, n, axis, x)
+        _check_constant(item, n, axis, x)
     chosen = _index_values([item], [n], mode)
     options = {"mode": "check", "names": (axis,)} if chosen.mode == "check" else {"mode": "clip"}
     return b.gather(b.iota(shape=(n,), dtype=I64, axis=0), *chosen.indices, axes=(0,), **options)
@@ -445,7 +445,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
             continue
         if isinstance(item, _Integers):
             if mode in (DEFAULT, "check"):
-                _check_known(item, x.shape[source], source, x)
+                _check_constant(item, x.shape[source], source, x)
             integers.append(item)
             axes.append(axis)
             names.append(source)
@@ -463,7 +463,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
     single = all(isinstance(i, (int, _Integers)) for i in items)
     scalar = single and not arrays and not dots
     # NumPy copies where one of the ints is an array without dims.
-    plain = not any(isinstance(i, _Integers) and _is_array(i.given) for i in items)
+    plain = not any(isinstance(i, _Integers) and _is_array(i.value) for i in items)
     here = base._storage.trace is current_trace()
     return IndexPlan(
         base,
@@ -474,7 +474,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         chosen.mode,
         position,
         valid=chosen.valid,
-        known=chosen.known,
+        constant=chosen.constant,
         scalar=scalar,
         view=not arrays and not scalar and plain,
         here=here,
@@ -489,9 +489,9 @@ def _whole(items: Sequence[Any]) -> bool:
     return all(isinstance(i, slice) and i == slice(None) for i in items)
 
 
-def _check_known(item: _Integers, n: int, axis: int, x: Tracer) -> None:
-    if item.known is not None and item.known.size:
-        for extreme in (item.known.min(), item.known.max()):
+def _check_constant(item: _Integers, n: int, axis: int, x: Tracer) -> None:
+    if item.constant is not None and item.constant.size:
+        for extreme in (item.constant.min(), item.constant.max()):
             _in_range(int(extreme), n, axis, x)
 
 
@@ -502,11 +502,11 @@ class _Chosen:
     indices: tuple[Value, ...]
     mode: str
     valid: Value | None = None
-    known: tuple[Array, ...] | None = None
+    constant: tuple[Array, ...] | None = None
 
 
 def _index_values(integers: Sequence[_Integers], sizes: Sequence[int], mode: str) -> _Chosen:
-    shapes = [shape_of(i.given) for i in integers]
+    shapes = [shape_of(i.value) for i in integers]
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError as error:
@@ -521,11 +521,11 @@ def _index_values(integers: Sequence[_Integers], sizes: Sequence[int], mode: str
         mode = "check" if bounds_checked() else "clip"
     b, fixed = build(), all(i.fixed for i in integers)
     if mode == "check" and fixed:
-        indices = [np.asarray(i.known, dtype=np.int64) for i in integers]
+        indices = [np.asarray(i.constant, dtype=np.int64) for i in integers]
         indices = [np.where(k < 0, k + n, k) for k, n in zip(indices, sizes, strict=True)]
         indices = [np.broadcast_to(k, shape) for k in indices]
-        return _Chosen(tuple(b.const(k) for k in indices), "clip", known=tuple(indices))
-    values = tuple(b.broadcast_to(as_value(i.given, I64), shape) for i in integers)
+        return _Chosen(tuple(b.const(k) for k in indices), "clip", constant=tuple(indices))
+    values = tuple(b.broadcast_to(as_value(i.value, I64), shape) for i in integers)
     if mode in ("check", "promise_in_bounds"):
         return _Chosen(values, "check" if mode == "check" else "clip")
     if mode != "fill" and math.prod(shape) and 0 in sizes:

@@ -307,9 +307,9 @@ def _one_by_one(room: _Room, value: Value | None, function: Callable[[Any, Any],
 
 def _distinct(plan: IndexPlan) -> bool:
     """Whether the indices are constants that name each element once."""
-    if plan.known is None:
+    if plan.constant is None:
         return False
-    flat = np.ravel_multi_index(plan.known, [plan.base.shape[a] for a in plan.axes])
+    flat = np.ravel_multi_index(plan.constant, [plan.base.shape[a] for a in plan.axes])
     return len(np.unique(flat)) == np.size(flat)
 
 

@@ -61,7 +61,7 @@ class _Writer(GuardWriter):
         self.entry = entry
         self.executable = executable
         self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
-        self.given: dict[int, int] = {}  # the word of each parameter's object
+        self.objects: dict[int, int] = {}  # the word of each parameter's object
         self.block = 0
         self.n_arguments = n_arguments
 
@@ -98,13 +98,13 @@ class _Writer(GuardWriter):
 
     def _try(self, write: Callable[..., None], *args: Any) -> bool:
         """Whether it could be written; if not, what it wrote halfway is taken back."""
-        mark, paths, lent = self.program.mark(), dict(self._paths), dict(self.given)
+        mark, paths, lent = self.program.mark(), dict(self._paths), dict(self.objects)
         classes = set(self._classes)
         try:
             write(*args)
         except (NotNative, RecursionError):
             self.program.rewind(mark)
-            self._paths, self.given, self._classes = paths, lent, classes
+            self._paths, self.objects, self._classes = paths, lent, classes
             return False
         return True
 
@@ -196,7 +196,7 @@ class _Writer(GuardWriter):
             isinstance(value, np.generic)
             and (value.dtype.isbuiltin == 1 or is_extended(value.dtype))
         ):
-            self.given[number] = word
+            self.objects[number] = word
             self.program.scalar(word, self.block + number, type(value))
         elif (state := vars(type(value)).get("_jitney_state")) is not None:
             self.program.of_type(word, type(value))
@@ -206,7 +206,7 @@ class _Writer(GuardWriter):
 
     def _array(self, word: int, number: int) -> None:
         module, program = self.executable.module, self.program
-        self.given[number] = word
+        self.objects[number] = word
         writeable = number in self.entry.written
         program.array(
             word,
@@ -256,9 +256,9 @@ class _Writer(GuardWriter):
         written = outputs[n_outputs - len(self.entry.mutated) :]
         for number, output in zip(self.entry.mutated, written, strict=True):
             assert output is not None
-            program.copy(self.given[number], output)
+            program.copy(self.objects[number], output)
         if shape is None:
-            lent = [program.alias(self.given[k]) for k in sorted(self.given)]
+            lent = [program.alias(self.objects[k]) for k in sorted(self.objects)]
             whole = [output for output in outputs if output is not None]
             lists = [program.make(list, whole), program.make(list, lent)]
             program.give(program.call(self.entry.finish, lists))
@@ -268,7 +268,7 @@ class _Writer(GuardWriter):
         def leaf(result: Result) -> Owned:
             number = result.output
             if result.argument is not None:
-                return program.alias(self.given[result.argument])
+                return program.alias(self.objects[result.argument])
             if number is None:
                 return program.constant_result(result.static)
             if number in results_at:

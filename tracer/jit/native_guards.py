@@ -74,10 +74,12 @@ class GuardWriter:
         elif isinstance(value, enum.Enum) and is_user_module(type(value).__module__):
             self.program.identity(word, value)
             self._class(type(value))
-            held = vars(value)
-            with self.program.unless_changed(held):
-                words = self.program.values(self.program.constant_result(held), list(held))
-                for register, item in zip(words, held.values(), strict=True):
+            attributes = vars(value)
+            with self.program.unless_changed(attributes):
+                words = self.program.values(
+                    self.program.constant_result(attributes), list(attributes)
+                )
+                for register, item in zip(words, attributes.values(), strict=True):
                     self.constant(register, item)
         elif isinstance(value, ModuleType) and is_user_module(value.__name__):
             raise NotNative

@@ -174,7 +174,7 @@ def append(ops: Iterable[Op], env: Any, arrays: dict[Value, Array] | None = None
                 env[op.result] = trace.token
                 continue
             if arrays is not None and isinstance(trace.builder, EagerBuilder):
-                trace.builder.given = tuple([arrays[v] for v in op.results])
+                trace.builder.next_results = tuple([arrays[v] for v in op.results])
             new = trace.builder.copy(op, env)
             for value in new.results:
                 if value.type is TOKEN:

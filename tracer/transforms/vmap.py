@@ -84,12 +84,12 @@ class _BatchedCall:
     ) -> None:
         self.size = size
         traced = [a for a in leaves if a.axis is not None or is_array(a.leaf)]
-        self.given = [_first(a) for a in traced]
+        self.inputs = [_first(a) for a in traced]
         self.traced = trace_function(
             fun, [_spec(a) for a in leaves], tree, what="vmap", refuse_as=fun
         )
         captured = [c.outer for c in self.traced.captures]
-        self.given += captured
+        self.inputs += captured
         flags = [a.axis is not None for a in traced] + [False] * len(captured)
         try:
             self.graph, self.flags = batch_graph(self.traced.graph, flags, size)
@@ -109,8 +109,8 @@ class _BatchedCall:
         b = Builder(graph, user_line())
         for result, axis in zip(self.traced.results, axes, strict=True):
             graph.outputs.append(self._placed(b, result, axis))
-        outputs = _run(graph, self.given)
-        seen = {id(x) for x in self.given}
+        outputs = _run(graph, self.inputs)
+        seen = {id(x) for x in self.inputs}
         leaves = []
         for leaf, result, axis in zip(outputs, self.traced.results, axes, strict=True):
             alone = axis is None  # then it is what the function returns
