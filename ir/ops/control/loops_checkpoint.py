@@ -50,10 +50,10 @@ def forward(b: Builder, op: Op, plan: Plan, checkpoint: str | int) -> tuple[Sequ
 
 
 def backward(
-    b: Builder, op: Op, kept: Kept, cts: Sequence[Value], sums: Sequence[Value]
+    b: Builder, op: Op, stored: Kept, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
-    run = _backward_sqrt if isinstance(kept.memory, _Tape) else _backward_slots
-    return run(b, _Loop(op, kept.plan), kept, cts, sums)
+    run = _backward_sqrt if isinstance(stored.memory, _Tape) else _backward_slots
+    return run(b, _Loop(op, stored.plan), stored, cts, sums)
 
 
 class _Loop:
@@ -71,9 +71,9 @@ class _Loop:
         ]
         self.initial = [self.carry[i] for i in self.stored]
         # What replays need beside the stored part: the consts, and the carries that stay.
-        kept = [i for i in still if isinstance(self.carry[i].type, TensorType)]
-        self.still = dict(zip(kept, range(len(kept)), strict=True))
-        self.fixed = self.consts + [self.carry[i] for i in kept]
+        constant_carries = [i for i in still if isinstance(self.carry[i].type, TensorType)]
+        self.still = dict(zip(constant_carries, range(len(constant_carries)), strict=True))
+        self.fixed = self.consts + [self.carry[i] for i in constant_carries]
 
     def goes_on(self, b: Builder, consts: Sequence[Value], carry: Sequence[Value]) -> Value:
         return b.inline(self.test, [*consts, *carry])[0]
@@ -83,11 +83,11 @@ class _Loop:
     ) -> tuple[list[Value], list[Value]]:
         """Consts and carry as the body takes them, from `fixed` and the stored part."""
         n = len(self.consts)
-        found = dict(zip(self.stored, stored, strict=True))
+        by_index = dict(zip(self.stored, stored, strict=True))
         carry = []
         for i, v in enumerate(self.carry):
-            if i in found:
-                carry.append(found[i])
+            if i in by_index:
+                carry.append(by_index[i])
             else:
                 token = v.type == TOKEN
                 carry.append(b.op("create_token") if token else fixed[n + self.still[i]])
@@ -149,7 +149,7 @@ def _forward_sqrt(b: Builder, loop: _Loop, _: str | int) -> tuple[Sequence[Value
 
 
 def _backward_sqrt(
-    b: Builder, loop: _Loop, kept: Kept, cts: Sequence[Value], sums: Sequence[Value]
+    b: Builder, loop: _Loop, forward: Kept, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
     types = tuple(v.type for v in loop.initial)
 
@@ -164,12 +164,14 @@ def _backward_sqrt(
         start = inner.op("right_shift", inner.op("mul", number, end), inner.const(1, I64))
         trips = inner.op("sub", done, start)
         records = _record(inner, loop, fixed, stored, trips)
-        found = rest[: len(cts)], rest[len(cts) :]
-        new_cts, new_sums = unwind(inner, loop.plan, loop.free(fixed), trips, records, *found)
+        cts_and_sums = rest[: len(cts)], rest[len(cts) :]
+        new_cts, new_sums = unwind(
+            inner, loop.plan, loop.free(fixed), trips, records, *cts_and_sums
+        )
         return [start, number, tape, *new_cts, *new_sums]
 
-    memory = kept.memory
-    state = [kept.count, memory.segments, memory.tape, *cts, *sums]
+    memory = forward.memory
+    state = [forward.count, memory.segments, memory.tape, *cts, *sums]
     out = run_loop(b, loop.fixed, state, test, segment, "segment_vjp")[3:]
     return out[: len(cts)], out[len(cts) :]
 
@@ -210,9 +212,9 @@ def _forward_slots(b: Builder, loop: _Loop, checkpoint: str | int) -> tuple[Sequ
         """With all slots full every other one is dropped; then trips, until they are full again."""
         carry, (done, used, spacing, *slots) = state[:n], state[n:]
         full = inner.op("eq", used, inner.const(count, I64))
-        place = inner.op("iota", shape=(count,), dtype=I64, axis=0)
-        other = _add_each(inner, inner.op("add", place, place), 1)
-        source = _choose(inner, full, other, place)
+        index = inner.op("iota", shape=(count,), dtype=I64, axis=0)
+        other = _add_each(inner, inner.op("add", index, index), 1)
+        source = _choose(inner, full, other, index)
         slots = [inner.op("gather", s, source, axes=(0,), mode="clip") for s in slots]
         used = _choose(inner, full, inner.const(count // 2, I64), used)
         spacing = _choose(inner, full, inner.op("add", spacing, spacing), spacing)
@@ -244,10 +246,10 @@ def _forward_slots(b: Builder, loop: _Loop, checkpoint: str | int) -> tuple[Sequ
 
 
 def _backward_slots(
-    b: Builder, loop: _Loop, kept: Kept, cts: Sequence[Value], sums: Sequence[Value]
+    b: Builder, loop: _Loop, stored: Kept, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
     """Slot m holds the carry after places[m] trips, for m <= top; with top = -1 there is none."""
-    memory = kept.memory
+    memory = stored.memory
     count = memory.slots[0].shape[0] if memory.slots else 1
     m, f = len(loop.initial), len(loop.fixed)
 
@@ -268,8 +270,8 @@ def _backward_slots(
         out = run_loop(inner, [*fixed, at], walk, not_there, advance, "advance")
         now, (_, top, places, *slots) = out[:m], out[m:]
         _, saved = loop.replay(inner, fixed, now)
-        known = [*loop.free(fixed), *saved]
-        new_cts, new_sums = step_back(inner, loop.plan, known, rest[: len(cts)], rest[len(cts) :])
+        values = [*loop.free(fixed), *saved]
+        new_cts, new_sums = step_back(inner, loop.plan, values, rest[: len(cts)], rest[len(cts) :])
         used_up = inner.op("eq", _get(inner, places, top), at)
         used_up = inner.op("bitwise_and", used_up, inner.op("ge", top, inner.const(0, I64)))
         top = inner.op("sub", top, inner.op("convert", used_up, dtype=I64))
@@ -280,10 +282,10 @@ def _backward_slots(
 
     def advance(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         """Forward to a place for one more copy; to the end, if there is no free slot."""
-        (*given, at), now, (done, top, places, *slots) = fixed, state[:m], state[m:]
+        (*free, at), now, (done, top, places, *slots) = fixed, state[:m], state[m:]
         vacant = inner.op("sub", inner.const(count - 1, I64), top)
         end = inner.op("add", done, _stride(inner, inner.op("sub", at, done), vacant))
-        now = _again(inner, loop, given, now, inner.op("sub", end, done))
+        now = _again(inner, loop, free, now, inner.op("sub", end, done))
         copy = inner.op("lt", end, at)
         slot = inner.op("minimum", _add(inner, top, 1), inner.const(count - 1, I64))
         slots = [_put_if(inner, copy, s, v, slot) for s, v in zip(slots, now, strict=True)]
@@ -291,13 +293,13 @@ def _backward_slots(
         top = inner.op("add", top, inner.op("convert", copy, dtype=I64))
         return [*now, end, top, places, *slots]
 
-    place = b.op("iota", shape=(count,), dtype=I64, axis=0)
-    places = b.op("mul", _add_each(b, place, 1), b.broadcast_to(memory.spacing, (count,)))
+    index = b.op("iota", shape=(count,), dtype=I64, axis=0)
+    counts = b.op("mul", _add_each(b, index, 1), b.broadcast_to(memory.spacing, (count,)))
     # A copy that was made after the last trip is of no use.
-    last = b.op("eq", b.op("mul", memory.used, memory.spacing), kept.count)
+    last = b.op("eq", b.op("mul", memory.used, memory.spacing), stored.count)
     last = b.op("bitwise_and", last, b.op("gt", memory.used, b.const(0, I64)))
     top = b.op("sub", _add(b, memory.used, -1), b.op("convert", last, dtype=I64))
-    state = [_add(b, kept.count, -1), top, places, *memory.slots, *cts, *sums]
+    state = [_add(b, stored.count, -1), top, counts, *memory.slots, *cts, *sums]
     out = run_loop(b, [*loop.fixed, *loop.initial], state, more, trip, "trip_vjp")[3 + m :]
     return out[: len(cts)], out[len(cts) :]
 

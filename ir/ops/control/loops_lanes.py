@@ -121,8 +121,8 @@ def _forward_lanes(
     loop = b.make(OPS["while"], operands, dict(op.attrs), [any_left, trip])
     where = [*wanted[:consts], False, *wanted[consts:]]
     rule: Any = loop.definition.forward
-    results, kept = rule(b, loop, where, [False, *needed])
-    return results[1:], _Masked(loop, kept)
+    results, stored = rule(b, loop, where, [False, *needed])
+    return results[1:], _Masked(loop, stored)
 
 
 def _vjp_lanes(

@@ -74,8 +74,8 @@ def jvp_loop(
     moving = [i for i in range(carries) if varied[i]]
     push = jvp_graph(body, fixed + [consts + i for i in moving])
     floats = [i for i, v in enumerate(body.outputs) if is_differentiable(v.type)]
-    found = dict(zip(floats, push.outputs[carries:], strict=True))
-    push.outputs[carries:] = [found[i] for i in moving]
+    tangent_of = dict(zip(floats, push.outputs[carries:], strict=True))
+    push.outputs[carries:] = [tangent_of[i] for i in moving]
 
     # The new loop's parameters: consts, d_fixed, then carry, d_moving.
     def reordered(graph: Graph) -> list[Value]:
@@ -140,18 +140,18 @@ def can_replay(op: Op) -> bool:
 
 
 def _vjp_while(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], kept: Kept
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], stored: Kept
 ) -> list[Value | None]:
     consts = op.attrs["consts"]
-    active = kept.plan.flow
+    active = stored.plan.flow
     inits = [op.operands[consts + i] for i in active.carries]
     cts = instantiated(b, [cotangents[i] for i in active.carries], inits)
     sums = [b.zeros(op.operands[i].type) for i in active.consts]
-    if kept.memory is None or isinstance(kept.memory, Value):
-        free = [op.operands[i] for i in kept.plan.free]
-        cts, sums = unwind(b, kept.plan, free, kept.count, kept.memory, cts, sums)
+    if stored.memory is None or isinstance(stored.memory, Value):
+        free = [op.operands[i] for i in stored.plan.free]
+        cts, sums = unwind(b, stored.plan, free, stored.count, stored.memory, cts, sums)
     else:
-        cts, sums = loops_checkpoint.backward(b, op, kept, cts, sums)
+        cts, sums = loops_checkpoint.backward(b, op, stored, cts, sums)
     grads: list[Value | None] = [None] * len(op.operands)
     for i, total in zip(active.consts, sums, strict=True):
         grads[i] = total

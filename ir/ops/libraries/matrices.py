@@ -16,8 +16,8 @@ class Matrix(Term):
     def __matmul__(self, other: Matrix) -> Matrix:
         lead = tuple(range(len(self.value.shape) - 2))
         contract = ((len(lead) + 1,), (len(lead),))
-        found = self.b.op("dot", self.value, other.value, contract=contract, batch=(lead, lead))
-        return Matrix(self.b, found)
+        product = self.b.op("dot", self.value, other.value, contract=contract, batch=(lead, lead))
+        return Matrix(self.b, product)
 
     @property
     def mT(self) -> Matrix:
@@ -51,11 +51,11 @@ class Matrix(Term):
         shape, rank = self.value.shape[-2:], len(self.value.shape)
 
         def place(axis: int) -> Term:
-            found = self.b.op("iota", shape=shape, dtype=I64, axis=axis)
+            index = self.b.op("iota", shape=shape, dtype=I64, axis=axis)
             dims = (rank - 2, rank - 1)
             if rank > 2:
-                found = self.b.op("broadcast", found, shape=self.value.shape, dims=dims)
-            return Term(self.b, found)
+                index = self.b.op("broadcast", index, shape=self.value.shape, dims=dims)
+            return Term(self.b, index)
 
         return place(0), place(1)
 
@@ -107,15 +107,15 @@ class Matrix(Term):
             return self
         shape[axis] = count
         zeros, ones = (0,) * len(shape), (1,) * len(shape)
-        found = self.b.op("slice", self.value, start=zeros, stop=tuple(shape), step=ones)
-        return Matrix(self.b, found)
+        part = self.b.op("slice", self.value, start=zeros, stop=tuple(shape), step=ones)
+        return Matrix(self.b, part)
 
     def columns_from(self, start: int) -> Matrix:
         """All columns but the first ones."""
         shape = self.value.shape
         first = (*(0,) * (len(shape) - 1), start)
-        found = self.b.op("slice", self.value, start=first, stop=shape, step=(1,) * len(shape))
-        return Matrix(self.b, found)
+        part = self.b.op("slice", self.value, start=first, stop=shape, step=(1,) * len(shape))
+        return Matrix(self.b, part)
 
     def rows_from(self, start: int) -> Matrix:
         return self.mT.columns_from(start).mT
@@ -168,12 +168,12 @@ class Matrix(Term):
         dims = tuple(range(len(shape)))
         return Matrix(self.b, self.b.op("broadcast", self.value, shape=(*shape, count), dims=dims))
 
-    def element(self, place: int) -> Value:
+    def element(self, index: int) -> Value:
         """One element of each vector."""
         lead = self.value.shape[:-1]
-        start, stop = (*(0,) * len(lead), place), (*lead, place + 1)
-        found = self.b.op("slice", self.value, start=start, stop=stop, step=(1,) * len(stop))
-        made: Value = self.b.op("reshape", found, shape=lead)
+        start, stop = (*(0,) * len(lead), index), (*lead, index + 1)
+        part = self.b.op("slice", self.value, start=start, stop=stop, step=(1,) * len(stop))
+        made: Value = self.b.op("reshape", part, shape=lead)
         return made
 
     def positions(self) -> Term:
