@@ -245,13 +245,13 @@ def _folded(ufunc: np.ufunc, rows: Tracer, acc: Any, mask: Tracer | None, dtype:
             acc = step(acc, rows[i])
         return acc
 
-    def trip(acc: Any, element: Any) -> Any:
+    def iteration(acc: Any, element: Any) -> Any:
         if mask is None:
             return step(acc, element), None
         row, chosen = element
         return FUNCTIONS["where"].traced(chosen, step(acc, row), acc).astype(dtype), None
 
-    return scan(trip, acc, rows if mask is None else (rows, mask))[0]
+    return scan(iteration, acc, rows if mask is None else (rows, mask))[0]
 
 
 def _halved(ufunc: np.ufunc, x: Tracer, axes: tuple[int, ...], acc: Any) -> Any:
@@ -308,12 +308,12 @@ def _prefixes(ufunc: np.ufunc, rows: Tracer, dtype: DType) -> Tracer:
         return _prefixes_in_chunks(ufunc, rows.astype(dtype))
     step = _step(ufunc, dtype)
 
-    def trip(acc: Any, row: Any) -> Any:
+    def iteration(acc: Any, row: Any) -> Any:
         following = step(acc, row)
         return following, following
 
     first = rows[0].astype(dtype)
-    rest = scan(trip, _broadcast(first, rows.shape[1:]), rows[1:])[1]
+    rest = scan(iteration, _broadcast(first, rows.shape[1:]), rows[1:])[1]
     return FUNCTIONS["concatenate"].traced([first[None], rest])
 
 
@@ -414,12 +414,12 @@ def _segments_of_rows(
     def segment(_: None, bounds: Any) -> Any:
         start, stop = bounds
 
-        def trip(state: Any) -> Any:
+        def iteration(state: Any) -> Any:
             i, acc = state
             return i + 1, step(acc, row(i))
 
         first = start + 1, row(start).astype(dtype)
-        return None, while_loop(lambda state: state[0] < stop, trip, first)[1]
+        return None, while_loop(lambda state: state[0] < stop, iteration, first)[1]
 
     return scan(segment, None, (starts, ends))[1]
 
@@ -439,11 +439,11 @@ def _segments(ufunc: np.ufunc, lines: Tracer, starts: Tracer, ends: Tracer, dtyp
         return wrap(b.gather(as_value(source), as_value(index, I64), axes=(0,), mode="clip"))
 
     def along(source: Tracer, offset: Any, start: Any, stop: Any, acc: Any) -> Any:
-        def trip(state: Any) -> Any:
+        def iteration(state: Any) -> Any:
             i, acc = state
             return i + 1, step(acc, element(source, offset + i))
 
-        return while_loop(lambda state: state[0] < stop, trip, (start, acc))[1]
+        return while_loop(lambda state: state[0] < stop, iteration, (start, acc))[1]
 
     def segment(_: None, line_and_bounds: Any) -> Any:
         line, start, stop = line_and_bounds

@@ -322,9 +322,9 @@ def _different(key: Any, n: int, count: int) -> Any:
     keys = split(key, 2)
 
     def again(state: Any) -> Any:
-        trip, numbers, repeated = state
-        numbers = where(repeated, integers(fold_in(keys[1], trip), 0, n, (count,)), numbers)
-        return trip + 1, numbers, _repeated(numbers, n)
+        iteration, numbers, repeated = state
+        numbers = where(repeated, integers(fold_in(keys[1], iteration), 0, n, (count,)), numbers)
+        return iteration + 1, numbers, _repeated(numbers, n)
 
     first = integers(keys[0], 0, n, (count,))
     start = (np.uint32(0), first, _repeated(first, n))

@@ -76,7 +76,7 @@ def _one(a: Any, e0: Any, e1: Any) -> Any:
 
     v = repeat(trial, (np.uint32(1), one, (a >= 0) & (a < np.inf)))[1]
 
-    def boost(state: Any) -> Any:  # one trip, of those only that need it
+    def boost(state: Any) -> Any:  # one iteration, of those only that need it
         exponent = np.log1p(-stream.uniforms(np.uint32(0))[0]) / a
         return exponent, np.exp(exponent), a != a
 

@@ -1,7 +1,7 @@
 """What the derivatives of loops share: which carries take part, and how cotangents add up.
 
 A loop body is a graph from (consts..., carries..., others...) to (carries..., others...). A carry is
-*varied* if it depends on what is differentiated in some trip, and *useful* if a result that has a
+*varied* if it depends on what is differentiated in some iteration, and *useful* if a result that has a
 cotangent depends on it; derivatives carry the ones that are both.
 """
 

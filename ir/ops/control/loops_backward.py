@@ -44,7 +44,7 @@ class Kept:
     """What the forward loop leaves behind. `memory` is as the way of checkpointing has it."""
 
     plan: Plan
-    count: Value  # trips
+    count: Value  # iterations
     memory: Any
 
 
@@ -57,12 +57,12 @@ def run_loop(
     fixed: Sequence[Value],
     state: Sequence[Value],
     test: Test,
-    trip: Trip,
+    iteration: Trip,
     name: str,
 ) -> list[Value]:
-    """Append a `while`: `test` and `trip` build its regions from the fixed values and the state."""
+    """Append a `while`: `test` and `iteration` build its regions from the fixed values and the state."""
     regions = []
-    for build, label in ((test, "test"), (trip, name)):
+    for build, label in ((test, "test"), (iteration, name)):
         graph = Graph(label)
         params = [graph.add_param(v.type, v.name) for v in [*fixed, *state]]
         outputs = build(Builder(graph, b.loc), params[: len(fixed)], params[len(fixed) :])
@@ -81,10 +81,10 @@ def unwind(
     cts: Sequence[Value],
     sums: Sequence[Value],
 ) -> tuple[list[Value], list[Value]]:
-    """The backward loop: `count` trips, a record of `tape` for each.
+    """The backward loop: `count` iterations, a record of `tape` for each.
 
-    Gives the cotangents of the carry before these trips, and the sums with what the trips add to the
-    cotangents of the consts. `free` are the values at `plan.free`.
+    Gives the cotangents of the carry before these iterations, and the sums with what the iterations
+    add to the cotangents of the consts. `free` are the values at `plan.free`.
     """
     types = tuple(v.type for v in plan.parts.saved)
     top = [] if tape is None else [tape]
@@ -92,7 +92,7 @@ def unwind(
     def more(inner: Builder, fixed_: list[Value], state: list[Value]) -> Value:
         return inner.op("gt", state[0], inner.const(0, I64))
 
-    def trip(inner: Builder, fixed_: list[Value], state: list[Value]) -> list[Value]:
+    def iteration(inner: Builder, fixed_: list[Value], state: list[Value]) -> list[Value]:
         left, *rest = state
         saved: list[Value] = []
         below: list[Value] = []
@@ -105,7 +105,7 @@ def unwind(
         )
         return [left, *below, *new_cts, *new_sums]
 
-    out = run_loop(b, free, [count, *top, *cts, *sums], more, trip, plan.parts.backward.name)
+    out = run_loop(b, free, [count, *top, *cts, *sums], more, iteration, plan.parts.backward.name)
     out = out[1 + len(top) :]
     return out[: len(cts)], out[len(cts) :]
 
@@ -117,7 +117,7 @@ def step_back(
     cts: Sequence[Value],
     sums: Sequence[Value],
 ) -> tuple[list[Value], list[Value]]:
-    """The backward part of one trip; `values` are the free and the saved values."""
+    """The backward part of one iteration; `values` are the free and the saved values."""
     grads = b.inline(plan.parts.backward, [*values, *cts])
     added = grads[: len(sums)]
     totals = [accumulate(b, s, g) for s, g in zip(sums, added, strict=True)]

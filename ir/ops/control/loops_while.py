@@ -4,9 +4,9 @@
         the first `consts` operands stay, the rest is carried: while cond(consts, carry):
         carry = body(consts, carry). Both regions take (consts..., carry...).
 
-In reverse mode the forward loop counts its trips, and the backward loop makes as many. `checkpoint`
-says what is kept for it: with "all" (here), a record per trip on a tape, of what the backward part of
-the body needs; "sqrt" and a number of slots are in `loops_checkpoint`.
+In reverse mode the forward loop counts its iterations, and the backward loop makes as many.
+`checkpoint` says what is kept for it: with "all" (here), a record per iteration on a tape, of what
+the backward part of the body needs; "sqrt" and a number of slots are in `loops_checkpoint`.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _forward_while(
     def goes_on(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         return inner.inline(test, [*fixed, *state[:count]])[0]
 
-    def trip(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
+    def iteration(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         out = inner.inline(plan.parts.forward, [*fixed, *state[:count]])
         done, *tape = state[count:]
         done = inner.op("add", done, inner.const(1, I64))
@@ -127,13 +127,13 @@ def _forward_while(
     tape = [b.op("tape_new")] if plan.parts.saved else []
     consts = op.attrs["consts"]
     state = [*op.operands[consts:], b.const(0, I64), *tape]
-    results = run_loop(b, op.operands[:consts], state, goes_on, trip, body.name)
+    results = run_loop(b, op.operands[:consts], state, goes_on, iteration, body.name)
     done, *tape = results[count:]
     return results[:count], Kept(plan, done, tape[0] if tape else None)
 
 
 def can_replay(op: Op) -> bool:
-    """Whether trips can be run again from a copy of the carry: no effects but checks, and no tapes."""
+    """Whether parts can be run again from a copy of the carry: no effects but checks, and no tapes."""
     inner = (inner for region in op.regions for inner in region.walk())
     effects = any(i.definition.effect and i.name != "assert" for i in inner)
     return not effects and all(v.type != TAPE for v in op.operands)
