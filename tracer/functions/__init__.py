@@ -6,11 +6,11 @@ choices           Of several values one for each element, by conditions or by nu
 diagonals         Diagonals, traces, and triangles of matrices
 equality          Are arrays equal, element by element or as a whole, exactly or nearly?
 histograms        Histograms: counts of elements between edges
+index_arrays      Index arrays: triangles and diagonals of matrices
 methods           The methods and attributes of an ndarray, on tracers
 operators         Python's operators on tracers, in-place ones included, and NumPy's protocols
 order_statistics  Quantiles and medians: elements of a sorted row, and what lies between them
 padding           np.pad: constants around an array, or its own elements continued past the edge
-places            Index arrays: triangles and diagonals of matrices
 public            The functions of the table as users call them
 scans             Running sums and products, differences, gradients and integrals along an axis
 selection         Functions that pick elements by index: take, put, windows at traced places
@@ -26,11 +26,11 @@ from . import (  # noqa: F401  (each enters its functions)
     diagonals,
     equality,
     histograms,
+    index_arrays,
     methods,
     operators,
     order_statistics,
     padding,
-    places,
     scans,
     selection,
     sorting,

@@ -63,7 +63,7 @@ class _Bins:
             self.edges = linspace(*self.ends, self.count + 1, dtype=dtype)
         return self
 
-    def places(self, x: Tracer) -> tuple[Tracer, Tracer]:
+    def bin_numbers(self, x: Tracer) -> tuple[Tracer, Tracer]:
         """The number of each element's bin, and whether it is in one; the last edge belongs to its
         bin. Where all bins are equally wide the number is nearly known; the edges decide."""
         edges, count = self.edges, self.edges.size - 1
@@ -147,7 +147,7 @@ def histogram(
         raise ValueError("weights should have the same shape as a.")
     x = _counted(a)
     axis = _bins(x, bins, range)
-    counts = _totals(*axis.places(x), weights, axis.edges.size - 1)
+    counts = _totals(*axis.bin_numbers(x), weights, axis.edges.size - 1)
     if density:
         counts = counts / diff(axis.edges) / sum_(counts)
     return counts, axis.edges
@@ -180,7 +180,7 @@ def histogramdd(
     bin_numbers: Any = array(np.zeros(1, np.int64))
     inside: Any = array(np.ones(1, bool))
     for x, axis, n in zip(columns, axes, shape, strict=True):
-        own, good = axis.places(x)
+        own, good = axis.bin_numbers(x)
         bin_numbers, inside = bin_numbers * n + own.astype(I64), inside & good
     w = None if w is None else w.astype(F64)
     counts = _totals(bin_numbers, inside, w, int(np.prod(shape))).astype(F64).reshape(shape)

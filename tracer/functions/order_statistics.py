@@ -51,14 +51,14 @@ def _linear(n: Any, q: Any) -> Any:
 def _next_if(condition: Callable[[Any, Any], Any], shift: float) -> Place:
     """A whole place: that before n q - 1 - shift if the condition holds, else the one behind it."""
 
-    def place(n: Any, q: Any) -> Any:
+    def index_of(n: Any, q: Any) -> Any:
         at = n * q - 1 - shift
         low = np.floor(at)
         stays = condition(at - low, low)
         index = where(stays, low, low + 1) if isinstance(at, Tracer) else low + (not stays)
         return np.maximum(index, 0)
 
-    return place
+    return index_of
 
 
 METHODS: dict[str, Place] = {

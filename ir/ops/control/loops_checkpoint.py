@@ -249,7 +249,7 @@ def _forward_slots(b: Builder, loop: _Loop, checkpoint: str | int) -> tuple[Sequ
 def _backward_slots(
     b: Builder, loop: _Loop, stored: Kept, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
-    """Slot m holds the carry after places[m] iterations, for m <= top; with top = -1 there is none."""
+    """Slot m holds the carry after counts[m] iterations, for m <= top; with top = -1 there is none."""
     memory = stored.memory
     count = memory.slots[0].shape[0] if memory.slots else 1
     m, f = len(loop.initial), len(loop.fixed)
@@ -260,39 +260,39 @@ def _backward_slots(
     def iteration(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         """Back over iteration number `at`: first forward to where it starts."""
         fixed, initial = fixed[:f], fixed[f:]
-        (at, top, places), slots, rest = state[:3], state[3 : 3 + m], state[3 + m :]
+        (at, top, counts), slots, rest = state[:3], state[3 : 3 + m], state[3 + m :]
         none = inner.op("lt", top, inner.const(0, I64))
-        done = _choose(inner, none, inner.const(0, I64), _get(inner, places, top))
+        done = _choose(inner, none, inner.const(0, I64), _get(inner, counts, top))
         now = [
             _choose(inner, none, v, _get(inner, s, top))
             for v, s in zip(initial, slots, strict=True)
         ]
-        walk = [*now, done, top, places, *slots]
+        walk = [*now, done, top, counts, *slots]
         out = run_loop(inner, [*fixed, at], walk, not_there, advance, "advance")
-        now, (_, top, places, *slots) = out[:m], out[m:]
+        now, (_, top, counts, *slots) = out[:m], out[m:]
         _, saved = loop.replay(inner, fixed, now)
         values = [*loop.free(fixed), *saved]
         new_cts, new_sums = step_back(inner, loop.plan, values, rest[: len(cts)], rest[len(cts) :])
-        used_up = inner.op("eq", _get(inner, places, top), at)
+        used_up = inner.op("eq", _get(inner, counts, top), at)
         used_up = inner.op("bitwise_and", used_up, inner.op("ge", top, inner.const(0, I64)))
         top = inner.op("sub", top, inner.op("convert", used_up, dtype=I64))
-        return [_add(inner, at, -1), top, places, *slots, *new_cts, *new_sums]
+        return [_add(inner, at, -1), top, counts, *slots, *new_cts, *new_sums]
 
     def not_there(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         return inner.op("lt", state[m], fixed[-1])
 
     def advance(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         """Forward to a place for one more copy; to the end, if there is no free slot."""
-        (*free, at), now, (done, top, places, *slots) = fixed, state[:m], state[m:]
+        (*free, at), now, (done, top, counts, *slots) = fixed, state[:m], state[m:]
         vacant = inner.op("sub", inner.const(count - 1, I64), top)
         end = inner.op("add", done, _stride(inner, inner.op("sub", at, done), vacant))
         now = _again(inner, loop, free, now, inner.op("sub", end, done))
         copy = inner.op("lt", end, at)
         slot = inner.op("minimum", _add(inner, top, 1), inner.const(count - 1, I64))
         slots = [_put_if(inner, copy, s, v, slot) for s, v in zip(slots, now, strict=True)]
-        places = _put_if(inner, copy, places, end, slot)
+        counts = _put_if(inner, copy, counts, end, slot)
         top = inner.op("add", top, inner.op("convert", copy, dtype=I64))
-        return [*now, end, top, places, *slots]
+        return [*now, end, top, counts, *slots]
 
     index = b.op("iota", shape=(count,), dtype=I64, axis=0)
     counts = b.op("mul", _add_each(b, index, 1), b.broadcast_to(memory.spacing, (count,)))

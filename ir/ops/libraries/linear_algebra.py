@@ -122,7 +122,7 @@ def gaps(values: Matrix) -> Matrix:
     basis of one space, and have no derivative."""
     n = values.value.shape[-1]
     difference = values.as_rows(n) - values.as_columns(n)
-    row, column = difference.places()
+    row, column = difference.indices()
     same = row.eq(column).value
     return put(1.0 / put(difference, same, 1.0), same, 0.0)
 
@@ -197,7 +197,7 @@ def _phase(v: Matrix, change: Matrix) -> Matrix:
     size = (v.conjugate() * v).real_part()
     axis = len(v.value.shape) - 2
     pivot = Matrix(b, b.op("argmax", size.value, axis=axis)).as_rows(v.value.shape[-2])
-    row, _ = v.places()
+    row, _ = v.indices()
     largest = row.eq(pivot)
     ratio = change / put(v, largest.invert().value, 1.0)
     turn = ratio - ratio.real_part().like(ratio)

@@ -46,34 +46,34 @@ class Matrix(Term):
             return self
         return Matrix(self.b, self.b.op("convert", self.value, dtype=other.value.dtype))
 
-    def places(self) -> tuple[Term, Term]:
+    def indices(self) -> tuple[Term, Term]:
         """The numbers of rows and of columns."""
         shape, rank = self.value.shape[-2:], len(self.value.shape)
 
-        def place(axis: int) -> Term:
-            index = self.b.op("iota", shape=shape, dtype=I64, axis=axis)
+        def index(axis: int) -> Term:
+            number = self.b.op("iota", shape=shape, dtype=I64, axis=axis)
             dims = (rank - 2, rank - 1)
             if rank > 2:
-                index = self.b.op("broadcast", index, shape=self.value.shape, dims=dims)
-            return Term(self.b, index)
+                number = self.b.op("broadcast", number, shape=self.value.shape, dims=dims)
+            return Term(self.b, number)
 
-        return place(0), place(1)
+        return index(0), index(1)
 
     def tril(self, strictly: bool = False) -> Matrix:
         """The lower triangle; zeros above, and on the diagonal too if `strictly`."""
-        row, column = self.places()
+        row, column = self.indices()
         return self._kept(column < row if strictly else column <= row)
 
     def triu(self) -> Matrix:
-        row, column = self.places()
+        row, column = self.indices()
         return self._kept(row <= column)
 
     def diagonal_only(self) -> Matrix:
-        row, column = self.places()
+        row, column = self.indices()
         return self._kept(row.eq(column))
 
     def without_diagonal(self) -> Matrix:
-        row, column = self.places()
+        row, column = self.indices()
         return self._kept(row.ne(column))
 
     def _kept(self, mask: Term) -> Matrix:

@@ -162,14 +162,14 @@ def _rows_in_order(b: Builder, x: Value, order: Value) -> Matrix:
     """P X, with P as a matrix of zeros and ones."""
     *lead, m, n = x.shape
     rows = b.op("broadcast", order, shape=(*lead, m, m), dims=tuple(range(len(lead) + 1)))
-    _, column = Matrix(b, rows).places()
+    _, column = Matrix(b, rows).indices()
     chosen = b.op("convert", b.op("eq", rows, column.value), dtype=x.dtype)
     return Matrix(b, chosen) @ Matrix(b, x)
 
 
 def _ones_like(x: Matrix, after: int = 0) -> Matrix:
     """Ones on the diagonal, from row `after` on."""
-    row, column = x.places()
+    row, column = x.indices()
     one, zero = x.b.full_like(x.value, 1), x.b.full_like(x.value, 0)
     mask = row.eq(column)
     if after:
