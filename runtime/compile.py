@@ -111,7 +111,7 @@ def _compile(
     return executable
 
 
-def recall(key: str, files: Mapping[str, str]) -> Executable | None:
+def load_cached(key: str, files: Mapping[str, str]) -> Executable | None:
     """The executable that is known under `key`, here or on disk, with source files renamed."""
     name = digest(key, *sorted(f"{a}\0{b}" for a, b in files.items())) if files else key
     executable = _executables.get(name)

@@ -107,7 +107,7 @@ def lend(
     return capsule
 
 
-class Borrowed:
+class BorrowedTensor:
     """Somebody else's memory, given back when nobody here refers to it any more."""
 
     def __init__(self, managed: Any) -> None:
@@ -166,7 +166,7 @@ def take(capsule: Any) -> Taken:
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
     pointer = (tensor.data or 0) + tensor.byte_offset
     device = (tensor.device.type, tensor.device.id)
-    return Taken(pointer, shape, strides, dtype, device, Borrowed(managed))
+    return Taken(pointer, shape, strides, dtype, device, BorrowedTensor(managed))
 
 
 def _element(dtype: _DataType) -> np.dtype[Any] | None:

@@ -28,12 +28,12 @@ from ..codegen.module import (
 from ..codegen.target import Target
 from ..ir.types import DTYPE_NAMES, TensorType
 from .call.callable import NativeProgram, install, is_native, new_callable
-from .call.program import ANY_STRIDE, Owned, Program, native_dtype, overlaps, required_strides
+from .call.program import ANY_STRIDE, CallProgram, Owned, native_dtype, overlaps, required_strides
 from .callbacks import Callbacks
 from .memory import arrays as memory
 from .native.engine import engine_for, load_code
 from .native.host import host_target
-from .native.image import Library
+from .native.image import LoadedImage
 from .native.records import Code
 
 Array = np.ndarray[Any, Any]
@@ -91,7 +91,7 @@ class Executable:
             from .sanitizer.machine import sanitizer_addresses
 
             imports |= sanitizer_addresses()
-        self._library: Library = load_code(code, [module.entry], imports)
+        self._library: LoadedImage = load_code(code, [module.entry], imports)
         self.timings["link"] = time.perf_counter() - start
         self.nbytes = self._library.nbytes
         self._failed = _Failed(module, callbacks, target)
@@ -103,7 +103,7 @@ class Executable:
 
     def _program(self) -> NativeProgram:
         """Arrays in, a list of arrays out."""
-        module, program = self.module, Program()
+        module, program = self.module, CallProgram()
         arrays = program.arguments(len(module.inputs))
         block = program.block(self.block_words)
         layouts = zip(module.inputs, module.input_strides, strict=True)
@@ -129,7 +129,7 @@ class Executable:
         return self._release_gil or big or bool(self.module.callbacks)
 
     def write_call(
-        self, program: Program, block: int, scalars: Container[int] = ()
+        self, program: CallProgram, block: int, scalars: Container[int] = ()
     ) -> tuple[list[Owned], dict[int, int]]:
         """Write the call of the entry into a program: allocate the outputs and run.
 

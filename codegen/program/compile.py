@@ -54,7 +54,7 @@ def compile_graph(
         return _module(low, entry, text)
 
 
-def _module(low: Lowered, entry: EntryEmitter, text: str) -> NativeModule:
+def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule:
     """The text with its calling data."""
     context = low.context
     steps = steps_within(low.program)
@@ -89,7 +89,7 @@ def _module(low: Lowered, entry: EntryEmitter, text: str) -> NativeModule:
 
 
 @record
-class Lowered:
+class LoweredProgram:
     """A graph as a program over arrays that have their places, and what a call must know.
 
     `here` and `there` are the arrays of the inputs and outputs, two for a complex one; outputs that
@@ -113,7 +113,7 @@ def lowered(
     input_strides: Sequence[tuple[int, ...]] | None,
     signature: tuple[Sequence[Type], Sequence[Type]] | None,
     donations: Sequence[Donation],
-) -> Lowered:
+) -> LoweredProgram:
     """The part of `compile_graph` that is the same for every target."""
     taken, returned = signature or (graph.input_types, graph.output_types)
     types = [t for t in taken if isinstance(t, TensorType)]
@@ -142,7 +142,7 @@ def lowered(
 
         check_program(program)
         check_memory(program, arena_bytes)
-    return Lowered(
+    return LoweredProgram(
         program=program,
         context=context,
         inputs=types,

@@ -26,7 +26,7 @@ Perm = tuple[int, ...]
 
 
 @record(frozen=False)
-class Attention:
+class AttentionPattern:
     """A found attention: operands with the order of their axes, what is done to the scores."""
 
     q: tuple[Value, Perm]
@@ -74,7 +74,7 @@ class Attention:
         return b.broadcast_to(small, (*ones[:-2], *self.shape[-2:]))
 
 
-def find(op: Op) -> Attention | None:
+def find(op: Op) -> AttentionPattern | None:
     """The attention whose result `op` computes, if it does."""
     if op.name != "dot" or not is_float(op.result.dtype) or op.result.dtype.itemsize < 2:
         return None
@@ -96,7 +96,7 @@ def find(op: Op) -> Attention | None:
     s, top = _binary(shifted, "sub", inner)
     if s is None or top is None or _of_row(top, "max", inner) is not s:
         return None
-    attention = Attention((v, ()), (v, ()), (v, (*bv, *cv, *free)), p.shape, inner=inner)
+    attention = AttentionPattern((v, ()), (v, ()), (v, (*bv, *cv, *free)), p.shape, inner=inner)
     return attention if _scores(attention, s) else None
 
 
@@ -137,7 +137,7 @@ def _of_row(x: Value, name: str, inner: set[Op]) -> Value | None:
     return reduction.operands[0]
 
 
-def _scores(attention: Attention, s: Value) -> bool:
+def _scores(attention: AttentionPattern, s: Value) -> bool:
     """Take apart what makes the scores, from the outside in."""
     scaled = False
     while s.op is not None:
@@ -177,7 +177,7 @@ def _scores(attention: Attention, s: Value) -> bool:
 _MADE = ("dot", "mul", "div", "select", "add")
 
 
-def _product(attention: Attention, op: Op) -> bool:
+def _product(attention: AttentionPattern, op: Op) -> bool:
     q, k = op.operands
     (cq, ck), (bq, bk) = op.attrs["contract"], op.attrs["batch"]
     free_q = [d for d in range(len(q.shape)) if d not in cq and d not in bq]

@@ -33,7 +33,8 @@ def is_cheap(op: Op) -> bool:
 
 
 def can_hoist(op: Op) -> bool:
-    """Whether `op` may run although the loop around it makes no trip: it neither raises nor loops."""
+    """Whether `op` may run although the loop around it makes no iteration: it neither raises nor
+    loops."""
     if op.regions or op.attrs.get("mode") == "check":
         return False
     return op.definition.total and not _stays(op)
@@ -81,7 +82,7 @@ def split(
     """Cut `joint`: `params` and `outputs` of it are the region's own, the others are cotangents.
 
     `backward` takes the free parameters in increasing order; those in `invariant` are the same for
-    all trips. Without `keep`, all is computed again that can be, dear or not.
+    all iterations. Without `keep`, all is computed again that can be, dear or not.
     """
     own, gradients = joint.outputs[:outputs], joint.outputs[outputs:]
     unknown = _dependent(joint, joint.params[params:], own)

@@ -31,7 +31,7 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..opdef import DerivativeError, GraphError
 from ..types import TapeType, TensorType, Type, is_inexact
-from .attention_pattern import Attention, find
+from .attention_pattern import AttentionPattern, find
 from .cotangents import total
 
 
@@ -150,7 +150,7 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
 
 def _pull_attention(
     b: Builder,
-    attention: Attention,
+    attention: AttentionPattern,
     cotangent: Value | None,
     env: dict[Value, Value],
     contributions: dict[Value, list[Value]],

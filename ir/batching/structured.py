@@ -1,4 +1,4 @@
-"""Batching rules of structured ops: what happens when examples want different branches and trips.
+"""Batching rules of structured ops: what happens when examples want different branches and iterations.
 
 - `cond`: one index for all examples keeps it a branch. An index for each runs every branch for all
   examples, masked by who takes it, and selects.
@@ -7,7 +7,7 @@
   is done, and examples that are done keep their carries.
 - `scan`: its trip count is static, so examples never part.
 
-What branches and trips hand on unchanged is what it was, for all examples, wherever they part.
+What branches and iterations hand on unchanged is what it was, for all examples, wherever they part.
 
 `batch_tapes` says how tapes follow examples that part.
 """
@@ -274,8 +274,8 @@ def batch_scan(
     results = [*flags[moving], *out[carries:]]
     _spread_outputs(new_body, out, results, b.size)
     start = b.spread_where(operands[moving], batched[moving], flags[moving])
-    xs = [
-        b.moved(x, 1, 0) if flag else x  # a slice for each trip, and in it a row for each example
+    xs = [  # a slice for each iteration, and in it a row for each example
+        b.moved(x, 1, 0) if flag else x
         for x, flag in zip(operands[moving.stop :], batched[moving.stop :], strict=True)
     ]
     attrs = {**op.attrs, "consts": consts + len(mask)}

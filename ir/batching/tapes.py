@@ -1,11 +1,11 @@
 """Tapes of many examples: how records stay in step where examples part.
 
-All examples share one tape. A record holds the batched tensors of one trip for all of them, and last a
-bool[size]: who was *idle*, because the trip did not count for it. Example 0 makes three trips and
-example 1 one:
+All examples share one tape. A record holds the batched tensors of one iteration for all of them,
+and last a bool[size]: who was *idle*, because the iteration did not count for it. Example 0 makes
+three iterations and example 1 one:
 
-    forward     trip 0 of both | trip 1 of 0 | trip 2 of 0      records, the last two with 1 idle
-    backward    trip 2 of 0 | trip 1 of 0 | trip 0 of both
+    forward     0 of both | 1 of example 0 | 2 of example 0     records, the last two with 1 idle
+    backward    2 of example 0 | 1 of example 0 | 0 of both
 
 The loop that pops goes on while any example wants to. What it pops says whose record it is, and
 the others wait, with their carries unchanged, until their own comes up. As every example pops its
@@ -42,7 +42,7 @@ def batch_push(
 def batch_pop(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
-    """From here on, in this trip, only those count whose record it is."""
+    """From here on, in this iteration, only those count whose record it is."""
     types = [batched_type(t, b.size) for t in op.attrs["types"]]
     *results, idle = b.tape_pop(*operands, types=(*types, TensorType((b.size,), BOOL)))
     if b.active is not None:

@@ -47,18 +47,18 @@ def product(
 
 def support(b: Builder, t: Value) -> Value | None:
     """A bool mask outside of which `t` is exactly 0, or None if none is known."""
-    known = b.supports
+    supports = b.supports
     pending = [t]
     while pending:  # a stack, because chains of sums may be longer than Python's own
         v = pending[-1]
-        parts = [] if v in known else [p for p in _parts(v) if p not in known]
+        parts = [] if v in supports else [p for p in _parts(v) if p not in supports]
         if parts:
             pending.extend(parts)
             continue
-        if v not in known:
-            known[v] = _combine(b, v)
+        if v not in supports:
+            supports[v] = _combine(b, v)
         pending.pop()
-    return known[t]
+    return supports[t]
 
 
 def _unmasked(t: Value) -> Value:

@@ -13,7 +13,7 @@ from .regions import map_regions, substituted
 
 
 def hoist_invariants(graph: Graph) -> Graph:
-    """Compute before a loop what is the same in each trip and costs more than reading it.
+    """Compute before a loop what is the same in each iteration and costs more than reading it.
 
         graph body(%w: f32[8,8], %x: f32[8]) -> f32[8] {      the body of a loop, %w invariant
           %e = exp %w : f32[8,8]
@@ -22,8 +22,8 @@ def hoist_invariants(graph: Graph) -> Graph:
         }
 
     Cheap ops (arithmetic, movement) stay in the loop, where they fuse with what reads them. So do
-    ops that may raise, and inner loops: the loop may make no trip. What forward and backward loops of
-    a derivative compute alike is then computed once.
+    ops that may raise, and inner loops: the loop may make no iteration. What forward and backward
+    loops of a derivative compute alike is then computed once.
     """
     moved = _hoist(graph)
     if moved is graph:

@@ -16,10 +16,10 @@ from ..types import TensorType
 
 def predicted_peak(graph: Graph) -> int:
     """The bytes of temporaries that are alive at the fullest moment of `graph`, as optimised."""
-    return _Walk(graph).peak()
+    return _PeakWalk(graph).peak()
 
 
-class _Walk:
+class _PeakWalk:
     """One walk in execution order, which keeps track of what would be stored."""
 
     def __init__(self, graph: Graph) -> None:

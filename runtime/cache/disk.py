@@ -35,7 +35,7 @@ class UnsafeCacheWarning(UserWarning):
     """The cache directory is not safe to load code from, so nothing is kept on disk."""
 
 
-class Entry(NamedTuple):
+class CacheFile(NamedTuple):
     """A file of the cache."""
 
     used: float  # when it was last read or written
@@ -131,15 +131,15 @@ class DiskCache:
         for entry in self.entries():
             _remove(entry.path)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheFile]:
         """Our files, those of dead writers included."""
-        entries: list[Entry] = []
+        entries: list[CacheFile] = []
         with suppress(OSError):
             for file in os.scandir(self.directory) if self.directory else ():
                 if file.name.endswith((_SUFFIX, _TEMPORARY)):
                     with suppress(OSError):
                         status = file.stat(follow_symlinks=False)
-                        entries.append(Entry(status.st_mtime, status.st_size, file.path))
+                        entries.append(CacheFile(status.st_mtime, status.st_size, file.path))
         return entries
 
     def trim(self) -> None:

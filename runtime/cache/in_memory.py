@@ -81,12 +81,12 @@ class CodeBudget:
 
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
-        self._kept: OrderedDict[int, tuple[weakref.ref[Evictable], int]] = OrderedDict()
+        self._entries: OrderedDict[int, tuple[weakref.ref[Evictable], int]] = OrderedDict()
 
     def add(self, entry: Evictable) -> None:
         """Count a new entry. `trim` comes later: it may not be called while code is being made."""
         with self._lock:
-            self._kept[id(entry)] = weakref.ref(entry), -1
+            self._entries[id(entry)] = weakref.ref(entry), -1
 
     def nbytes(self) -> int:
         """Bytes of the code that entries keep, each piece counted once."""
@@ -105,20 +105,20 @@ class CodeBudget:
                 now = entry.hits
                 if now == hits and entry.evict():
                     with self._lock:
-                        self._kept.pop(key, None)
+                        self._entries.pop(key, None)
                     if self.nbytes() <= limit:
                         return
                 else:
                     with self._lock:
-                        self._kept[key] = weakref.ref(entry), now
-                        self._kept.move_to_end(key)
+                        self._entries[key] = weakref.ref(entry), now
+                        self._entries.move_to_end(key)
 
     def _alive(self) -> list[tuple[int, Evictable, int]]:
         with self._lock:
-            entries = [(key, entry(), hits) for key, (entry, hits) in self._kept.items()]
+            entries = [(key, entry(), hits) for key, (entry, hits) in self._entries.items()]
             for key, entry, _ in entries:
                 if entry is None:
-                    del self._kept[key]
+                    del self._entries[key]
         return [(key, entry, hits) for key, entry, hits in entries if entry is not None]
 
 

@@ -27,7 +27,7 @@ from ..config import config
 from ..native.layout import array_api, free_threaded, ndarray_layout
 from ..native.support import load_code_generator, load_support
 from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL
-from .program import HITS, Program
+from .program import HITS, CallProgram
 
 T = TypeVar("T")
 
@@ -74,13 +74,13 @@ class NativeProgram:
     Programs with equal `key` do the same; those that do the same may have different ones.
     """
 
-    __slots__ = ("address", "key", "runs_python", "_kept", "_words")
+    __slots__ = ("address", "key", "runs_python", "_references", "_words")
 
-    def __init__(self, program: Program, *kept: Any) -> None:
+    def __init__(self, program: CallProgram, *others: Any) -> None:
         self.runs_python = program.runs_python
         self._words = program.words()
         self.key = hash(bytes(self._words))
-        self._kept = (program.kept, kept)
+        self._references = (program.references, others)
         self.address: int = ctypes.addressof(self._words)
 
     @property
@@ -92,7 +92,7 @@ class NativeProgram:
 class _Chain:
     """The programs of one object, in the order in which they are tried."""
 
-    __slots__ = ("address", "_kept", "_words")
+    __slots__ = ("address", "_references", "_words")
 
     def __init__(self, programs: Sequence[NativeProgram], gate: Gate | None) -> None:
         words = [
@@ -103,7 +103,7 @@ class _Chain:
             *(program.address for program in programs),
         ]
         self._words = (ctypes.c_int64 * len(words))(*words)
-        self._kept = (gate, tuple(programs))
+        self._references = (gate, tuple(programs))
         self.address: int = ctypes.addressof(self._words)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ...codegen.llvm.builder import NULL, Value
 from .opcodes_ir import Interpreter, opcode
-from .program import ANY_STRIDE, Op
+from .program import ANY_STRIDE, Opcode
 
 TRUE, FALSE = Value("ptr", "@true"), Value("ptr", "@false")
 _EQ = Value("i32", "2")  # Py_EQ
 
 
-@opcode(Op.ARGUMENTS)
+@opcode(Opcode.ARGUMENTS)
 def _arguments(f: Interpreter) -> None:
     count = f.word(1)
     f.check(f.names.eq(NULL))
@@ -19,7 +19,7 @@ def _arguments(f: Interpreter) -> None:
     f.go(2)
 
 
-@opcode(Op.KEYWORDS)
+@opcode(Opcode.KEYWORDS)
 def _keywords(f: Interpreter) -> None:
     count = f.word(1)
     f.check(f.names.ne(NULL))
@@ -31,12 +31,12 @@ def _keywords(f: Interpreter) -> None:
 
 def _take(f: Interpreter, count: Value) -> None:
     with f.each(count) as i:
-        f.store(f.load("ptr", f.given, i, "i64"), f.frame, i, "i64")
+        f.store(f.load("ptr", f.arguments, i, "i64"), f.frame, i, "i64")
 
 
-@opcode(Op.KEYWORD)
+@opcode(Opcode.KEYWORD)
 def _keyword(f: Interpreter) -> None:
-    first, guess, name = f.offset(f.given, f.word(2), "i64"), f.word(4), f.pointer(5)
+    first, guess, name = f.offset(f.arguments, f.word(2), "i64"), f.word(4), f.pointer(5)
     found = f.block("found", j="i64")
     search, next = f.block("search"), f.block("try", j="i64")
     there = f.block("there")
@@ -78,17 +78,17 @@ def _array(f: Interpreter, strided: bool) -> None:
     f.go(6, ndim + ndim if strided else ndim)
 
 
-@opcode(Op.ARRAY)
+@opcode(Opcode.ARRAY)
 def _contiguous(f: Interpreter) -> None:
     _array(f, strided=False)
 
 
-@opcode(Op.STRIDED_ARRAY)
+@opcode(Opcode.STRIDED_ARRAY)
 def _strided(f: Interpreter) -> None:
     _array(f, strided=True)
 
 
-@opcode(Op.FLOAT)
+@opcode(Opcode.FLOAT)
 def _float(f: Interpreter) -> None:
     number = f.get(1)
     f.check_type(number, "PyFloat_Type")
@@ -105,14 +105,14 @@ def _small_int(f: Interpreter, number: Value) -> Value:
     return value
 
 
-@opcode(Op.INT)
+@opcode(Opcode.INT)
 def _int(f: Interpreter) -> None:
     f.put(3, _small_int(f, f.get(1)))
     f.put(2, f.slot(3))
     f.go(4)
 
 
-@opcode(Op.BOOL)
+@opcode(Opcode.BOOL)
 def _bool(f: Interpreter) -> None:
     flag = f.get(1)
     yes = flag.eq(TRUE)
@@ -122,7 +122,7 @@ def _bool(f: Interpreter) -> None:
     f.go(4)
 
 
-@opcode(Op.COMPLEX)
+@opcode(Opcode.COMPLEX)
 def _complex(f: Interpreter) -> None:
     number = f.get(1)
     f.check_type(number, "PyComplex_Type")
@@ -133,7 +133,7 @@ def _complex(f: Interpreter) -> None:
     f.go(4)
 
 
-@opcode(Op.GENERIC)
+@opcode(Opcode.GENERIC)
 def _generic(f: Interpreter) -> None:
     scalar = f.get(1)
     f.check_type(scalar, f.pointer(4))
@@ -142,7 +142,7 @@ def _generic(f: Interpreter) -> None:
     f.go(5)
 
 
-@opcode(Op.FOREIGN)
+@opcode(Opcode.FOREIGN)
 def _foreign(f: Interpreter) -> None:
     """Of such a scalar NumPy tells where its value is, not what it is."""
     scalar = f.get(1)
@@ -152,13 +152,13 @@ def _foreign(f: Interpreter) -> None:
     f.go(5)
 
 
-@opcode(Op.IS)
+@opcode(Opcode.IS)
 def _is(f: Interpreter) -> None:
     f.check(f.get(1).eq(f.pointer(2)))
     f.go(3)
 
 
-@opcode(Op.IS_STRING)
+@opcode(Opcode.IS_STRING)
 def _is_string(f: Interpreter) -> None:
     text, wanted = f.get(1), f.pointer(2)
     compare, done = f.block("compare"), f.block("done")
@@ -171,13 +171,13 @@ def _is_string(f: Interpreter) -> None:
     f.go(3)
 
 
-@opcode(Op.IS_INT)
+@opcode(Opcode.IS_INT)
 def _is_int(f: Interpreter) -> None:
     f.check(_small_int(f, f.get(1)).eq(f.word(2)))
     f.go(3)
 
 
-@opcode(Op.IS_FLOAT)
+@opcode(Opcode.IS_FLOAT)
 def _is_float(f: Interpreter) -> None:
     number = f.get(1)
     f.check_type(number, "PyFloat_Type")
@@ -186,20 +186,20 @@ def _is_float(f: Interpreter) -> None:
     f.go(3)
 
 
-@opcode(Op.SAME)
+@opcode(Opcode.SAME)
 def _same(f: Interpreter) -> None:
     f.check(f.get(1).eq(f.get(2)))
     f.go(3)
 
 
-@opcode(Op.TUPLE)
+@opcode(Opcode.TUPLE)
 def _tuple(f: Interpreter) -> None:
     f.check_type(f.get(1), f.pointer(2))
     _items(f, "PyTuple", f.word(3), f.slot(4))
     f.go(5)
 
 
-@opcode(Op.LIST)
+@opcode(Opcode.LIST)
 def _list(f: Interpreter) -> None:
     f.check_type(f.get(1), "PyList_Type")
     _items(f, "PyList", f.word(2), f.slot(3))
@@ -213,17 +213,17 @@ def _items(f: Interpreter, cls: str, n: Value, to: Value) -> None:
         f.store(f.call("ptr", f"{cls}_GetItem", sequence, i), to, i, "i64")
 
 
-@opcode(Op.DICT)
+@opcode(Opcode.DICT)
 def _dict(f: Interpreter) -> None:
     """The keys have to be the wanted objects, or equal ones of their type, in the wanted order."""
     mapping, n, to, keys = f.get(1), f.word(2), f.slot(3), f.offset(f.pc, 8 * 4)
     f.check_type(mapping, "PyDict_Type")
     f.check(f.call("i64", "PyDict_Size", mapping).eq(n))
-    value_at = f.offset(f.found, 8)
+    value_at = f.offset(f.pair, 8)
     f.store(Value("i64", "0"), f.cursor)
     with f.each(n) as i:
-        f.call("i32", "PyDict_Next", mapping, f.cursor, f.found, value_at)
-        key, wanted = f.load("ptr", f.found), f.load("ptr", keys, i, "i64")
+        f.call("i32", "PyDict_Next", mapping, f.cursor, f.pair, value_at)
+        key, wanted = f.load("ptr", f.pair), f.load("ptr", keys, i, "i64")
         compare, take = f.block("compare"), f.block("take")
         f.branch(key.eq(wanted), take, compare, likely=True)
         f.at(compare)
@@ -236,13 +236,13 @@ def _dict(f: Interpreter) -> None:
     f.go(4, n)
 
 
-@opcode(Op.TYPE)
+@opcode(Opcode.TYPE)
 def _type(f: Interpreter) -> None:
     f.check_type(f.get(1), f.pointer(2))
     f.go(3)
 
 
-@opcode(Op.GLOBAL)
+@opcode(Opcode.GLOBAL)
 def _global(f: Interpreter) -> None:
     value = f.call("ptr", "PyDict_GetItem", f.pointer(2), f.pointer(3))
     f.check(value.ne(NULL))
@@ -251,13 +251,13 @@ def _global(f: Interpreter) -> None:
     f.go(4)
 
 
-@opcode(Op.ABSENT)
+@opcode(Opcode.ABSENT)
 def _absent(f: Interpreter) -> None:
     f.check(f.call("ptr", "PyDict_GetItem", f.pointer(1), f.pointer(2)).eq(NULL))
     f.go(3)
 
 
-@opcode(Op.UNCHANGED)
+@opcode(Opcode.UNCHANGED)
 def _unchanged(f: Interpreter) -> None:
     same, changed = f.block("same"), f.block("changed")
     f.branch(f.load("i64", f.pointer(1)).eq(f.word(2)), same, changed, likely=True)
@@ -267,21 +267,21 @@ def _unchanged(f: Interpreter) -> None:
     f.go(4)
 
 
-@opcode(Op.SEEN)
+@opcode(Opcode.SEEN)
 def _seen(f: Interpreter) -> None:
     start = f.offset(f.pc, f.word(2) * -8)
     f.store(f.load("i64", f.pointer(1)), f.offset(start, 16))
     f.go(3)
 
 
-@opcode(Op.CLASS)
+@opcode(Opcode.CLASS)
 def _class(f: Interpreter) -> None:
     version = f.load("i32", f.pointer(1)).zext("i64")
     f.check(version.eq(f.word(2)))
     f.go(3)
 
 
-@opcode(Op.FUNCTION)
+@opcode(Opcode.FUNCTION)
 def _function(f: Interpreter) -> None:
     """Attributes are a dict that is there from the first of them on."""
     function = f.get(1)
@@ -301,13 +301,13 @@ def _function(f: Interpreter) -> None:
     f.go(7)
 
 
-@opcode(Op.CODE_OF)
+@opcode(Opcode.CODE_OF)
 def _code_of(f: Interpreter) -> None:
     f.check(f.call("ptr", "PyFunction_GetCode", f.pointer(1)).eq(f.pointer(2)))
     f.go(3)
 
 
-@opcode(Op.METHOD)
+@opcode(Opcode.METHOD)
 def _method(f: Interpreter) -> None:
     bound = f.call("ptr", "PyObject_GetAttr", f.get(2), f.pointer(3))
     f.put(1, bound)
@@ -317,7 +317,7 @@ def _method(f: Interpreter) -> None:
     f.go(5)
 
 
-@opcode(Op.CELL)
+@opcode(Opcode.CELL)
 def _cell(f: Interpreter) -> None:
     value = f.call("ptr", "PyCell_Get", f.pointer(2))
     f.put(1, value)
@@ -325,7 +325,7 @@ def _cell(f: Interpreter) -> None:
     f.go(3)
 
 
-@opcode(Op.ATTRIBUTE)
+@opcode(Opcode.ATTRIBUTE)
 def _attribute(f: Interpreter) -> None:
     value = f.call("ptr", "PyObject_GetAttr", f.get(2), f.pointer(3))
     f.put(1, value)
@@ -333,7 +333,7 @@ def _attribute(f: Interpreter) -> None:
     f.go(4)
 
 
-@opcode(Op.ASK)
+@opcode(Opcode.ASK)
 def _ask(f: Interpreter) -> None:
     value = f.call("ptr", "PyObject_Vectorcall", f.pointer(2), f.slot(4), f.word(3), NULL)
     f.put(1, value)
@@ -341,7 +341,7 @@ def _ask(f: Interpreter) -> None:
     f.go(5)
 
 
-@opcode(Op.CODE)
+@opcode(Opcode.CODE)
 def _code(f: Interpreter) -> None:
     function = f.get(1)
     f.check_type(function, "PyFunction_Type")
@@ -349,7 +349,7 @@ def _code(f: Interpreter) -> None:
     f.go(3)
 
 
-@opcode(Op.APART)
+@opcode(Opcode.APART)
 def _apart(f: Interpreter) -> None:
     """Ranges of bytes, sorted by where they start: none that is written begins before the last end,
     and none before the last end of one that is written."""
@@ -364,7 +364,7 @@ def _apart(f: Interpreter) -> None:
         marked = high + high | f.load("i64", reach, 24)
         f.store(marked, f.offset(ranges, 8), i + i, "i64")
     f.call("void", "sort_pairs", ranges, n)
-    ends, written_ends = f.found, f.offset(f.found, 8)
+    ends, written_ends = f.pair, f.offset(f.pair, 8)
     f.store(Value("i64", "0"), ends)
     f.store(Value("i64", "0"), written_ends)
     with f.each(n) as i:
@@ -378,10 +378,10 @@ def _apart(f: Interpreter) -> None:
     f.go(3, n * 4)
 
 
-@opcode(Op.FORWARD)
+@opcode(Opcode.FORWARD)
 def _forward(f: Interpreter) -> None:
     f.check(f.n.ne(0))
-    first = f.load("ptr", f.given)
+    first = f.load("ptr", f.arguments)
     key = f.call("ptr", "PyLong_FromVoidPtr", first)
     f.require(key.ne(NULL), f.error)
     pair = f.call("ptr", "PyDict_GetItem", f.pointer(3), key)
@@ -394,6 +394,6 @@ def _forward(f: Interpreter) -> None:
     f.put(2, there)
     f.require(there.ne(NULL), f.error)
     f.check(there.eq(first))
-    rest, n = f.offset(f.given, 8), f.n - 1
+    rest, n = f.offset(f.arguments, 8), f.n - 1
     result = f.call("ptr", "PyObject_Vectorcall", target, rest, n, f.names)
     f.leave(result)

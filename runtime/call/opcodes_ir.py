@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...codegen.llvm.builder import NULL, Block, Function, Value
 from ..native.layout import NdarrayLayout
-from .program import HEADER, Op
+from .program import HEADER, Opcode
 
 MISS = 1  # what the interpreter returns if a guard does not hold; null: an exception is set
 
@@ -29,12 +29,18 @@ class Interpreter(Function):
 
     def __init__(self, layout: NdarrayLayout) -> None:
         super().__init__(
-            "ptr", "jitney_program", internal=True, program="ptr", given="ptr", n="i64", names="ptr"
+            "ptr",
+            "jitney_program",
+            internal=True,
+            program="ptr",
+            arguments="ptr",
+            n="i64",
+            names="ptr",
         )
         self.layout = layout
-        self.program, self.given, self.n, self.names = self.args
+        self.program, self.arguments, self.n, self.names = self.args
         self.cursor = self.alloca("i64")  # for PyDict_Next
-        self.found = self.alloca("ptr", 2)
+        self.pair = self.alloca("ptr", 2)
         self.overflow = self.alloca("i32")
         self._next = self.block("next", pc="ptr")
         self.miss, self.error = self.block("miss"), self.block("error")
@@ -52,7 +58,7 @@ class Interpreter(Function):
         self._write_leaving()
 
     def _write_opcodes(self) -> None:
-        numbers = {name: op for name, op in vars(Op).items() if name.isupper()}
+        numbers = {name: op for name, op in vars(Opcode).items() if name.isupper()}
         starts = {op: self.block(name.lower()) for name, op in numbers.items()}
         self.at(self._next)
         wrong = self.block("wrong")

@@ -38,7 +38,7 @@ HEADER = ("frame words", "first owned word", "owned words", "scratch word", "hit
 HITS = HEADER.index("hits")
 
 
-class Op:
+class Opcode:
     """The opcodes, with their operands (src, dst, block, value: words of the frame)."""
 
     # Guards
@@ -104,12 +104,12 @@ class Op:
     METHOD = 53  # owned, src, name, function: what is bound there
 
 
-_PYTHON_NUMBERS = {float: Op.FLOAT, int: Op.INT, bool: Op.BOOL, complex: Op.COMPLEX}
+_PYTHON_NUMBERS = {float: Opcode.FLOAT, int: Opcode.INT, bool: Opcode.BOOL, complex: Opcode.COMPLEX}
 _PYTHON_RESULTS = {
-    "f": Op.FLOAT_RESULT,
-    "i": Op.INT_RESULT,
-    "b": Op.BOOL_RESULT,
-    "c": Op.COMPLEX_RESULT,
+    "f": Opcode.FLOAT_RESULT,
+    "i": Opcode.INT_RESULT,
+    "b": Opcode.BOOL_RESULT,
+    "c": Opcode.COMPLEX_RESULT,
 }
 _SCALAR_WORDS = 2  # complex128 is the largest
 
@@ -117,8 +117,8 @@ _SCALAR_WORDS = 2  # complex128 is the largest
 # Where Python code may run: objects' own code, other threads, the garbage collector's finalizers.
 _RUNS_PYTHON = frozenset(
     {
-        *(Op.ATTRIBUTE, Op.METHOD, Op.ASK, Op.FORWARD, Op.CALL, Op.COPY),
-        *(Op.MAKE_TUPLE, Op.MAKE_LIST, Op.MAKE_DICT),
+        *(Opcode.ATTRIBUTE, Opcode.METHOD, Opcode.ASK, Opcode.FORWARD, Opcode.CALL, Opcode.COPY),
+        *(Opcode.MAKE_TUPLE, Opcode.MAKE_LIST, Opcode.MAKE_DICT),
     }
 )
 
@@ -130,7 +130,7 @@ class Owned(int):
 Word = int  # an index into the frame, an Owned, or plain data
 
 
-class Program:
+class CallProgram:
     """A call program under construction.
 
     `kept` are the objects that its words refer to; `runs_python`, whether Python code may run before
@@ -138,7 +138,7 @@ class Program:
     """
 
     def __init__(self) -> None:
-        self.kept: list[Any] = []
+        self.references: list[Any] = []
         self.runs_python = False
         self._code: list[Word] = []
         self._n_frame = 0
@@ -164,7 +164,7 @@ class Program:
 
     def ref(self, value: Any) -> int:
         """The address of an object, which the program keeps alive."""
-        self.kept.append(value)
+        self.references.append(value)
         return id(value)
 
     def words(self) -> Any:
@@ -184,12 +184,12 @@ class Program:
         first = self.reserve(n + len(keywords))
         assert first == 0
         if not keywords:
-            self.emit(Op.ARGUMENTS, n)
+            self.emit(Opcode.ARGUMENTS, n)
         else:
-            self.emit(Op.KEYWORDS, n, len(keywords))
+            self.emit(Opcode.KEYWORDS, n, len(keywords))
         for k, name in enumerate(keywords):
             searched = 0 if ordered else len(keywords)
-            self.emit(Op.KEYWORD, n + k, n, searched, k, self.ref(name))
+            self.emit(Opcode.KEYWORD, n + k, n, searched, k, self.ref(name))
         return list(range(n + len(keywords)))
 
     def array(
@@ -203,9 +203,9 @@ class Program:
         """A plain ndarray of this type with these strides (in elements)."""
         flags = ALIGNED | (WRITEABLE if writeable else 0)
         strides = required_strides(type, steps)
-        op, layout = Op.STRIDED_ARRAY, (*type.shape, *strides)
+        op, layout = Opcode.STRIDED_ARRAY, (*type.shape, *strides)
         if strides == required_strides(type, contiguous_strides(type.shape)):
-            op, layout, flags = Op.ARRAY, type.shape, flags | C_CONTIGUOUS
+            op, layout, flags = Opcode.ARRAY, type.shape, flags | C_CONTIGUOUS
         descr = self.ref(native_dtype(type.dtype))
         self.emit(op, src, block, descr, type.rank, flags, *layout)
 
@@ -216,52 +216,52 @@ class Program:
         if opcode is not None:
             self.emit(opcode, src, block, value)
         else:
-            kind = Op.FOREIGN if is_extended(np.dtype(cls)) else Op.GENERIC
+            kind = Opcode.FOREIGN if is_extended(np.dtype(cls)) else Opcode.GENERIC
             self.emit(kind, src, block, value, self.ref(cls))
 
     def constant(self, src: Word, value: Any) -> None:
         """An immutable `value`: numbers and strings by type and value, others by identity."""
         cls = type(value)
         if cls is str:
-            self.emit(Op.IS_STRING, src, self.ref(value))
+            self.emit(Opcode.IS_STRING, src, self.ref(value))
         elif cls is int and -(1 << 63) <= value < 1 << 63:
-            self.emit(Op.IS_INT, src, value)
+            self.emit(Opcode.IS_INT, src, value)
         elif cls is float:
-            self.emit(Op.IS_FLOAT, src, struct.unpack("q", struct.pack("d", value))[0])
+            self.emit(Opcode.IS_FLOAT, src, struct.unpack("q", struct.pack("d", value))[0])
         else:
-            self.emit(Op.IS, src, self.ref(value))
+            self.emit(Opcode.IS, src, self.ref(value))
 
     def items(self, src: Word, cls: type, n: int) -> list[int]:
         """The items of a tuple (also of a class of tuples, exactly) or list of length n."""
         dst = self.reserve(n)
         if cls is list:
-            self.emit(Op.LIST, src, n, dst)
+            self.emit(Opcode.LIST, src, n, dst)
         else:
-            self.emit(Op.TUPLE, src, self.ref(cls), n, dst)
+            self.emit(Opcode.TUPLE, src, self.ref(cls), n, dst)
         return list(range(dst, dst + n))
 
     def values(self, src: Word, keys: Sequence[Any]) -> list[int]:
         """The values of a dict with just these keys, strings and ints, in this order."""
         dst = self.reserve(len(keys))
         names = [self.ref(key) for key in keys]
-        self.emit(Op.DICT, src, len(keys), dst, *names)
+        self.emit(Opcode.DICT, src, len(keys), dst, *names)
         return list(range(dst, dst + len(keys)))
 
     def identity(self, src: Word, value: Any) -> None:
-        self.emit(Op.IS, src, self.ref(value))
+        self.emit(Opcode.IS, src, self.ref(value))
 
     def of_type(self, src: Word, cls: type) -> None:
-        self.emit(Op.TYPE, src, self.ref(cls))
+        self.emit(Opcode.TYPE, src, self.ref(cls))
 
     def same(self, src: Word, other: Word) -> None:
-        self.emit(Op.SAME, src, other)
+        self.emit(Opcode.SAME, src, other)
 
     def code(self, src: Word, code: Any) -> None:
         """A Python function with this code."""
-        self.emit(Op.CODE, src, self.ref(code))
+        self.emit(Opcode.CODE, src, self.ref(code))
 
     def global_(self, dst: Owned, module: dict[str, Any], name: str) -> None:
-        self.emit(Op.GLOBAL, dst, self.ref(module), self.ref(name))
+        self.emit(Opcode.GLOBAL, dst, self.ref(module), self.ref(name))
 
     @contextmanager
     def unless_changed(self, module: dict[str, Any]) -> Iterator[None]:
@@ -272,19 +272,19 @@ class Program:
         if address is None:
             yield
             return
-        self.kept.append(module)  # its version is read by address
-        self.emit(Op.UNCHANGED, address, 0, 0)
+        self.references.append(module)  # its version is read by address
+        self.emit(Opcode.UNCHANGED, address, 0, 0)
         first = len(self._code)
         yield
-        self.emit(Op.SEEN, address, len(self._code) - first + 4)
+        self.emit(Opcode.SEEN, address, len(self._code) - first + 4)
         self._code[first - 1] = len(self._code) - first + 4
 
     def unchanged_class(self, cls: type) -> bool:
         """Nothing was assigned to a class or its bases; False if there is no way to know."""
         version = class_version(cls)
         if version is not None:
-            self.kept.append(cls)
-            self.emit(Op.CLASS, *version)
+            self.references.append(cls)
+            self.emit(Opcode.CLASS, *version)
         return version is not None
 
     def function(self, src: Word, function: Any) -> None:
@@ -292,28 +292,28 @@ class Program:
         parts = function.__code__, function.__defaults__, function.__kwdefaults__
         refs = [0 if part is None else self.ref(part) for part in parts]
         held = self.ref(function.__dict__) if function.__dict__ else 0
-        self.emit(Op.FUNCTION, src, *refs, type(function).__dictoffset__, held)
+        self.emit(Opcode.FUNCTION, src, *refs, type(function).__dictoffset__, held)
 
     def code_of(self, function: Any, code: Any) -> None:
         """A function that is known still has this code."""
-        self.emit(Op.CODE_OF, self.ref(function), self.ref(code))
+        self.emit(Opcode.CODE_OF, self.ref(function), self.ref(code))
 
     def method(self, src: Word, name: str, function: Any) -> None:
         """The attribute is a method made of this function."""
-        self.emit(Op.METHOD, self.own(), src, self.ref(name), self.ref(function))
+        self.emit(Opcode.METHOD, self.own(), src, self.ref(name), self.ref(function))
 
     def absent(self, module: dict[str, Any], name: str) -> None:
-        self.emit(Op.ABSENT, self.ref(module), self.ref(name))
+        self.emit(Opcode.ABSENT, self.ref(module), self.ref(name))
 
     def cell(self, dst: Owned, cell: Any) -> None:
-        self.emit(Op.CELL, dst, self.ref(cell))
+        self.emit(Opcode.CELL, dst, self.ref(cell))
 
     def attribute(self, dst: Owned, src: Word, name: str) -> None:
-        self.emit(Op.ATTRIBUTE, dst, src, self.ref(name))
+        self.emit(Opcode.ATTRIBUTE, dst, src, self.ref(name))
 
     def ask(self, dst: Owned, function: Callable[[], Any]) -> None:
         """`function()`; if it raises, the program does not take the call."""
-        self.emit(Op.ASK, dst, self.ref(function), 0, 0)
+        self.emit(Opcode.ASK, dst, self.ref(function), 0, 0)
 
     def apart(self, reaches: Sequence[tuple[Word, int, int, bool]]) -> None:
         """No pointer reaches a byte that is written through another one.
@@ -323,22 +323,22 @@ class Program:
         """
         dst = self.reserve(2 * len(reaches))
         words = [int(word) for reach in reaches for word in reach]
-        self.emit(Op.APART, len(reaches), dst, *words)
+        self.emit(Opcode.APART, len(reaches), dst, *words)
 
     def mark(self) -> tuple[int, int]:
-        return len(self._code), len(self.kept)
+        return len(self._code), len(self.references)
 
     def rewind(self, mark: tuple[int, int]) -> None:
         """Take back what was written since `mark`; words that were reserved stay reserved."""
         code, references = mark
-        del self._code[code:], self.kept[references:]
+        del self._code[code:], self.references[references:]
 
     def forward(self, targets: Mapping[int, tuple[Callable[[], Any], Callable[..., Any]]]) -> None:
         """Call `target(*args[1:], **kwargs)` where `(ref, target) = targets[id(args[0])]`.
 
         Only if `ref() is args[0]`: `targets` may be late to forget an object that is gone.
         """
-        self.emit(Op.FORWARD, self.own(), self.own(), self.ref(targets))
+        self.emit(Opcode.FORWARD, self.own(), self.own(), self.ref(targets))
 
     # Work
 
@@ -350,11 +350,11 @@ class Program:
         layout = (self.ref(native_dtype(type.dtype)), type.rank, *type.shape)
         if not type.nbytes:
             dst = self.own()
-            self.emit(Op.EMPTY, dst, block, *layout)
+            self.emit(Opcode.EMPTY, dst, block, *layout)
             return dst
         memory = self._memory(handler)
         dst = self.own()
-        self.emit(Op.ALLOCATE, dst, block, *memory, type.nbytes, *layout)
+        self.emit(Opcode.ALLOCATE, dst, block, *memory, type.nbytes, *layout)
         return dst
 
     def _memory(self, handler: Any) -> tuple[Owned, int]:
@@ -366,7 +366,7 @@ class Program:
             wanted = 0 if handler is None else self.ref(handler)
             functions = functions_of(actual)
             name = ctypes.addressof(CAPSULE_NAME)
-            self.emit(Op.MEMORY, *registers, wanted, self.ref(actual), functions, name)
+            self.emit(Opcode.MEMORY, *registers, wanted, self.ref(actual), functions, name)
         return registers
 
     def scratch(self, block: Word, nbytes: int, handler: Any = None) -> None:
@@ -374,16 +374,16 @@ class Program:
         assert not self._scratch
         self._scratch = self.reserve()  # not word 0: the block is before it
         memory = (0, 0) if handler is None else (self.ref(handler), functions_of(handler))
-        self.emit(Op.SCRATCH, block, self._scratch, nbytes, *memory)
+        self.emit(Opcode.SCRATCH, block, self._scratch, nbytes, *memory)
 
     def hold(self, src: Word) -> None:
         """Keep an object alive to the end of the call."""
-        self.emit(Op.HOLD, self.own(), src)
+        self.emit(Opcode.HOLD, self.own(), src)
 
     def result_slot(self, block: Word) -> int:
         """A scalar result goes into the frame: where."""
         value = self.reserve(_SCALAR_WORDS)
-        self.emit(Op.SLOT, block, value)
+        self.emit(Opcode.SLOT, block, value)
         return value
 
     def run(
@@ -398,13 +398,13 @@ class Program:
         """Call the entry, with `status` the word of its block for the pointer to the status block.
         `failed(code, *status)` raises what an error status says."""
         words = self.reserve(STATUS_WORDS)
-        self.emit(Op.SLOT, status, words)
-        self.emit(Op.RUN, entry, block, words, int(release_gil), self.ref(failed))
+        self.emit(Opcode.SLOT, status, words)
+        self.emit(Opcode.RUN, entry, block, words, int(release_gil), self.ref(failed))
         self.runs_python |= release_gil or calls_python
 
     def copy(self, array: Word, result: Owned) -> None:
         """Assign the elements of `result` to `array`."""
-        self.emit(Op.COPY, array, result)
+        self.emit(Opcode.COPY, array, result)
 
     # Results
 
@@ -412,26 +412,26 @@ class Program:
         """A scalar result: a Python number if it is `weak`, else a NumPy scalar."""
         dst = self.own()
         if not weak:
-            self.emit(Op.GENERIC_RESULT, dst, value, self.ref(native_dtype(dtype)))
+            self.emit(Opcode.GENERIC_RESULT, dst, value, self.ref(native_dtype(dtype)))
         else:
             self.emit(_PYTHON_RESULTS[dtype.kind], dst, value)
         return dst
 
     def alias(self, src: Word) -> Owned:
         dst = self.own()
-        self.emit(Op.ALIAS, dst, src)
+        self.emit(Opcode.ALIAS, dst, src)
         return dst
 
     def constant_result(self, value: Any) -> Owned:
         dst = self.own()
-        self.emit(Op.CONSTANT, dst, self.ref(value))
+        self.emit(Opcode.CONSTANT, dst, self.ref(value))
         return dst
 
     def make(self, cls: type, items: Sequence[Owned]) -> Owned:
         """A tuple or list that takes over the references; others are called with them."""
         dst = self.own()
         if cls is tuple or cls is list:
-            op = Op.MAKE_TUPLE if cls is tuple else Op.MAKE_LIST
+            op = Opcode.MAKE_TUPLE if cls is tuple else Opcode.MAKE_LIST
             self.emit(op, dst, len(items), *items)
             return dst
         return self.call(cls, items)
@@ -440,20 +440,20 @@ class Program:
         dst = self.own()
         template = dict.fromkeys(keys)
         pairs = [w for k, v in zip(keys, values, strict=True) for w in (self.ref(k), v)]
-        self.emit(Op.MAKE_DICT, dst, self.ref(template), len(keys), *pairs)
+        self.emit(Opcode.MAKE_DICT, dst, self.ref(template), len(keys), *pairs)
         return dst
 
     def call(self, function: Callable[..., Any], items: Sequence[Owned]) -> Owned:
         """`function(*items)`."""
         own = [self.own() for _ in items]  # consecutive
         for slot, item in zip(own, items, strict=True):
-            self.emit(Op.ALIAS, slot, item)
+            self.emit(Opcode.ALIAS, slot, item)
         dst = self.own()
-        self.emit(Op.CALL, dst, self.ref(function), len(items), own[0] if own else 0)
+        self.emit(Opcode.CALL, dst, self.ref(function), len(items), own[0] if own else 0)
         return dst
 
     def give(self, result: Owned) -> None:
-        self.emit(Op.RETURN, result)
+        self.emit(Opcode.RETURN, result)
 
 
 def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -6,12 +6,12 @@ from ...codegen.llvm.builder import NULL, Value
 from ...codegen.module import PYTHON_ERROR, STATUS_WORDS
 from .arrays_ir import new_array
 from .opcodes_ir import Interpreter, opcode
-from .program import HITS, Op
+from .program import HITS, Opcode
 
 _STATUS = f"[{STATUS_WORDS} x i64]"
 
 
-@opcode(Op.HOLD)
+@opcode(Opcode.HOLD)
 def _hold(f: Interpreter) -> None:
     value = f.get(2)
     f.call("void", "Py_IncRef", value)
@@ -19,7 +19,7 @@ def _hold(f: Interpreter) -> None:
     f.go(3)
 
 
-@opcode(Op.SCRATCH)
+@opcode(Opcode.SCRATCH)
 def _scratch(f: Interpreter) -> None:
     array = f.call("ptr", "take_scratch", f.word(3), f.pointer(4), f.pointer(5))
     f.put_new(2, array)
@@ -28,13 +28,13 @@ def _scratch(f: Interpreter) -> None:
     f.go(6)
 
 
-@opcode(Op.SLOT)
+@opcode(Opcode.SLOT)
 def _slot(f: Interpreter) -> None:
     f.put(1, f.slot(2))
     f.go(3)
 
 
-@opcode(Op.MEMORY)
+@opcode(Opcode.MEMORY)
 def _memory(f: Interpreter) -> None:
     current, given, found = f.block("current"), f.block("given"), f.block("found", capsule="ptr")
     f.branch(f.pointer(3).eq(NULL), current, given, likely=True)
@@ -58,7 +58,7 @@ def _memory(f: Interpreter) -> None:
     f.go(7)
 
 
-@opcode(Op.EMPTY)
+@opcode(Opcode.EMPTY)
 def _empty(f: Interpreter) -> None:
     ndim = f.word(4).trunc("i32")
     array = new_array(f, f.pointer(3), ndim, f.offset(f.pc, 8 * 5))
@@ -67,7 +67,7 @@ def _empty(f: Interpreter) -> None:
     f.go(5, f.word(4))
 
 
-@opcode(Op.ALLOCATE)
+@opcode(Opcode.ALLOCATE)
 def _allocate(f: Interpreter) -> None:
     ndim, dims = f.word(7).trunc("i32"), f.offset(f.pc, 8 * 8)
     array = f.call("ptr", "own_array", f.pointer(6), ndim, dims, f.word(5), f.get(3), f.get(4))
@@ -76,7 +76,7 @@ def _allocate(f: Interpreter) -> None:
     f.go(8, f.word(7))
 
 
-@opcode(Op.RUN)
+@opcode(Opcode.RUN)
 def _run(f: Interpreter) -> None:
     entry, block, status = f.pointer(1), f.slot(2), f.slot(3)
     hits = f.offset(f.program, 8 * HITS)
@@ -103,50 +103,50 @@ def _run(f: Interpreter) -> None:
     f.go(6)
 
 
-@opcode(Op.COPY)
+@opcode(Opcode.COPY)
 def _copy(f: Interpreter) -> None:
     done = f.call("i32", "PyArray_CopyInto", f.get(1), f.get(2))
     f.require(done.eq(0), f.error)
     f.go(3)
 
 
-@opcode(Op.FLOAT_RESULT)
+@opcode(Opcode.FLOAT_RESULT)
 def _float_result(f: Interpreter) -> None:
     f.put_new(1, f.call("ptr", "PyFloat_FromDouble", f.get(2, "double")))
     f.go(3)
 
 
-@opcode(Op.INT_RESULT)
+@opcode(Opcode.INT_RESULT)
 def _int_result(f: Interpreter) -> None:
     f.put_new(1, f.call("ptr", "PyLong_FromLongLong", f.get(2, "i64")))
     f.go(3)
 
 
-@opcode(Op.BOOL_RESULT)
+@opcode(Opcode.BOOL_RESULT)
 def _bool_result(f: Interpreter) -> None:
     f.put_new(1, f.call("ptr", "PyBool_FromLong", f.get(2, "i8").zext("i64")))
     f.go(3)
 
 
-@opcode(Op.COMPLEX_RESULT)
+@opcode(Opcode.COMPLEX_RESULT)
 def _complex_result(f: Interpreter) -> None:
     real, imaginary = f.get(2, "double"), f.load("double", f.slot(2), 8)
     f.put_new(1, f.call("ptr", "PyComplex_FromDoubles", real, imaginary))
     f.go(3)
 
 
-@opcode(Op.GENERIC_RESULT)
+@opcode(Opcode.GENERIC_RESULT)
 def _generic_result(f: Interpreter) -> None:
     f.put_new(1, f.call("ptr", "PyArray_Scalar", f.slot(2), f.pointer(3), NULL))
     f.go(4)
 
 
-@opcode(Op.ALIAS)
+@opcode(Opcode.ALIAS)
 def _alias(f: Interpreter) -> None:
     _hold(f)
 
 
-@opcode(Op.CONSTANT)
+@opcode(Opcode.CONSTANT)
 def _constant(f: Interpreter) -> None:
     value = f.pointer(2)
     f.call("void", "Py_IncRef", value)
@@ -165,17 +165,17 @@ def _make(f: Interpreter, cls: str) -> None:
     f.go(3, n)
 
 
-@opcode(Op.MAKE_TUPLE)
+@opcode(Opcode.MAKE_TUPLE)
 def _make_tuple(f: Interpreter) -> None:
     _make(f, "PyTuple")
 
 
-@opcode(Op.MAKE_LIST)
+@opcode(Opcode.MAKE_LIST)
 def _make_list(f: Interpreter) -> None:
     _make(f, "PyList")
 
 
-@opcode(Op.MAKE_DICT)
+@opcode(Opcode.MAKE_DICT)
 def _make_dict(f: Interpreter) -> None:
     """A copy of a dict with the keys, so that it has its size from the start."""
     made, n = f.call("ptr", "PyDict_Copy", f.pointer(2)), f.word(3)
@@ -189,14 +189,14 @@ def _make_dict(f: Interpreter) -> None:
     f.go(4, n + n)
 
 
-@opcode(Op.CALL)
+@opcode(Opcode.CALL)
 def _call(f: Interpreter) -> None:
     made = f.call("ptr", "PyObject_Vectorcall", f.pointer(2), f.slot(4), f.word(3), NULL)
     f.put_new(1, made)
     f.go(5)
 
 
-@opcode(Op.RETURN)
+@opcode(Opcode.RETURN)
 def _return(f: Interpreter) -> None:
     result = f.get(1)
     f.put(1, NULL)

@@ -16,7 +16,7 @@ from ..devices import Device
 
 if TYPE_CHECKING:
     from .client import Client
-    from .memory import Memory
+    from .memory import DeviceMemory
 
 F = TypeVar("F", bound=Callable[..., Any])
 LEGACY = 1  # the legacy default stream, as DLPack and __cuda_array_interface__ name it
@@ -52,7 +52,7 @@ class DeviceArray:
 
     __slots__ = ("__weakref__", "buffer", "client", "dtype", "shape")
 
-    buffer: Memory
+    buffer: DeviceMemory
     client: Client
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -61,7 +61,7 @@ class DeviceArray:
     __hash__ = None  # type: ignore[assignment]  # == is by element
 
     def __init__(
-        self, client: Client, buffer: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]
+        self, client: Client, buffer: DeviceMemory, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         self.client, self.buffer, self.shape, self.dtype = client, buffer, shape, dtype
 

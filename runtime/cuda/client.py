@@ -47,7 +47,7 @@ from .driver import devices as driver_devices
 from .execute import DeviceExecutable, Run
 from .foreign import Foreign, Holder
 from .library import DeviceError
-from .memory import Memory, Pool, context_pool
+from .memory import DeviceMemory, Pool, context_pool
 from .protocols import MANAGED, described, dlpack_device
 from .tensor_maps import encode
 from .transfers import download, upload
@@ -58,7 +58,7 @@ _NUMBERS = 1 << 10  # that are kept on a device
 ALIGNMENT = 16  # what programs may rely on; foreign arrays that lie worse are copied
 
 
-class Program:
+class LoadedProgram:
     """A compiled graph on a device."""
 
     def __init__(self, client: Client, executable: DeviceExecutable) -> None:
@@ -167,13 +167,13 @@ class Client:
         buffer.runs = array.buffer.runs
         return DeviceArray(self, buffer, array.shape, array.dtype)
 
-    def fetch(self, memory: Memory, array: Array) -> None:
+    def fetch(self, memory: DeviceMemory, array: Array) -> None:
         """Fill a C-contiguous array with the elements."""
         memory.check()
         download(self.context, memory.address, array, self.stream)
         self.holder.sweep()
 
-    def wait(self, memory: Memory) -> None:
+    def wait(self, memory: DeviceMemory) -> None:
         memory.check()
         self.context.synchronize(self.stream)
         self.holder.sweep()
@@ -192,7 +192,7 @@ class Client:
         source = described(array, self.stream)
         if source.wait_for is not None:
             self.context.order(source.wait_for, self.stream)
-        memory: Memory = Foreign(source.address, 0, source.owner, self.holder)
+        memory: DeviceMemory = Foreign(source.address, 0, source.owner, self.holder)
         adopted = DeviceArray(self, memory, source.shape, source.dtype)
         memory.nbytes = adopted.nbytes
         if adopted.nbytes and not source.contiguous:
@@ -210,7 +210,7 @@ class Client:
 
     # Programs
 
-    def compile(self, graph: Graph, options: CompileOptions | None = None) -> Program:
+    def compile(self, graph: Graph, options: CompileOptions | None = None) -> LoadedProgram:
         """A program for the graph, whose inputs are C-contiguous; kept here and on disk."""
         options = options or CompileOptions()
         if options.autotune is None:
@@ -233,7 +233,7 @@ class Client:
 
     def _compile(
         self, graph: Graph, target: CudaTarget, options: CompileOptions, tuner: Tuner | None
-    ) -> Program:
+    ) -> LoadedProgram:
         key = program_key(graph_key(graph), target, options, tuner.identity if tuner else "")
 
         def make() -> DeviceProgram:
@@ -241,13 +241,13 @@ class Client:
 
         try:
             executable = self._executables.get_or_make(
-                key, lambda: self._load(self._kept(key, make))
+                key, lambda: self._load(self._from_disk(key, make))
             )
         except _RefusedError as error:
             self.target = replace(self.target, exact=False)
             warnings.warn(f"products do without warpgroups: {error}", RuntimeWarning, stacklevel=4)
             return self._compile(graph, replace(target, exact=False), options, tuner)
-        return Program(self, executable)
+        return LoadedProgram(self, executable)
 
     def _load(self, program: DeviceProgram) -> DeviceExecutable:
         if not program.arch.endswith("a"):
@@ -264,7 +264,7 @@ class Client:
         except DeviceError as error:
             raise _RefusedError(f"the driver refuses {program.arch}, {error}") from error
 
-    def _kept(self, key: str, make: Callable[[], DeviceProgram]) -> DeviceProgram:
+    def _from_disk(self, key: str, make: Callable[[], DeviceProgram]) -> DeviceProgram:
         """A program from disk; made, and kept there, if there is none yet."""
         cache = disk_cache()
         data = cache.get(key)

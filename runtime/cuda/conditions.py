@@ -7,7 +7,8 @@ A conditional node of a graph has a body, a graph of its own, and a condition, a
 sets. A loop is its test, a kernel that sets the condition from the flag, and a node that runs the body,
 the test and that kernel again while the condition holds. Nobody waits for the host.
 
-Addresses in a graph are fixed, so what a loop carries is copied back after each trip rather than traded.
+Addresses in a graph are fixed, so what a loop carries is copied back after each iteration rather
+than traded.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 from ...codegen.cuda.program import Carry, Entry
 from .driver import Context
 from .modules import Module
-from .plan import Branches, Loop
+from .plan import Branches, LoopPlan
 from .walk import FAILURE_WORD, Walk
 
 _FUNCTIONS = (
@@ -143,7 +144,7 @@ def _setters(context: Context) -> Module:
 class RecordedWalk(Walk):
     """A walk that is captured; what it would decide becomes conditional nodes."""
 
-    def _loop(self, loop: Loop) -> None:
+    def _loop(self, loop: LoopPlan) -> None:
         status = self._status_location()
         failure = self.address(status[0]) + 8 * FAILURE_WORD if status else 0
         self._begin(loop.carries)

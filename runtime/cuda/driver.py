@@ -30,8 +30,8 @@ from ...ir.record import record
 from ...ir.surface import ensure
 from ..config import config
 from .assemble import AssembleError, nearest_architecture, ptx_for
-from .library import EMULATED, NOT_READY, SUCCESS, DeviceError, Library, find_library
-from .modules import Function, Module, load, ptx_of
+from .library import EMULATED, NOT_READY, SUCCESS, DeviceError, DriverLibrary, find_library
+from .modules import KernelFunction, Module, load, ptx_of
 
 Grid = tuple[int, int, int]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,7 +63,7 @@ class DeviceInfo:
     threads_per_sm: int
     driver: int
     emulated: bool
-    library: Library
+    library: DriverLibrary
 
     def context(self) -> Context:
         """The device's primary context, the same one each time."""
@@ -98,7 +98,7 @@ def _survey(kind: str, process: int) -> tuple[tuple[DeviceInfo, ...], tuple[str,
     return survey_of(find_library())
 
 
-def describe(library: Library) -> tuple[DeviceInfo, ...]:
+def describe(library: DriverLibrary) -> tuple[DeviceInfo, ...]:
     """The devices of a driver that can be used. DeviceError, with the reasons, if there are none."""
     return _usable(*survey_of(library))
 
@@ -112,7 +112,7 @@ def _usable(gpus: tuple[DeviceInfo, ...], reasons: tuple[str, ...]) -> tuple[Dev
     return gpus
 
 
-def survey_of(library: Library) -> tuple[tuple[DeviceInfo, ...], tuple[str, ...]]:
+def survey_of(library: DriverLibrary) -> tuple[tuple[DeviceInfo, ...], tuple[str, ...]]:
     """The devices of a driver, and why some are left out."""
     count, version = ctypes.c_int(), ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(version))
@@ -128,14 +128,14 @@ def survey_of(library: Library) -> tuple[tuple[DeviceInfo, ...], tuple[str, ...]
     return tuple(gpus), tuple(reasons)
 
 
-def _name(library: Library, ordinal: int) -> str:
+def _name(library: DriverLibrary, ordinal: int) -> str:
     device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
     library.cuDeviceGet(ctypes.byref(device), ordinal)
     library.cuDeviceGetName(name, len(name), device)
     return name.value.decode(errors="replace")
 
 
-def _describe(library: Library, ordinal: int, name: str, version: int) -> DeviceInfo:
+def _describe(library: DriverLibrary, ordinal: int, name: str, version: int) -> DeviceInfo:
     device, memory = ctypes.c_int(), ctypes.c_size_t()
     library.cuDeviceGet(ctypes.byref(device), ordinal)
     library.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
@@ -451,7 +451,7 @@ class Context:
     @_current
     def launch(
         self,
-        function: Function,
+        function: KernelFunction,
         grid: Grid,
         block: Grid,
         shared_bytes: int,

@@ -32,7 +32,7 @@ from .driver import Context
 from .heaps import FIRST_BYTES, enough, has_heap
 from .launcher import Launcher, Location, Table, launcher
 from .library import DeviceError
-from .memory import Buffer, context_pool
+from .memory import DeviceBuffer, context_pool
 from .plan import Bases, Planner, Segment, commands, is_static, may_be_recorded
 from .tensor_maps import TensorMaps
 from .transfers import Pinned, upload
@@ -51,9 +51,9 @@ class Status:
         self._context = context
         self._pinned = Pinned(context, STATUS_BYTES)
         self._event = context.create_event()
-        self._block: Buffer | None = None
+        self._block: DeviceBuffer | None = None
 
-    def expect(self, block: Buffer) -> tuple[int, int]:
+    def expect(self, block: DeviceBuffer) -> tuple[int, int]:
         """The words of `block` are going to be copied: where to, and the event that tells of it."""
         self._block = block
         return self._pinned.address, self._event
@@ -81,7 +81,7 @@ class Run:
     __slots__ = ("_executable", "_status", "_words", "outputs")
 
     def __init__(
-        self, executable: DeviceExecutable, outputs: list[Buffer], status: Status | None
+        self, executable: DeviceExecutable, outputs: list[DeviceBuffer], status: Status | None
     ) -> None:
         self.outputs = outputs
         self._executable = executable
@@ -125,10 +125,10 @@ class Work:
         self.bases = (ctypes.c_int64 * count)()
         self.address = ctypes.addressof(self.bases)
         self.ready = False  # whether the bases are those of the memory here
-        self.arena: Buffer | None = None
-        self.counters: Buffer | None = None
-        self.heap: Buffer | None = None
-        self.status: Buffer | None = None
+        self.arena: DeviceBuffer | None = None
+        self.counters: DeviceBuffer | None = None
+        self.heap: DeviceBuffer | None = None
+        self.status: DeviceBuffer | None = None
         self.peek: Pinned | None = None
 
 
@@ -171,7 +171,7 @@ class DeviceExecutable:
         ]
         self._pack = struct.Struct(f"{len(program.inputs) + len(program.outputs)}q").pack_into
         self._poisons = bool(self._scratch_bytes) and context.info.emulated
-        self._constants: list[Buffer] | None = None
+        self._constants: list[DeviceBuffer] | None = None
         self._work: dict[int, Work] = {}
         self._statuses: list[Status] = []
         self._lock = renewed(threading.RLock())
@@ -219,7 +219,7 @@ class DeviceExecutable:
                 )
         return Run(self, *self.begin(inputs, stream))
 
-    def begin(self, inputs: Sequence[int], stream: int) -> tuple[list[Buffer], Status | None]:
+    def begin(self, inputs: Sequence[int], stream: int) -> tuple[list[DeviceBuffer], Status | None]:
         """As `run`, of inputs that are as the program wants them; gives what a Run is made of."""
         outputs, bases = [], [*inputs]
         for nbytes, label in self._outputs:
@@ -320,7 +320,7 @@ class DeviceExecutable:
             bases[first["constant"] + k] = buffer.address
         work.ready = True
 
-    def _device_constants(self) -> list[Buffer]:
+    def _device_constants(self) -> list[DeviceBuffer]:
         """The constants on the device, copied there at first."""
         with self._lock:
             if self._constants is None and not self.program.constants:

@@ -11,10 +11,10 @@ from collections import deque
 from typing import Any
 
 from .driver import Context
-from .memory import Memory
+from .memory import DeviceMemory
 
 
-class Foreign(Memory):
+class Foreign(DeviceMemory):
     """Memory that belongs to somebody else."""
 
     __slots__ = ("_holder", "_owner")

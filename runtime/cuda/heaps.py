@@ -23,7 +23,7 @@ def has_heap(program: DeviceProgram) -> bool:
 
 
 def enough(program: DeviceProgram) -> int | None:
-    """Bytes of heap that a run cannot exceed; None if its trips decide, or if that is very much."""
+    """Bytes of heap that a run cannot exceed; None if its iterations decide, or if that is very much."""
     most = _most(program.steps)
     return None if most is None or most > KNOWN_BYTES else STATE_BYTES + most
 

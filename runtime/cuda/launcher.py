@@ -26,7 +26,7 @@ import numpy as np
 from ...codegen.cuda.program import MAP_ALIGNMENT, MAP_BYTES
 from ...codegen.llvm.builder import NULL, Function, Value, module_ir
 from ..native.support import load_support
-from .library import Library
+from .library import DriverLibrary
 
 END, LAUNCH, COPY, FILL, FETCH, GRAPH, RECORD = range(7)
 # Words of a launch: its head, then a triple for each address among the arguments, then the arguments.
@@ -49,13 +49,13 @@ DRIVER_FUNCTIONS = (
 Location = tuple[int, int]  # number of a base, offset in bytes
 
 
-class Described(NamedTuple):
+class MapArgument(NamedTuple):
     """An argument of MAP_BYTES, which are at a location of the host's memory when it is launched."""
 
     location: Location
 
 
-Packed = Location | bytes | Described
+Packed = Location | bytes | MapArgument
 
 
 class Table:
@@ -132,7 +132,7 @@ def pack_arguments(
     packed = b""
     patches = []
     for argument in arguments:
-        if isinstance(argument, Described):
+        if isinstance(argument, MapArgument):
             packed += b"\0" * (-len(packed) % MAP_ALIGNMENT)
             patches.append((len(packed) | 1 << _BYTES, *argument.location))
             packed += b"\0" * MAP_BYTES
@@ -148,7 +148,7 @@ def pack_arguments(
 Launcher = Callable[[int, int, int], int]
 
 
-def launcher(library: Library, context: int = 0) -> Launcher:
+def launcher(library: DriverLibrary, context: int = 0) -> Launcher:
     """`run(address of a table, address of the bases, stream)`, giving an error code. A context is
     current meanwhile."""
     addresses = [library.address(n) if library.has(n) else 0 for n in DRIVER_FUNCTIONS]
@@ -275,7 +275,7 @@ def interpreter() -> Function:
     return f
 
 
-def python_launcher(library: Library, context: int = 0) -> Launcher:
+def python_launcher(library: DriverLibrary, context: int = 0) -> Launcher:
     """The same by ctypes, command by command."""
     functions: list[Any] = [library.functions.get(name) for name in DRIVER_FUNCTIONS]
     launch, copy, *fills, fetch, graph, record, push, pop = functions

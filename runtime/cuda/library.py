@@ -121,7 +121,7 @@ def function_type(name: str) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[letter] for letter in SIGNATURES[name]))
 
 
-class Library:
+class DriverLibrary:
     """The driver's functions as methods that raise DeviceError. `functions`: C functions by name."""
 
     emulated = False
@@ -173,7 +173,7 @@ def library_names() -> list[str]:
     return ["libcuda.so.1", "libcuda.so", *names]
 
 
-def find_library() -> Library:
+def find_library() -> DriverLibrary:
     """The driver of this machine, initialised."""
     for name in library_names():
         try:
@@ -192,7 +192,7 @@ def find_library() -> Library:
         function.argtypes = [_TYPES[letter] for letter in letters]
         function.restype = ctypes.c_int
         functions[function_name] = function
-    library = Library(functions, loaded._name)
+    library = DriverLibrary(functions, loaded._name)
     try:
         library.cuInit(0)
     except DeviceError as error:

@@ -35,7 +35,7 @@ class OutOfMemoryError(DeviceError, MemoryError):
     """The device's memory is full."""
 
 
-class Run(Protocol):
+class PendingRun(Protocol):
     """A run of a program whose checks may complain."""
 
     def wait(self) -> None: ...
@@ -43,7 +43,7 @@ class Run(Protocol):
     def succeeded(self) -> bool: ...
 
 
-class Memory:
+class DeviceMemory:
     """Memory of a device at `address`, the runs whose checks its contents depend on, and the streams
     besides its own that use it."""
 
@@ -52,7 +52,7 @@ class Memory:
     def __init__(self, address: int, nbytes: int) -> None:
         self.address = address
         self.nbytes = nbytes
-        self.runs: tuple[Run, ...] = ()
+        self.runs: tuple[PendingRun, ...] = ()
         self.others: tuple[int, ...] = ()
 
     def used_on(self, stream: int) -> None:
@@ -66,12 +66,12 @@ class Memory:
             run.wait()
         self.runs = ()
 
-    def pending(self) -> list[Run]:
+    def pending(self) -> list[PendingRun]:
         """The runs of which is not known yet whether they went well."""
         return [run for run in self.runs if not run.succeeded()]
 
 
-class Buffer(Memory):
+class DeviceBuffer(DeviceMemory):
     """Memory of a device, freed when this dies, after the work that its streams then have."""
 
     __slots__ = ("label", "stream", "_pool", "_home")
@@ -127,17 +127,17 @@ class Pool:
         self._recycled = most if context.stream_ordered else sys.maxsize
         self._reclaimable: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def allocate(self, nbytes: int, stream: int, label: str = "") -> Buffer:
+    def allocate(self, nbytes: int, stream: int, label: str = "") -> DeviceBuffer:
         """Memory for work on `stream`. `label` says what it is for when memory runs out."""
         home = self._homes.get((stream, nbytes)) or self._home(nbytes, stream)
         if home is not None:
             try:
-                return Buffer(self, home.addresses.pop(), nbytes, stream, label, home)
+                return DeviceBuffer(self, home.addresses.pop(), nbytes, stream, label, home)
             except IndexError:
                 pass
         with self._lock:
             address = self._ask(nbytes if home is None else home.size, nbytes, stream, label)
-        return Buffer(self, address, nbytes, stream, label, home)
+        return DeviceBuffer(self, address, nbytes, stream, label, home)
 
     def _home(self, nbytes: int, stream: int) -> _Home | None:
         """Where buffers of about that size come from and go to; None: the driver."""
@@ -159,9 +159,9 @@ class Pool:
         """`holder.release_memory()` is called before memory is said to be full."""
         self._reclaimable.add(holder)
 
-    def live(self) -> list[Buffer]:
+    def live(self) -> list[DeviceBuffer]:
         """The buffers that are alive, largest first. Nobody keeps a list of them: this takes long."""
-        alive = [x for x in gc.get_objects() if type(x) is Buffer and x._pool is self]
+        alive = [x for x in gc.get_objects() if type(x) is DeviceBuffer and x._pool is self]
         return sorted(alive, key=lambda b: -b.nbytes)
 
     def _ask(self, size: int, nbytes: int, stream: int, label: str) -> int:
@@ -200,7 +200,7 @@ class Pool:
             OUT_OF_MEMORY,
         )
 
-    def _give(self, buffer: Buffer) -> None:
+    def _give(self, buffer: DeviceBuffer) -> None:
         """A buffer has died: its stream waits for the others that used it, then frees."""
         try:
             if sys.is_finalizing():

@@ -69,7 +69,7 @@ def load(
     return Module(context, handle.value or 0, entries, log())
 
 
-class Function:
+class KernelFunction:
     """A kernel on a device: its handle."""
 
     __slots__ = ("handle", "name", "_context")
@@ -99,17 +99,17 @@ class Module:
         self._context = context
         self.handle = handle
         self.log = log  # of the driver's assembler
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, KernelFunction] = {}
         cuda = context.cuda
         for name, entry in entries.items():
             function = ctypes.c_void_p()
             cuda.cuModuleGetFunction(ctypes.byref(function), handle, name.encode())
-            self._functions[name] = Function(context, name, function.value or 0)
+            self._functions[name] = KernelFunction(context, name, function.value or 0)
             own = self._functions[name].attributes()["shared"] if entry.shared_bytes else 0
             if own + entry.shared_bytes > _STATIC_SHARED_LIMIT:
                 cuda.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, entry.shared_bytes)
 
-    def function(self, name: str) -> Function:
+    def function(self, name: str) -> KernelFunction:
         return self._functions[name]
 
     def __del__(self) -> None:

@@ -36,7 +36,7 @@ from ...ir.record import record
 from .cublas import BlasError, PreparedGemm, blas_reason, find_blas
 from .driver import Context
 from .heaps import has_heap
-from .launcher import Described, Location, Packed, Table
+from .launcher import Location, MapArgument, Packed, Table
 from .modules import Module
 
 _LIBRARY_COMMANDS = 3  # that take as long as a call of a library from Python
@@ -56,7 +56,7 @@ class Segment:
 
 
 @record(eq=False)
-class LibraryCall:
+class BlasCall:
     """A product by cuBLASLt, and the locations that it works on; no bias: its location means nothing."""
 
     product: PreparedGemm
@@ -73,7 +73,7 @@ class Branches:
 
 
 @record
-class Loop:
+class LoopPlan:
     test: Plan
     flag: Location
     body: Plan
@@ -81,13 +81,13 @@ class Loop:
 
 
 @record
-class Trips:
+class ScanPlan:
     scan: Scan
     body: Plan
 
 
 OnHost = HostCall | TapeNew | TapePush | TapePop  # the host takes part in them
-Planned = Segment | LibraryCall | Branches | Loop | Trips | OnHost
+Planned = Segment | BlasCall | Branches | LoopPlan | ScanPlan | OnHost
 Plan = tuple[Planned, ...]
 
 
@@ -159,7 +159,7 @@ class Planner:
             number = len(self.maps)
             self.maps.append(argument)
             self._maps[number] = argument
-            return Described((self._bases.first["maps"], number * MAP_BYTES))
+            return MapArgument((self._bases.first["maps"], number * MAP_BYTES))
         return self._bases.locate(argument)
 
     def _command(self, step: Step, table: Table) -> bool:
@@ -188,42 +188,43 @@ class Planner:
             return Branches(locate(step.index), tuple(self.plan(way) for way in step.branches))
         if isinstance(step, While):
             test, body = self.plan(step.test), self.plan(step.body)
-            return Loop(test, locate(step.flag), body, step.carries)
+            return LoopPlan(test, locate(step.flag), body, step.carries)
         if isinstance(step, Scan):
-            return Trips(step, self.plan(step.body))
+            return ScanPlan(step, self.plan(step.body))
         assert isinstance(step, OnHost), step
         return step
 
-    def _library_call(self, step: Gemm) -> LibraryCall:
+    def _library_call(self, step: Gemm) -> BlasCall:
         blas = find_blas(self._context)
         if blas is None:
             raise BlasError(blas_reason(self._context))
         product = blas.prepare(step)
         self.workspace = max(self.workspace, product.workspace)
         refs = (step.left.ref, step.right.ref, step.result.ref, step.bias or step.result.ref)
-        return LibraryCall(product, *map(self._bases.locate, refs))
+        return BlasCall(product, *map(self._bases.locate, refs))
 
 
 def is_static(plan: Plan) -> bool:
     """Whether the host decides nothing on the way."""
     return all(
-        isinstance(step, (Segment, LibraryCall))
-        or (isinstance(step, Trips) and is_static(step.body))
+        isinstance(step, (Segment, BlasCall))
+        or (isinstance(step, ScanPlan) and is_static(step.body))
         for step in plan
     )
 
 
 def commands(plan: Plan) -> int:
-    """How many commands a plan writes down: trips of scans one by one, bodies of other loops once."""
+    """How many commands a plan writes down: iterations of scans one by one, bodies of other loops
+    once."""
     total = 0
     for step in plan:
         if isinstance(step, Segment):
             total += step.commands
-        elif isinstance(step, LibraryCall):
+        elif isinstance(step, BlasCall):
             total += _LIBRARY_COMMANDS
-        elif isinstance(step, Trips):
+        elif isinstance(step, ScanPlan):
             total += step.scan.length * commands(step.body)
-        elif isinstance(step, Loop):
+        elif isinstance(step, LoopPlan):
             total += 2 * commands(step.test) + commands(step.body)
         elif isinstance(step, Branches):
             total += sum(map(commands, step.ways))
@@ -234,10 +235,10 @@ def may_be_recorded(plan: Plan) -> bool:
     """Whether a graph can decide everything that the plan leaves open."""
     return not any(
         isinstance(step, OnHost)
-        or (isinstance(step, Trips) and not may_be_recorded(step.body))
+        or (isinstance(step, ScanPlan) and not may_be_recorded(step.body))
         or (isinstance(step, Branches) and not all(map(may_be_recorded, step.ways)))
         or (
-            isinstance(step, Loop)
+            isinstance(step, LoopPlan)
             and not (may_be_recorded(step.test) and may_be_recorded(step.body))
         )
         for step in plan

@@ -23,7 +23,7 @@ MANAGED = 13  # DLDeviceType of memory that the driver moves; ours too
 _REFUSED = (BufferError, RuntimeError, TypeError, ValueError, NotImplementedError)
 
 
-class Described(NamedTuple):
+class ArrayDescription(NamedTuple):
     """An array of somebody else; `strides` in bytes, None for C order. What is done on `wait_for` has
     to be waited for."""
 
@@ -83,7 +83,7 @@ def gpu_number(array: Any) -> int:
     return number if type(number) is int else 0
 
 
-def described(array: Any, stream: int) -> Described:
+def described(array: Any, stream: int) -> ArrayDescription:
     """What an array says of itself; it will be used on `stream`. Raises what its library raises, or
     DeviceError."""
     if dlpack_device(array) is None or not hasattr(type(array), "__dlpack__"):
@@ -96,10 +96,10 @@ def described(array: Any, stream: int) -> Described:
         return _by_interface(array, array.__cuda_array_interface__)
     size = taken.dtype.itemsize
     strides = None if taken.strides is None else tuple(step * size for step in taken.strides)
-    return Described(taken.shape, taken.dtype, taken.pointer, strides, taken.owner)
+    return ArrayDescription(taken.shape, taken.dtype, taken.pointer, strides, taken.owner)
 
 
-def _by_interface(array: Any, description: dict[str, Any]) -> Described:
+def _by_interface(array: Any, description: dict[str, Any]) -> ArrayDescription:
     dtype = np.dtype(description["typestr"])
     if dtype.kind == "V":
         dtype = _named(array, description["typestr"], dtype.itemsize)
@@ -107,7 +107,7 @@ def _by_interface(array: Any, description: dict[str, Any]) -> Described:
     wait_for = description.get("stream") if description.get("version", 0) >= 3 else LEGACY
     strides = description.get("strides")
     strides = None if strides is None else tuple(strides)
-    return Described(tuple(description["shape"]), dtype, address, strides, array, wait_for)
+    return ArrayDescription(tuple(description["shape"]), dtype, address, strides, array, wait_for)
 
 
 def _named(array: Any, typestr: str, itemsize: int) -> np.dtype[Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.record import field, record
-from .memory import Buffer, Pool
+from .memory import DeviceBuffer, Pool
 
 _FIRST_BLOCK = 1 << 14
 _LARGEST_BLOCK = 1 << 26
@@ -25,14 +25,14 @@ Places = Sequence[tuple[int, int]]  # addresses and bytes
 
 
 @record(frozen=False)
-class _Block:
-    buffer: Buffer
+class _TapeBlock:
+    buffer: DeviceBuffer
     used: int = 0
 
 
 @record(frozen=False)
 class _Tape:
-    blocks: list[_Block] = field(default_factory=list)
+    blocks: list[_TapeBlock] = field(default_factory=list)
     records: list[int] = field(default_factory=list)  # bytes of each, in its block
     following: int = _FIRST_BLOCK  # bytes of the next block
 
@@ -55,7 +55,7 @@ class Tapes:
         if not tape.blocks or tape.blocks[-1].used + nbytes > tape.blocks[-1].buffer.nbytes:
             size = max(tape.following, nbytes)
             tape.following = min(2 * tape.following, _LARGEST_BLOCK)
-            tape.blocks.append(_Block(self._pool.allocate(size, self._stream, "a tape")))
+            tape.blocks.append(_TapeBlock(self._pool.allocate(size, self._stream, "a tape")))
         block = tape.blocks[-1]
         at = block.buffer.address + block.used
         for source, length in values:

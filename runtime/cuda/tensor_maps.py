@@ -13,7 +13,7 @@ import ctypes
 from collections import OrderedDict
 
 from ...codegen.cuda.program import MAP_ALIGNMENT, MAP_BYTES, TensorMap
-from .library import DeviceError, Library
+from .library import DeviceError, DriverLibrary
 
 # CUtensorMapDataType, and bytes of an element. 16-bit floats are copied as they are.
 _UINT16, _TFLOAT32 = 1, 11
@@ -25,22 +25,22 @@ _REMEMBERED = 256
 class TensorMaps:
     """Makes maps, and remembers the last ones."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: DriverLibrary) -> None:
         self._library = library
-        self._known: OrderedDict[tuple[TensorMap, int], bytes] = OrderedDict()
+        self._encoded: OrderedDict[tuple[TensorMap, int], bytes] = OrderedDict()
 
     def write(self, map: TensorMap, address: int, target: int) -> None:
         """Put the map of an array that begins at an address at a place of the host's memory."""
         key = (map, address)
-        encoded = self._known.get(key)
+        encoded = self._encoded.get(key)
         if encoded is None:
-            encoded = self._known[key] = encode(self._library, map, address)
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            encoded = self._encoded[key] = encode(self._library, map, address)
+            while len(self._encoded) > _REMEMBERED:
+                self._encoded.popitem(last=False)
         ctypes.memmove(target, encoded, MAP_BYTES)
 
 
-def encode(library: Library, map: TensorMap, address: int) -> bytes:
+def encode(library: DriverLibrary, map: TensorMap, address: int) -> bytes:
     """The 128 bytes of a map, from the driver."""
     rank = len(map.sizes)
     kind, _ = _TYPES[map.element]

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...ir.forks import renewed
 from .driver import Context
-from .memory import Buffer, Pool
+from .memory import DeviceBuffer, Pool
 
 Array = np.ndarray[Any, Any]
 DIRECT_BYTES = 64 << 10  # up to this the driver stages by itself, at the time of the call
@@ -29,7 +29,7 @@ BLOCK_BYTES = 4 << 20
 KEPT_BYTES = 64 << 20  # of pinned memory that waits for another use
 
 
-class _Kept:
+class _PinnedCache:
     """Pinned blocks of a context that wait for the next use, by size."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class _Kept:
         self.nbytes = 0
 
 
-_kept: weakref.WeakKeyDictionary[Context, _Kept] = weakref.WeakKeyDictionary()
+_pinned: weakref.WeakKeyDictionary[Context, _PinnedCache] = weakref.WeakKeyDictionary()
 
 
 class Pinned:
@@ -50,7 +50,7 @@ class Pinned:
         self._context = context
         self.nbytes = nbytes
         self._size = max(64, 1 << (nbytes - 1).bit_length()) if nbytes else 64
-        cache = _kept.setdefault(context, _Kept())
+        cache = _pinned.setdefault(context, _PinnedCache())
         with cache.lock:
             blocks = cache.blocks.get(self._size)
             self.address = blocks.pop() if blocks else 0
@@ -70,7 +70,7 @@ class Pinned:
         address = getattr(self, "address", 0)
         if not address or sys.is_finalizing():
             return
-        cache = _kept[self._context]
+        cache = _pinned[self._context]
         with cache.lock:
             keep = cache.nbytes + self._size <= KEPT_BYTES
             if keep:
@@ -101,7 +101,7 @@ def _staging_of(context: Context) -> _Staging:
         return staging
 
 
-def upload(pool: Pool, array: Array, stream: int, label: str = "") -> Buffer:
+def upload(pool: Pool, array: Array, stream: int, label: str = "") -> DeviceBuffer:
     """A copy of the array's elements, C-contiguous, on the device."""
     buffer = pool.allocate(array.nbytes, stream, label)
     upload_to(pool.context, buffer.address, array, stream)

@@ -35,7 +35,7 @@ from .cublas import BlasError, find_blas
 from .driver import Context
 from .execute import DeviceExecutable
 from .library import OUT_OF_MEMORY, DeviceError
-from .memory import Buffer, context_pool
+from .memory import DeviceBuffer, context_pool
 from .transfers import upload_to
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ ROUNDS = 5
 HOPELESS = 1.5  # times what the best one takes: such a way has no more rounds
 _BLOCK_BYTES = 1 << 20  # of random numbers; larger buffers repeat them
 
-_found: dict[str, str] = {}  # names of ways by key, for processes without a disk
+_choices: dict[str, str] = {}  # names of ways by key, for processes without a disk
 _measuring = renewed(threading.RLock())
 
 
@@ -98,7 +98,7 @@ class Tuner(Chooser):
     def _measure(self, trials: Mapping[str, Callable[[], DeviceProgram]]) -> dict[str, float]:
         """Seconds of each way that runs; of none if there is no memory to run them."""
         rounds, repeats = (1, 1) if self.emulated else (ROUNDS, REPEATS)
-        memory: dict[tuple[int, str], Buffer] = {}
+        memory: dict[tuple[int, str], DeviceBuffer] = {}
         runs: dict[str, Callable[[], float]] = {}
         seconds: dict[str, float] = {}
         try:
@@ -129,7 +129,7 @@ class Tuner(Chooser):
         return seconds
 
     def _timed(
-        self, program: DeviceProgram, memory: dict[tuple[int, str], Buffer], repeats: int
+        self, program: DeviceProgram, memory: dict[tuple[int, str], DeviceBuffer], repeats: int
     ) -> Callable[[], float]:
         """A function that runs a trial and gives the seconds of one time. Trials share `memory`."""
         context, stream = self._context, self._stream
@@ -156,7 +156,7 @@ class Tuner(Chooser):
 
         return run
 
-    def _random(self, layout: Layout) -> Buffer:
+    def _random(self, layout: Layout) -> DeviceBuffer:
         """Memory full of numbers."""
         context, stream = self._context, self._stream
         buffer = context_pool(context).allocate(layout.nbytes, stream, "memory of the autotuner")
@@ -187,7 +187,7 @@ def _maker(trial: Callable[[T], DeviceProgram], way: T) -> Callable[[], DevicePr
 
 def _recall(key: str) -> str | None:
     """The name of the way that was the fastest; None if nobody knows, or the entry is damaged."""
-    choice = _found.get(key)
+    choice = _choices.get(key)
     if choice is not None:
         return choice
     cache = disk_cache()
@@ -204,7 +204,7 @@ def _recall(key: str) -> str | None:
 
 
 def _remember(key: str, family: str, what: str, name: str, seconds: Mapping[str, float]) -> None:
-    _found[key] = name
+    _choices[key] = name
     record: dict[str, Any] = {"family": family, "what": what, "way": name}
     record["seconds"] = {n: t for n, t in seconds.items() if math.isfinite(t)}
     disk_cache().put(key, json.dumps(record).encode())

@@ -12,7 +12,7 @@ import numpy as np
 from ...codegen.cuda.program import MAP_BYTES, Carry, HostCall, Ref, TapeNew, TapePop, TapePush
 from ...codegen.module import STATUS_WORDS
 from .launcher import Location
-from .plan import Branches, LibraryCall, Loop, Plan, Segment, Trips
+from .plan import BlasCall, Branches, LoopPlan, Plan, ScanPlan, Segment
 from .tapes import Tapes
 from .transfers import Pinned, download, upload_to
 
@@ -46,14 +46,14 @@ class Walk:
         for step in plan:
             if isinstance(step, Segment):
                 self._segment(step)
-            elif isinstance(step, LibraryCall):
+            elif isinstance(step, BlasCall):
                 self._library_call(step)
             elif isinstance(step, Branches):
                 self._branches(step)
-            elif isinstance(step, Loop):
+            elif isinstance(step, LoopPlan):
                 self._loop(step)
-            elif isinstance(step, Trips):
-                self._trips(step)
+            elif isinstance(step, ScanPlan):
+                self._iterations(step)
             elif isinstance(step, HostCall):
                 self._host_call(step)
             else:
@@ -71,7 +71,7 @@ class Walk:
         if code:
             raise self.context.cuda.error("a launch", code)
 
-    def _library_call(self, call: LibraryCall) -> None:
+    def _library_call(self, call: BlasCall) -> None:
         at = self.address
         workspace = at(self.executable.workspace)
         call.product.run(
@@ -123,7 +123,7 @@ class Walk:
             if here != home:
                 self.context.copy(home, here, carry.nbytes, self.stream)
 
-    def _loop(self, loop: Loop) -> None:
+    def _loop(self, loop: LoopPlan) -> None:
         status = self._status_location()
         self._begin(loop.carries)
         while True:
@@ -136,14 +136,14 @@ class Walk:
             self._trade(loop.carries)
         self._bring_home(loop.carries)
 
-    def _trips(self, trips: Trips) -> None:
-        scan = trips.scan
+    def _iterations(self, plan: ScanPlan) -> None:
+        scan = plan.scan
         self._begin(scan.carries)
-        for trip in range(scan.length):
-            i = scan.length - 1 - trip if scan.reverse else trip
+        for iteration in range(scan.length):
+            i = scan.length - 1 - iteration if scan.reverse else iteration
             for one in scan.slices:
                 self.bases[self._slots + one.slot] = self.at(one.base) + i * one.stride
-            self.walk(trips.body)
+            self.walk(plan.body)
             self._trade(scan.carries)
         self._bring_home(scan.carries)
 

@@ -34,11 +34,11 @@ class Scratch:
         self.nbytes = nbytes
 
 
-class _Kept(threading.local):
+class _ScratchCache(threading.local):
     block: Scratch | None = None
 
 
-_kept = _Kept()
+_cache = _ScratchCache()
 _BYTE = np.dtype(np.uint8)
 
 
@@ -48,18 +48,18 @@ def take_scratch(nbytes: int) -> Scratch:
     Calls may nest on one thread (native code may call Python, which calls native code): the inner
     one gets a block of its own.
     """
-    block = _kept.block
+    block = _cache.block
     if block is not None and block.nbytes >= nbytes:
-        _kept.block = None
+        _cache.block = None
         return block
     return Scratch(max(_PAGE, -(-nbytes // _PAGE) * _PAGE))
 
 
 def give_scratch(block: Scratch) -> None:
     """Give a block back; the larger of this one and the one kept stays with the thread."""
-    cached = _kept.block
+    cached = _cache.block
     if block.nbytes <= _KEEP_LIMIT and (cached is None or cached.nbytes < block.nbytes):
-        _kept.block = block
+        _cache.block = block
 
 
 @cache

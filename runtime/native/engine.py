@@ -21,7 +21,7 @@ from typing import Any
 
 from ...codegen.target import Target
 from .host import host_target as host_target
-from .image import Image, Library, LoadError, load_image
+from .image import Image, LoadedImage, LoadError, load_image
 from .llvm import llvm, lock
 
 _linkers: list[Any] = []  # never disposed of: libraries, and code on other threads, outlive engines
@@ -118,13 +118,13 @@ class Engine:
 
     def load(
         self, text: str, exports: Iterable[str], imports: Mapping[str, int] | None = None
-    ) -> Library:
+    ) -> LoadedImage:
         """Compile a module and load it. See `link`."""
         return load_code(self.assemble(text), exports, imports)
 
     def link(
         self, obj: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
-    ) -> Library:
+    ) -> LoadedImage:
         """Load an object file into this process.
 
         `imports` gives addresses of symbols that the object refers to; others (libc, libm) are
@@ -134,7 +134,7 @@ class Engine:
 
     def link_with_llvm(
         self, obj: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
-    ) -> Library:
+    ) -> LoadedImage:
         """As `link`, by LLVM's linker: it knows all machines and systems."""
         exports = list(exports)
         with lock:
@@ -152,7 +152,7 @@ class Engine:
                 tracker = builder.link(self._jit, name)
             except RuntimeError as error:
                 raise NativeError(f"cannot link native code: {str(error).strip()}") from None
-        return Library(tracker, {symbol: tracker[symbol] for symbol in exports}, len(obj))
+        return LoadedImage(tracker, {symbol: tracker[symbol] for symbol in exports}, len(obj))
 
 
 def _linked(obj: bytes) -> Image | bytes:
@@ -167,7 +167,7 @@ def _linked(obj: bytes) -> Image | bytes:
 
 def load_code(
     code: Image | bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None
-) -> Library:
+) -> LoadedImage:
     """Load what `Engine.assemble` made into this process. See `Engine.link`."""
     if isinstance(code, bytes):
         if platform.machine() == "aarch64":  # LLVM would end the process where memory is far apart

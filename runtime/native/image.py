@@ -52,7 +52,7 @@ class LoadError(Exception):
     """An image cannot be loaded here: a symbol is missing, or the system refuses."""
 
 
-class Library:
+class LoadedImage:
     """Machine code in this process. Addresses are valid, and the code stays, while this lives."""
 
     def __init__(self, held: Any, addresses: dict[str, int], nbytes: int) -> None:
@@ -64,13 +64,13 @@ class Library:
     def address(self, symbol: str) -> int:
         return self._addresses[symbol]
 
-    def keep(self) -> Library:
+    def keep(self) -> LoadedImage:
         """Never unload: for code that runs on threads, or is called by objects, we do not track."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))  # beyond the interpreter's own end
         return self
 
 
-_loaded: weakref.WeakSet[Library] = weakref.WeakSet()
+_loaded: weakref.WeakSet[LoadedImage] = weakref.WeakSet()
 
 
 def loaded_libraries() -> tuple[int, int]:
@@ -119,7 +119,7 @@ def call_in_child(address: int) -> None:
         os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(address))
 
 
-def load_image(image: Image, imports: Mapping[str, int] | None = None) -> Library:
+def load_image(image: Image, imports: Mapping[str, int] | None = None) -> LoadedImage:
     """Load. `imports` gives addresses; other symbols are found in the process by name."""
     imported = imports or {}
     outer = []
@@ -145,4 +145,4 @@ def load_image(image: Image, imports: Mapping[str, int] | None = None) -> Librar
     _show_code(start, image.code_size)
     # The array holds the mapping: it is unmapped when the library goes.
     addresses = {name: start + offset for name, offset in image.exports.items()}
-    return Library(words, addresses, size)
+    return LoadedImage(words, addresses, size)

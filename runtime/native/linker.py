@@ -116,11 +116,11 @@ class _Linker:
         self.obj = obj
         self.machine = machine = obj.machine
         self.offset = np.full(len(obj.sections), -1, np.int64)  # of each section in the image
-        self.kept = [i for i in range(len(obj.sections)) if self._belongs(i)]
+        self.sections = [i for i in range(len(obj.sections)) if self._belongs(i)]
         self.relocations = [
             (int(s["info"]), obj.table(i, _RELOCATION))
             for i, s in enumerate(obj.sections)
-            if s["type"] == _RELA and int(s["info"]) in self.kept
+            if s["type"] == _RELA and int(s["info"]) in self.sections
         ]
         empty = np.zeros(0, _RELOCATION)
         used = np.concatenate([empty, *(r for _, r in self.relocations)])
@@ -165,7 +165,7 @@ class _Linker:
         sections = obj.sections
 
         def add(region: _Region, wanted: int, mask: int) -> None:
-            for i in self.kept:
+            for i in self.sections:
                 if int(sections[i]["flags"]) & mask == wanted:
                     size, align = int(sections[i]["size"]), int(sections[i]["align"])
                     self.offset[i] = region.add(obj.content(i), size, align)
@@ -177,7 +177,7 @@ class _Linker:
         slots = data.add(b"", 8 * len(self.slotted), 8)
         add(data, _WRITE, _EXEC | _WRITE)
         start = -(-code.size // self.machine.page) * self.machine.page
-        for i in self.kept:
+        for i in self.sections:
             if int(sections[i]["flags"]) & _WRITE:
                 self.offset[i] += start
         return self._finish(code, data, start, stubs, start + slots)

@@ -106,7 +106,7 @@ def size_and_alignment(type: str, named: dict[str, str]) -> tuple[int, int]:
 
 
 @record
-class Call:
+class ParsedCall:
     """`result = call flags type @name(operands)`; `result` is "" where nothing is given."""
 
     result: str
@@ -122,7 +122,7 @@ class Call:
 _CALL = re.compile(r'^\s*(?:(%\S+) = )?(?:tail |notail |musttail )?call (.*?)@("[^"]*"|[\w.$]+)\(')
 
 
-def parse_call(line: str) -> Call | None:
+def parse_call(line: str) -> ParsedCall | None:
     """A direct call; None for any other line."""
     match = _CALL.match(line)
     if not match:
@@ -134,7 +134,7 @@ def parse_call(line: str) -> Call | None:
     flags = []
     while words[0] in _CALL_FLAGS:
         flags.append(words.pop(0))
-    return Call(
+    return ParsedCall(
         match[1] or "",
         " ".join(flags),
         " ".join(words),
@@ -149,7 +149,7 @@ _CALL_FLAGS = frozenset(
 
 
 @record
-class Assembly:
+class ParsedAssembly:
     """`result = call type asm sideeffect "text", "constraints"(operands)`."""
 
     result: str
@@ -161,18 +161,18 @@ class Assembly:
 _ASSEMBLY = re.compile(r'^\s*(%\S+) = (?:tail )?call (.*?) asm sideeffect "([^"]*)", "[^"]*"\(')
 
 
-def parse_assembly(line: str) -> Assembly | None:
+def parse_assembly(line: str) -> ParsedAssembly | None:
     """A call of inline assembly that gives something; None for any other line."""
     match = _ASSEMBLY.match(line)
     if not match:
         return None
     start = match.end() - 1
     operands = tuple(operand(part) for part in split(line[start + 1 : closing(line, start)]))
-    return Assembly(match[1], match[2].strip(), match[3], operands)
+    return ParsedAssembly(match[1], match[2].strip(), match[3], operands)
 
 
 @record
-class Access:
+class ParsedAccess:
     """A load, store or atomic: the type in memory, the pointer with its space, `align`, and whether
     other threads' writes are meant to be seen. `before` and `after` surround `ptr ... pointer`."""
 
@@ -191,7 +191,7 @@ _ACCESS = re.compile(
 )
 
 
-def parse_access(line: str) -> Access | None:
+def parse_access(line: str) -> ParsedAccess | None:
     """An access of memory; None for any other line."""
     match = _ACCESS.match(line)
     if not match:
@@ -219,7 +219,7 @@ def parse_access(line: str) -> Access | None:
     pointer_type, pointer = take_type(pointer_text)
     space = re.search(r"addrspace\((\d+)\)", pointer_type)
     align = re.search(r", align (\d+)", where)
-    return Access(
+    return ParsedAccess(
         kind,
         type,
         int(space[1]) if space else 0,

@@ -22,7 +22,7 @@ from ..cache.disk import DiskCache, disk_cache
 from ..cache.installation import digest, installation
 from .engine import NativeError, host_engine, load_code
 from .host import host_target
-from .image import Library
+from .image import LoadedImage
 from .records import Code, dump_code, load_code_record
 
 
@@ -32,7 +32,7 @@ def load_support(
     exports: Iterable[str],
     imports: Mapping[str, int] | None = None,
     meanwhile: Callable[[], object] | None = None,
-) -> Library:
+) -> LoadedImage:
     """Load the code that `name` stands for; `text` writes its LLVM when there is none yet.
 
     `meanwhile` is run while LLVM compiles that, if it must. Then the caller must not hold

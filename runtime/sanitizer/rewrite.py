@@ -17,7 +17,14 @@ import numpy as np
 from ...codegen.module import NativeModule
 from ...codegen.target import Target
 from ...ir.record import field, record
-from ..native.llvm_text import Call, parse_access, parse_call, size_and_alignment, split, take_type
+from ..native.llvm_text import (
+    ParsedCall,
+    parse_access,
+    parse_call,
+    size_and_alignment,
+    split,
+    take_type,
+)
 from . import layout as at
 
 NAME = Target.SANITIZER
@@ -232,7 +239,7 @@ class _Function:
         words = f"i64 0, i64 {nbytes}, i64 {-len(self.sites)}, i64 0"
         self.line(f"{name} = call ptr @{NAME}_array(ptr {raw}, {words})")
 
-    def _call(self, line: str, call: Call) -> None:
+    def _call(self, line: str, call: ParsedCall) -> None:
         name = call.name.strip('"')
         pointers = [k for k, (type, _) in enumerate(call.operands) if type == "ptr"]
         rewriting = next((r for start, r in _CALLS.items() if name.startswith(start)), None)
@@ -257,7 +264,7 @@ class _Function:
 
     # Calls.
 
-    def copied(self, line: str, call: Call) -> None:
+    def copied(self, line: str, call: ParsedCall) -> None:
         """memcpy, memmove: both places are accessed."""
         (_, target), (_, source), (_, size), *_ = call.operands
         read = self.access(source, size, at.READ)
@@ -265,14 +272,14 @@ class _Function:
         name, rest = call.name, f"i64 {size}, i1 false"
         self.line(f"call void @{name}(ptr align 1 {written}, ptr align 1 {read}, {rest})")
 
-    def filled(self, line: str, call: Call) -> None:
+    def filled(self, line: str, call: ParsedCall) -> None:
         """memset."""
         (_, target), (_, value), (_, size), *_ = call.operands
         written = self.access(target, size, at.WRITE)
         rest = f"i8 {value}, i64 {size}, i1 false"
         self.line(f"call void @{call.name}(ptr align 1 {written}, {rest})")
 
-    def masked(self, line: str, call: Call) -> None:
+    def masked(self, line: str, call: ParsedCall) -> None:
         """Loads and stores of some lanes, neighbours or wherever pointers point."""
         types = [type for type, _ in call.operands]
         values = [value for _, value in call.operands]
@@ -312,15 +319,15 @@ class _Function:
             new = self.value(f"load {type}, ptr %san.lanes, align 8")
         self.lines.append(_replaced(line, pointer, new))
 
-    def dropped(self, line: str, call: Call) -> None:
+    def dropped(self, line: str, call: ParsedCall) -> None:
         """What is no access."""
 
-    def shared(self, line: str, call: Call) -> None:
+    def shared(self, line: str, call: ParsedCall) -> None:
         """What threads would share: one unit of it after the other."""
         words = ", ".join(f"{type} {value}" for type, value in call.operands[:4])
         self.line(f"call void @{NAME}_parallel({words})")
 
-    def callback(self, line: str, call: Call) -> None:
+    def callback(self, line: str, call: ParsedCall) -> None:
         """Python is given addresses."""
         (_, number), (_, words) = call.operands
         site = self.module.callbacks[int(number)]
@@ -331,7 +338,7 @@ class _Function:
         checked = self.access(words, 8 * len(arrays), at.READ)
         self.lines.append(_replaced(line, words, checked))
 
-    def library(self, line: str, call: Call) -> None:
+    def library(self, line: str, call: ParsedCall) -> None:
         """A loop of a ufunc is given addresses."""
         _, path, function, types = call.name.strip('"').replace("->", "").split(":")
         (_, words), (_, sizes), (_, steps), (_, data) = call.operands
@@ -377,7 +384,7 @@ def _loop_arrays(path: str, name: str, count: int) -> list[tuple[list[int], int,
     return arrays
 
 
-_Rewriting = Callable[[_Function, str, Call], None]
+_Rewriting = Callable[[_Function, str, ParsedCall], None]
 _CALLS: dict[str, _Rewriting] = {
     "llvm.memcpy": _Function.copied,
     "llvm.memmove": _Function.copied,

@@ -239,6 +239,18 @@ def test_modules_are_small_and_have_docstrings():
         assert lines <= 800, f"{path.relative_to(ROOT)} has {lines} lines; split it by idea"
 
 
+def test_words_of_the_glossary_are_where_it_says():
+    rows = [r for r in (ROOT / "docs/glossary.md").read_text().splitlines() if r.endswith("` |")]
+    words = [row.split("|")[1].strip() for row in rows]
+    assert words == sorted(words) and len(words) == len(set(words)) > 30
+    for word, row in zip(words, rows, strict=True):
+        modules = re.findall(r"`([\w/]+\.py)`", row.split("|")[3])
+        assert modules, word
+        for module in modules:
+            text = re.sub(r"[\s_-]", "", module + (ROOT / module).read_text().lower())
+            assert re.sub(r"[\s-]", "", word.partition(" (")[0]) in text, (word, module)
+
+
 def test_license_and_changelog():
     text = (ROOT / "LICENSE").read_text()
     assert "Apache License" in text and "END OF TERMS AND CONDITIONS" in text

@@ -305,7 +305,7 @@ def test_it_is_used_when_asked(blas):
 @pytest.mark.parametrize(("k", "factor"), [(40, 1e-9), (40, 1e6), (1100, 1e6)])
 def test_it_is_used_where_it_is_faster(blas, factor, k, monkeypatch):
     """Also in the place of a sum that is cut."""
-    monkeypatch.setattr(tuner, "_found", {})
+    monkeypatch.setattr(tuner, "_choices", {})
     monkeypatch.setattr(tuner, "EMULATED_WAYS", 2)
 
     def seconds(kernel, grid, block):
@@ -330,7 +330,7 @@ def test_a_library_that_refuses_is_not_used(blas, monkeypatch):
     with pytest.warns(RuntimeWarning, match="cuBLASLt is not used: cuBLASLt has no algorithm"):
         found = program(a, b)
     np.testing.assert_allclose(np.asarray(found), a @ b - 3, 1e-4, 1e-4)
-    monkeypatch.setattr(tuner, "_found", {})
+    monkeypatch.setattr(tuner, "_choices", {})
     monkeypatch.setattr(tuner, "EMULATED_WAYS", 2)
     with config(cublas="auto"):
         tuned = jt.jit(lambda a, b: a @ b - 4, device="cuda", autotune=True)

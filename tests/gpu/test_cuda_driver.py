@@ -22,7 +22,7 @@ from jitney.runtime.cuda import driver, library, memory, modules, transfers
 from jitney.runtime.cuda.driver import Context, describe, devices
 from jitney.runtime.cuda.emulator.driver import EmulatedLibrary
 from jitney.runtime.cuda.emulator.machine import EmulationError
-from jitney.runtime.cuda.library import SIGNATURES, DeviceError, Library, find_library
+from jitney.runtime.cuda.library import SIGNATURES, DeviceError, DriverLibrary, find_library
 from jitney.runtime.cuda.memory import OutOfMemoryError, Pool, context_pool, size_text
 from jitney.runtime.cuda.transfers import Pinned, begin_download, download, upload
 
@@ -622,7 +622,7 @@ def test_a_pending_array_that_nobody_wants_is_waited_for():
 # A library of one's own: what the driver is asked, in which order
 
 
-def recording(library_: EmulatedLibrary) -> tuple[Library, list[str]]:
+def recording(library_: EmulatedLibrary) -> tuple[DriverLibrary, list[str]]:
     calls: list[str] = []
 
     def recorded(name, function):
@@ -633,7 +633,7 @@ def recording(library_: EmulatedLibrary) -> tuple[Library, list[str]]:
         return library.function_type(name)(call)
 
     functions = {name: recorded(name, f) for name, f in library_.functions.items()}
-    wrapped = Library(functions, "recording")
+    wrapped = DriverLibrary(functions, "recording")
     wrapped.emulated = True
     return wrapped, calls
 

@@ -591,10 +591,10 @@ def test_commands_reach_the_driver_as_written(make):
             calls.append(("copy", target, source, nbytes, stream))
 
         def _fill(self, target, type, value, count, stream):
-            from jitney.runtime.cuda.emulator.driver import Refused
+            from jitney.runtime.cuda.emulator.driver import RefusedCall
 
             if value == 9:
-                raise Refused(77)
+                raise RefusedCall(77)
             calls.append(("fill", target, type(0).__class__.__name__, value, count, stream))
 
         def _cuMemcpyDtoHAsync_v2(self, target, source, nbytes, stream):
@@ -607,11 +607,11 @@ def test_commands_reach_the_driver_as_written(make):
             calls.append(("record", event, stream))
 
         def _cuCtxPushCurrent_v2(self, context):
-            from jitney.runtime.cuda.emulator.driver import Refused
+            from jitney.runtime.cuda.emulator.driver import RefusedCall
 
             calls.append(("push", context))
             if context == 13:
-                raise Refused(201)
+                raise RefusedCall(201)
 
         def _cuCtxPopCurrent_v2(self, context):
             assert context

@@ -14,7 +14,7 @@ from jitney.runtime.cuda.driver import Context, describe
 from jitney.runtime.cuda.emulator.machine import FORWARDS, Order
 from jitney.runtime.cuda.execute import DeviceExecutable
 from jitney.runtime.cuda.launcher import Launcher
-from jitney.runtime.cuda.library import Library
+from jitney.runtime.cuda.library import DriverLibrary
 from jitney.runtime.cuda.memory import context_pool
 from jitney.runtime.cuda.transfers import download, upload
 
@@ -28,7 +28,7 @@ def execute(
     arrays: Sequence[np.ndarray[Any, Any]],
     order: Order = FORWARDS,
     runs: int = 1,
-    launcher: Callable[[Library, int], Launcher] | None = None,
+    launcher: Callable[[DriverLibrary, int], Launcher] | None = None,
 ) -> list[np.ndarray[Any, Any]]:
     """The program's outputs, of the last of so many runs."""
     library = gpu.library(64 << 20)

@@ -23,7 +23,7 @@ from jitney.runtime.cuda.assemble import architecture_number, ptx_for
 from jitney.runtime.cuda.driver import Context, DeviceInfo, devices
 from jitney.runtime.cuda.emulator.driver import EmulatedLibrary
 from jitney.runtime.cuda.emulator.machine import FORWARDS, EmulatedModule, Order
-from jitney.runtime.cuda.library import Library
+from jitney.runtime.cuda.library import DriverLibrary
 
 REAL = os.environ.get("JITNEY_TEST_CUDA") == "on"
 emulator_only = pytest.mark.skipif(REAL, reason="about the emulator")
@@ -31,7 +31,7 @@ _LEAST_MEMORY = 2 << 20  # tests with less are about memory that runs out
 _ALIGNMENT = 256
 
 
-def library(memory: int = 8 << 20) -> Library:
+def library(memory: int = 8 << 20) -> DriverLibrary:
     """A driver for one test; `memory` is how much an emulated device has."""
     if not REAL:
         return EmulatedLibrary(memory)
@@ -43,7 +43,7 @@ def library(memory: int = 8 << 20) -> Library:
     return wrapped
 
 
-class RealLibrary(Library):
+class RealLibrary(DriverLibrary):
     """What an emulated driver knows of itself, a real one does not: the test is skipped."""
 
     def __getattr__(self, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jitney.codegen.cuda.program import DeviceProgram
 from jitney.runtime.cuda.driver import Context, describe
-from jitney.runtime.cuda.emulator.driver import EmulatedLibrary, Refused
+from jitney.runtime.cuda.emulator.driver import EmulatedLibrary, RefusedCall
 from jitney.runtime.cuda.execute import DeviceExecutable
 from jitney.runtime.cuda.library import INVALID_VALUE
 from jitney.runtime.cuda.ptxas import KernelResources, Report, find_ptxas, run_ptxas
@@ -46,7 +46,7 @@ class PtxDriver(EmulatedLibrary):
         ctypes.memmove(given[0], b"an advisory\0", 12)
         if ".entry bad" in text:
             ctypes.memmove(given[2], b"line 3: refused\0", 16)
-            raise Refused(218)
+            raise RefusedCall(218)
         self.texts.append(text)
         kernels: dict[str, KernelResources] = {}
         if find_ptxas() is not None:
@@ -71,7 +71,7 @@ class PtxDriver(EmulatedLibrary):
     def _cuFuncSetAttribute(self, function, number, value):
         found = self._get(function, Known).resources
         if number != 8 or value + (found.shared if found else 0) > SHARED_BYTES:
-            raise Refused(INVALID_VALUE)
+            raise RefusedCall(INVALID_VALUE)
 
 
 def loaded(program: DeviceProgram) -> tuple[str, Report | None]:

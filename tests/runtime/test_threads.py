@@ -18,7 +18,7 @@ from folders import HELPERS
 import jitney as jt
 from jitney.codegen.target import Target
 from jitney.runtime.native.engine import engine_for, host_engine
-from jitney.runtime.native.image import Library
+from jitney.runtime.native.image import LoadedImage
 from jitney.runtime.threads import pool
 from jitney.runtime.threads.pool_ir import pool_ir, supported
 
@@ -98,7 +98,9 @@ class Jobs:
     def __init__(self) -> None:
         address = pool.thread_pool().parallel_for
         exports = ["count", "nested", "slow"]
-        self._library: Library = host_engine().load(JOBS, exports, {"jitney_parallel_for": address})
+        self._library: LoadedImage = host_engine().load(
+            JOBS, exports, {"jitney_parallel_for": address}
+        )
         self.count, self.nested, self.slow = (JOB(self._library.address(e)) for e in exports)
 
 

@@ -10,7 +10,7 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, I32, TensorType
-from ..control.regions import Out, Region, common_type, have_effects, show_tree, trace_region
+from ..control.regions import Out, TracedRegion, common_type, have_effects, show_tree, trace_region
 from ..control.regions import union as captures
 from ..core import pytree
 from ..core.effects import advance, order_token
@@ -132,7 +132,7 @@ class _Branch:
                 surroundings.restore()
             return [*out, *(wrap(v, scalar=False) for v in self.storages.values())]
 
-        self.region: Region = trace_region(run, [], _EMPTY, what)
+        self.region: TracedRegion = trace_region(run, [], _EMPTY, what)
         if self.raised is not None:
             self.storages = {}
         self.count = len(self.region.values) - len(self.storages)

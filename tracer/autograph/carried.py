@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from ...ir.graph import Value
 from ...ir.record import record
-from ..control.regions import Out, Region, common_type, fits, show_tree
+from ..control.regions import Out, TracedRegion, common_type, fits, show_tree
 from ..control.tensor_array import adopt_elements
 from ..core import pytree
 from ..core.trace import require_trace
@@ -18,11 +18,11 @@ from .variables import Undefined, is_traceable, out_of, same, shown
 
 
 class NoneCarriedError(errors.CarryError):
-    """A variable is None before a loop, and an array after a trip."""
+    """A variable is None before a loop, and an array after an iteration."""
 
 
 @record(frozen=False)
-class Carried:
+class CarriedVariable:
     """A variable (or a container) that a loop carries. `where` names the loop in messages."""
 
     name: str
@@ -31,14 +31,14 @@ class Carried:
     tree: pytree.TreeDef
     leaves: list[Any]
     outs: list[Out | None]  # None for what does not change, or must not because it is no array
-    given: list[Out | None]
+    initial: list[Out | None]
     missing: bool = False  # it has no value before the loop; zeros stand in
 
     @staticmethod
-    def of(name: str, where: str, value: Any) -> Carried:
+    def of(name: str, where: str, value: Any) -> CarriedVariable:
         leaves, tree = pytree.flatten(value)
         outs = [out_of(leaf) if is_traceable(leaf) else None for leaf in leaves]
-        return Carried(name, where, value, tree, leaves, outs, list(outs))
+        return CarriedVariable(name, where, value, tree, leaves, outs, list(outs))
 
     @property
     def types(self) -> list[Out]:
@@ -69,9 +69,9 @@ class Carried:
         leaves: list[Any],
         tree: Any,
         numbers: list[int | None],
-        region: Region,
+        region: TracedRegion,
     ) -> None:
-        """Let the types of the carry take in what a trip gives, or refuse."""
+        """Let the types of the carry take in what an iteration gives, or refuse."""
         if isinstance(value, Undefined):
             value.refuse() if value.why else self._refuse_deleted()
         if tree != self.tree:
@@ -79,9 +79,9 @@ class Carried:
             if adopted is None:
                 self._refuse_none() if self.value is None else self._refuse_structure(tree)
             # The body says what the elements of a TensorArray look like.
-            new = Carried.of(self.name, self.where, adopted)
+            new = CarriedVariable.of(self.name, self.where, adopted)
             self.value, self.tree, self.leaves = new.value, new.tree, new.leaves
-            self.outs, self.given = new.outs, new.given
+            self.outs, self.initial = new.outs, new.initial
             return
         if not pytree.same_as_written(tree, self.tree):
             self._refuse_structure(tree)
@@ -92,7 +92,7 @@ class Carried:
                     continue
                 if not is_traceable(old):
                     self._refuse_static(position, leaves[position])
-                self.outs[position] = self.given[position] = out_of(old)
+                self.outs[position] = self.initial[position] = out_of(old)
                 continue
             if number is None:
                 self._refuse_static(position, leaves[position])
@@ -127,7 +127,7 @@ class Carried:
         complain(
             errors.CarryError,
             f"{shown(self.name)} changes its structure in {self.where}:\n"
-            f"  before a trip {show_tree(self.tree)}\n  after it      {show_tree(tree)}",
+            f"  before an iteration {show_tree(self.tree)}\n  after it      {show_tree(tree)}",
             f"a {type(self.value).__name__} cannot grow in a loop that runs compiled: collect "
             f"results in an array of the final size ({name}[i] = value) or in a jt.TensorArray."
             if grows
@@ -140,13 +140,13 @@ class Carried:
         complain(
             errors.CarryError,
             f"{shown(self.name)} changes in {self.where}, and is "
-            f"no array:\n  before a trip {before!r} ({type(before).__name__})\n"
+            f"no array:\n  before an iteration {before!r} ({type(before).__name__})\n"
             f"  after it      {after!r} ({type(after).__name__})",
             "a loop that runs compiled carries arrays and numbers only.",
         )
 
     def _refuse_type(self, position: int, after: Out, made: str) -> NoReturn:
-        before = self.given[position]
+        before = self.initial[position]
         assert before is not None
         tree = self.tree
         part = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "")[position]
@@ -163,7 +163,7 @@ class Carried:
         complain(
             errors.CarryError,
             f"{shown(name) if self.name != RESULT else 'the returned value'} changes its type in "
-            f"{self.where}:\n  before a trip {before}\n"
+            f"{self.where}:\n  before an iteration {before}\n"
             f"  after it      {after}{made}",
             remedy,
         )

@@ -1,7 +1,7 @@
 """Which variables are read later: only those are merged after a branch and carried by a loop.
 
 Runs backwards over a function without jumps (see `jumps`) and leaves on every `if` and loop the set
-`live`: for an `if` what is read after it, for a loop what is read after it or by its next trip.
+`live`: for an `if` what is read after it, for a loop what is read after it or by its next iteration.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Liveness:
         head: set[str],
         first: set[str] = frozenset(),  # type: ignore[assignment]
     ) -> set[str]:
-        """`first` are the names that each trip binds before its body."""
+        """`first` are the names that each iteration binds before its body."""
         while True:
             larger = head | (self.block(body, head) - first)
             if larger == head:

@@ -16,7 +16,7 @@ import numpy as np
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, TensorType
-from ..control.regions import Out, Region, have_effects, trace_region
+from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
 from ..core import pytree
 from ..core.effects import advance, order_token
@@ -29,7 +29,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, write
-from .carried import Carried
+from .carried import CarriedVariable
 from .jumps import RESULT
 from .sharing import confuse, storage_of
 from .surroundings import Slot, Surroundings
@@ -46,7 +46,7 @@ from .variables import (
 COUNTER = "_jt_count"
 
 
-class Loop:
+class TracedLoop:
     """One loop while it is traced."""
 
     counter = COUNTER
@@ -62,11 +62,10 @@ class Loop:
         self.surroundings = Surroundings(state.roots())
         self.objects = state.containers()
         self.storages: list[Storage] = []
-        self.last: dict[
-            int | str | Slot, list[Storage | None]
-        ] = {}  # of the leaves at a trip's end
+        # Of the leaves at an iteration's end:
+        self.last: dict[int | str | Slot, list[Storage | None]] = {}
         # By position among the variables, by name, or by slot:
-        self.carried: dict[int | str | Slot, Carried] = {}
+        self.carried: dict[int | str | Slot, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
             if not state.live[i]:
@@ -77,12 +76,12 @@ class Loop:
                 if name in state.inside:
                     self._include(value._storage)
             elif not isinstance(value, (list, dict, set)) or state.rebound[i]:
-                self.carried[i] = Carried.of(name, self.where, value)
+                self.carried[i] = CarriedVariable.of(name, self.where, value)
         for name, value in self.objects.items():
-            carried = self.carried[name] = Carried.of(name, self.where, value)
+            carried = self.carried[name] = CarriedVariable.of(name, self.where, value)
             carried.outs = [None for _ in carried.outs]  # until one is found to change
         if counted:
-            self.carried[COUNTER] = Carried.of(COUNTER, self.where, 0)
+            self.carried[COUNTER] = CarriedVariable.of(COUNTER, self.where, 0)
 
     def _include(self, storage: Storage) -> None:
         if storage not in self.storages:
@@ -97,7 +96,7 @@ class Loop:
         return [*specs, *(Spec(t) for t in types)]
 
     def enter(self, leaves: Sequence[Any], adoption: Adoption) -> Any:
-        """Set the variables to the carry as the region sees it. Returns the trip's number."""
+        """Set the variables to the carry as the region sees it. Returns the iteration's number."""
         arrays = iter(leaves)
         values = list(self.entry)
         count = None
@@ -116,8 +115,8 @@ class Loop:
             adoption.adopt(storage, tracer.value)
         return count
 
-    def trace(self, function: Callable[[Any], Any], what: str) -> Region:
-        """Trace `function(count)` in the state at the start of a trip; it returns a list."""
+    def trace(self, function: Callable[[Any], Any], what: str) -> TracedRegion:
+        """Trace `function(count)` in the state at the start of an iteration; it returns a list."""
         specs = self.specs()
         tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
         containers = Containers(list(self.objects.values()))
@@ -140,14 +139,14 @@ class Loop:
 
         return trace_region(run, specs, tree, f"{what} of the `{self.what}` loop")
 
-    def body(self, function: Callable[[Any], Any]) -> Region:
+    def body(self, function: Callable[[Any], Any]) -> TracedRegion:
         """Trace the body until the carry has settled."""
         while True:
             sizes = len(self.storages), len(self.carried)
             missing = [c.missing for c in self.carried.values()]
             types = [out for c in self.carried.values() for out in c.outs]
             try:
-                trip = self._once(function)
+                iteration = self._once(function)
             except OuterPartError as error:
                 if error.storage in self.storages:
                     raise
@@ -159,9 +158,9 @@ class Loop:
                 continue
             now = [out for c in self.carried.values() for out in c.outs]
             if [(o and (o.type, o.weak)) for o in now] == [(o and (o.type, o.weak)) for o in types]:
-                return trip
+                return iteration
 
-    def _once(self, function: Callable[[Any], Any]) -> Region:
+    def _once(self, function: Callable[[Any], Any]) -> TracedRegion:
         ends: list[tuple[int | str | Slot, Any, Any, list[int | None]]] = []
         containers = Containers(list(self.objects.values()))
 
@@ -197,7 +196,7 @@ class Loop:
             containers.restore()
             for slot, old in self.surroundings.changes():
                 if slot not in self.carried and not isinstance(old, Undefined):
-                    self.carried[slot] = Carried.of(slot.name, self.where, old)
+                    self.carried[slot] = CarriedVariable.of(slot.name, self.where, old)
             return out
 
         region = self.trace(run, "the body")
@@ -215,7 +214,7 @@ class Loop:
             if isinstance(value, Undefined):
                 return
             if self.state.filled[i]:
-                carried = Carried.of(name, self.where, value)
+                carried = CarriedVariable.of(name, self.where, value)
                 carried.missing = True
                 carried.leaves = [
                     None if out is not None else leaf
@@ -226,14 +225,14 @@ class Loop:
             else:
                 self.undefined[i] = Undefined(
                     name,
-                    f"only the body of {self.where} gives it one, and that  may make no trip",
+                    f"only the body of {self.where} gives it one, and that may make no iteration",
                 )
         elif value is not old:
-            self.carried[i] = Carried.of(name, self.where, old)
+            self.carried[i] = CarriedVariable.of(name, self.where, old)
 
     # The op
 
-    def emit(self, test: Callable[[Any], Any] | None, body: Region) -> None:
+    def emit(self, test: Callable[[Any], Any] | None, body: TracedRegion) -> None:
         """Append the op and set the variables to what it gives."""
         trace = require_trace()
         outs = [out for c in self.carried.values() for out in c.types]
@@ -312,7 +311,7 @@ class Loop:
 
     def _look_for_sharing(self, made: Sequence[Tracer]) -> None:
         """A loop carries values: an assignment into a variable's array does not reach others that
-        were the same array before a trip."""
+        were the same array before an iteration."""
         names: list[str] = []
         storages: list[list[Storage | None]] = []
         for key, carried in self.carried.items():
@@ -340,16 +339,16 @@ def loop(
     *,
     counted: bool = False,
     length: int | None = None,
-    accept: Callable[[Loop, Region], None] = lambda built, region: None,
+    accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
 ) -> None:
     """`while test(count): body(count)`, with what it does to the variables of `state`.
 
-    `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length` trips.
-    `accept` may raise when it sees the body.
+    `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length`
+    iterations. `accept` may raise when it sees the body.
     """
 
     def whole() -> list[Doubt]:
-        built = Loop(state, what, counted, length)
+        built = TracedLoop(state, what, counted, length)
         region = built.body(body)
         accept(built, region)
         doubts = built.doubts

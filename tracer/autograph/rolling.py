@@ -1,10 +1,11 @@
 """Loops over ordinary ranges that would be long programs when written out become loop ops.
 
-    for i in range(100_000):        # the first trip is traced as it stands; how many ops it takes tells
+    for i in range(100_000):        # the first one is traced as it stands; how many ops it takes tells
         x = f(x, y[i])              # whether the others are worth a loop, in which `i` is traced
 
-What a trip does with a number in Python (an index of a list, a shape, a key) needs the number itself,
-and then the loop is written out as before. So it is where a Python integer might outgrow 64 bits.
+What an iteration does with a number in Python (an index of a list, a shape, a key) needs the number
+itself, and then the loop is written out as before. So it is where a Python integer might outgrow 64
+bits.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.graph import Graph, Op, Value
 from ...ir.types import TensorType, is_integer
-from ..control.regions import Region
+from ..control.regions import TracedRegion
 from ..core.trace import require_trace
 from ..messages import errors
 from .surroundings import Surroundings
 from .variables import Containers, State, is_traced
 
 if TYPE_CHECKING:
-    from .loops import Loop
+    from .loops import TracedLoop
 
 MUCH = 400  # ops that are not worth being written out
 _BRANCH = 5
-FEW = 200  # trips that are written out where they must be
+FEW = 200  # iterations that are written out where they must be
 _LEADS = frozenset(
     "add sub select convert minimum maximum remainder floor_divide negative abs".split()
 )
 
 
 class Watch:
-    """How many ops the trips of an ordinary loop have taken. `body` tells which loop it is."""
+    """How many ops the iterations of an ordinary loop have taken. `body` tells which loop it is."""
 
     def __init__(self, body: Callable[..., Any]) -> None:
         self.trace = require_trace()
@@ -84,8 +85,8 @@ class Watch:
 
 
 def needs_numbers(error: Exception) -> bool:
-    """Whether a body failed as an op because it does in Python what needs the number of the trip, or
-    another value for each trip: an index of a list, a key, a list that grows."""
+    """Whether a body failed as an op because it does in Python what needs the number of the
+    iteration, or another value for each iteration: an index of a list, a key, a list that grows."""
     kinds = (errors.TracerIndexError, errors.TracerConversionError, errors.CarryError, KeyError)
     return isinstance(error, kinds) or (type(error) is TypeError and "unhashable" in str(error))
 
@@ -98,15 +99,15 @@ def _work(ops: Iterable[Op]) -> int:
 def traced_test(go_on: Any) -> Any:
     """The condition of a loop that is to become an op: what does not change might never do."""
     if not is_traced(go_on):
-        raise Refused
+        raise NotRolled
     return go_on
 
 
-class Refused(Exception):
+class NotRolled(Exception):
     """The loop is better written out."""
 
 
-def check_numbers(loop: Loop, region: Region) -> None:
+def check_numbers(loop: TracedLoop, region: TracedRegion) -> None:
     """Raise Refused where a Python integer might outgrow 64 bits, which written out it does not."""
     graph = region.traced.graph
     outs = [out for carried in loop.carried.values() for out in carried.types]
@@ -116,13 +117,13 @@ def check_numbers(loop: Loop, region: Region) -> None:
     for op in graph.ops:
         grows = op.name in ("power", "left_shift") and _number(op.results[0])
         if grows and any(v in reached for v in op.operands):
-            raise Refused
+            raise NotRolled
     for value, out in zip(region.values, outs, strict=False):
         if out.weak == "i" and not _steps(value, _reached(graph.ops, numbers - counters)):
-            raise Refused
+            raise NotRolled
 
 
-def _parameters(loop: Loop, graph: Graph) -> Iterable[tuple[Any, Value]]:
+def _parameters(loop: TracedLoop, graph: Graph) -> Iterable[tuple[Any, Value]]:
     entries = [(key, c) for key, c in loop.carried.items() for _ in c.types]
     return zip(entries, graph.params, strict=False)
 
@@ -141,7 +142,7 @@ def _reached(ops: Iterable[Op], start: set[Value]) -> set[Value]:
 
 
 def _steps(value: Value, carried: set[Value]) -> bool:
-    """Whether a number changes, in a trip, by what does not depend on carried numbers."""
+    """Whether a number changes, in an iteration, by what does not depend on carried numbers."""
     op = value.op
     if op is None or value not in carried or not _number(value):
         return True

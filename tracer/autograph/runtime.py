@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sized
 from functools import partial
 from typing import Any
 
-from ..control.regions import Region
+from ..control.regions import TracedRegion
 from ..core.threaded_state import draws
 from ..messages import errors
 from ..messages.errors import Refusal as Refusal
@@ -29,7 +29,7 @@ from .logic import not_in as not_in
 from .logic import or_ as or_
 from .logic import refuse as refuse
 from .logic import truth as truth
-from .loops import Loop, loop
+from .loops import TracedLoop, loop
 from .raising import raised as raised
 from .rolling import FEW, Watch, check_numbers, needs_numbers, traced_test
 from .stores import elements as elements
@@ -51,7 +51,7 @@ from .variables import put as put
 
 slice_ = slice
 _ENDLESS = 200  # iterations of a loop that only a traced condition ends
-_UNROLLED = 1  # with no more trips left, a loop with a traced `break` goes on one by one
+_UNROLLED = 1  # with no more iterations left, a loop with a traced `break` goes on one by one
 
 
 def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:
@@ -89,14 +89,14 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
     if unchanged and effects == _effects():
         loop(lambda _: truth(test()), lambda _: body(), state, "while")
         return
-    # The condition does something: it is evaluated once here, then at the end of each trip.
+    # The condition does something: it is evaluated once here, then at the end of each iteration.
     latest = [truth(go_on)]
 
     def set(values: Any) -> None:
         state.set(values[:-1])
         latest[0] = values[-1]
 
-    def trip(_: Any) -> None:
+    def iteration(_: Any) -> None:
         body()
         latest[0] = truth(test())
 
@@ -112,7 +112,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         state.in_try,
         state.roots,
     )
-    loop(lambda _: latest[0], trip, extended, "while")
+    loop(lambda _: latest[0], iteration, extended, "while")
 
 
 def _rest(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
@@ -171,9 +171,9 @@ def _over(
     body: Callable[[Any], Any],
     more: Callable[[], Any] | None,
     state: State,
-    accept: Callable[[Loop, Region], None] = lambda built, region: None,
+    accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
 ) -> None:
-    """A loop op, or the trips written out if they are few and the op cannot be."""
+    """A loop op, or the iterations written out if they are few and the op cannot be."""
     state.refuse_try("a `for` loop")
     if not isinstance(items.length, int) or not 0 < items.length <= FEW:
         _peeled(items, body, more, state, accept)
@@ -189,12 +189,12 @@ def _over(
     for k in range(items.length):
         go_on = more is None or more()
         if is_traced(go_on):
-            branch(truth(go_on), [lambda: None, partial(_trip, items, body, k)], state, "for")
+            branch(truth(go_on), [lambda: None, partial(_iteration, items, body, k)], state, "for")
         elif go_on:
-            _trip(items, body, k)
+            _iteration(items, body, k)
 
 
-def _trip(items: Items, body: Callable[[Any], Any], count: Any) -> None:
+def _iteration(items: Items, body: Callable[[Any], Any], count: Any) -> None:
     item = items.item(count)
     body(item)
     items.done(count, item)
@@ -205,16 +205,17 @@ def _peeled(
     body: Callable[[Any], Any],
     more: Callable[[], Any] | None,
     state: State,
-    accept: Callable[[Loop, Region], None],
+    accept: Callable[[TracedLoop, TracedRegion], None],
 ) -> None:
-    """A loop op. Where a variable is None until the first trip, that trip is traced by itself."""
+    """A loop op. Where a variable is None until the first iteration, that iteration is traced by
+    itself."""
     try:
         _loop_over(items, body, more, state, accept)
         return
     except NoneCarriedError:
         if not isinstance(items.length, int) or items.length < 2:
             raise
-    _trip(items, body, 0)
+    _iteration(items, body, 0)
     rest = Items(
         items.length - 1, lambda i: items.item(i + 1), lambda i, item: items.done(i + 1, item)
     )
@@ -231,12 +232,12 @@ def _loop_over(
     body: Callable[[Any], Any],
     more: Callable[[], Any] | None,
     state: State,
-    accept: Callable[[Loop, Region], None],
+    accept: Callable[[TracedLoop, TracedRegion], None],
 ) -> None:
-    trip = partial(_trip, items, body)
+    iteration = partial(_iteration, items, body)
     length = items.length
     if more is None and isinstance(length, int):
-        loop(None, trip, state, "for", counted=True, length=length, accept=accept)
+        loop(None, iteration, state, "for", counted=True, length=length, accept=accept)
         return
 
     def test(count: Any) -> Any:
@@ -245,7 +246,7 @@ def _loop_over(
 
     if more is not None and more() is False:
         return
-    loop(test, trip, state, "for", counted=True, accept=accept)
+    loop(test, iteration, state, "for", counted=True, accept=accept)
 
 
 def _finish(
@@ -255,7 +256,7 @@ def _finish(
     more: Callable[[], Any],
     state: State,
 ) -> None:
-    """The trips that are left of an ordinary loop which a traced condition may end."""
+    """The iterations that are left of an ordinary loop which a traced condition may end."""
     left = list(rest) if isinstance(iterable, range) else []
     if len(left) > _UNROLLED:
         try:

@@ -25,7 +25,8 @@ class StateCode:
         names = sorted(bound(nodes) & (scope.bound | scope.globals | scope.outer) | updated)
         rebound = bound(nodes, augmented=False)
         visible = scope.bound | scope.outer | scope.globals
-        stable = visible - set(names)  # attributes of other objects in each trip are not tracked
+        # Attributes of other objects in each iteration are not tracked.
+        stable = visible - set(names)
         assigned = attributes(nodes)
         members = sorted(
             n

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import CodeType
 
 
-class Access(enum.Enum):
+class NameUse(enum.Enum):
     """What an instruction does with a name."""
 
     GLOBAL = enum.auto()  # loads a global or builtin
@@ -25,13 +25,13 @@ class Access(enum.Enum):
 _ACCESSES = {
     opcode.opmap[name]: access
     for name, access in {
-        "LOAD_GLOBAL": Access.GLOBAL,
-        "LOAD_NAME": Access.GLOBAL,
-        "STORE_GLOBAL": Access.GLOBAL_STORED,
-        "DELETE_GLOBAL": Access.GLOBAL_STORED,
-        "LOAD_ATTR": Access.ATTRIBUTE,
-        "LOAD_METHOD": Access.ATTRIBUTE,
-        "IMPORT_NAME": Access.IMPORT,
+        "LOAD_GLOBAL": NameUse.GLOBAL,
+        "LOAD_NAME": NameUse.GLOBAL,
+        "STORE_GLOBAL": NameUse.GLOBAL_STORED,
+        "DELETE_GLOBAL": NameUse.GLOBAL_STORED,
+        "LOAD_ATTR": NameUse.ATTRIBUTE,
+        "LOAD_METHOD": NameUse.ATTRIBUTE,
+        "IMPORT_NAME": NameUse.IMPORT,
     }.items()
     if name in opcode.opmap
 }
@@ -43,7 +43,7 @@ _EXTENDED = opcode.opmap["EXTENDED_ARG"]
 _CACHE = opcode.opmap["CACHE"]
 
 
-def accesses(code: CodeType) -> Iterator[tuple[Access, str]]:
+def accesses(code: CodeType) -> Iterator[tuple[NameUse, str]]:
     """What each instruction does, with the name that it does it to."""
     extended = 0
     for op, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
@@ -56,6 +56,6 @@ def accesses(code: CodeType) -> Iterator[tuple[Access, str]]:
             continue
         access = _ACCESSES.get(op)
         if access is None:
-            yield Access.NONE, ""
+            yield NameUse.NONE, ""
         else:
             yield access, code.co_names[argument >> 1 if op in _SHIFTED else argument]

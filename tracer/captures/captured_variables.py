@@ -20,15 +20,15 @@ from ..core.specs import Spec, Static
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
-from .free_variables import Key, Reads, find_reads
+from .free_variables import FreeVariables, Key, find_free_variables
 from .frozen import attributes_of, is_random_state, is_user_function, random_state
-from .guards import Guard, Source, write_guards
+from .guards import Guard, SourceText, write_guards
 from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
 from .paths import Path
 from .running import Ran
 
 
-class Outside:
+class CapturedVariables:
     """Everything that `function` takes from outside, as it is now.
 
     `owner` is a path to `self`. Without `substitute`, arrays are guarded by content as other values.
@@ -50,21 +50,21 @@ class Outside:
         self.adapt = adapt
         self.owner = owner
         self.substitutes = substitute
-        self.reads: Reads = find_reads(function, owner, static)
+        self.variables: FreeVariables = find_free_variables(function, owner, static)
         self.hidden: list[Hidden] = []
         self.guards: list[Guard] = []
         self.dropped: frozenset[Hashable] = frozenset()
         self._doubtful: dict[int, Key] = {}  # of guards, by their ids
         self._random: list[tuple[Path, Any, str]] = []
         if wary:
-            self.reads.fixed.update(self.reads.doubtfully_fixed)
+            self.variables.fixed.update(self.variables.doubtfully_fixed)
         free = substitute and not any(
-            path.key in self.reads.written
-            for _, paths in self.reads.functions.values()
+            path.key in self.variables.written
+            for _, paths in self.variables.functions.values()
             for path in paths
         )
-        for key, (path, value) in self.reads.values.items():
-            unbound = key in self.reads.fixed or key in self.reads.written
+        for key, (path, value) in self.variables.values.items():
+            unbound = key in self.variables.fixed or key in self.variables.written
             hidden = None
             how = key[-1] if isinstance(key[-1], str) else ""
             if free and not how:
@@ -74,7 +74,7 @@ class Outside:
             else:
                 guard = Guard.of(path, value, how)
                 self.guards.append(guard)
-                if key in self.reads.doubtful:
+                if key in self.variables.doubtful:
                     self._doubtful[id(guard)] = key
             if not how and is_random_state(value):
                 self._random.append((path, value, random_state(value)))
@@ -82,16 +82,16 @@ class Outside:
     @property
     def doubtful(self) -> bool:
         """Whether it matters which code runs."""
-        return bool(self._doubtful or self.reads.doubtfully_fixed)
+        return bool(self._doubtful or self.variables.doubtfully_fixed)
 
     def settle(self, ran: Ran) -> bool:
         """Drop what only code reads that has not run. False if code has run that sees arrays themselves
-        where stand-ins were put: then a wary outside is wanted."""
-        fixed = self.reads.doubtfully_fixed
+        where stand-ins were put: then wary ones are wanted."""
+        fixed = self.variables.doubtfully_fixed
         if any(h.substituted and ran.any(fixed.get(h.path.key, set())) for h in self.hidden):
             return False
         doubtful = self._doubtful
-        idle = {i for i, key in doubtful.items() if not ran.any(self.reads.doubtful[key])}
+        idle = {i for i, key in doubtful.items() if not ran.any(self.variables.doubtful[key])}
         still_read = {self._name(i) for i in doubtful.keys() - idle}
         self._drop(frozenset(self._name(i) for i in idle) - still_read)
         return True
@@ -109,9 +109,9 @@ class Outside:
     def _name(self, guard: int) -> Hashable:
         """A doubtful guard's name, the same in each process."""
         key = self._doubtful[guard]
-        codes = sorted((c.co_qualname, c.co_firstlineno) for c in self.reads.doubtful[key])
+        codes = sorted((c.co_qualname, c.co_firstlineno) for c in self.variables.doubtful[key])
         how = key[-1] if isinstance(key[-1], str) else ""
-        return (str(self.reads.values[key][0]), how, tuple(codes))
+        return (str(self.variables.values[key][0]), how, tuple(codes))
 
     @property
     def specs(self) -> list[Spec | Static]:
@@ -182,7 +182,7 @@ def compile_check(
     """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
     if not hiddens and not guards:
         return lambda: extra
-    source = Source()
+    source = SourceText()
     source.lines = ["def check():", "    try:"]
     write_guards(source, guards, "        ")
     arrays = []
@@ -235,34 +235,34 @@ def _refuse_leaks(target: Any, attributes: dict[str, Any]) -> None:
 class _Copies:
     """Copies of functions, globals, cells and objects with the stand-ins in place."""
 
-    def __init__(self, outside: Outside, stand_ins: Sequence[Any]) -> None:
-        self.reads = outside.reads
+    def __init__(self, captured: CapturedVariables, stand_ins: Sequence[Any]) -> None:
+        self.variables = captured.variables
         self._globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
         self._cells: dict[int, CellType] = {}
         self._functions: dict[int, FunctionType] = {}
         self._objects: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
         roots: dict[tuple[Any, ...], tuple[Path, dict[tuple[str, ...], Any]]] = {}
-        for hidden, value in zip(outside.hidden, stand_ins, strict=True):
+        for hidden, value in zip(captured.hidden, stand_ins, strict=True):
             if not hidden.substituted:
                 continue
             path = hidden.path
             base = Path(path.kind, path.root, path.name)
             roots.setdefault(base.key, (base, {}))[1][path.attrs] = value
         substituted = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
-        for _, paths in self.reads.functions.values():
+        for _, paths in self.variables.functions.values():
             for path in paths:
                 if path.kind == "cell":  # before any function that closes over it is copied
                     self._cells.setdefault(id(path.root), CellType())
         for base, value in substituted:
             self._put(base, value)
-        for function, paths in self.reads.functions.values():
+        for function, paths in self.variables.functions.values():
             for path in paths:
                 if not path.attrs:
                     self._put(path, None, function)
 
     def function(self, function: Any) -> Any:
         """The copy of a function."""
-        if not isinstance(function, FunctionType) or id(function) not in self.reads.functions:
+        if not isinstance(function, FunctionType) or id(function) not in self.variables.functions:
             return function
         copy = self._functions.get(id(function))
         if copy is None:
@@ -293,7 +293,7 @@ class _Copies:
     def carry_over(self) -> None:
         """What the traced code assigned to globals and attributes is assigned for real."""
         for original, copy in self._globals.values():
-            for name in self.reads.stored.get(id(original), ()):
+            for name in self.variables.stored.get(id(original), ()):
                 if name in copy and copy[name] is not original.get(name):
                     original[name] = copy[name]
         for original, copy, substituted in self._objects.values():

@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.cache.installation import digest
-from .bytecode import Access, accesses
+from .bytecode import NameUse, accesses
 from .fingerprint_parts import WALKS, cell
 from .frozen import ATOMS, attributes_of
 from .paths import is_ours
@@ -106,7 +106,7 @@ class Fingerprint:
         self._hidden = {id(array) for array in hidden}
         self._names: set[str] = set()  # that the user's code has for attributes and globals
         self._modules: dict[ModuleType, set[str]] = {}  # the user's, with the names walked so far
-        self._known_names: dict[ModuleType, set[str]] = {}
+        self._listed_names: dict[ModuleType, set[str]] = {}
         self._escaped: list[ModuleType] = []  # modules that code passes on as values
 
     def digest(self, *more: str) -> str:
@@ -178,12 +178,12 @@ class Fingerprint:
     def _function(self, value: FunctionType) -> None:
         module, whose = value.__globals__.get("__name__"), whose_code(value)
         names = (value.__name__, value.__qualname__)
-        self.put("function", str(module) if whose == "known" else "", *names)
-        if whose == "unknown" or (whose == "known" and value.__code__.co_name in IMPURE):
+        self.put("function", str(module) if whose == "listed" else "", *names)
+        if whose == "unlisted" or (whose == "listed" and value.__code__.co_name in IMPURE):
             raise Unkeyable(f"{module}.{value.__qualname__}")
         for variable in value.__closure__ or ():
             cell(self, variable)
-        if whose == "known":  # a wrapper of jitney's, say: the version covers its code
+        if whose == "listed":  # a wrapper of jitney's, say: the version covers its code
             return
         self.value(value.__defaults__)
         self.value(value.__kwdefaults__)
@@ -203,7 +203,7 @@ class Fingerprint:
         loaded: list[str] = []
         attributes: Any = None  # of the module that the code has just loaded
         for access, name in accesses(code):
-            if access is Access.ATTRIBUTE:
+            if access is NameUse.ATTRIBUTE:
                 if name in _REFLECTION or (attributes and name == "__dict__"):
                     raise Unkeyable("a look at what functions and classes are made of")
                 attributes = _module_at(vars(attributes).get(name)) if attributes else None
@@ -211,12 +211,12 @@ class Fingerprint:
             if attributes is not None:
                 self._escaped.append(attributes)
                 attributes = None
-            if access is Access.GLOBAL:
+            if access is NameUse.GLOBAL:
                 loaded.append(name)
                 attributes = _module_at(module.get(name))
-            elif access is Access.GLOBAL_STORED:
+            elif access is NameUse.GLOBAL_STORED:
                 raise Unkeyable("an assignment to a global")
-            elif access is Access.IMPORT:
+            elif access is NameUse.IMPORT:
                 self._imported(name, code.co_names)
         for name in dict.fromkeys(loaded):
             self.put("global", name)
@@ -236,22 +236,22 @@ class Fingerprint:
 
     def _imported(self, name: str, names: tuple[str, ...]) -> None:
         top = name.partition(".")[0]
-        whose = "known" if top in PURE_MODULES else origin(name)
-        if whose != "known" or name.startswith(".") or IMPURE & set(names):
+        whose = "listed" if top in PURE_MODULES else origin(name)
+        if whose != "listed" or name.startswith(".") or IMPURE & set(names):
             raise Unkeyable(f"import {name} while tracing")
 
     def _module(self, module: ModuleType, names: tuple[str, ...]) -> None:
         """A module that code with these names loads."""
         name = module.__name__
         whose = origin(name)
-        if whose == "unknown":
+        if whose == "unlisted":
             raise Unkeyable(f"the module {name}")
-        self.put("module", name if whose == "known" else "")
+        self.put("module", name if whose == "listed" else "")
         content = vars(module)
-        if whose == "known":
+        if whose == "listed":
             if impure := impure_names(module, names):
                 raise Unkeyable(f"{name}.{impure[0]}")
-            self._names_of_known(module, names)
+            self._names_of_listed(module, names)
             return
         if "__getattr__" in content:
             raise Unkeyable(f"the module {name} makes up its names")
@@ -259,11 +259,11 @@ class Fingerprint:
             self._modules[module] = set()
         self.put(str(list(self._modules).index(module)))
 
-    def _names_of_known(self, module: ModuleType, names: tuple[str, ...]) -> None:
-        """What is in a module that is known, in case that somebody has put or replaced it."""
+    def _names_of_listed(self, module: ModuleType, names: tuple[str, ...]) -> None:
+        """What is in a module on the list, in case that somebody has put or replaced it."""
         if not self._again(module):
-            self._known_names[module] = set()
-        seen, ours = self._known_names[module], is_ours(module.__name__)
+            self._listed_names[module] = set()
+        seen, ours = self._listed_names[module], is_ours(module.__name__)
         for attribute in names:
             if attribute in seen:
                 continue
@@ -275,12 +275,12 @@ class Fingerprint:
                 continue
             self.put("name", attribute)
             if isinstance(value, ModuleType):
-                if origin(value.__name__) == "known":
+                if origin(value.__name__) == "listed":
                     self.put(value.__name__)
-                    self._names_of_known(value, names)
-            elif isinstance(value, FunctionType) and whose_code(value) == "known":
+                    self._names_of_listed(value, names)
+            elif isinstance(value, FunctionType) and whose_code(value) == "listed":
                 self.put(str(value.__module__), value.__qualname__)
-            elif origin(type(value).__module__) != "known" or type(value).__module__ == "builtins":
+            elif origin(type(value).__module__) != "listed" or type(value).__module__ == "builtins":
                 self.value(value)
             else:
                 self.put(str(getattr(value, "__module__", "")), getattr(value, "__name__", ""))
@@ -323,7 +323,7 @@ class Fingerprint:
             self.value(owner)
         elif hasattr(value, "__objclass__"):
             self.value(value.__objclass__)
-        elif origin(value.__module__) != "known" or value.__name__ in IMPURE:
+        elif origin(value.__module__) != "listed" or value.__name__ in IMPURE:
             raise Unkeyable(f"{value.__module__}.{value.__name__}")
         elif value.__module__ == "builtins" and not is_pure_builtin(value.__name__):
             raise Unkeyable(f"the builtin {value.__name__}")
@@ -333,7 +333,7 @@ class Fingerprint:
         """A function of NumPy's that is no Python function: ufuncs, dispatchers."""
         name = getattr(value, "__name__", "")
         module = getattr(value, "__module__", None) or "numpy"
-        trusted = name and name not in IMPURE and origin(module) == "known"
+        trusted = name and name not in IMPURE and origin(module) == "listed"
         if not trusted or not callable(value) or type(value).__name__ == "vectorize":
             raise Unkeyable(f"an object of type {type(value).__name__}")
         if isinstance(value, np.ufunc) and getattr(np, name, None) is not value:
@@ -345,9 +345,9 @@ class Fingerprint:
     def _class(self, cls: type) -> None:
         whose = origin(cls.__module__)
         if cls.__module__ == "builtins" and not is_pure_builtin(cls.__name__):
-            whose = "known" if cls.__name__ in ("NoneType", "function", "method") else "unknown"
-        self.put("class", cls.__module__ if whose == "known" else "", cls.__qualname__)
-        if whose == "known" and cls.__name__ not in IMPURE:
+            whose = "listed" if cls.__name__ in ("NoneType", "function", "method") else "unlisted"
+        self.put("class", cls.__module__ if whose == "listed" else "", cls.__qualname__)
+        if whose == "listed" and cls.__name__ not in IMPURE:
             return
         if whose != "user":
             raise Unkeyable(f"the class {cls.__module__}.{cls.__qualname__}")
@@ -382,13 +382,13 @@ class Fingerprint:
 
     def _instance(self, value: Any, cls: type) -> None:
         whose = origin(cls.__module__)
-        if whose == "unknown":
+        if whose == "unlisted":
             raise Unkeyable(f"an object of type {cls.__module__}.{cls.__qualname__}")
         attributes = attributes_of(value)
         own = getattr(value, "_fingerprint", None)  # objects of ours that hold more than they mean
-        if whose == "known" and callable(own):
+        if whose == "listed" and callable(own):
             attributes = own()
-        if attributes is None and whose == "known":
+        if attributes is None and whose == "listed":
             raise Unkeyable(f"an object of type {cls.__qualname__}")
         self.put("object")
         self.value(cls)

@@ -1,8 +1,8 @@
 """Which outside values does a function read? Found in its bytecode, before it is traced.
 
-A *path* is a name and attributes of it: `lr`, `config.model.width`, `self.w`. `find_reads` walks the
-bytecode of a function, of the functions nested in it, and of the user's functions, methods and classes
-that those reach, and lists the values at the ends of the paths.
+A *path* is a name and attributes of it: `lr`, `config.model.width`, `self.w`. `find_free_variables`
+walks the bytecode of a function, of the functions nested in it, and of the user's functions,
+methods and classes that those reach, and lists the values at the ends of the paths.
 
 What is seen: globals, the builtins that they could shadow, closure cells, defaults, attributes of
 modules, classes, functions and objects, the code of functions, methods and properties, and, where a
@@ -47,8 +47,8 @@ Key = tuple[Any, ...]
 
 
 @record(frozen=False)
-class Reads:
-    """What `find_reads` found.
+class FreeVariables:
+    """What `find_free_variables` gives.
 
     `values` are the ends of paths. A key that ends with "is" asks for the identity alone, with "code"
     for what a function does when it is called, with "absent" for there being nothing. `functions` are
@@ -67,7 +67,9 @@ class Reads:
     doubtfully_fixed: dict[Key, set[CodeType]] = field(default_factory=dict)
 
 
-def find_reads(function: Any, owner: Any = None, static: Sequence[tuple[str, Any]] = ()) -> Reads:
+def find_free_variables(
+    function: Any, owner: Any = None, static: Sequence[tuple[str, Any]] = ()
+) -> FreeVariables:
     """The outside values that `function` reads. `owner`, if given, is a `Path` to its `self`; `static`
     are arguments that it gets as they are, with their names."""
     finder = _Finder()
@@ -76,28 +78,28 @@ def find_reads(function: Any, owner: Any = None, static: Sequence[tuple[str, Any
     else:
         finder.callable(function, owner, False)
     for name, value in static:
-        finder.end(finder.held(value, name), value, False)
-    return finder.reads
+        finder.end(finder.path_to(value, name), value, False)
+    return finder.variables
 
 
 class _Finder:
     """A walk over functions, and what they call, that collects what their code reads."""
 
     def __init__(self) -> None:
-        self.reads = Reads()
+        self.variables = FreeVariables()
         self._seen: set[Key] = set()
-        self._held: dict[int, Path] = {}
+        self._paths: dict[int, Path] = {}
         self._namespaces: dict[int, Namespace] = {}
         self._reached: set[tuple[int, bool]] = set()
         self._doubt = False
         self._code: CodeType | None = None  # that is being walked
 
-    def held(self, value: Any, name: str | None = None) -> Path:
+    def path_to(self, value: Any, name: str | None = None) -> Path:
         """A path that starts at an object itself."""
-        path = self._held.get(id(value))
+        path = self._paths.get(id(value))
         if path is None:
             name = name or getattr(value, "__name__", type(value).__name__)
-            path = self._held[id(value)] = Path("value", value, str(name))
+            path = self._paths[id(value)] = Path("value", value, str(name))
         return path
 
     @contextmanager
@@ -120,7 +122,7 @@ class _Finder:
         """Enter a function. `free` says that a copy of it can stand in for it while tracing, and
         `owner_free` that a copy of its `self` can."""
         if free:
-            paths = self.reads.functions.setdefault(id(function), (function, []))[1]
+            paths = self.variables.functions.setdefault(id(function), (function, []))[1]
             if path is not None and path.key not in (p.key for p in paths):
                 paths.append(path)
         key = (id(function), owner.key if owner else None, free, owner_free)
@@ -145,11 +147,11 @@ class _Finder:
             return
         if self._doubt and code.co_filename == "<string>":
             return  # made by a dataclass or a named tuple: reads what is its own
-        held = self.held(function)
-        self.record(held, function, True, "code")
+        own_path = self.path_to(function)
+        self.record(own_path, function, True, "code")
         for name in ("__defaults__", "__kwdefaults__"):
             if getattr(function, name):
-                self.end(held.get(name), getattr(function, name), free)
+                self.end(own_path.get(name), getattr(function, name), free)
         names = dict(cells)
         if owner is not None and code.co_argcount:
             names[code.co_varnames[0]] = (owner, owner_free)
@@ -166,7 +168,7 @@ class _Finder:
                 self.callable(value, None, False)
             elif not is_ours(function.__globals__.get("__name__")) and value is not ABSENT:
                 self.end(path, value, False)
-        if wrapped is not None and not (free and id(wrapped) in self.reads.functions):
+        if wrapped is not None and not (free and id(wrapped) in self.variables.functions):
             self.callable(wrapped, None, False)
 
     def code(
@@ -181,10 +183,10 @@ class _Finder:
         local = dict(names)
         for op in instructions:
             if op.opname == "STORE_GLOBAL":
-                self.reads.written.add(Path("global", module, op.argval).key)
-                self.reads.stored.setdefault(id(module), set()).add(op.argval)
+                self.variables.written.add(Path("global", module, op.argval).key)
+                self.variables.stored.setdefault(id(module), set()).add(op.argval)
             elif op.opname == "STORE_DEREF" and op.argval in local:
-                self.reads.written.add(local[op.argval][0].key)
+                self.variables.written.add(local[op.argval][0].key)
             elif op.opname == "STORE_FAST":
                 local.pop(op.argval, None)
             elif op.opname == "IMPORT_NAME":
@@ -218,15 +220,15 @@ class _Finder:
     def named(self, module: dict[str, Any], name: str) -> Path:
         """Where a global name leads: into the module, or to a builtin that the module may shadow."""
         path = Path("global", module, name)
-        if name in module or name not in _BUILTINS or path.key in self.reads.written:
+        if name in module or name not in _BUILTINS or path.key in self.variables.written:
             return path
         self.record(path, ABSENT, True, "absent")
         return Path("global", _BUILTINS, name)
 
     def namespace(self, module: dict[str, Any]) -> None:
         """Code looks into its module at names that it makes up."""
-        held = self._namespaces.setdefault(id(module), Namespace(module))
-        self.end(self.held(held, "globals()"), held, False)
+        content = self._namespaces.setdefault(id(module), Namespace(module))
+        self.end(self.path_to(content, "globals()"), content, False)
 
     def imported(self, name: str) -> None:
         """A module is imported while the code runs."""
@@ -234,7 +236,7 @@ class _Finder:
         if module is ABSENT:
             self.record(Path("global", sys.modules, name), ABSENT, True, "absent")
         elif is_user_module(name):
-            self.end(self.held(module), module, False)
+            self.end(self.path_to(module), module, False)
 
     def inherited(self, code: CodeType, local: dict[str, tuple[Path, bool]]) -> None:
         """`super().name`: enter every base's method of a name that the code mentions."""
@@ -246,7 +248,7 @@ class _Finder:
             for name in code.co_names:
                 attribute = vars(cls).get(name)
                 if isinstance(attribute, FunctionType):
-                    self.record(self.held(cls).get(name), attribute, True, "code")
+                    self.record(self.path_to(cls).get(name), attribute, True, "code")
                     self.function(attribute, owner, False, owner_free=free)
 
     # Paths
@@ -283,7 +285,7 @@ class _Finder:
                 return
         if value is not ABSENT:
             self.end(path, value, free, called and at_end)
-        elif path.key not in self.reads.written:
+        elif path.key not in self.variables.written:
             self.record(path, ABSENT, True, "absent")
 
     def member(self, what: Any, path: Path, attr: str, value: Any, free: bool, how: str) -> None:
@@ -347,12 +349,12 @@ class _Finder:
             self.function(value, owner, False, owner_free=False)
         elif isinstance(value, MethodType):
             if isinstance(value.__func__, FunctionType):
-                held = self.held(value.__self__, "self")
-                self.function(value.__func__, held, False, owner_free=False)
+                path_of_value = self.path_to(value.__self__, "self")
+                self.function(value.__func__, path_of_value, False, owner_free=False)
         elif isinstance(value, functools.partial):
-            held = self.held(value, "partial")
-            self.end(held.get("args"), value.args, False)
-            self.end(held.get("keywords"), value.keywords, False)
+            path_of_value = self.path_to(value, "partial")
+            self.end(path_of_value.get("args"), value.args, False)
+            self.end(path_of_value.get("keywords"), value.keywords, False)
             self.callable(value.func, None, False)
         elif isinstance(inspect.getattr_static(value, "__wrapped__", None), FunctionType):
             wrapped = value.__wrapped__
@@ -363,13 +365,13 @@ class _Finder:
             if is_user_module(type(value).__module__) and not isinstance(value, type):
                 call = _found_in(type(value), "__call__")
                 if isinstance(call, FunctionType):
-                    held = path or self.held(value)
-                    self.record(held.get("__class__").get("__call__"), call, True, "is")
-                    self.function(call, held, False, owner_free=False)
+                    path_of_value = path or self.path_to(value)
+                    self.record(path_of_value.get("__class__").get("__call__"), call, True, "is")
+                    self.function(call, path_of_value, False, owner_free=False)
             if path is not None:
                 self.reach(value)
             elif isinstance(value, type):
-                self.end(self.held(value), value, False)
+                self.end(self.path_to(value), value, False)
 
     def reach(self, value: Any) -> None:
         """Whatever code a value as a whole leads to: it may run."""
@@ -383,16 +385,16 @@ class _Finder:
                 elif isinstance(part, type):
                     for function in _functions_of(part):
                         self.function(function, None, False)
-                held = _names_of(part)
-                for named in list(held.values()):
+                names = _names_of(part)
+                for named in list(names.values()):
                     if isinstance(named, (FunctionType, type)):
                         self.reach(named)
 
     def record(self, path: Path, value: Any, free: bool, how: str = "") -> None:
         key = (*path.key, how) if how else path.key
-        reads, doubtful = self.reads, self.reads.doubtful
-        is_certain = key in reads.values and key not in doubtful
-        reads.values.setdefault(key, (path, value))
+        variables, doubtful = self.variables, self.variables.doubtful
+        is_certain = key in variables.values and key not in doubtful
+        variables.values.setdefault(key, (path, value))
         if not self._doubt:
             doubtful.pop(key, None)
         elif not is_certain and self._code is not None:
@@ -400,9 +402,9 @@ class _Finder:
         if free:
             return
         if self._doubt and self._code is not None:
-            reads.doubtfully_fixed.setdefault(path.key, set()).add(self._code)
+            variables.doubtfully_fixed.setdefault(path.key, set()).add(self._code)
         else:
-            reads.fixed.add(path.key)
+            variables.fixed.add(path.key)
 
 
 def _found_in(cls: type, name: str) -> Any:
@@ -413,7 +415,7 @@ def _found_in(cls: type, name: str) -> Any:
 def _names_of(value: Any) -> dict[str, Any]:
     """What is in a user's module."""
     if isinstance(value, Namespace):
-        return value.held
+        return value.names
     user = isinstance(value, ModuleType) and is_user_module(value.__name__)
     return vars(value) if user else {}
 
@@ -429,11 +431,11 @@ def _functions_of(cls: type) -> Iterator[FunctionType]:
         if not is_user_module(base.__module__):
             continue
         for member in vars(base).values():
-            held = [getattr(member, n, None) for n in ("fget", "fset", "fdel", "func")]
+            members = [getattr(member, n, None) for n in ("fget", "fset", "fdel", "func")]
             if isinstance(member, _METHODS) or hasattr(type(member), "__get__"):
-                held += member, inspect.unwrap(member) if callable(member) else None
-                held.append(getattr(member, "__func__", None))
-            yield from (h for h in held if isinstance(h, FunctionType))
+                members += member, inspect.unwrap(member) if callable(member) else None
+                members.append(getattr(member, "__func__", None))
+            yield from (h for h in members if isinstance(h, FunctionType))
 
 
 def _attribute(value: Any, attr: str) -> Any:

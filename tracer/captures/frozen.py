@@ -311,16 +311,16 @@ def _module(value: ModuleType) -> Content:
 class Namespace:
     """What is in a module, for code that looks into it as a whole (`globals()`, `eval`)."""
 
-    def __init__(self, held: dict[str, Any]) -> None:
-        self.held = held
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.names = names
 
 
 def _namespace(value: Namespace) -> Content:
     """All names, but for functions, classes and modules, which do not change by themselves."""
-    held = {k: v for k, v in value.held.items() if not k.startswith("__")}
+    names = {k: v for k, v in value.names.items() if not k.startswith("__")}
     fixed = (FunctionType, type, ModuleType, types.BuiltinFunctionType)
-    parts = [v for v in held.values() if not isinstance(v, fixed)]
-    return (_Identities(held.values()), tuple(held)), parts
+    parts = [v for v in names.values() if not isinstance(v, fixed)]
+    return (_Identities(names.values()), tuple(names)), parts
 
 
 # Others
@@ -407,8 +407,8 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
 
 def attributes_of(value: Any) -> dict[str, Any] | None:
     """Instance attributes, from the dictionary and from slots; None if it has neither."""
-    held = own_dictionary(value)
-    attributes = dict(held)
+    own = own_dictionary(value)
+    attributes = dict(own)
     slots = [(cls, s) for cls in type(value).__mro__ for s in _slots(cls)]
     for cls, name in slots:
         member = vars(cls).get(name)
@@ -417,7 +417,7 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
                 attributes[name] = member.__get__(value)
             except AttributeError:
                 continue
-    return attributes if slots or held is not _NOTHING else None
+    return attributes if slots or own is not _NOTHING else None
 
 
 _NOTHING: dict[str, Any] = {}
@@ -426,10 +426,10 @@ _NOTHING: dict[str, Any] = {}
 def own_dictionary(value: Any) -> dict[str, Any]:
     """The dictionary of an object, also where the class makes `__dict__` something else."""
     try:
-        held = object.__getattribute__(value, "__dict__")
+        dictionary = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return _NOTHING
-    return held if isinstance(held, dict) else _NOTHING
+    return dictionary if isinstance(dictionary, dict) else _NOTHING
 
 
 def _slots(cls: type) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """Guards: what a compiled function assumes about the world outside, checked at each call.
 
-Before a function is traced, `free_variables.find_reads` lists the outside values that its code reads.
-Arrays among them become hidden inputs (`captured_variables.Outside`), so their elements may change
-freely. Everything else is remembered here and compared at each call; a value that has changed is
-traced anew. What a value is made of, and what of it is compared, `frozen` says.
+Before a function is traced, `free_variables.find_free_variables` lists the outside values that its
+code reads. Arrays among them become hidden inputs (`captured_variables.CapturedVariables`), so
+their elements may change freely. Everything else is remembered here and compared at each call; a
+value that has changed is traced anew. What a value is made of, and what of it is compared, `frozen`
+says.
 
 Arrays that cannot be hidden inputs (in attributes of classes, in objects inside of a list) are compared
 by content. Large ones are better passed as arguments.
@@ -80,18 +81,18 @@ class _Shorten(reprlib.Repr):
 show = _Shorten().repr
 
 
-class Source:
+class SourceText:
     """Python source under construction, with the objects that it refers to by made-up names."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
         self.lines: list[str] = []
-        self._known: dict[int, str] = {}
+        self._variables: dict[int, str] = {}
 
     def name(self, value: Any) -> str:
-        variable = self._known.get(id(value))
+        variable = self._variables.get(id(value))
         if variable is None:
-            variable = self._known[id(value)] = f"v{len(self.names)}"
+            variable = self._variables[id(value)] = f"v{len(self.names)}"
             self.names[variable] = value
         return variable
 
@@ -113,7 +114,7 @@ class Source:
         return function
 
 
-def write_guards(source: Source, guards: Iterable[Guard], indent: str) -> None:
+def write_guards(source: SourceText, guards: Iterable[Guard], indent: str) -> None:
     """Lines that `return None` when a guard does not hold."""
     for guard in guards:
         value, kind = source.name(guard.value), type(guard.value)

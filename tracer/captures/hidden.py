@@ -15,7 +15,7 @@ from ..core import pytree
 from ..core.specs import Spec, Static
 from ..messages.errors import ArgumentError
 from .frozen import attributes_of, freeze
-from .guards import Source
+from .guards import SourceText
 from .paths import Path, state_of
 
 _CONTAINERS = (list, tuple, dict)
@@ -129,7 +129,7 @@ def array_spec(array: Any, name: str = "") -> Spec:
     return Spec(type_of(array), None, False, True, strides, name)
 
 
-def array_checks(source: Source, name: str, spec: Spec) -> list[str]:
+def array_checks(source: SourceText, name: str, spec: Spec) -> list[str]:
     dtype = source.name(spec.type.dtype)
     shape = source.name(spec.type.shape)
     kind = DeviceArray if spec.device else np.ndarray

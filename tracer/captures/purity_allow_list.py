@@ -51,18 +51,18 @@ def is_pure_builtin(name: str) -> bool:
 
 
 def origin(module: object) -> str:
-    """Whose code a module holds: "user", "known" (pure), or "unknown"."""
+    """Whose code a module holds: "user", "listed" (pure), or "unlisted"."""
     if not isinstance(module, str):
         return "user"
     top = module.partition(".")[0]
     if top == "numpy" or is_ours(top):
         impure = any(_is_impure(module, part) for part in module.split(".")[1:])
-        return "unknown" if impure else "known"
+        return "unlisted" if impure else "listed"
     if module in PURE_MODULES or module.lstrip("_") in PURE_MODULES:
-        return "known"
+        return "listed"
     if top in sys.stdlib_module_names and top != "__main__":
-        return "unknown"
-    return "user" if is_user_module(module) else "unknown"
+        return "unlisted"
+    return "user" if is_user_module(module) else "unlisted"
 
 
 def whose_code(function: FunctionType) -> str:
@@ -71,8 +71,8 @@ def whose_code(function: FunctionType) -> str:
 
 
 def impure_names(module: ModuleType, names: Iterable[str]) -> list[str]:
-    """The names that stand for something impure in a module that is known."""
-    if origin(module.__name__) != "known":
+    """The names that stand for something impure in a module on the list."""
+    if origin(module.__name__) != "listed":
         return []
     content = vars(module)
     return [

@@ -17,7 +17,7 @@ from ..core.tracers import Storage, Tracer, as_value
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
-from .regions import Out, Region, common_type, have_effects, show_tree, trace_region, union
+from .regions import Out, TracedRegion, common_type, have_effects, show_tree, trace_region, union
 
 
 def branch_region(
@@ -97,7 +97,9 @@ def _branch_region(
     return pytree.unflatten(out_tree, wrapped)
 
 
-def _common_tree(what: str, regions: Sequence[Region], names: Sequence[str]) -> pytree.TreeDef:
+def _common_tree(
+    what: str, regions: Sequence[TracedRegion], names: Sequence[str]
+) -> pytree.TreeDef:
     for region, name in zip(regions, names, strict=True):
         if not pytree.same_as_written(region.tree, regions[0].tree):
             complain(
@@ -111,7 +113,7 @@ def _common_tree(what: str, regions: Sequence[Region], names: Sequence[str]) -> 
     return regions[0].tree
 
 
-def _common_types(what: str, regions: Sequence[Region], names: Sequence[str]) -> list[Out]:
+def _common_types(what: str, regions: Sequence[TracedRegion], names: Sequence[str]) -> list[Out]:
     tree = regions[0].tree
     common_types = []
     for i, outs in enumerate(zip(*(region.outs for region in regions), strict=True)):

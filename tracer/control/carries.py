@@ -1,8 +1,8 @@
 """What a loop carries: its structure, its leaves, and the types on which they settle.
 
-A carry keeps structure, shapes and dtypes from trip to trip. A Python number in `init` takes the
-type that the body makes of it: the body is traced until its types are a fixed point. A Python bool is
-a NumPy bool from the start.
+A carry keeps structure, shapes and dtypes from iteration to iteration. A Python number in `init`
+takes the type that the body makes of it: the body is traced until its types are a fixed point. A
+Python bool is a NumPy bool from the start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..messages import errors
 from ..messages.errors import complain
-from .regions import Out, Region, common_type, fits, show_tree
+from .regions import Out, TracedRegion, common_type, fits, show_tree
 from .tensor_array import adopt_elements
 
 
@@ -31,7 +31,7 @@ def _instead(leaf: Any) -> str | None:
     return "leave it out: the body may draw from a generator that it finds by its name"
 
 
-class Carry:
+class LoopCarry:
     """The carry of a loop while its body is being traced. `what` names the loop in messages, and
     `variable` the carry: as the body calls it.
 
@@ -58,18 +58,18 @@ class Carry:
             if not isinstance(leaf, (Tracer, np.ndarray, np.generic, bool, int, float, complex)):
                 what = f"a {type(leaf).__name__} in the carry of {self.what}"
                 refuse(leaf, what, _instead(leaf))
-        self.given = [
+        self.initial = [
             Out(as_value(leaf).tensor, _weak(leaf), _is_scalar(leaf)) for leaf in self.leaves
         ]
-        self.outs = self.given
+        self.outs = self.initial
 
     @property
     def specs(self) -> list[Spec]:
         return [Spec(out.type, out.weak, out.scalar) for out in self.outs]
 
     def settle(
-        self, trace_body: Callable[[], Region], part: Callable[[Region], pytree.TreeDef]
-    ) -> Region:
+        self, trace_body: Callable[[], TracedRegion], part: Callable[[TracedRegion], pytree.TreeDef]
+    ) -> TracedRegion:
         """Trace the body until what it gives for the carry, the `part` of its result that comes
         first, has the types that it took. Returns that last tracing."""
         while True:
@@ -117,8 +117,8 @@ class Carry:
             else "return the carry in the containers that it came in.",
         )
 
-    def _refuse_type(self, index: int, after: Out, body: Region) -> NoReturn:
-        before = self.given[index]
+    def _refuse_type(self, index: int, after: Out, body: TracedRegion) -> NoReturn:
+        before = self.initial[index]
         if self.counted:
             name = ["i", *pytree.leaf_names(self.init[1], self.variable)][index]
         else:

@@ -158,13 +158,13 @@ def while_loop(
     The carry is any tree of arrays and numbers; `cond_fn` returns a scalar bool. Its dicts keep the
     order that their keys have in `init`.
 
-    `checkpoint` bounds the memory of reverse mode through a compiled loop of n trips. The gradient
+    `checkpoint` bounds the memory of reverse mode through a compiled loop of n iterations. The gradient
     does not depend on it:
 
-        "all"       memory O(n): each trip keeps what its backward part needs. Computes each trip once
-        "sqrt"      memory O(sqrt n): about sqrt(2 n) copies of the carry. Computes each trip twice
-        a number k  k copies of the carry, whatever n. Computes each trip about r times more, where
-                    n <= (k + r)! / (k! r!): r = 3 for 1000 trips and k = 17
+        "all"       memory O(n): each iteration keeps what its backward part needs, and is computed once
+        "sqrt"      memory O(sqrt n): about sqrt(2 n) copies of the carry; an iteration is computed twice
+        a number k  k copies of the carry, whatever n; an iteration is computed about r times more, where
+                    n <= (k + r)! / (k! r!): r = 3 for 1000 iterations and k = 17
 
     Loops with effects other than checks keep everything.
     """
@@ -204,9 +204,9 @@ def fori_loop(
     The bounds are integers, and may be traced. `i` is a Python int if both bounds are, otherwise an
     integer of their common dtype.
 
-    With bounds known while tracing, compiled loops make `unroll` steps in a trip (all with True), and
-    reverse mode stacks what it needs. `checkpoint` bounds its memory, as for `while_loop`; it is
-    "all" for traced bounds.
+    With bounds known while tracing, compiled loops make `unroll` steps in an iteration (all with
+    True), and reverse mode stacks what it needs. `checkpoint` bounds its memory, as for
+    `while_loop`; it is "all" for traced bounds.
     """
     check_callable("fori_loop", "body_fn", body_fn)
     _check_integer(lower, "the lower bound of fori_loop")
@@ -272,7 +272,7 @@ def fori_loop(
 
 
 def unroll_count(unroll: Any, length: int, what: str) -> int:
-    """How many of `length` steps a trip of a compiled loop makes."""
+    """How many of `length` steps an iteration of a compiled loop makes."""
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     if isinstance(unroll, int) and unroll >= 1:

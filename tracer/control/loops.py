@@ -17,8 +17,8 @@ from ..core.tracers import Storage, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
-from .carries import Carry
-from .regions import Region, have_effects, show_tree, trace_region, union
+from .carries import LoopCarry
+from .regions import TracedRegion, have_effects, show_tree, trace_region, union
 
 Function = Callable[..., Any]
 
@@ -36,7 +36,7 @@ def while_region(
     """Append a `while` op and return its carry. `what` names it in messages; the rest: see Carry.
 
     States that the body advances (`streams`) are carried, too; those that the condition advances make
-    the body compute the condition, for the next trip.
+    the body compute the condition, for the next iteration.
     """
 
     def turned() -> Any:
@@ -94,9 +94,9 @@ def _while_region(
     variable: str,
     checkpoint: str | int,
 ) -> Any:
-    carry = Carry(init, what, "body_fn", counted=counted, variable=variable)
+    carry = LoopCarry(init, what, "body_fn", counted=counted, variable=variable)
 
-    def traced(function: Function, part: str) -> Region:
+    def traced(function: Function, part: str) -> TracedRegion:
         tree = pytree.flatten(((carry.init,), {}))[1]
         return trace_region(function, carry.specs, tree, f"the {part} of {what}")
 
@@ -138,8 +138,8 @@ def scan_region(
 ) -> tuple[Any, Any]:
     """Append a `scan` op; returns `(carry, ys)`. Every leaf of `xs` has `length` slices.
 
-    With `unroll` a trip of the op makes that many steps. States that the body advances (`streams`) are
-    carried, too.
+    With `unroll` an iteration of the op makes that many steps. States that the body advances
+    (`streams`) are carried, too.
     """
 
     def build(storages: list[Storage]) -> Any:
@@ -178,14 +178,14 @@ def _scan_region(
     x_leaves, x_tree = pytree.flatten(xs)
     values = [as_value(x) for x in x_leaves]
     slices = [TensorType(v.shape[1:], v.dtype) for v in values]
-    carry = Carry(init, what, body_name, counted=counted, variable=variable)
+    carry = LoopCarry(init, what, body_name, counted=counted, variable=variable)
 
-    def trace_body() -> Region:
+    def trace_body() -> TracedRegion:
         tree = pytree.flatten(((carry.init, xs), {}))[1]
         specs = [*carry.specs, *(Spec(t, None, t.shape == ()) for t in slices)]
         return trace_region(function, specs, tree, f"the body of {what}")
 
-    def carried(body: Region) -> pytree.TreeDef:
+    def carried(body: TracedRegion) -> pytree.TreeDef:
         if body.tree.type is not tuple or body.tree.num_children != 2:
             complain(
                 errors.CarryError,
@@ -225,7 +225,7 @@ def _append(
 
 
 class _Scan:
-    """Scans with one body: as one op, with several steps in a trip, or without any loop."""
+    """Scans with one body: as one op, with several steps in an iteration, or without any loop."""
 
     def __init__(self, body: Graph, consts: Sequence[Value], carries: int, reverse: bool) -> None:
         self.body, self.consts, self.carries, self.reverse = body, consts, carries, reverse
@@ -243,15 +243,15 @@ class _Scan:
                 results = self._steps(builder, self.consts, start, xs, length)
                 advance(tuple(results))
                 return results
-            trips, rest = divmod(length, unroll)
+            iterations, rest = divmod(length, unroll)
             low, high = (rest, length) if self.reverse else (0, length - rest)
             many = [_window(builder, x, low, high) for x in xs]
-            many = [builder.reshape(x, shape=(trips, unroll, *x.shape[1:])) for x in many]
-        results = self._op(self._unrolled(unroll), start, many, trips)
+            many = [builder.reshape(x, shape=(iterations, unroll, *x.shape[1:])) for x in many]
+        results = self._op(self._unrolled(unroll), start, many, iterations)
         ys = []
         with builder.at(user_line(2)):
             for y in results[self.carries :]:
-                ys.append(builder.reshape(y, shape=(trips * unroll, *y.shape[2:])))
+                ys.append(builder.reshape(y, shape=(iterations * unroll, *y.shape[2:])))
         if not rest:
             return [*results[: self.carries], *ys]
         low, high = (0, rest) if self.reverse else (length - rest, length)
@@ -330,7 +330,7 @@ def condition_remedy(is_python_int: bool) -> str:
     return "reduce an array with np.any or np.all; compare a number: x != 0."
 
 
-def _check_condition(test: Region, what: str) -> None:
+def _check_condition(test: TracedRegion, what: str) -> None:
     if len(test.outs) != 1 or test.tree.num_nodes != 1:
         complain(
             errors.TransformError,

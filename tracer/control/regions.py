@@ -18,7 +18,7 @@ from ...ir.record import record
 from ...ir.types import TOKEN, TensorType, dtype_kind
 from ..core import pytree
 from ..core.specs import Spec, Static
-from ..core.threaded_state import Borrowed
+from ..core.threaded_state import BorrowedStates
 from ..core.tracers import WEAK_DTYPES, Tracer, wrap
 from ..core.tracing import Traced, trace_function
 
@@ -83,7 +83,7 @@ def show_tree(tree: pytree.TreeDef) -> str:
     return repr(pytree.unflatten(tree, [_Star()] * tree.num_leaves))
 
 
-class Region:
+class TracedRegion:
     """A traced function, not yet closed over its captures."""
 
     def __init__(self, traced: Traced) -> None:
@@ -166,21 +166,21 @@ def trace_region(
     what: str,
     *,
     conditional: bool = True,
-    borrowed: Borrowed | None = None,
-) -> Region:
+    borrowed: BorrowedStates | None = None,
+) -> TracedRegion:
     """Trace `function` as a region of the current trace. `what` names it in error messages.
 
     `conditional` says that it may run never or often; `borrowed`: see `trace_function`.
     """
-    return Region(
+    return TracedRegion(
         trace_function(function, specs, tree, what=what, conditional=conditional, borrowed=borrowed)
     )
 
 
-def union(regions: Sequence[Region]) -> list[Value]:
+def union(regions: Sequence[TracedRegion]) -> list[Value]:
     """What the regions close over, each value once."""
     return list(dict.fromkeys(v for region in regions for v in region.captured))
 
 
-def have_effects(regions: Sequence[Region]) -> bool:
+def have_effects(regions: Sequence[TracedRegion]) -> bool:
     return any(region.token is not None for region in regions)

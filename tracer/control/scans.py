@@ -54,7 +54,7 @@ def scan(
     and dtypes; a Python number in `init` takes the type that `f` makes of it. `f` may assign to its
     arguments: it owns them.
 
-    `unroll` is the number of steps in a trip of the compiled loop (True: all, so no loop at all).
+    `unroll` is the number of steps in an iteration of the compiled loop (True: all, so no loop at all).
     """
     check_callable("scan", "f", f)
     count = _length(xs, length, "scan")

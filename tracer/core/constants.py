@@ -29,7 +29,7 @@ def known_array(x: Tracer) -> Array | None:
 
 def _known(value: Value, trace: Trace, left: list[int]) -> Array | None:
     """The elements of a value of a trace; `left` is how many ops may still be computed."""
-    values = trace.known
+    values = trace.constants
     if value in values:
         return values[value]
     result = None

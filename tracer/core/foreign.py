@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ...runtime.cuda.array import DeviceArray
-from ..messages.errors import ArgumentError, Traced, complain
+from ..messages.errors import ArgumentError, TracerBase, complain
 from . import pytree
 from .trace import Array
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 _OTHERS = (str, bytes, type, list, tuple, dict, set, frozenset, type(None))
-_OURS = (np.ndarray, DeviceArray, Traced)
+_OURS = (np.ndarray, DeviceArray, TracerBase)
 _ORDINARY = frozenset({np.ndarray, bool, int, float, complex})
 
 

@@ -8,7 +8,7 @@ trace that it came into, and drawing from it anywhere below advances it there, i
 - in a branch or the body of a loop, which may run never or often, through the op: the state becomes an
   operand of `cond` and a part of the carry of a loop. That a region draws is known when it does, and the
   region is then traced again (`threaded`). Where the op is a part of a function that is differentiated,
-  the state is borrowed by that function's trace, and a result of it (`Borrowed`).
+  the state is borrowed by that function's trace, and a result of it (`BorrowedStates`).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _borrow(storage: Storage, trace: Trace) -> None:
     trace.borrowed.take(storage, trace)
 
 
-class Borrowed:
+class BorrowedStates:
     """The states that a function, traced to run once where it stands, has taken over from outside.
 
     A context: at its end they go back to their owners as they were, and `advanced` says what the

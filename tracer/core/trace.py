@@ -78,12 +78,14 @@ class EagerBuilder(Builder):
         super().__init__(graph, loc)
         self.arrays: dict[Value, Array] = {}
         self.active: set[Value] = set()
-        self.given: tuple[Any, ...] | None = None  # the results of the next op, if they are known
+        self.next_results: tuple[Any, ...] | None = (
+            None  # the results of the next op, if they are known
+        )
 
     def appended(self, op: Op) -> None:
         from ...ir.interpreter import evaluate_op
 
-        results, self.given = self.given, None
+        results, self.next_results = self.next_results, None
         if results is None:
             results = evaluate_op(op, [self.arrays.get(v) for v in op.operands])
         self.arrays.update(zip(op.results, results, strict=True))
@@ -140,7 +142,7 @@ class Trace:
         self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
         self.rolled: dict[Any, bool] = {}  # which loops became ops, see autograph.rolling
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
-        self.known: dict[Value, Array | None] = {}  # see `constants`
+        self.constants: dict[Value, Array | None] = {}  # see `constants`
         self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value
         # By id of an array outside: what stands in for it here and below, see `threaded_state.stand_in`.
         self.stand_ins: dict[int, Tracer] | None = None

@@ -26,7 +26,7 @@ from ...ir.graph import Value
 from ...ir.types import BOOL, C128, F64, I64, TOKEN, TensorType, is_inexact, is_supported
 from ...runtime.cuda.array import DeviceArray
 from ..messages import errors
-from ..messages.errors import Traced, complain
+from ..messages.errors import TracerBase, complain
 from ..messages.source import user_line
 from .accept import plain_array, refuse
 from .foreign import borrow
@@ -82,7 +82,7 @@ class ViewStep:
         self.value = value
 
 
-class Tracer(Traced):
+class Tracer(TracerBase):
     """Stands for an array while a function is traced.
 
     `weak` is None, or "b", "i", "f", "c" for a Python bool, int, float, complex: it promotes as one

@@ -26,7 +26,7 @@ from ..messages.errors import complain
 from . import pytree
 from .accept import refuse
 from .specs import Same, Spec, Static
-from .threaded_state import Borrowed
+from .threaded_state import BorrowedStates
 from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing
 from .tracers import Storage, Tracer, as_value, parameter, weak_kind
 
@@ -135,7 +135,7 @@ def trace_function(
     views: bool = True,
     refuse_as: Callable[..., Any] | None = None,
     conditional: bool = False,
-    borrowed: Borrowed | None = None,
+    borrowed: BorrowedStates | None = None,
     options: TraceOptions | None = None,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
@@ -251,14 +251,14 @@ class _Outputs:
         self.views = views
         self.values_only = values_only
         self.values: list[Value] = []
-        self._known: dict[int, Result] = {}
-        self._kept: list[Any] = []  # keeps ids unique
+        self._results: dict[int, Result] = {}
+        self._leaves: list[Any] = []  # keeps ids unique
 
     def add(self, leaf: Any) -> Result:
-        result = self._known.get(id(leaf))
+        result = self._results.get(id(leaf))
         if result is None:
-            result = self._known[id(leaf)] = self._result(leaf)
-            self._kept.append(leaf)
+            result = self._results[id(leaf)] = self._result(leaf)
+            self._leaves.append(leaf)
         return result
 
     def _result(self, leaf: Any) -> Result:

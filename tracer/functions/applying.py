@@ -30,10 +30,10 @@ def apply_along_axis(
     if math.prod(lead) == 0:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
     flat = rows.reshape((math.prod(lead), rows.shape[-1]))
-    found = array(vmap(lambda row: array(func1d(row, *args, **kwargs)))(flat))
-    found = found.reshape((*lead, *found.shape[1:]))
-    own = found.ndim - len(lead)
-    return moveaxis(found, range(len(lead), found.ndim), range(axis, axis + own))
+    results = array(vmap(lambda row: array(func1d(row, *args, **kwargs)))(flat))
+    results = results.reshape((*lead, *results.shape[1:]))
+    own = results.ndim - len(lead)
+    return moveaxis(results, range(len(lead), results.ndim), range(axis, axis + own))
 
 
 @function("apply_over_axes")
@@ -42,8 +42,8 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tracer:
     rank = x.ndim
     for axis in (axes,) if np.ndim(axes) == 0 else axes:
         axis = axis_index(axis, rank) if rank else operator.index(axis)
-        found = array(func(x, axis))
-        x = found if found.ndim == x.ndim else expand_dims(found, axis)
+        result = array(func(x, axis))
+        x = result if result.ndim == x.ndim else expand_dims(result, axis)
         if x.ndim != rank:
             raise ValueError("function is not returning an array of the correct shape")
     return x

@@ -59,12 +59,12 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     if axis is None:
         return roll(x.ravel(), shift, 0).reshape(x.shape)
     model = x
-    known = known_array(shift)
+    constant = known_array(shift)
     if len(shape_of(shift)) > 1 or np.ndim(axis) > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
-    if known is None:
+    if constant is None:
         return _rolled(x, array(shift).astype(np.int64), axis)
-    shifts, axes = np.broadcast_arrays(known, axis)
+    shifts, axes = np.broadcast_arrays(constant, axis)
     for amount, ax in zip(map(int, shifts.ravel()), axes.ravel().tolist(), strict=True):
         ax = axis_index(ax, x.ndim, x)
         n = x.shape[ax]
@@ -95,9 +95,9 @@ def _repeat_reference(
     if total_repeat_length is None:
         return np.repeat(a, repeats, axis)
     x, at = (np.ravel(a), 0) if axis is None else (np.asarray(a), axis)
-    places = np.repeat(np.arange(x.shape[at]), repeats)[:total_repeat_length]
-    rest = np.full(total_repeat_length - len(places), x.shape[at] - 1)
-    return np.take(x, np.concatenate([places, rest]), at)
+    indices = np.repeat(np.arange(x.shape[at]), repeats)[:total_repeat_length]
+    rest = np.full(total_repeat_length - len(indices), x.shape[at] - 1)
+    return np.take(x, np.concatenate([indices, rest]), at)
 
 
 @function("repeat", reference=_repeat_reference)
@@ -141,8 +141,8 @@ def _repeated(x: Tracer, repeats: Tracer, axis: int, length: int) -> Tracer:
     if n == 0:
         raise ValueError("repeat: an axis without entries cannot be repeated")
     ends = cumsum(views.broadcast_to(repeats.reshape(-1), (n,)))
-    places = searchsorted(ends, arange(length, dtype=np.int64), "right")
-    return take(x, places, axis, mode="clip")
+    indices = searchsorted(ends, arange(length, dtype=np.int64), "right")
+    return take(x, indices, axis, mode="clip")
 
 
 @function("sliding_window_view", reference=np.lib.stride_tricks.sliding_window_view)
@@ -215,10 +215,10 @@ def ix_(*args: Any) -> tuple[Tracer, ...]:
         raise ValueError("Cross index must be 1 dimensional")
     for i, p in enumerate(parts):
         if p.dtype == BOOL:
-            known = known_array(args[i])
-            if known is None:
+            constant = known_array(args[i])
+            if constant is None:
                 no_static_shape("np.ix_ of a traced mask", "jt.nonzero(mask, size=n)")
-            parts[i] = array(np.flatnonzero(known))
+            parts[i] = array(np.flatnonzero(constant))
     rank = len(parts)
     return tuple(p.reshape((1,) * i + (-1,) + (1,) * (rank - 1 - i)) for i, p in enumerate(parts))
 
@@ -234,15 +234,15 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
     if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:
-        place = _traced_place(obj, n)
+        index = _traced_place(obj, n)
 
-        found = arange(n - 1)
-        return take(x, found + (found >= place), axis, mode="clip")
+        positions = arange(n - 1)
+        return take(x, positions + (positions >= index), axis, mode="clip")
     obj = obj if isinstance(obj, slice) else require_static(obj, "obj")
     if isinstance(obj, np.ndarray) and obj.size == 0:
         obj = obj.astype(np.int64)  # an empty list is one of floats
-    kept = np.delete(np.arange(n), obj)
-    return _by_positions(x, kept, axis)
+    remaining = np.delete(np.arange(n), obj)
+    return _by_positions(x, remaining, axis)
 
 
 def _traced_place(index: Tracer, n: int) -> Tracer:
@@ -261,8 +261,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
     new = as_elements(values, x.dtype)
     if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:
         # There are n + 1 places: -1 is not the last of them, but in front of the last element.
-        place = _traced_place(choose(obj < 0, obj - 1, obj), n + 1)
-        return _inserted(x, place, _rows_of(x, new, axis, True), axis)
+        index = _traced_place(choose(obj < 0, obj - 1, obj), n + 1)
+        return _inserted(x, index, _rows_of(x, new, axis, True), axis)
     where = _insertion_places(obj, n)
     if where.size == 1:
         new = _rows_of(x, new, axis, where.ndim == 0)
@@ -279,16 +279,16 @@ def _insertion_places(obj: Any, n: int) -> np.ndarray[Any, Any]:
     """The places that np.insert is told: an int, several, a mask, or a slice of n."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n))
-    found = require_static(obj, "obj")
-    if found.dtype == BOOL:
-        if found.ndim != 1:
+    indices = require_static(obj, "obj")
+    if indices.dtype == BOOL:
+        if indices.ndim != 1:
             raise ValueError("boolean array argument obj to insert must be one dimensional")
-        return np.flatnonzero(found)
-    if found.ndim > 1:
+        return np.flatnonzero(indices)
+    if indices.ndim > 1:
         raise ValueError("index array argument obj to insert must be one dimensional or scalar")
-    if not found.size and not isinstance(obj, np.ndarray):
-        return found.astype(np.int64)  # an empty list is one of floats
-    return found
+    if not indices.size and not isinstance(obj, np.ndarray):
+        return indices.astype(np.int64)  # an empty list is one of floats
+    return indices
 
 
 def _rows_of(x: Tracer, new: Tracer, axis: int, leading: bool) -> Tracer:
@@ -299,14 +299,14 @@ def _rows_of(x: Tracer, new: Tracer, axis: int, leading: bool) -> Tracer:
     return broadcast_to(new, (*x.shape[:axis], new.shape[axis], *x.shape[axis + 1 :]))
 
 
-def _inserted(x: Tracer, place: Tracer, new: Tracer, axis: int) -> Tracer:
+def _inserted(x: Tracer, index: Tracer, new: Tracer, axis: int) -> Tracer:
     """`new` in front of a traced place."""
 
     n, rows = x.shape[axis], new.shape[axis]
     at = arange(n + rows)
-    behind = choose(at < place + rows, n + at - place, at - rows)
-    found = take(concatenate([x, new], axis), choose(at < place, at, behind), axis, mode="clip")
-    return wrap_like(as_value(found), (x,), scalar=False, order="A")
+    behind = choose(at < index + rows, n + at - index, at - rows)
+    result = take(concatenate([x, new], axis), choose(at < index, at, behind), axis, mode="clip")
+    return wrap_like(as_value(result), (x,), scalar=False, order="A")
 
 
 def _by_positions(x: Tracer, positions: np.ndarray[Any, Any], axis: int) -> Tracer:
@@ -315,10 +315,10 @@ def _by_positions(x: Tracer, positions: np.ndarray[Any, Any], axis: int) -> Trac
     cuts = np.flatnonzero(np.diff(positions) != 1) + 1
     lead = (slice(None),) * axis
     if len(positions) == 0:
-        found = x[(*lead, slice(0, 0))]
+        rows = x[(*lead, slice(0, 0))]
     elif len(cuts) > 8:
-        found = take(x, positions.tolist(), axis=axis)
+        rows = take(x, positions.tolist(), axis=axis)
     else:
         runs = [slice(int(r[0]), int(r[-1]) + 1) for r in np.split(positions, cuts)]
-        found = concatenate([x[(*lead, run)] for run in runs], axis)
-    return wrap_like(as_value(found), (x,), scalar=False, order="A")
+        rows = concatenate([x[(*lead, run)] for run in runs], axis)
+    return wrap_like(as_value(rows), (x,), scalar=False, order="A")

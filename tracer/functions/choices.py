@@ -66,10 +66,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     elif mode == "clip":
         index = clip(index, 0, count - 1)
     else:
-        known = static_array(a)
-        if known is None:
+        constant = static_array(a)
+        if constant is None:
             return _chosen_into(out, _choose_checked(index, parts))
-        if known.size and (known.min() < 0 or known.max() >= count):
+        if constant.size and (constant.min() < 0 or constant.max() >= count):
             raise ValueError("invalid entry in choice array")
     shape = broadcast_shape([index, *parts])
     result = parts[-1]

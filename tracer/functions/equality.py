@@ -18,10 +18,10 @@ from ..core.tracers import Tracer, as_value, wrap
 @function("isclose")
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     x, y = operand(a), operand(b)
-    known = kind(y)
-    if isinstance(known, np.dtype):
-        y = array(y).astype(float_dtype(known))
-    elif known is int:
+    kind_of_y = kind(y)
+    if isinstance(kind_of_y, np.dtype):
+        y = array(y).astype(float_dtype(kind_of_y))
+    elif kind_of_y is int:
         y = float(y) if type(y) is int else wrap(as_value(y, F64), weak="f")
     difference = abs(ufuncs.apply(np.subtract, x, y))
     bound = operand(atol) + operand(rtol) * abs(y)

@@ -63,7 +63,7 @@ class _Bins:
             self.edges = linspace(*self.ends, self.count + 1, dtype=dtype)
         return self
 
-    def places(self, x: Tracer) -> tuple[Tracer, Tracer]:
+    def bin_numbers(self, x: Tracer) -> tuple[Tracer, Tracer]:
         """The number of each element's bin, and whether it is in one; the last edge belongs to its
         bin. Where all bins are equally wide the number is nearly known; the edges decide."""
         edges, count = self.edges, self.edges.size - 1
@@ -71,14 +71,14 @@ class _Bins:
         if self.count is not None:
             at = x.astype(edges.dtype)
             guess = ((at - edges[0]) / (edges[-1] - edges[0])) * count
-            place = clip(where(inside, guess, 0).astype(I64), 0, count - 1)
-            place = place - where((at < edges[place]) & (place > 0), 1, 0)
-            place = clip(place, 0, count - 1)
-            place = place + where((at >= edges[place + 1]) & (place < count - 1), 1, 0)
+            number = clip(where(inside, guess, 0).astype(I64), 0, count - 1)
+            number = number - where((at < edges[number]) & (number > 0), 1, 0)
+            number = clip(number, 0, count - 1)
+            number = number + where((at >= edges[number + 1]) & (number < count - 1), 1, 0)
         else:
-            place = searchsorted(edges, x, "right") - 1
-            place = where(x == self.ends[1], count - 1, place)
-        return clip(place, 0, max(count - 1, 0)), inside
+            number = searchsorted(edges, x, "right") - 1
+            number = where(x == self.ends[1], count - 1, number)
+        return clip(number, 0, max(count - 1, 0)), inside
 
 
 def _outer_ends(x: Tracer, span: Any) -> tuple[Any, Any]:
@@ -101,17 +101,17 @@ def _outer_ends(x: Tracer, span: Any) -> tuple[Any, Any]:
 
 def _bins(x: Tracer, bins: Any, span: Any) -> _Bins:
     """Those of np.histogram, whose edges have the dtype of the data and the ends."""
-    found = _Bins(x, bins, span, "bins")
-    if found.count is None:
-        return found
-    dtype = common_dtype(*map(operand, found.ends), x)
-    found.cut(dtype if is_inexact(dtype) else F64)
-    apart = (found.edges[:-1] < found.edges[1:]).all()
+    axis = _Bins(x, bins, span, "bins")
+    if axis.count is None:
+        return axis
+    dtype = common_dtype(*map(operand, axis.ends), x)
+    axis.cut(dtype if is_inexact(dtype) else F64)
+    apart = (axis.edges[:-1] < axis.edges[1:]).all()
     check_values(
         apart,
-        f"Too many bins for data range. Cannot create {found.count} finite-sized bins.",
+        f"Too many bins for data range. Cannot create {axis.count} finite-sized bins.",
     )
-    return found
+    return axis
 
 
 def _is_number(bins: Any) -> bool:
@@ -124,11 +124,11 @@ def _counted(a: Any) -> Tracer:
     return x.astype(np.uint8) if x.dtype == BOOL else x
 
 
-def _totals(place: Tracer, inside: Tracer, weights: Any, count: int) -> Tracer:
+def _totals(bin_numbers: Tracer, inside: Tracer, weights: Any, count: int) -> Tracer:
     added = np.ones((), np.int64) if weights is None else array(weights).ravel()
     if added.dtype == BOOL:  # sums of booleans are "or"
-        return _totals(place, inside, added.astype(np.int64), count).astype(bool)
-    return totals(where(inside, place, count), added, count, spare=True)
+        return _totals(bin_numbers, inside, added.astype(np.int64), count).astype(bool)
+    return totals(where(inside, bin_numbers, count), added, count, spare=True)
 
 
 @function("histogram_bin_edges")
@@ -146,11 +146,11 @@ def histogram(
     if weights is not None and shape_of(weights) != shape_of(a):
         raise ValueError("weights should have the same shape as a.")
     x = _counted(a)
-    found = _bins(x, bins, range)
-    counts = _totals(*found.places(x), weights, found.edges.size - 1)
+    axis = _bins(x, bins, range)
+    counts = _totals(*axis.bin_numbers(x), weights, axis.edges.size - 1)
     if density:
-        counts = counts / diff(found.edges) / sum_(counts)
-    return counts, found.edges
+        counts = counts / diff(axis.edges) / sum_(counts)
+    return counts, axis.edges
 
 
 @function("histogramdd")
@@ -173,25 +173,25 @@ def histogramdd(
     w = None if weights is None else array(weights)
     if w is not None and not can_cast(w.dtype, F64, "safe"):
         raise TypeError(f"Cannot cast weights from {w.dtype!r} to float64 according to 'safe'")
-    given = zip(columns, each, spans, strict=True)
-    axes = [_Bins(x, b, s, f"bins[{d}]").cut(None) for d, (x, b, s) in enumerate(given)]
-    edges = [found.edges for found in axes]
+    triples = zip(columns, each, spans, strict=True)
+    axes = [_Bins(x, b, s, f"bins[{d}]").cut(None) for d, (x, b, s) in enumerate(triples)]
+    edges = [axis.edges for axis in axes]
     shape = tuple(e.size - 1 for e in edges)
-    place: Any = array(np.zeros(1, np.int64))
+    bin_numbers: Any = array(np.zeros(1, np.int64))
     inside: Any = array(np.ones(1, bool))
-    for x, found, n in zip(columns, axes, shape, strict=True):
-        own, good = found.places(x)
-        place, inside = place * n + own.astype(I64), inside & good
+    for x, axis, n in zip(columns, axes, shape, strict=True):
+        own, good = axis.bin_numbers(x)
+        bin_numbers, inside = bin_numbers * n + own.astype(I64), inside & good
     w = None if w is None else w.astype(F64)
-    counts = _totals(place, inside, w, int(np.prod(shape))).astype(F64).reshape(shape)
+    counts = _totals(bin_numbers, inside, w, int(np.prod(shape))).astype(F64).reshape(shape)
     if density:
         for d, e in enumerate(edges):
             counts = counts / diff(e).reshape([-1 if i == d else 1 for i in np.arange(dims)])
-        counts = counts / _count(place, inside, w)
+        counts = counts / _count(bin_numbers, inside, w)
     return counts, edges
 
 
-def _count(place: Tracer, inside: Tracer, weights: Any) -> Tracer:
+def _count(bin_numbers: Tracer, inside: Tracer, weights: Any) -> Tracer:
     return sum_(where(inside, 1.0 if weights is None else weights.ravel(), 0.0))
 
 

@@ -120,7 +120,7 @@ def astype(
     copy: bool = True,
 ) -> Tracer:
     try:
-        found = canonical(dtype)
+        target = canonical(dtype)
     except TypeError as error:
         complain(
             errors.DTypeError,
@@ -129,19 +129,19 @@ def astype(
             operands={"x": self},
             cause=error,
         )
-    if not can_cast(self.dtype, found, casting):
+    if not can_cast(self.dtype, target, casting):
         complain(
             errors.CastingError,
-            f"Cannot cast array data from {self.dtype!r} to {found!r} according to the rule "
+            f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule "
             f"{casting!r}",
             "leave casting= out to convert anyway.",
             operands={"x": self},
         )
     order = order_of(order, "K")
-    if found == self.dtype and not copy and self.weak is None and lies_in(self, order):
+    if target == self.dtype and not copy and self.weak is None and lies_in(self, order):
         return self
     build()
-    return wrap_like(as_value(self, found), (self,), scalar=self.scalar, order=order, copy=True)
+    return wrap_like(as_value(self, target), (self,), scalar=self.scalar, order=order, copy=True)
 
 
 @method("conj", "conjugate")
@@ -253,9 +253,9 @@ def item(self: Tracer, *index: Any) -> Any:
         element = self.ravel()[position] if flat else self[position]
     elif self.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
-    known = known_array(element)
-    if known is not None and not is_differentiated(element):
-        return known.item()
+    constant = known_array(element)
+    if constant is not None and not is_differentiated(element):
+        return constant.item()
     value = element.reshape(()) if element.ndim else element
     if value.dtype == np.dtype(np.uint64):  # may not fit into a weak int, which is an int64
         return wrap(as_value(value))

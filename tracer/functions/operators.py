@@ -147,8 +147,8 @@ def _check_complex(name: str, x: Any, y: Any) -> None:
 
 
 def _negative(exponent: Any) -> bool:
-    known = static_array(exponent)
-    return known is not None and bool(known < 0)
+    constant = static_array(exponent)
+    return constant is not None and bool(constant < 0)
 
 
 def unary(ufunc: np.ufunc, x: Tracer) -> Any:

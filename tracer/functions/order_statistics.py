@@ -51,14 +51,14 @@ def _linear(n: Any, q: Any) -> Any:
 def _next_if(condition: Callable[[Any, Any], Any], shift: float) -> Place:
     """A whole place: that before n q - 1 - shift if the condition holds, else the one behind it."""
 
-    def place(n: Any, q: Any) -> Any:
+    def index_of(n: Any, q: Any) -> Any:
         at = n * q - 1 - shift
         low = np.floor(at)
         stays = condition(at - low, low)
-        found = where(stays, low, low + 1) if isinstance(at, Tracer) else low + (not stays)
-        return np.maximum(found, 0)
+        index = where(stays, low, low + 1) if isinstance(at, Tracer) else low + (not stays)
+        return np.maximum(index, 0)
 
-    return place
+    return index_of
 
 
 METHODS: dict[str, Place] = {
@@ -87,8 +87,8 @@ def _fixed(method: str, share: Any) -> Any:
     return share
 
 
-def _clipped(place: Tracer, low: Any, high: Any) -> Tracer:
-    return ufuncs.apply(np.minimum, ufuncs.apply(np.maximum, place, low), high)
+def _clipped(index: Tracer, low: Any, high: Any) -> Tracer:
+    return ufuncs.apply(np.minimum, ufuncs.apply(np.maximum, index, low), high)
 
 
 class _Rows:
@@ -117,11 +117,11 @@ class _Rows:
         """Asked of the elements as they came, so that only the wanted part of a row is sorted."""
         return any_(ufuncs.apply(np.isnan, self.source), axis=-1)
 
-    def at(self, place: Any) -> Tracer:
+    def at(self, position: Any) -> Tracer:
         """The elements at a place: a number, or one for each row."""
-        if not isinstance(place, Tracer):
-            return self.sorted[..., int(place)]
-        index = views.broadcast_to(place.astype(I64), self.lead)[..., None]
+        if not isinstance(position, Tracer):
+            return self.sorted[..., int(position)]
+        index = views.broadcast_to(position.astype(I64), self.lead)[..., None]
         return take_along_axis(self.sorted, index, -1)[..., 0]
 
 
@@ -134,8 +134,8 @@ class _Fractions:
     def __init__(self, q: Any, percent: bool) -> None:
         traced = isinstance(q, Tracer)
         self.weak = q.weak is not None if traced else type(q) in (int, float)
-        known = None if traced and is_differentiated(q) else known_array(q)
-        values: Any = wrap(as_value(array(q)), scalar=False) if known is None else known
+        constant = None if traced and is_differentiated(q) else known_array(q)
+        values: Any = wrap(as_value(array(q)), scalar=False) if constant is None else constant
         if values.ndim > 2:
             raise ValueError("q must be a scalar or 1d")
         if percent:
@@ -152,10 +152,10 @@ class _Fractions:
     def share_kind(self, method: str) -> Any:
         """How the share of the upper neighbour promotes, that is as places do; None where an element
         is the result."""
-        place = np.asarray(METHODS[method](2, self.values.dtype.type(1))).dtype
-        if _whole(method) or (place.kind in "iu" and method == "linear"):
+        index_dtype = np.asarray(METHODS[method](2, self.values.dtype.type(1))).dtype
+        if _whole(method) or (index_dtype.kind in "iu" and method == "linear"):
             return None
-        return float if self.weak else place
+        return float if self.weak else index_dtype
 
 
 def _interpolated(rows: _Rows, n: Any, q: Any, method: str, share_kind: Any) -> Tracer:
@@ -163,16 +163,16 @@ def _interpolated(rows: _Rows, n: Any, q: Any, method: str, share_kind: Any) -> 
     traced = isinstance(n, Tracer) or isinstance(q, Tracer)
     if isinstance(n, Tracer) and is_float(q.dtype):
         n = n.astype(q.dtype)
-    place, last = METHODS[method](n, q), n - 1
+    index, last = METHODS[method](n, q), n - 1
     if share_kind is None:  # an element, and never a float between
-        return rows.at(_clipped(place, 0, last) if traced else min(max(place, 0), last))
-    low = np.floor(place)
-    share = _fixed(method, place - low)
+        return rows.at(_clipped(index, 0, last) if traced else min(max(index, 0), last))
+    low = np.floor(index)
+    share = _fixed(method, index - low)
     if traced:
         low, high = (_clipped(p, 0, last) for p in (low, low + 1))
-        share = where(place < 0, 0.0, where(place >= last, 0.0, share)).astype(place.dtype)
+        share = where(index < 0, 0.0, where(index >= last, 0.0, share)).astype(index.dtype)
     else:
-        share = 0.0 if place < 0 or place >= last else place.dtype.type(share)
+        share = 0.0 if index < 0 or index >= last else index.dtype.type(share)
         low, high = (min(max(p, 0), last) for p in (low, low + 1))
         share = float(share) if share_kind is float else share_kind.type(share)
     own = rows.sorted.dtype
@@ -208,19 +208,19 @@ def _quantile(
         bad = count == 0
 
     def one(fraction: Any) -> Tracer:
-        found = _interpolated(rows, count, fraction, method, share).astype(dtype)
-        return rows.shaped(found if bad is None else where(bad, dtype.type(math.nan), found))
+        quantile = _interpolated(rows, count, fraction, method, share).astype(dtype)
+        return rows.shaped(quantile if bad is None else where(bad, dtype.type(math.nan), quantile))
 
     return _stacked(q, [one(fraction) for fraction in q.each()], rows.shape, dtype)
 
 
-def _stacked(q: _Fractions, found: list[Tracer], shape: Any, dtype: DType) -> Tracer:
+def _stacked(q: _Fractions, results: list[Tracer], shape: Any, dtype: DType) -> Tracer:
     """The results of each fraction, with q's dims in front."""
     if not q.values.ndim:
-        return found[0]
-    if not found:
+        return results[0]
+    if not results:
         return wrap(build().full((*q.values.shape, *shape), 0, dtype), scalar=False)
-    return stack(found).reshape(q.values.shape + found[0].shape)
+    return stack(results).reshape(q.values.shape + results[0].shape)
 
 
 def _weighted(
@@ -230,7 +230,7 @@ def _weighted(
     check_real("quantile", x)
     axes = axis_tuple(axis, x.ndim, x, strict=True)
     w = weights_along(x, weights, None if axis is None else axes).astype(F64)
-    kept = kept_shape(x.shape, axes) if keepdims else None
+    shape_kept = kept_shape(x.shape, axes) if keepdims else None
     rest = [i for i in range(x.ndim) if i not in axes]
     lead, size = tuple(x.shape[i] for i in rest), math.prod(x.shape[i] for i in axes)
 
@@ -253,14 +253,19 @@ def _weighted(
     share = where(share == 0, -1, share)  # what weighs nothing at the beginning is not the first
     results = []
     for fraction in q.each():
-        place = sum_((share < fraction).astype(I64), axis=-1)
-        place = ufuncs.apply(np.minimum, place, size - 1)
-        found = take_along_axis(ordered, place[..., None], -1)[..., 0]
+        index = sum_((share < fraction).astype(I64), axis=-1)
+        index = ufuncs.apply(np.minimum, index, size - 1)
+        quantile = take_along_axis(ordered, index[..., None], -1)[..., 0]
         if nan is not None:
             bad = nan.all(axis=-1) if skip_nan else any_(nan, axis=-1)
-            found = where(bad, x.dtype.type(math.nan), found)
-        results.append(wrap(as_value(found if kept is None else found.reshape(kept)), scalar=False))
-    return _stacked(q, results, lead if kept is None else kept, x.dtype)
+            quantile = where(bad, x.dtype.type(math.nan), quantile)
+        results.append(
+            wrap(
+                as_value(quantile if shape_kept is None else quantile.reshape(shape_kept)),
+                scalar=False,
+            )
+        )
+    return _stacked(q, results, lead if shape_kept is None else shape_kept, x.dtype)
 
 
 def _between_two(a: Tracer, b: Tracer) -> Tracer:
@@ -279,13 +284,13 @@ def _median(x: Tracer, axis: Any, keepdims: Any, skip_nan: bool) -> Tracer:
         count: Any = sum_(~ufuncs.apply(np.isnan, rows.sorted), axis=-1)
         middle = _clipped((count - 1) // 2, 0, rows.size)
         a, b = rows.at(middle), rows.at(_clipped(count // 2, 0, rows.size))
-        found = where(middle == count // 2, a, _between_two(a, b))
+        median = where(middle == count // 2, a, _between_two(a, b))
         bad = count == 0
     else:
         a, b = (rows.at(i).astype(own) for i in ((rows.size - 1) // 2, rows.size // 2))
-        found = a if rows.size % 2 else _between_two(a, b)
+        median = a if rows.size % 2 else _between_two(a, b)
         bad = rows.has_nan() if x.dtype.kind in "fc" else None
-    return rows.shaped(found if bad is None else where(bad, own.type(math.nan), found))
+    return rows.shaped(median if bad is None else where(bad, own.type(math.nan), median))
 
 
 def _enter_median(name: str, skip_nan: bool) -> None:
@@ -325,8 +330,8 @@ def _enter_quantile(name: str, skip_nan: bool, percent: bool) -> None:
         if skip_nan and x.size == 0:
             return FUNCTIONS["nanmean"].traced(x, axis=axis, out=out, keepdims=keep)
         if weights is not None:
-            found = _weighted(x, weights, fractions, axis, keep, skip_nan)
-            return finish_ufunc(found, out)
+            quantile = _weighted(x, weights, fractions, axis, keep, skip_nan)
+            return finish_ufunc(quantile, out)
         return finish_ufunc(_quantile(x, fractions, axis, keep, method, skip_nan), out)
 
     function(name)(traced)

@@ -86,14 +86,14 @@ def _turned(x: Tracer, axis: int, widths: Sides, half: int) -> Tracer:
     n = x.shape[axis]
     turns, rest = np.divmod(np.arange(-widths[0], n + widths[1]), max(2 * half, 1))
     forth = rest < n
-    places = np.where(forth, rest, np.clip(2 * half - rest - (half == n), 0, n - 1))
+    indices = np.where(forth, rest, np.clip(2 * half - rest - (half == n), 0, n - 1))
     shape = [-1 if i == axis else 1 for i in range(x.ndim)]
     first, last = (x[(slice(None),) * axis + (slice(i, i + 1),)] for i in (0, n - 1))
     if n - 1 <= 0 and half == 0:
         turns = np.zeros_like(turns)
     shift = 2 * (last - first) * turns.astype(x.dtype).reshape(shape)
-    kept = take(x, places.tolist(), axis=axis)
-    return where(forth.reshape(shape), kept, 2 * last - kept).astype(x.dtype) + shift
+    mirrored = take(x, indices.tolist(), axis=axis)
+    return where(forth.reshape(shape), mirrored, 2 * last - mirrored).astype(x.dtype) + shift
 
 
 def _ramps(x: Tracer, axis: int, widths: Sides, ends: tuple[Any, Any]) -> Tracer:
@@ -117,10 +117,10 @@ def _statistics(x: Tracer, axis: int, widths: Sides, name: str, lengths: tuple[A
             continue
         length = n if length is None else min(length, n)
         part = x[(*lead, slice(n - length, n) if side else slice(0, length))]
-        found = FUNCTIONS[name].traced(part, axis=axis, keepdims=True)
+        statistic = FUNCTIONS[name].traced(part, axis=axis, keepdims=True)
         if x.dtype.kind in "iu":
-            found = FUNCTIONS["rint"].traced(found)
-        ends = repeat(found.astype(x.dtype), width, axis)
+            statistic = FUNCTIONS["rint"].traced(statistic)
+        ends = repeat(statistic.astype(x.dtype), width, axis)
         parts = [*parts, ends] if side else [ends, *parts]
     return concatenate(parts, axis)
 
@@ -216,15 +216,15 @@ def _pairs(widths: Any, ndim: int, what: str) -> list[tuple[int, int]]:
         for axis, width in widths.items():
             full[axis] = (width, width) if isinstance(width, (int, np.integer)) else tuple(width)
         widths = full
-    known = require_static(widths, what)
-    if known.dtype.kind not in "iu" and known.size:
+    numbers = require_static(widths, what)
+    if numbers.dtype.kind not in "iu" and numbers.size:
         raise TypeError("`pad_width` must be of integral type.")
     try:
-        pairs = np.broadcast_to(known, (ndim, 2)).tolist()
+        pairs = np.broadcast_to(numbers, (ndim, 2)).tolist()
     except ValueError:
         raise ValueError(
             f"operands could not be broadcast together with remapped shapes [original->remapped]: "
-            f"{known.shape} and requested shape ({ndim},2)"
+            f"{numbers.shape} and requested shape ({ndim},2)"
         ) from None
     return [(int(low), int(high)) for low, high in pairs]
 

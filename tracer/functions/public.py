@@ -32,11 +32,11 @@ class _Special(SimpleNamespace):
     """`jt.special`: what is not in the table are the ufuncs of SciPy, if it is installed."""
 
     def __getattr__(self, name: str) -> Any:
-        found = None if name.startswith("__") else special_function(name)
-        if found is None:
+        function = None if name.startswith("__") else special_function(name)
+        if function is None:
             raise AttributeError(f"jitney.special has no {name!r}, nor is it a ufunc of SciPy")
-        setattr(self, name, found)
-        return found
+        setattr(self, name, function)
+        return function
 
 
 def public(entry: ArrayFunction) -> Callable[..., Any]:
@@ -66,5 +66,5 @@ def special_function(name: str) -> Callable[..., Any] | None:
         module = import_module("scipy.special._ufuncs")
     except ImportError:
         return None
-    found = getattr(module, name, None)
-    return found if isinstance(found, np.ufunc) else None
+    function = getattr(module, name, None)
+    return function if isinstance(function, np.ufunc) else None

@@ -44,9 +44,9 @@ def _scan(op: str, name: str) -> Callable[..., Any]:
         axis = axis_index(axis, x.ndim, x)
         dtype = sum_dtype(x.dtype) if dtype is None else canonical(dtype)
         if dtype == BOOL:
-            found = "cummax" if op == "cumsum" else "cummin"
+            op_name = "cummax" if op == "cumsum" else "cummin"
             x = x.astype(bool).astype(np.uint8)
-            value = build().op(found, as_value(x), axis=axis, reverse=False)
+            value = build().op(op_name, as_value(x), axis=axis, reverse=False)
             return finish(wrap_like(value, (x,)).astype(bool), out)
         value = build().op(op, as_value(x.astype(dtype)), axis=axis, reverse=False)
         return finish(wrap_like(value, (x,)), out)
@@ -142,7 +142,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tracer:
     x = array(ary).ravel()
     steps = x[1:] - x[:-1]
     parts = [steps]
-    for name, given_ends, place in (("to_begin", to_begin, 0), ("to_end", to_end, 2)):
+    for name, given_ends, position in (("to_begin", to_begin, 0), ("to_end", to_end, 2)):
         if given_ends is None:
             continue
         ends = array(given_ends)
@@ -150,7 +150,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tracer:
             raise TypeError(
                 f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule."
             )
-        parts.insert(place, ends.ravel().astype(x.dtype))
+        parts.insert(position, ends.ravel().astype(x.dtype))
     return concatenate(parts) if len(parts) > 1 else steps
 
 
@@ -210,8 +210,8 @@ def _slope(x: Tracer, spacing: Any, axis: int, edge_order: int) -> Tracer:
                 - (q + p) / (p * q) * y[-2:-1]
                 + (2.0 * q + p) / (q * (p + q)) * y[-1:]
             )
-    found = moveaxis(concatenate([first, inner, last]).astype(x.dtype), 0, axis)
-    return wrap_like(as_value(found), (x,), copy=True)
+    slope = moveaxis(concatenate([first, inner, last]).astype(x.dtype), 0, axis)
+    return wrap_like(as_value(slope), (x,), copy=True)
 
 
 @function("trapezoid")

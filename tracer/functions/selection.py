@@ -51,9 +51,9 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if check_mode(mode) != "raise":
         indices = _bounded(index_array(indices, "same_kind"), x.shape[axis], mode)
     elif type(indices) is not int:
-        known = static_array(indices)
-        places = index_array(indices, "same_kind")
-        indices = places if known is None else known.astype(I64)
+        constant = static_array(indices)
+        traced = index_array(indices, "same_kind")
+        indices = traced if constant is None else constant.astype(I64)
     result = x[(slice(None),) * axis + (indices,)]
     return finish_written_back(wrap(as_value(result), scalar=result.scalar), out)
 
@@ -72,19 +72,19 @@ def _along(x: Tracer, indices: Tracer, axis: int) -> tuple[Any, ...]:
 
 @function("take_along_axis")
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
-    x, places = array(arr), array(indices)
+    x, indices_ = array(arr), array(indices)
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
-    return wrap_like(as_value(x[_along(x, places, axis)]), (places,), scalar=False)
+    return wrap_like(as_value(x[_along(x, indices_, axis)]), (indices_,), scalar=False)
 
 
 @function("put_along_axis")
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    x, places = destination(arr), array(indices)
+    x, indices_ = destination(arr), array(indices)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    x[_along(x, places, axis_index(axis, x.ndim, x))] = values
+    x[_along(x, indices_, axis_index(axis, x.ndim, x))] = values
 
 
 def destination(x: Any) -> Tracer:
@@ -101,19 +101,19 @@ def destination(x: Any) -> Tracer:
 @function("put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x = destination(a)
-    places, values = index_array(ind).ravel(), as_elements(v, x.dtype).ravel()
-    if not places.size or not values.size:
+    indices, values = index_array(ind).ravel(), as_elements(v, x.dtype).ravel()
+    if not indices.size or not values.size:
         x.assign(as_value(x))  # which only asks whether it could be written
         return
     if check_mode(mode) != "raise":
-        places = _bounded(places, x.size, mode)
-    values = _repeated(values, places.size)
+        indices = _bounded(indices, x.size, mode)
+    values = _repeated(values, indices.size)
     flat = x.reshape(-1)
     if flat._storage is x._storage:
-        flat[places] = values
+        flat[indices] = values
     else:
         numbers = wrap(build().iota(shape=(x.size,), dtype=I64, axis=0), scalar=False)
-        x[np.unravel_index(numbers[places], x.shape)] = values
+        x[np.unravel_index(numbers[indices], x.shape)] = values
 
 
 def check_mode(mode: str | None) -> str:
@@ -168,10 +168,12 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Of the values, repeated to a's size, those where the mask is true."""
     _check_safe(values, a)
-    x, chosen, found = _where_true(a, mask, values)
-    if found.size == 0:
+    x, chosen, elements = _where_true(a, mask, values)
+    if elements.size == 0:
         return
-    spread = found.reshape(()) if found.size == 1 else _repeated(found, x.size).reshape(x.shape)
+    spread = (
+        elements.reshape(()) if elements.size == 1 else _repeated(elements, x.size).reshape(x.shape)
+    )
     x[...] = where(chosen, spread, x)
 
 
@@ -196,8 +198,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         end = min(end, x.shape[1] ** 2)
     flat = np.arange(0, end, step)
     if flat.size:
-        places = tuple(part.tolist() for part in np.unravel_index(flat, x.shape))
-        x[places] = _repeated(as_elements(val, x.dtype).ravel(), flat.size)
+        coordinates = tuple(part.tolist() for part in np.unravel_index(flat, x.shape))
+        x[coordinates] = _repeated(as_elements(val, x.dtype).ravel(), flat.size)
     else:
         x.assign(as_value(x))  # which only asks whether it could be written
 
@@ -208,8 +210,8 @@ def _bincount_reference(
     if length is None:
         return np.bincount(x, weights, minlength)
     inside = (np.asarray(x) >= 0) & (np.asarray(x) < length)
-    kept = None if weights is None else np.asarray(weights)[inside]
-    return np.bincount(np.asarray(x)[inside], kept, length)
+    weights_inside = None if weights is None else np.asarray(weights)[inside]
+    return np.bincount(np.asarray(x)[inside], weights_inside, length)
 
 
 @function("bincount", reference=_bincount_reference)
@@ -220,25 +222,27 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
         check_real("bincount", weights)
     dtype = np.dtype(np.int64 if weights is None else np.float64)
     if length is None:
-        known = static_array(x)
-        if known is None:
+        constant = static_array(x)
+        if constant is None:
             no_static_shape("np.bincount", "jt.bincount(x, length=n)")
-        if known.size and known.min() < 0:
+        if constant.size and constant.min() < 0:
             raise ValueError("'list' argument must have no negative elements")
-        size = max(int(known.max()) + 1 if known.size else 0, operator.index(minlength))
+        size = max(int(constant.max()) + 1 if constant.size else 0, operator.index(minlength))
     else:
         size = operator.index(length)
-        places = array(x).astype(np.int64).astype(np.uint64)  # negative ones are beyond all others
-        x = ufuncs.apply(np.minimum, places, np.uint64(size)).astype(np.int64)
+        unsigned = (
+            array(x).astype(np.int64).astype(np.uint64)
+        )  # negative ones are beyond all others
+        x = ufuncs.apply(np.minimum, unsigned, np.uint64(size)).astype(np.int64)
     added = np.ones((), dtype) if weights is None else array(weights).astype(dtype)
     return totals(array(x), added, size, spare=length is not None)
 
 
-def totals(place: Tracer, added: Any, size: int, spare: bool = False) -> Tracer:
+def totals(indices: Tracer, added: Any, size: int, spare: bool = False) -> Tracer:
     """The sums of what is added at each of `size` places; with `spare`, what is at place `size` is left
     out. The table is a place longer then: adding there costs less than asking where to add."""
     table = wrap(build().full((size + spare,), 0, added.dtype), scalar=False)
-    update(table, place, added, "add")
+    update(table, indices, added, "add")
     return table[:size].copy() if spare else table
 
 
@@ -253,18 +257,20 @@ def _starts(starts: Any, rank: int) -> list[Any]:
 
 
 def _clamped(x: Any, starts: Any, sizes: Sequence[int]) -> tuple[slice, ...]:
-    places = [
+    starts_ = [
         min(max(int(i) + n if int(i) < 0 else int(i), 0), n - size)
         for i, n, size in zip(_starts(starts, x.ndim), x.shape, sizes, strict=True)
     ]
-    return tuple(slice(i, i + size) for i, size in zip(places, sizes, strict=True))
+    return tuple(slice(i, i + size) for i, size in zip(starts_, sizes, strict=True))
 
 
 def _window(x: Any, sizes: Any) -> tuple[int, ...]:
-    found = ints(sizes)
-    if len(found) != x.ndim or any(not 0 <= s <= n for s, n in zip(found, x.shape, strict=False)):
-        raise ValueError(f"a window of sizes {found} does not fit into an array of shape {x.shape}")
-    return found
+    window = ints(sizes)
+    if len(window) != x.ndim or any(not 0 <= s <= n for s, n in zip(window, x.shape, strict=False)):
+        raise ValueError(
+            f"a window of sizes {window} does not fit into an array of shape {x.shape}"
+        )
+    return window
 
 
 def _dynamic_slice_reference(x: Any, starts: Any, sizes: Any) -> Any:
@@ -288,16 +294,16 @@ def _start_values(x: Tracer, starts: Any) -> list[Any]:
         if isinstance(start, (int, np.integer)):
             values.append(build().const(int(start) + (n if start < 0 else 0), I64))
             continue
-        place = array(start).astype(np.int64).reshape(())
-        values.append(as_value(where(place < 0, place + n, place)))
+        first = array(start).astype(np.int64).reshape(())
+        values.append(as_value(where(first < 0, first + n, first)))
     return values
 
 
 @function("dynamic_slice", reference=_dynamic_slice_reference)
 def dynamic_slice(x: Any, starts: Any, sizes: Any) -> Tracer:
     a = array(x)
-    found = _window(a, sizes)
-    return wrap(build().dynamic_slice(as_value(a), *_start_values(a, starts), sizes=found))
+    window = _window(a, sizes)
+    return wrap(build().dynamic_slice(as_value(a), *_start_values(a, starts), sizes=window))
 
 
 @function("dynamic_update_slice", reference=_dynamic_update_slice_reference)

@@ -42,8 +42,8 @@ def _sort(op: str, a: Any, axis: Any) -> Tracer:
 
 def _argsort(a: Any, axis: Any) -> Tracer:
     x = array(a)
-    found = _sort("argsort", x.reshape(1) if x.ndim == 0 else x, axis)  # NumPy: 0-d as 1-d
-    return wrap(as_value(found), scalar=False)
+    order = _sort("argsort", x.reshape(1) if x.ndim == 0 else x, axis)  # NumPy: 0-d as 1-d
+    return wrap(as_value(order), scalar=False)
 
 
 _NOTHING = np.zeros(1)  # to sort
@@ -65,8 +65,8 @@ def _sort_reference(
 ) -> Any:
     if not descending:
         return np.sort(a, axis, kind, order, stable=stable)
-    found = np.sort(a, axis, kind, order, stable=stable)
-    return np.flip(found, -1 if axis is None else axis)
+    ordered = np.sort(a, axis, kind, order, stable=stable)
+    return np.flip(ordered, -1 if axis is None else axis)
 
 
 def _argsort_reference(
@@ -100,8 +100,8 @@ def sort(
     """np.sort; `descending` turns the result over, so that NaN comes first."""
     _no_order(order)
     np.sort(_NOTHING, kind=kind, stable=stable)  # says what is wrong with them
-    found = _sort("sort", a, axis)
-    return _flipped(found, -1 if axis is None else axis) if descending else found
+    ordered = _sort("sort", a, axis)
+    return _flipped(ordered, -1 if axis is None else axis) if descending else ordered
 
 
 @function("argsort", reference=_argsort_reference)
@@ -140,7 +140,7 @@ def _partition(op: str, a: Any, kth: Any, axis: Any) -> Tracer:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
     n = x.shape[axis]
-    wanted, known = array(kth), known_array(kth)
+    wanted, constant = array(kth), known_array(kth)
     if wanted.dtype == BOOL or wanted.ndim > 1:
         raise ValueError("a partition index is an integer, or a list of integers")
     if wanted.dtype.kind not in "iu":
@@ -148,10 +148,10 @@ def _partition(op: str, a: Any, kth: Any, axis: Any) -> Tracer:
     if n:
         inside = (wanted >= -n) & (wanted < n)
         check_values(inside.all(), f"kth out of bounds ({n})")
-    places = set() if known is None else {int(k) for k in known.ravel()}
-    if len(places) != 1 or n < LONG or x.dtype.itemsize == 1 or x.dtype.kind not in "iuf":
+    positions = set() if constant is None else {int(k) for k in constant.ravel()}
+    if len(positions) != 1 or n < LONG or x.dtype.itemsize == 1 or x.dtype.kind not in "iuf":
         return _argsort(x, axis) if op == "argpartition" else _sort("sort", x, axis)
-    (k,) = places
+    (k,) = positions
     value = build().op(op, as_value(x), axis=axis - x.ndim, kth=k % n)
     return wrap_like(value, (x,), scalar=False, copy=True)
 
@@ -218,15 +218,15 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Trac
 
 def _in_order(x: Tracer, sorter: Any) -> Tracer:
     """x in the order of the indices that sort it."""
-    places, n = array(sorter), x.size
-    if places.ndim != 1:
+    order, n = array(sorter), x.size
+    if order.ndim != 1:
         raise TypeError("could not parse sorter argument")
-    if places.dtype.kind not in "iu":
+    if order.dtype.kind not in "iu":
         raise TypeError("sorter must only contain integers")
-    if places.size != n:
+    if order.size != n:
         raise ValueError("sorter.size must equal a.size")
-    check_values(((places >= 0) & (places < n)).all(), "Sorter index out of range.")
-    return take(x, places, mode="clip")
+    check_values(((order >= 0) & (order < n)).all(), "Sorter index out of range.")
+    return take(x, order, mode="clip")
 
 
 @function("digitize")
@@ -239,13 +239,13 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tracer:
         raise ValueError("object of too small depth for desired array")
     if edges.size < 2:
         return searchsorted(edges, x, side)
-    known = known_array(bins)
-    pairs = (edges[:-1], edges[1:]) if known is None else (known[:-1], known[1:])
+    constant = known_array(bins)
+    pairs = (edges[:-1], edges[1:]) if constant is None else (constant[:-1], constant[1:])
     rises, falls = (pairs[0] < pairs[1]).any(), (pairs[0] > pairs[1]).any()
     check_values(~(rises & falls), "bins must be monotonically increasing or decreasing")
-    if known is None:
-        places = searchsorted(where(falls, edges[::-1], edges), x, side)
-        return where(falls, edges.size - places, places)
+    if constant is None:
+        numbers = searchsorted(where(falls, edges[::-1], edges), x, side)
+        return where(falls, edges.size - numbers, numbers)
     return (
         edges.size - searchsorted(edges[::-1], x, side) if falls else searchsorted(edges, x, side)
     )
@@ -275,15 +275,15 @@ def isin(
             "'sort' or None for kind."
         )
     if tests.size <= FEW or is_complex(dtype):
-        found = any_(x[..., None] == tests, axis=-1)
+        is_member = any_(x[..., None] == tests, axis=-1)
     elif dtype.kind in "iu" and dtype.itemsize <= 2:
-        found = _looked_up(x, tests, np.iinfo(dtype))
+        is_member = _looked_up(x, tests, np.iinfo(dtype))
     else:
         table = sort(tests.astype(dtype))
-        place = searchsorted(table, x)
-        nearest = table[ufuncs.apply(np.minimum, place, tests.size - 1)]
-        found = nearest == x
-    return wrap(as_value(~found if invert else found), scalar=False)
+        index = searchsorted(table, x)
+        nearest = table[ufuncs.apply(np.minimum, index, tests.size - 1)]
+        is_member = nearest == x
+    return wrap(as_value(~is_member if invert else is_member), scalar=False)
 
 
 def _looked_up(x: Tracer, tests: Tracer, info: Any) -> Tracer:

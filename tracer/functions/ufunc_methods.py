@@ -91,7 +91,7 @@ def _loop_dtypes(ufunc: np.ufunc, x: Tracer, dtype: Any) -> tuple[DType, DType]:
     """The dtypes of the result and of the elements in a reduction's loop."""
     try:
         wanted = None if dtype is None else np.dtype(dtype)
-        found = ufunc_dtypes(ufunc, (x.dtype,), wanted, reduction=True)
+        dtypes = ufunc_dtypes(ufunc, (x.dtype,), wanted, reduction=True)
     except TypeError as error:
         remedy = "convert the array with .astype(dtype), or choose the loop with dtype=."
         complain(
@@ -101,7 +101,7 @@ def _loop_dtypes(ufunc: np.ufunc, x: Tracer, dtype: Any) -> tuple[DType, DType]:
             operands={"array": x},
             cause=error,
         )
-    return found[-1], found[1]
+    return dtypes[-1], dtypes[1]
 
 
 def _check_equal(ufunc: np.ufunc, how: str, result: DType, element: DType) -> None:
@@ -146,8 +146,8 @@ def _reorderable(ufunc: np.ufunc) -> bool:
 
 def _identity(ufunc: np.ufunc, dtype: DType) -> Any:
     """The identity of a reduction, or None: extrema have one, which NumPy does not use."""
-    found = ufunc.identity
-    return None if found is None else np.asarray(found).astype(dtype)[()]
+    identity = ufunc.identity
+    return None if identity is None else np.asarray(identity).astype(dtype)[()]
 
 
 # reduce
@@ -245,13 +245,13 @@ def _folded(ufunc: np.ufunc, rows: Tracer, acc: Any, mask: Tracer | None, dtype:
             acc = step(acc, rows[i])
         return acc
 
-    def trip(acc: Any, given: Any) -> Any:
+    def iteration(acc: Any, element: Any) -> Any:
         if mask is None:
-            return step(acc, given), None
-        row, chosen = given
+            return step(acc, element), None
+        row, chosen = element
         return FUNCTIONS["where"].traced(chosen, step(acc, row), acc).astype(dtype), None
 
-    return scan(trip, acc, rows if mask is None else (rows, mask))[0]
+    return scan(iteration, acc, rows if mask is None else (rows, mask))[0]
 
 
 def _halved(ufunc: np.ufunc, x: Tracer, axes: tuple[int, ...], acc: Any) -> Any:
@@ -294,10 +294,10 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: int = 0, dtype: Any = None, out: 
         value = build().op("cummin" if least else "cummax", bits, axis=axis, reverse=False)
         return finish(wrap_like(build().convert(value, dtype=BOOL), (x,)), _sole(out))
     rows = _rows(x.astype(BOOL if name in _LOGICAL else element_dtype), (axis,))
-    found = _prefixes(ufunc, rows, result_dtype)
+    prefixes = _prefixes(ufunc, rows, result_dtype)
     back = (*range(1, axis + 1), 0, *range(axis + 1, x.ndim))
-    found = build().transpose(as_value(found), perm=back)
-    return finish(wrap_like(found, (x,)), _sole(out))
+    prefixes = build().transpose(as_value(prefixes), perm=back)
+    return finish(wrap_like(prefixes, (x,)), _sole(out))
 
 
 def _prefixes(ufunc: np.ufunc, rows: Tracer, dtype: DType) -> Tracer:
@@ -308,12 +308,12 @@ def _prefixes(ufunc: np.ufunc, rows: Tracer, dtype: DType) -> Tracer:
         return _prefixes_in_chunks(ufunc, rows.astype(dtype))
     step = _step(ufunc, dtype)
 
-    def trip(acc: Any, row: Any) -> Any:
+    def iteration(acc: Any, row: Any) -> Any:
         following = step(acc, row)
         return following, following
 
     first = rows[0].astype(dtype)
-    rest = scan(trip, _broadcast(first, rows.shape[1:]), rows[1:])[1]
+    rest = scan(iteration, _broadcast(first, rows.shape[1:]), rows[1:])[1]
     return FUNCTIONS["concatenate"].traced([first[None], rest])
 
 
@@ -330,10 +330,10 @@ def _prefixes_in_chunks(ufunc: np.ufunc, rows: Tracer) -> Tracer:
     whole = FUNCTIONS["concatenate"].traced([rows, fill]).reshape((_CHUNKS, length, *rest))
     inner = _prefixes(ufunc, whole.swapaxes(0, 1), dtype)
     totals = _prefixes(ufunc, inner[-1], dtype)
-    found = FUNCTIONS["concatenate"].traced(
+    chunks = FUNCTIONS["concatenate"].traced(
         [inner[:, :1], apply(ufunc, totals[:-1], inner[:, 1:])], axis=1
     )
-    return found.swapaxes(0, 1).reshape((_CHUNKS * length, *rest))[:n]
+    return chunks.swapaxes(0, 1).reshape((_CHUNKS * length, *rest))[:n]
 
 
 # reduceat
@@ -362,7 +362,7 @@ def _reduceat(
     rest = tuple(m for i, m in enumerate(x.shape) if i != axis)
     count, lines = starts.shape[0], int(np.prod(rest))
     if not count or not lines:
-        found = wrap(build().full((*rest, count), 0, result_dtype), scalar=False)
+        segments = wrap(build().full((*rest, count), 0, result_dtype), scalar=False)
     else:
         ends = wrap(build().full((1,), n, I64), scalar=False)
         ends = FUNCTIONS["concatenate"].traced([starts[1:], ends])
@@ -370,21 +370,21 @@ def _reduceat(
         elements = x.astype(BOOL if name in _LOGICAL else element_dtype)
         if np.prod(x.shape[axis + 1 :]) >= _FEW:
             rows = FUNCTIONS["moveaxis"].traced(elements, axis, 0)
-            found = _segments_of_rows(ufunc, rows, starts, ends, result_dtype)
-            found = FUNCTIONS["moveaxis"].traced(found, 0, axis)
-            return finish(wrap(as_value(found), scalar=False), _sole(out))
+            segments = _segments_of_rows(ufunc, rows, starts, ends, result_dtype)
+            segments = FUNCTIONS["moveaxis"].traced(segments, 0, axis)
+            return finish(wrap(as_value(segments), scalar=False), _sole(out))
         flat = FUNCTIONS["moveaxis"].traced(elements, axis, -1).reshape((lines, n))
-        found = _segments(ufunc, flat, starts, ends, result_dtype).reshape((*rest, count))
-    result = FUNCTIONS["moveaxis"].traced(found, -1, axis)
+        segments = _segments(ufunc, flat, starts, ends, result_dtype).reshape((*rest, count))
+    result = FUNCTIONS["moveaxis"].traced(segments, -1, axis)
     return finish(wrap(as_value(result), scalar=False), _sole(out))
 
 
 def _segment_starts(ufunc: np.ufunc, indices: Any, n: int) -> Tracer:
-    known = static_array(indices)
-    if known is not None:
-        if known.ndim != 1:
+    constant = static_array(indices)
+    if constant is not None:
+        if constant.ndim != 1:
             raise ValueError("indices must be one-dimensional")
-        for i in known:
+        for i in constant:
             if not 0 <= i < n:
                 raise IndexError(
                     f"index {int(i)} out-of-bounds in {ufunc.__name__}.reduceat [0, {n})"
@@ -396,9 +396,9 @@ def _segment_starts(ufunc: np.ufunc, indices: Any, n: int) -> Tracer:
     starts = starts.astype(np.int64)
     # Checked as any index is, but that negative ones are out of range, too.
     b = build()
-    places = as_value(FUNCTIONS["where"].traced(starts < 0, starts - n, starts))
+    wrapped = as_value(FUNCTIONS["where"].traced(starts < 0, starts - n, starts))
     numbers = b.op("iota", shape=(n,), dtype=I64, axis=0)
-    return wrap(b.gather(numbers, places, axes=(0,), mode="check"), scalar=False)
+    return wrap(b.gather(numbers, wrapped, axes=(0,), mode="check"), scalar=False)
 
 
 def _segments_of_rows(
@@ -407,19 +407,19 @@ def _segments_of_rows(
     """Rows as wholes: each step takes one, for all its elements."""
     step = _step(ufunc, dtype)
 
-    def row(place: Any) -> Tracer:
+    def row(index: Any) -> Tracer:
         b = build()
-        return wrap(b.gather(as_value(rows), as_value(place, I64), axes=(0,), mode="clip"))
+        return wrap(b.gather(as_value(rows), as_value(index, I64), axes=(0,), mode="clip"))
 
-    def segment(_: None, given: Any) -> Any:
-        start, stop = given
+    def segment(_: None, bounds: Any) -> Any:
+        start, stop = bounds
 
-        def trip(state: Any) -> Any:
+        def iteration(state: Any) -> Any:
             i, acc = state
             return i + 1, step(acc, row(i))
 
         first = start + 1, row(start).astype(dtype)
-        return None, while_loop(lambda state: state[0] < stop, trip, first)[1]
+        return None, while_loop(lambda state: state[0] < stop, iteration, first)[1]
 
     return scan(segment, None, (starts, ends))[1]
 
@@ -434,19 +434,19 @@ def _segments(ufunc: np.ufunc, lines: Tracer, starts: Tracer, ends: Tracer, dtyp
         whole = lines[:, : per_line * _BLOCK].reshape((count, per_line, _BLOCK))
         blocks = _reduce(ufunc, whole, axis=-1, dtype=dtype).reshape(-1)
 
-    def element(source: Tracer, place: Any) -> Any:
+    def element(source: Tracer, index: Any) -> Any:
         b = build()
-        return wrap(b.gather(as_value(source), as_value(place, I64), axes=(0,), mode="clip"))
+        return wrap(b.gather(as_value(source), as_value(index, I64), axes=(0,), mode="clip"))
 
     def along(source: Tracer, offset: Any, start: Any, stop: Any, acc: Any) -> Any:
-        def trip(state: Any) -> Any:
+        def iteration(state: Any) -> Any:
             i, acc = state
             return i + 1, step(acc, element(source, offset + i))
 
-        return while_loop(lambda state: state[0] < stop, trip, (start, acc))[1]
+        return while_loop(lambda state: state[0] < stop, iteration, (start, acc))[1]
 
-    def segment(_: None, given: Any) -> Any:
-        line, start, stop = given
+    def segment(_: None, line_and_bounds: Any) -> Any:
+        line, start, stop = line_and_bounds
         at = line * n
         acc = element(flat, at + start).astype(dtype)
         if not by_blocks:
@@ -487,8 +487,8 @@ def _at(ufunc: np.ufunc, a: Any, indices: Any, values: Any = NO_VALUE, /) -> Non
         update_each(x, indices, None, lambda old, _: apply(ufunc, old))
         return
     if not isinstance(values, Tracer):
-        known = static_array(values)
-        values = array(values) if known is None else known  # a Python number is an array here
+        constant = static_array(values)
+        values = array(values) if constant is None else constant  # a Python number is an array here
     combined = _scattered(ufunc, x, values)
     if combined is not None:
         combined = apply(np.negative, combined) if name == "subtract" else combined
@@ -516,8 +516,8 @@ def _scattered(ufunc: np.ufunc, x: Tracer, values: Any) -> Any:
         return values
     wraps = name in ("add", "subtract", "multiply") and x.dtype.kind in "iu" and loop.kind in "iu"
     if not wraps:
-        known = None if is_small(x.dtype) or is_complex(loop) else static_array(values)
-        if known is None or known.size != 1 or known.astype(x.dtype) != known:
+        constant = None if is_small(x.dtype) or is_complex(loop) else static_array(values)
+        if constant is None or constant.size != 1 or constant.astype(x.dtype) != constant:
             return None
     return array(values).astype(x.dtype)
 

@@ -72,10 +72,12 @@ def _sized(name: str, by_condition: bool = False) -> Callable[..., Any]:
                 args = (*args, options.pop(positional[len(args)]))
             if by_condition and (condition := known_array(args[0])) is not None:
                 return traced(*args, size=int(np.count_nonzero(condition)), **options)
-            known = [known_array(x) if isinstance(x, (Tracer, list, tuple)) else x for x in args]
-            if any(k is None and a is not None for k, a in zip(known, args, strict=True)):
+            constants = [
+                known_array(x) if isinstance(x, (Tracer, list, tuple)) else x for x in args
+            ]
+            if any(k is None and a is not None for k, a in zip(constants, args, strict=True)):
                 no_static_shape(f"np.{name}", f"jt.{name}(..., size=n, fill_value=0)")
-            return _traced(plain(*known, **options))
+            return _traced(plain(*constants, **options))
 
         eager = eagerly(compiled)
         reference.__doc__ = traced.__doc__ or plain.__doc__
@@ -100,8 +102,8 @@ def _places(mask: Tracer, size: int, beyond: int) -> Tracer:
     """Where the first `size` true elements of a 1-d mask are; `beyond` where there are no more."""
     if mask.size == 0:
         return array(np.full(size, beyond))
-    found = wrap(build().op("true_places", as_value(mask), size=size, classes=1), scalar=False)
-    return found if beyond == mask.size else where(found < mask.size, found, beyond)
+    indices = wrap(build().op("true_places", as_value(mask), size=size, classes=1), scalar=False)
+    return indices if beyond == mask.size else where(indices < mask.size, indices, beyond)
 
 
 def _truth(x: Any) -> Tracer:
@@ -116,11 +118,11 @@ def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Tracer
         raise ValueError("Calling nonzero on 0d arrays is not allowed.")
     flat = _places(mask.ravel(), size, -1)
     fills: Any = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * mask.ndim
-    found, rest = [], flat
+    coordinates, rest = [], flat
     for n, fill in zip(reversed(mask.shape), reversed(fills), strict=True):
-        found.append(where(flat < 0, fill, rest % max(n, 1)).astype(I64))
+        coordinates.append(where(flat < 0, fill, rest % max(n, 1)).astype(I64))
         rest = rest // max(n, 1)
-    return tuple(reversed(found))
+    return tuple(reversed(coordinates))
 
 
 @_sized("flatnonzero")
@@ -138,14 +140,14 @@ def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
 
 def _chosen(x: Tracer, mask: Tracer, axis: int, size: Any = None, fill_value: Any = None) -> Tracer:
     """The slices of `x` along an axis at which a 1-d mask is true."""
-    places = _places(mask, size, -1)
+    indices = _places(mask, size, -1)
     if x.shape[axis] == 0:
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         return array(np.full(shape, 0 if fill_value is None else fill_value, x.dtype))
-    taken = take(x, where(places < 0, 0, places), axis)
+    taken = take(x, where(indices < 0, 0, indices), axis)
     along = [size if d == axis else 1 for d in range(x.ndim)]
     fill = array(0 if fill_value is None else fill_value).astype(x.dtype)
-    return where((places < 0).reshape(along), fill, taken)
+    return where((indices < 0).reshape(along), fill, taken)
 
 
 @_sized("compress", by_condition=True)
@@ -166,9 +168,9 @@ def compress(
         raise ValueError("condition must be a 1-d array")
     x = x.reshape(1) if x.ndim == 0 else x
     axis = axis_index(axis, x.ndim, x)
-    known, n = known_array(condition), x.shape[axis]
-    if known is not None and known[n:].any():
-        raise IndexError(f"index {n + int(known[n:].argmax())} is out of bounds for axis {axis}")
+    constant, n = known_array(condition), x.shape[axis]
+    if constant is not None and constant[n:].any():
+        raise IndexError(f"index {n + int(constant[n:].argmax())} is out of bounds for axis {axis}")
     mask = mask[:n]
     if mask.size < x.shape[axis]:
         mask = concatenate([mask, np.zeros(x.shape[axis] - mask.size, bool)])
@@ -197,10 +199,10 @@ def _changes(s: Tracer, equal_nan: bool) -> Tracer:
 class _Groups:
     """The distinct rows of an array along its first axis, in order."""
 
-    def __init__(self, x: Tracer, size: int, equal_nan: bool, places: bool = False) -> None:
-        """`places`: `indices` or `inverse` will be asked for."""
+    def __init__(self, x: Tracer, size: int, equal_nan: bool, with_indices: bool = False) -> None:
+        """`with_indices`: `indices` or `inverse` will be asked for."""
         self.x, self.size, n = x, size, x.shape[0]
-        if x.ndim == 1 and not places:
+        if x.ndim == 1 and not with_indices:
             self.sorted = sort(x)
         else:
             flat = x.reshape(n, -1)
@@ -213,11 +215,11 @@ class _Groups:
 
     def values(self, fill_value: Any) -> Tracer:
         """The distinct rows, then the smallest one, or `fill_value`."""
-        found = take(self.sorted, where(self.exists, self.starts, 0), 0)
+        values = take(self.sorted, where(self.exists, self.starts, 0), 0)
         if fill_value is None:
-            return found
+            return values
         shape = (self.size, *(1,) * (self.x.ndim - 1))
-        return where(self.exists.reshape(shape), found, array(fill_value).astype(self.x.dtype))
+        return where(self.exists.reshape(shape), values, array(fill_value).astype(self.x.dtype))
 
     def indices(self) -> Tracer:
         """Where each is met first."""
@@ -226,9 +228,9 @@ class _Groups:
     def inverse(self) -> Tracer:
         """The number of each row's group."""
         numbers = cumsum(self.new.astype(I64)) - 1
-        found = array(np.zeros(self.x.shape[0], I64))
-        update(found, self.order, numbers, "set")
-        return found
+        numbers_of = array(np.zeros(self.x.shape[0], I64))
+        update(numbers_of, self.order, numbers, "set")
+        return numbers_of
 
     def counts(self) -> Tracer:
         after = concatenate([self.starts[1:], np.array([self.x.shape[0]])])
@@ -270,16 +272,18 @@ def unique(
     elif return_inverse:
         parts[2] = parts[2].reshape(x.shape)
     asked = (True, return_index, return_inverse, return_counts)
-    found = tuple(part for part, wanted in zip(parts, asked, strict=True) if wanted)
-    return found if len(found) > 1 else found[0]
+    results = tuple(part for part, wanted in zip(parts, asked, strict=True) if wanted)
+    return results if len(results) > 1 else results[0]
 
 
 def _named(name: str, *, index: bool, inverse: bool, counts: bool) -> None:
     result = type(getattr(np, name)(np.zeros(1)))
 
     def traced(x: Any, *, size: Any = None, fill_value: Any = None) -> Any:
-        found = unique(x, index, inverse, counts, equal_nan=False, size=size, fill_value=fill_value)
-        return result(*found)
+        results = unique(
+            x, index, inverse, counts, equal_nan=False, size=size, fill_value=fill_value
+        )
+        return result(*results)
 
     _sized(name)(traced)
 
@@ -291,15 +295,15 @@ _named("unique_counts", index=False, inverse=False, counts=True)
 
 @_sized("unique_values")
 def unique_values(x: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
-    found: Tracer = unique(x, equal_nan=False, size=size, fill_value=fill_value)
-    return found
+    values: Tracer = unique(x, equal_nan=False, size=size, fill_value=fill_value)
+    return values
 
 
 @_sized("union1d")
 def union1d(ar1: Any, ar2: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
     both = concatenate([array(ar1).ravel(), array(ar2).ravel()])
-    found: Tracer = unique(both, size=size, fill_value=fill_value)
-    return found
+    values: Tracer = unique(both, size=size, fill_value=fill_value)
+    return values
 
 
 def _distinct_where(
@@ -354,11 +358,11 @@ def setxor1d(
     both = concatenate([x, y])
     if both.size == 0:
         return array(np.full(size, 0 if fill_value is None else fill_value, both.dtype))
-    groups = _Groups(both, both.size, True, places=True)
+    groups = _Groups(both, both.size, True, with_indices=True)
     values = groups.values(None)
     last = take(groups.order, where(groups.exists, groups.starts + groups.counts() - 1, 0), 0)
     in_x, in_y = groups.indices() < x.size, last >= x.size
-    kept = in_x != in_y
+    in_one = in_x != in_y
     if is_inexact(both.dtype):
         nan = ufuncs.apply(np.isnan, values)
         again = (
@@ -366,9 +370,9 @@ def setxor1d(
         )  # a second one, behind the first
         values = concatenate([values, np.full(1, np.nan, both.dtype)])
         return _chosen(
-            values, concatenate([(kept | nan) & groups.exists, again]), 0, size, fill_value
+            values, concatenate([(in_one | nan) & groups.exists, again]), 0, size, fill_value
         )
-    return _chosen(values, kept & groups.exists, 0, size, fill_value)
+    return _chosen(values, in_one & groups.exists, 0, size, fill_value)
 
 
 @_sized("trim_zeros")
@@ -384,8 +388,8 @@ def trim_zeros(
         return _chosen(x, mask, 0, size, fill_value)
     first = mask.argmax() if "f" in trim.lower() else 0
     last = n - mask[::-1].argmax() if "b" in trim.lower() else n
-    place = arange(0, n, dtype=I64)
-    return _chosen(x, (place >= first) & (place < last) & mask.any(), 0, size, fill_value)
+    index = arange(0, n, dtype=I64)
+    return _chosen(x, (index >= first) & (index < last) & mask.any(), 0, size, fill_value)
 
 
 def _where_reference(*args: Any, size: Any = None, fill_value: Any = None) -> Any:

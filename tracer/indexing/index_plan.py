@@ -48,7 +48,7 @@ class Subscript:
 
 
 @record(frozen=False)
-class Plan:
+class IndexPlan:
     """A resolved index: `base` is a view with all slices applied; what is left indexes its `axes`.
 
     `indices` are int64 values of one shape, or empty. Their dims stand at `position` in the result.
@@ -64,7 +64,7 @@ class Plan:
     position: int = 0
     mask: Tracer | None = None
     valid: Value | None = None  # with mode "fill": which indices are in range
-    known: tuple[Array, ...] | None = None  # the indices, if they are constants and in range
+    constant: tuple[Array, ...] | None = None  # the indices, if they are constants and in range
     copied: bool = False  # without index arrays all the same: NumPy copies the base
     scalar: bool = False  # integers for all axes: the result is a NumPy scalar
     view: bool = False  # only 0-d indices: NumPy gives a view
@@ -98,13 +98,13 @@ def mode_of(mode: Any) -> str:
     return MODES[mode]
 
 
-def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> Plan:
+def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> IndexPlan:
     """Resolve an index of `x`, or raise IndexError or TypeError as NumPy would, with the line."""
     items, gap = _expand(x, [_classify(i, x) for i in _as_tuple(index)])
     if mode not in (DEFAULT, "check"):
         items = _outside_as_arrays(x, items)
-    copied = any(isinstance(i, _Integers) and _is_array(i.given) for i in items)
-    if any(isinstance(i, _Window) for i in items) or _is_window(x, items, mode):
+    copied = any(isinstance(i, _Integers) and _is_array(i.value) for i in items)
+    if any(isinstance(i, _SliceWindow) for i in items) or _is_window(x, items, mode):
         x, items = _windows(x, items, mode)
     advanced = [i for i in items if isinstance(i, (_Integers, _Mask, _Truth))]
     dots = any(i is Ellipsis for i in _as_tuple(index))
@@ -129,16 +129,16 @@ def _outside_as_arrays(x: Tracer, items: Sequence[Any]) -> list[Any]:
 
 @record(frozen=False)
 class _Integers:
-    """An integer index: an array, or an int (`known` has its elements while tracing)."""
+    """An integer index: an array, or an int (`constant` has its elements while tracing)."""
 
-    given: Any
-    known: Array | None  # None for a traced one
+    value: Any
+    constant: Array | None  # None for a traced one
     fixed: bool  # cannot change from call to call
     ndim: int
 
 
 @record(frozen=False)
-class _Window:
+class _SliceWindow:
     """A slice of fixed length at a start that is known at run time."""
 
     start: Value
@@ -216,7 +216,7 @@ def _static_index(item: Array, fixed: bool) -> Any:
     return _Integers(item, item, fixed, item.ndim)
 
 
-def _static_slice(item: slice, x: Tracer) -> slice | _Window:
+def _static_slice(item: slice, x: Tracer) -> slice | _SliceWindow:
     bounds = (item.start, item.stop, item.step)
     if any(isinstance(i, Tracer) and known_array(i) is None for i in bounds):
         window = _window(item)
@@ -236,7 +236,7 @@ def _static_slice(item: slice, x: Tracer) -> slice | _Window:
     return slice(*(None if i is None else operator.index(i) for i in bounds))
 
 
-def _window(item: slice) -> _Window | None:
+def _window(item: slice) -> _SliceWindow | None:
     """The slice as a window; None if its length is not known, or it goes backwards."""
     step = 1 if item.step is None else item.step
     if item.start is None or item.stop is None or isinstance(step, Tracer):
@@ -249,7 +249,7 @@ def _window(item: slice) -> _Window | None:
     length = distance(start, stop)
     if length is None or step < 1:
         return None
-    return _Window(start, max(0, -(-length // step)), step)
+    return _SliceWindow(start, max(0, -(-length // step)), step)
 
 
 def _is_window(x: Tracer, items: Sequence[Any], mode: str) -> bool:
@@ -295,7 +295,7 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
             sizes.append(1)
             rest.append(0)
             axis += 1
-        elif isinstance(item, _Window):
+        elif isinstance(item, _SliceWindow):
             size = (item.length - 1) * item.step + 1 if item.length else 0
             if size > n:
                 complain(
@@ -330,7 +330,7 @@ def _start(x: Tracer, axis: int, item: int | _Integers, mode: str) -> Value:
     if isinstance(item, int):
         return b.const(_in_range(item, n, axis, x), I64)
     if mode in (DEFAULT, "check"):
-        _check_known(item, n, axis, x)
+        _check_constant(item, n, axis, x)
     chosen = _index_values([item], [n], mode)
     options = {"mode": "check", "names": (axis,)} if chosen.mode == "check" else {"mode": "clip"}
     return b.gather(b.iota(shape=(n,), dtype=I64, axis=0), *chosen.indices, axes=(0,), **options)
@@ -412,10 +412,10 @@ def _in_range(index: int, n: int, axis: int, x: Tracer) -> int:
     return index + n if index < 0 else index
 
 
-def _basic(x: Tracer, items: Sequence[Any], dots: bool) -> Plan:
+def _basic(x: Tracer, items: Sequence[Any], dots: bool) -> IndexPlan:
     checked = _checked(x, items)
     scalar = not dots and all(isinstance(i, int) for i in checked)
-    return Plan(_view(x, checked), checked, scalar=scalar)
+    return IndexPlan(_view(x, checked), checked, scalar=scalar)
 
 
 def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
@@ -425,7 +425,7 @@ def _view(x: Tracer, items: Sequence[Any]) -> Tracer:
     return base
 
 
-def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) -> Plan:
+def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) -> IndexPlan:
     arrays = any(isinstance(i, _Truth) or (isinstance(i, _Integers) and i.ndim) for i in items)
     basic: list[Any] = []
     integers: list[_Integers] = []
@@ -445,7 +445,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
             continue
         if isinstance(item, _Integers):
             if mode in (DEFAULT, "check"):
-                _check_known(item, x.shape[source], source, x)
+                _check_constant(item, x.shape[source], source, x)
             integers.append(item)
             axes.append(axis)
             names.append(source)
@@ -463,9 +463,9 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
     single = all(isinstance(i, (int, _Integers)) for i in items)
     scalar = single and not arrays and not dots
     # NumPy copies where one of the ints is an array without dims.
-    plain = not any(isinstance(i, _Integers) and _is_array(i.given) for i in items)
+    plain = not any(isinstance(i, _Integers) and _is_array(i.value) for i in items)
     here = base._storage.trace is current_trace()
-    return Plan(
+    return IndexPlan(
         base,
         tuple(basic),
         tuple(axes),
@@ -474,7 +474,7 @@ def _advanced(x: Tracer, items: Sequence[Any], dots: bool, gap: int, mode: str) 
         chosen.mode,
         position,
         valid=chosen.valid,
-        known=chosen.known,
+        constant=chosen.constant,
         scalar=scalar,
         view=not arrays and not scalar and plain,
         here=here,
@@ -489,9 +489,9 @@ def _whole(items: Sequence[Any]) -> bool:
     return all(isinstance(i, slice) and i == slice(None) for i in items)
 
 
-def _check_known(item: _Integers, n: int, axis: int, x: Tracer) -> None:
-    if item.known is not None and item.known.size:
-        for extreme in (item.known.min(), item.known.max()):
+def _check_constant(item: _Integers, n: int, axis: int, x: Tracer) -> None:
+    if item.constant is not None and item.constant.size:
+        for extreme in (item.constant.min(), item.constant.max()):
             _in_range(int(extreme), n, axis, x)
 
 
@@ -502,11 +502,11 @@ class _Chosen:
     indices: tuple[Value, ...]
     mode: str
     valid: Value | None = None
-    known: tuple[Array, ...] | None = None
+    constant: tuple[Array, ...] | None = None
 
 
 def _index_values(integers: Sequence[_Integers], sizes: Sequence[int], mode: str) -> _Chosen:
-    shapes = [shape_of(i.given) for i in integers]
+    shapes = [shape_of(i.value) for i in integers]
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError as error:
@@ -521,11 +521,11 @@ def _index_values(integers: Sequence[_Integers], sizes: Sequence[int], mode: str
         mode = "check" if bounds_checked() else "clip"
     b, fixed = build(), all(i.fixed for i in integers)
     if mode == "check" and fixed:
-        indices = [np.asarray(i.known, dtype=np.int64) for i in integers]
+        indices = [np.asarray(i.constant, dtype=np.int64) for i in integers]
         indices = [np.where(k < 0, k + n, k) for k, n in zip(indices, sizes, strict=True)]
         indices = [np.broadcast_to(k, shape) for k in indices]
-        return _Chosen(tuple(b.const(k) for k in indices), "clip", known=tuple(indices))
-    values = tuple(b.broadcast_to(as_value(i.given, I64), shape) for i in integers)
+        return _Chosen(tuple(b.const(k) for k in indices), "clip", constant=tuple(indices))
+    values = tuple(b.broadcast_to(as_value(i.value, I64), shape) for i in integers)
     if mode in ("check", "promise_in_bounds"):
         return _Chosen(values, "check" if mode == "check" else "clip")
     if mode != "fill" and math.prod(shape) and 0 in sizes:
@@ -544,7 +544,7 @@ def _index_values(integers: Sequence[_Integers], sizes: Sequence[int], mode: str
     return _Chosen(tuple(clipped), "clip", valid if mode == "fill" else None)
 
 
-def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Plan:
+def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> IndexPlan:
     if len(masks) > 1 or any(isinstance(item, (_Integers, _Truth)) for item in items):
         complain(
             errors.DynamicShapeError,
@@ -565,7 +565,7 @@ def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Pla
             axis += not isinstance(item, int)
     checked = _basic(x, basic, True)
     base = x if _whole(basic) else checked.base
-    return Plan(base, checked.items, position=position, mask=masks[0].mask)
+    return IndexPlan(base, checked.items, position=position, mask=masks[0].mask)
 
 
 def basic_items(x: Tracer, index: Any) -> tuple[Any, ...] | None:

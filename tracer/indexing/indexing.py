@@ -28,7 +28,7 @@ from ..core.trace import current_trace, lifted, require_trace
 from ..core.tracers import Tracer, as_value, method, wrap
 from ..messages import errors
 from ..messages.errors import complain
-from .index_plan import DEFAULT, Plan, Subscript, basic_items, resolve
+from .index_plan import DEFAULT, IndexPlan, Subscript, basic_items, resolve
 from .masked import Masked, same_mask, spread
 
 # Reading
@@ -85,7 +85,7 @@ def _default_fill(dtype: Any) -> Any:
     return np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
 
 
-def _taken(plan: Plan) -> Tracer:
+def _taken(plan: IndexPlan) -> Tracer:
     base, index = plan.base, plan.indices[0].shape
     value = build().gather(as_value(base), *plan.indices, **plan.options)
     rank = len(index)
@@ -113,7 +113,7 @@ def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
     return value if perm == tuple(range(len(perm))) else build().transpose(value, perm=perm)
 
 
-def _dynamic_view(plan: Plan) -> Tracer:
+def _dynamic_view(plan: IndexPlan) -> Tracer:
     """`x[i]` with a traced i is a view, as with an int: `x[i][j] = v` writes to x."""
     axes, options, here = plan.axes, plan.options, require_trace()
 
@@ -242,7 +242,7 @@ def update_each(
         base.assign(room.back(_one_by_one(room, value, function)))
 
 
-def _destination(x: Tracer, index: Any, mode: str) -> Plan:
+def _destination(x: Tracer, index: Any, mode: str) -> IndexPlan:
     if x.scalar or not x.writeable:
         x.assign(as_value(x))  # says why not
     here, items = current_trace(), index if isinstance(index, tuple) else (index,)
@@ -255,7 +255,7 @@ def _destination(x: Tracer, index: Any, mode: str) -> Plan:
 class _Room:
     """The base of a plan, with one place more at the end for what is dropped."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: IndexPlan) -> None:
         self.options = plan.options
         self.plan = plan
         self.whole = as_value(plan.base)
@@ -296,20 +296,20 @@ def _one_by_one(room: _Room, value: Value | None, function: Callable[[Any, Any],
         shape = (count, *value.shape[rank:])
         each.append(wrap(b.reshape(value, shape=shape), scalar=False))
 
-    def trip(whole: Any, entries: Any) -> Any:
+    def iteration(whole: Any, entries: Any) -> Any:
         indices = [as_value(index) for index in entries[: len(room.indices)]]
         old = wrap(room.gather(as_value(whole), indices))
         new = as_value(function(old, None if value is None else entries[-1]), whole.dtype)
         return wrap(room.scatter(as_value(whole), new, indices), scalar=False), None
 
-    return as_value(scan(trip, wrap(room.whole, scalar=False), each)[0])
+    return as_value(scan(iteration, wrap(room.whole, scalar=False), each)[0])
 
 
-def _distinct(plan: Plan) -> bool:
+def _distinct(plan: IndexPlan) -> bool:
     """Whether the indices are constants that name each element once."""
-    if plan.known is None:
+    if plan.constant is None:
         return False
-    flat = np.ravel_multi_index(plan.known, [plan.base.shape[a] for a in plan.axes])
+    flat = np.ravel_multi_index(plan.constant, [plan.base.shape[a] for a in plan.axes])
     return len(np.unique(flat)) == np.size(flat)
 
 
@@ -320,13 +320,13 @@ def _combine(combine: str, old: Value, new: Value) -> Value:
     return new if combine == "set" else build().op(_COMBINE[combine], old, new)
 
 
-def _indexed_shape(plan: Plan) -> tuple[int, ...]:
+def _indexed_shape(plan: IndexPlan) -> tuple[int, ...]:
     """The shape of x[index]."""
     rest = [n for i, n in enumerate(plan.base.shape) if i not in plan.axes]
     return (*rest[: plan.position], *plan.indices[0].shape, *rest[plan.position :])
 
 
-def _indexed_first(plan: Plan, value: Value) -> Value:
+def _indexed_first(plan: IndexPlan, value: Value) -> Value:
     """A value of the shape of x[index] with the dims of the index in front, as scatter takes it."""
     rank = len(plan.indices[0].shape)
     indexed = range(plan.position, plan.position + rank)
@@ -359,12 +359,12 @@ def _spread(value: Any, target: Tracer, shape: tuple[int, ...], dtype: Any = Non
     return build().broadcast_to(new, shape)
 
 
-def _update_masked(plan: Plan, value: Any, combine: str) -> None:
+def _update_masked(plan: IndexPlan, value: Any, combine: str) -> None:
     new = _over_mask(plan, value, plan.base.dtype)
     _put_masked(plan, _combine(combine, as_value(plan.base), new))
 
 
-def _put_masked(plan: Plan, new: Value) -> None:
+def _put_masked(plan: IndexPlan, new: Value) -> None:
     """Assign `new`, of the base's shape, where the mask is true."""
     base = plan.base
     assert plan.mask is not None
@@ -372,7 +372,7 @@ def _put_masked(plan: Plan, new: Value) -> None:
     base.assign(build().select(chosen, new, as_value(base)))
 
 
-def _over_mask(plan: Plan, value: Any, dtype: Any) -> Value:
+def _over_mask(plan: IndexPlan, value: Any, dtype: Any) -> Value:
     """A value for x[mask], spread over all of x."""
     base, mask = plan.base, plan.mask
     assert mask is not None
@@ -390,7 +390,7 @@ def _over_mask(plan: Plan, value: Any, dtype: Any) -> Value:
     return _spread(spread, base, base.shape) if dtype is None else _cast(spread, base, base.shape)
 
 
-def _across_mask(value: Any, plan: Plan) -> Any:
+def _across_mask(value: Any, plan: IndexPlan) -> Any:
     """A value for x[mask] = value that does not depend on how many elements are selected."""
     assert plan.mask is not None
     shape = shape_of(value)

@@ -35,12 +35,14 @@ from ..messages import errors
 from ..messages.errors import complain
 
 if TYPE_CHECKING:
-    from ...runtime.cuda.client import Program
+    from ...runtime.cuda.client import LoadedProgram
 
 _KEPT = 4096  # programs; the least recently used goes first
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
-_programs: OrderedDict[Hashable, tuple[Program, Callable[..., Any]]] = OrderedDict()
-_quick: dict[Hashable, tuple[Program, Callable[..., Any]]] = {}  # some of these, by simpler keys
+_programs: OrderedDict[Hashable, tuple[LoadedProgram, Callable[..., Any]]] = OrderedDict()
+_quick: dict[
+    Hashable, tuple[LoadedProgram, Callable[..., Any]]
+] = {}  # some of these, by simpler keys
 
 
 def run(

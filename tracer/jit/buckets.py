@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from ..captures.captured_variables import Outside
+from ..captures.captured_variables import CapturedVariables
 from ..messages import errors
 from .cache_info import difference
 from .dispatch import Call
@@ -36,11 +36,11 @@ class Bucket:
                 return entry, hidden
         return None
 
-    def warn(self, name: str, outside: Outside) -> None:
+    def warn(self, name: str, captured: CapturedVariables) -> None:
         """A trace whose guards do not hold right after it: the function changes what it reads."""
         self.retraced += 1
         if self.retraced == _WARN_AFTER:
-            changes = " and ".join(outside.changes())
+            changes = " and ".join(captured.changes())
             warnings.warn(
                 f"{name} was traced {_WARN_AFTER} times because it changes what it reads: "
                 f"guard {changes}. Pass the value as an argument and return the new one.",
@@ -62,7 +62,7 @@ def warn_of_many(name: str, count: int, reason: str) -> None:
 def reason(call: Call, bucket: Bucket, others: Iterable[Bucket]) -> str:
     """Why `call` finds no entry in its bucket. `others` are all buckets of the function."""
     if bucket.entries:
-        changes = bucket.entries[0].outside.changes()
+        changes = bucket.entries[0].captured.changes()
         return "guard " + " and ".join(changes) if changes else "a guard did not hold"
     entries = [e for b in others for e in b.entries]
     if not entries:

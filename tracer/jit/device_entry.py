@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...runtime.cuda.array import DONATED, DeviceArray
-from ..captures.captured_variables import Outside
+from ..captures.captured_variables import CapturedVariables
 from ..core.accept import to_array
 from ..core.finish import device_finisher
 from ..core.tracing import Traced
@@ -17,7 +17,7 @@ from .dispatch import Call
 from .entry import STALE, Entry, Refused
 
 if TYPE_CHECKING:
-    from ...runtime.cuda.client import Program
+    from ...runtime.cuda.client import LoadedProgram
 
 
 class DeviceEntry(Entry):
@@ -33,13 +33,13 @@ class DeviceEntry(Entry):
         self,
         call: Call,
         traced: Traced,
-        outside: Outside,
-        program: Program,
+        captured: CapturedVariables,
+        program: LoadedProgram,
         reason: str,
         seconds: dict[str, float],
         donated: frozenset[int] = frozenset(),
     ) -> None:
-        super().__init__(call, traced, outside, program, reason, seconds, donated)
+        super().__init__(call, traced, captured, program, reason, seconds, donated)
         self.program = program
         self.attempts = 1 << 30  # no call program: what is launched is native already
         self._direct = self.all_explicit and not (self.written or donated)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from ...ir.graph import Graph
-from ..captures.captured_variables import Outside
+from ..captures.captured_variables import CapturedVariables
 from ..core.accept import to_array
 from ..core.finish import finisher
 from ..core.specs import Spec
@@ -83,14 +83,14 @@ class Entry:
         self,
         call: Call,
         traced: Traced,
-        outside: Outside,
+        captured: CapturedVariables,
         runnable: Runnable,
         reason: str,
         seconds: dict[str, float],
         donated: frozenset[int] = frozenset(),
     ) -> None:
         self.traced = traced
-        self.outside = outside
+        self.captured = captured
         self.runnable = runnable
         self.reason = reason
         self.seconds = seconds
@@ -103,7 +103,7 @@ class Entry:
         self.attempts = 0  # at writing a program
         self.owner: weakref.ref[JitFunction] | None = None
         captures = tuple(capture.outer for capture in traced.captures)
-        self.check: Callable[[], tuple[Any, ...] | None] = outside.compile(captures)
+        self.check: Callable[[], tuple[Any, ...] | None] = captured.compile(captures)
         explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
         self.explicit = explicit
         self.all_explicit = len(explicit) == len(call.specs)

@@ -18,7 +18,7 @@ from ...ir.graph import Graph
 from ...ir.surface import ensure
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import Device, parse_device
-from ..captures.captured_variables import Outside
+from ..captures.captured_variables import CapturedVariables
 from ..captures.paths import Path
 from ..core import pytree
 from ..core.foreign import borrowed
@@ -212,7 +212,7 @@ class JitFunction(Generic[P, R]):
                     entry = self._compile(call, bucket)
                     # What the function itself changed while it was traced must not send it back here.
                     captures = [capture.outer for capture in entry.traced.captures]
-                    match = entry, (*entry.outside.arrays(), *captures)
+                    match = entry, (*entry.captured.arrays(), *captures)
                     made = entry
         if made is not None:
             from ...runtime.cache.in_memory import budget
@@ -285,12 +285,12 @@ class JitFunction(Generic[P, R]):
 
     # A call of a new kind
 
-    def _outside(
+    def _captured_variables(
         self, call: Call | None = None, substitute: bool = True, wary: bool = False
-    ) -> Outside:
+    ) -> CapturedVariables:
         static = () if call is None else call.static_values()
         owner = self._owner_path()
-        return Outside(self._raw, owner, substitute, self._adapt, wary, static)
+        return CapturedVariables(self._raw, owner, substitute, self._adapt, wary, static)
 
     def _compile(self, call: Call, bucket: Bucket) -> Entry:
         entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
@@ -308,7 +308,7 @@ class JitFunction(Generic[P, R]):
 
             budget.add(entry)
         if entry.check() is None:
-            bucket.warn(self.__name__, entry.outside)
+            bucket.warn(self.__name__, entry.captured)
         return entry
 
     # Looking inside

@@ -1,4 +1,4 @@
-"""From an entry to its call program: what `dispatch`, `outside` and `entry` do in Python, natively.
+"""From an entry to its call program: what `dispatch`, `guards` and `entry` do in Python, natively.
 
 `write_program` sees one call that an entry has taken, and writes a program that takes calls of the
 same form: the same structure of the arguments, keywords that name parameters in any order. What it
@@ -48,7 +48,7 @@ def write_program(
     writer = _Writer(entry, entry.runnable, len(args) + len(kwargs))
     names = [sys.intern(name) for name in kwargs]
     words = writer.program.arguments(len(args), names, order_matters(names, signature))
-    writer.outside()
+    writer.captured()
     writer.arguments(words, args, kwargs, analyse)
     writer.apart()
     writer.call()
@@ -61,17 +61,17 @@ class _Writer(GuardWriter):
         self.entry = entry
         self.executable = executable
         self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
-        self.given: dict[int, int] = {}  # the word of each parameter's object
+        self.objects: dict[int, int] = {}  # the word of each parameter's object
         self.block = 0
         self.n_arguments = n_arguments
 
     # What the function reads from outside
 
-    def outside(self) -> None:
+    def captured(self) -> None:
         """Guards first, and the hidden arrays: reading them may run code."""
-        outside, program = self.entry.outside, self.program
+        captured, program = self.entry.captured, self.program
         self.block = program.block(self.executable.block_words)
-        steady, others = by_module(outside.guards)
+        steady, others = by_module(captured.guards)
         in_python = []
         for guards in steady:
             with program.unless_changed(guards[0].path.root):
@@ -80,7 +80,7 @@ class _Writer(GuardWriter):
         in_python += [guard for guard in others if not self._try(self.guard, guard)]
         position = len(self.explicit)
         left: list[tuple[Hidden, int]] = []
-        for hidden in outside.hidden:
+        for hidden in captured.hidden:
             if not self._try(self._hidden, hidden, position):
                 left.append((hidden, position))
             position += hidden.n_arrays
@@ -98,13 +98,13 @@ class _Writer(GuardWriter):
 
     def _try(self, write: Callable[..., None], *args: Any) -> bool:
         """Whether it could be written; if not, what it wrote halfway is taken back."""
-        mark, paths, lent = self.program.mark(), dict(self._paths), dict(self.given)
+        mark, paths, lent = self.program.mark(), dict(self._paths), dict(self.objects)
         classes = set(self._classes)
         try:
             write(*args)
         except (NotNative, RecursionError):
             self.program.rewind(mark)
-            self._paths, self.given, self._classes = paths, lent, classes
+            self._paths, self.objects, self._classes = paths, lent, classes
             return False
         return True
 
@@ -196,7 +196,7 @@ class _Writer(GuardWriter):
             isinstance(value, np.generic)
             and (value.dtype.isbuiltin == 1 or is_extended(value.dtype))
         ):
-            self.given[number] = word
+            self.objects[number] = word
             self.program.scalar(word, self.block + number, type(value))
         elif (state := vars(type(value)).get("_jitney_state")) is not None:
             self.program.of_type(word, type(value))
@@ -206,7 +206,7 @@ class _Writer(GuardWriter):
 
     def _array(self, word: int, number: int) -> None:
         module, program = self.executable.module, self.program
-        self.given[number] = word
+        self.objects[number] = word
         writeable = number in self.entry.written
         program.array(
             word,
@@ -256,9 +256,9 @@ class _Writer(GuardWriter):
         written = outputs[n_outputs - len(self.entry.mutated) :]
         for number, output in zip(self.entry.mutated, written, strict=True):
             assert output is not None
-            program.copy(self.given[number], output)
+            program.copy(self.objects[number], output)
         if shape is None:
-            lent = [program.alias(self.given[k]) for k in sorted(self.given)]
+            lent = [program.alias(self.objects[k]) for k in sorted(self.objects)]
             whole = [output for output in outputs if output is not None]
             lists = [program.make(list, whole), program.make(list, lent)]
             program.give(program.call(self.entry.finish, lists))
@@ -268,7 +268,7 @@ class _Writer(GuardWriter):
         def leaf(result: Result) -> Owned:
             number = result.output
             if result.argument is not None:
-                return program.alias(self.given[result.argument])
+                return program.alias(self.objects[result.argument])
             if number is None:
                 return program.constant_result(result.static)
             if number in results_at:

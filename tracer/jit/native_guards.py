@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...runtime.call.program import Owned, Program
+from ...runtime.call.program import CallProgram, Owned
 from ..captures.frozen import data_of, is_user_function
 from ..captures.guards import Guard
 from ..captures.paths import Path, is_user_module
@@ -29,7 +29,7 @@ class GuardWriter:
     """Writes guards into a program. What it cannot express raises `NotNative`."""
 
     def __init__(self) -> None:
-        self.program = Program()
+        self.program = CallProgram()
         self._paths: dict[tuple[Any, ...], int] = {}
         self._classes: set[type] = set()  # that are guarded
 
@@ -74,10 +74,12 @@ class GuardWriter:
         elif isinstance(value, enum.Enum) and is_user_module(type(value).__module__):
             self.program.identity(word, value)
             self._class(type(value))
-            held = vars(value)
-            with self.program.unless_changed(held):
-                words = self.program.values(self.program.constant_result(held), list(held))
-                for register, item in zip(words, held.values(), strict=True):
+            attributes = vars(value)
+            with self.program.unless_changed(attributes):
+                words = self.program.values(
+                    self.program.constant_result(attributes), list(attributes)
+                )
+                for register, item in zip(words, attributes.values(), strict=True):
                     self.constant(register, item)
         elif isinstance(value, ModuleType) and is_user_module(value.__name__):
             raise NotNative

@@ -60,8 +60,8 @@ def _methods(function: JitFunction) -> list[NativeProgram]:
     if not function._bound:
         return []
     from ...runtime.call.callable import NativeProgram
-    from ...runtime.call.program import Program
+    from ...runtime.call.program import CallProgram
 
-    program = Program()
+    program = CallProgram()
     program.forward(function._bound)
     return [NativeProgram(program)]

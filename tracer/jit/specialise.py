@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.graph import Graph
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
-from ..captures.captured_variables import Outside, refuse_random
+from ..captures.captured_variables import CapturedVariables, refuse_random
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
 from ..core import pytree
@@ -22,13 +22,13 @@ from ..messages import errors
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
-from .trace_cache import Memory
+from .trace_cache import CachedTrace
 
 if TYPE_CHECKING:
     from ...codegen.cuda.program import DeviceProgram
     from ...codegen.module import Donation, NativeModule
     from ...ir.passes.mincut import SavePlan
-    from ...runtime.cuda.client import Program
+    from ...runtime.cuda.client import LoadedProgram
     from ...runtime.executable import Executable
     from .jit import JitFunction
 
@@ -37,45 +37,53 @@ _TRIES = 4
 
 
 def trace_call(
-    function: JitFunction, call: Call, outside: Outside | None = None, *, views: bool = True
-) -> tuple[Traced, Outside]:
+    function: JitFunction,
+    call: Call,
+    captured: CapturedVariables | None = None,
+    *,
+    views: bool = True,
+) -> tuple[Traced, CapturedVariables]:
     """Trace with tracers in place of closed-over arrays. Where Python needs their values
     (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
-    outside = outside or function._outside(call)
+    captured = captured or function._captured_variables(call)
     try:
-        return _trace_settled(function, call, outside, views)
+        return _trace_settled(function, call, captured, views)
     except errors.JitneyError:
-        if not outside.hidden:
+        if not captured.hidden:
             raise
         try:
-            return _trace_settled(function, call, function._outside(call, substitute=False), views)
+            return _trace_settled(
+                function, call, function._captured_variables(call, substitute=False), views
+            )
         except errors.JitneyError:
             pass
         raise
 
 
 def _trace_settled(
-    function: JitFunction, call: Call, outside: Outside, views: bool
-) -> tuple[Traced, Outside]:
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+) -> tuple[Traced, CapturedVariables]:
     """Trace, and drop the guards of what only code reads that has not run."""
-    with watched_code(outside.doubtful) as ran:
-        traced = _trace_with(function, call, outside, views)
-    if outside.settle(ran):
-        return traced, outside
-    outside = function._outside(call, wary=True)
-    with watched_code(outside.doubtful) as ran:
-        traced = _trace_with(function, call, outside, views)
-    outside.settle(ran)
-    return traced, outside
+    with watched_code(captured.doubtful) as ran:
+        traced = _trace_with(function, call, captured, views)
+    if captured.settle(ran):
+        return traced, captured
+    captured = function._captured_variables(call, wary=True)
+    with watched_code(captured.doubtful) as ran:
+        traced = _trace_with(function, call, captured, views)
+    captured.settle(ran)
+    return traced, captured
 
 
-def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool) -> Traced:
+def _trace_with(
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+) -> Traced:
     """Trace, and refuse what draws random numbers meanwhile. If it may have been another thread that
     drew them, the function is traced again: one that draws does so each time."""
     for _ in range(_TRIES):
         before = random_states()
         with watched_entropy() as asked:
-            traced = _trace_once(function, call, outside, views)
+            traced = _trace_once(function, call, captured, views)
         if asked:
             refuse_random("the operating system (by a generator without a seed, secrets, a UUID)")
         after = random_states().items()
@@ -87,14 +95,16 @@ def _trace_with(function: JitFunction, call: Call, outside: Outside, views: bool
     refuse_random(drawn[0])
 
 
-def _trace_once(function: JitFunction, call: Call, outside: Outside, views: bool) -> Traced:
-    stand_ins = outside.values()
-    leaves = [*call.named_specs(), *outside.specs]
+def _trace_once(
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+) -> Traced:
+    stand_ins = captured.values()
+    leaves = [*call.named_specs(), *captured.specs]
     tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
 
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         before = call.parts(args, kwargs)
-        result = outside.call(args, kwargs, hidden)
+        result = captured.call(args, kwargs, hidden)
         call.refuse_changes(before, call.parts(args, kwargs))
         return result
 
@@ -119,32 +129,32 @@ def _trace_once(function: JitFunction, call: Call, outside: Outside, views: bool
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     """Recall the trace and the code from disk, or make them."""
     start = time.perf_counter()
-    outside = function._outside(call)
-    device = _device(call, outside)
+    captured = function._captured_variables(call)
+    device = _device(call, captured)
     if device != CPU:
-        return _device_entry(function, call, outside, device, reason)
-    memory = Memory(function._raw, function._owner_path(), call, function._options)
-    stored = memory.recall(outside, lambda: function._outside(call, substitute=False))
+        return _device_entry(function, call, captured, device, reason)
+    cached = CachedTrace(function._raw, function._owner_path(), call, function._options)
+    stored = cached.load(captured, lambda: function._captured_variables(call, substitute=False))
     if stored is not None:
-        recalled, outside, runnable = stored
+        recalled, captured, runnable = stored
         seconds = {"recall": time.perf_counter() - start}
         traced = recalled.traced(function.__name__, runnable)
         donated = frozenset(_donated(function, call))
-        return Entry(call, traced, outside, runnable, reason, seconds, donated)
-    traced, outside = trace_call(function, call, outside)
+        return Entry(call, traced, captured, runnable, reason, seconds, donated)
+    traced, captured = trace_call(function, call, captured)
     if function._options.check:
         compare(traced, trace_call(function, call)[0])
     _fetch_captures(traced)
     seconds = {"trace": time.perf_counter() - start}
     start = time.perf_counter()
-    executable = _compile_graph(function, traced, call, outside)
+    executable = _compile_graph(function, traced, call, captured)
     seconds["compile"] = time.perf_counter() - start
     module = getattr(executable, "module", None)
     if module is not None:
         traced = _settle(function, traced, module)
-    memory.remember(traced, outside, getattr(executable, "key", ""))
+    cached.store(traced, captured, getattr(executable, "key", ""))
     donated = frozenset(_donated(function, call))
-    return Entry(call, traced, outside, executable, reason, seconds, donated)
+    return Entry(call, traced, captured, executable, reason, seconds, donated)
 
 
 def _fetch_captures(traced: Traced) -> None:
@@ -154,19 +164,19 @@ def _fetch_captures(traced: Traced) -> None:
             capture.outer = np.asarray(capture.outer)
 
 
-def _device(call: Call, outside: Outside) -> Device:
+def _device(call: Call, captured: CapturedVariables) -> Device:
     """Where a call runs."""
-    return call.device or device_of(outside.arrays()) or CHOSEN.get() or CPU
+    return call.device or device_of(captured.arrays()) or CHOSEN.get() or CPU
 
 
 def _device_entry(
-    function: JitFunction, call: Call, outside: Outside, device: Device, reason: str
+    function: JitFunction, call: Call, captured: CapturedVariables, device: Device, reason: str
 ) -> Entry:
     """Trace, and compile for a GPU."""
     from .device_entry import DeviceEntry
 
     start = time.perf_counter()
-    traced, outside = trace_call(function, call, outside, views=False)
+    traced, captured = trace_call(function, call, captured, views=False)
     if function._options.check:
         compare(traced, trace_call(function, call)[0])
     seconds = {"trace": time.perf_counter() - start}
@@ -177,34 +187,36 @@ def _device_entry(
     seconds["compile"] = time.perf_counter() - start
     _settle(function, traced, program.module)
     donated = frozenset(d.input for d in donations if d.output is None)
-    return DeviceEntry(call, traced, outside, program, reason, seconds, donated)
+    return DeviceEntry(call, traced, captured, program, reason, seconds, donated)
 
 
-def _compile_graph(function: JitFunction, traced: Traced, call: Call, outside: Outside) -> Runnable:
+def _compile_graph(
+    function: JitFunction, traced: Traced, call: Call, captured: CapturedVariables
+) -> Runnable:
     graph, _ = _plan(function, traced.graph)
     if function._options.backend == "interpreter":
         return Interpreted(graph)
     from ...runtime.compile import compile
 
     options = function._options.compile(_donations(function, traced, call))
-    return compile(graph, options, _strides(traced, call, outside))
+    return compile(graph, options, _strides(traced, call, captured))
 
 
 def lower(function: JitFunction, call: Call) -> Lowered:
     """The compiled form of a call, to be looked at; the function does not keep it."""
-    outside = function._outside(call)
-    device = _device(call, outside)
+    captured = function._captured_variables(call)
+    device = _device(call, captured)
     with function._lock:
-        traced, outside = trace_call(function, call, outside, views=device == CPU)
+        traced, captured = trace_call(function, call, captured, views=device == CPU)
     graph, plan = _plan(function, traced.graph)
     options = function._options
     asked = options.compile(_donations(function, traced, call))
-    executable: Executable | Program
+    executable: Executable | LoadedProgram
     if device == CPU:
         from ...runtime.compile import compile
 
         _fetch_captures(traced)
-        executable = compile(graph, asked, _strides(traced, call, outside))
+        executable = compile(graph, asked, _strides(traced, call, captured))
     else:
         executable = client(device).compile(graph, asked)
     return Lowered(traced.graph, executable, plan, device, options)
@@ -277,11 +289,11 @@ def _plan(function: JitFunction, graph: Graph) -> tuple[Graph, SavePlan | None]:
     return save_less(graph, None if save == "min_cut" else save)
 
 
-def _strides(traced: Traced, call: Call, outside: Outside) -> list[tuple[int, ...]]:
+def _strides(traced: Traced, call: Call, captured: CapturedVariables) -> list[tuple[int, ...]]:
     """The layout of each graph parameter, in elements."""
     from ...codegen.loop_ir.index import contiguous_strides
 
-    specs = [s for s in (*call.specs, *outside.specs) if isinstance(s, Spec)]
+    specs = [s for s in (*call.specs, *captured.specs) if isinstance(s, Spec)]
     strides = [contiguous_strides(s.type.shape) if s.strides is None else s.strides for s in specs]
     for capture in traced.captures:
         array = capture.outer

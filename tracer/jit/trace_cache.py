@@ -25,7 +25,7 @@ from ...ir.record import field, record, replace
 from ...ir.types import type_of
 from ...runtime.cache.disk import disk_cache
 from ...runtime.cache.installation import digest, installation
-from ..captures.captured_variables import Outside
+from ..captures.captured_variables import CapturedVariables
 from ..captures.fingerprint import Fingerprint
 from ..captures.paths import Path
 from ..captures.purity_allow_list import Unkeyable
@@ -43,7 +43,7 @@ _CAPTURE_LIMIT = 16 << 20  # bytes of arrays that a record may hold
 
 
 @record(frozen=False)
-class Recalled:
+class StoredTrace:
     """A trace that an earlier process made: what `Traced` is, less the graph.
 
     `captures` are the arrays that the function made for itself, `dropped` the guards of what code reads
@@ -60,7 +60,7 @@ class Recalled:
     files: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def of(traced: Traced, code: str, dropped: frozenset[Hashable]) -> Recalled | None:
+    def of(traced: Traced, code: str, dropped: frozenset[Hashable]) -> StoredTrace | None:
         """What to keep of a trace; None if it holds objects of this process."""
         captures = [capture.outer for capture in traced.captures if capture.private]
         if not code or len(captures) != len(traced.captures):
@@ -68,7 +68,7 @@ class Recalled:
         if any(result.views or not _is_plain(result.static) for result in traced.results):
             return None
         arrays = [array for array in captures if isinstance(array, np.ndarray)]
-        return Recalled(
+        return StoredTrace(
             traced.out_tree,
             traced.results,
             traced.mutated,
@@ -105,7 +105,7 @@ class Recalled:
 class _Record:
     """What is stored for a key: the trace, and how its source files were called then."""
 
-    recalled: Recalled
+    recalled: StoredTrace
     files: tuple[str, ...]
 
 
@@ -117,7 +117,7 @@ class _Key:
     files: tuple[str, ...]
 
 
-class Memory:
+class CachedTrace:
     """One call of a function that has to be compiled, and what the disk knows of it."""
 
     def __init__(self, function: Any, owner: Path | None, call: Call, options: Options) -> None:
@@ -131,40 +131,41 @@ class Memory:
         unused = options.backend != "native" or options.check
         self._used = not unused and disk_cache().enabled
 
-    def recall(
-        self, outside: Outside, content: Callable[[], Outside]
-    ) -> tuple[Recalled, Outside, Executable] | None:
-        """What an earlier process left; `content()` makes an outside without hidden arrays."""
+    def load(
+        self, captured: CapturedVariables, content: Callable[[], CapturedVariables]
+    ) -> tuple[StoredTrace, CapturedVariables, Executable] | None:
+        """What an earlier process left; `content()` gives the captured variables without hidden
+        arrays."""
         if not self._used:
             return None
-        self._key = self._take(outside)
+        self._key = self._take(captured)
         if self._key is None:
             return None
-        if outside.hidden and _content_note(self._key) in disk_cache():
-            outside = content()
-            self._key, self._content = self._take(outside), True
+        if captured.hidden and _content_note(self._key) in disk_cache():
+            captured = content()
+            self._key, self._content = self._take(captured), True
         recalled = _read(self._key)
         if recalled is None:
             return None
-        from ...runtime.compile import recall
+        from ...runtime.compile import load_cached
 
-        executable = recall(recalled.code, recalled.files)
+        executable = load_cached(recalled.code, recalled.files)
         if executable is None:
             return None
-        outside.settle_as(recalled.dropped)
-        return recalled, outside, executable
+        captured.settle_as(recalled.dropped)
+        return recalled, captured, executable
 
-    def remember(self, traced: Traced, outside: Outside, code: str) -> None:
+    def store(self, traced: Traced, captured: CapturedVariables, code: str) -> None:
         """Store a trace that was made, unless something in it does not last."""
         if self._key is None or not disk_cache().writable:
             return
-        recalled = Recalled.of(traced, code, outside.dropped)
+        recalled = StoredTrace.of(traced, code, captured.dropped)
         if recalled is None:
             return
-        now = self._take(outside)
+        now = self._take(captured)
         if now is None:
             return
-        if not outside.substitutes and not self._content:
+        if not captured.substitutes and not self._content:
             # The key before tracing was made for hidden arrays: it can only bear the note.
             disk_cache().put(_content_note(self._key), b"")
         elif now != self._key:
@@ -172,16 +173,16 @@ class Memory:
         _write(now, recalled)
         _put_mark(self._function)
 
-    def _take(self, outside: Outside) -> _Key | None:
+    def _take(self, captured: CapturedVariables) -> _Key | None:
         """The key as things are now; None if nothing can stand for the call."""
-        hidden = [leaf for leaf in outside.arrays() if isinstance(leaf, np.ndarray)]
+        hidden = [leaf for leaf in captured.arrays() if isinstance(leaf, np.ndarray)]
         key = Fingerprint(hidden, self._empty)
         try:
             key.value(self._function)
             key.value(None if self._owner is None else self._owner.read())
             key.put(self._options.key())
             _arguments(key, self._call)
-            for entry in outside.hidden:
+            for entry in captured.hidden:
                 key.put(str(entry.path), str(entry.tree.num_leaves))
                 key.put(*(repr(s) if isinstance(s, Spec) else "static" for s in entry.specs))
             from ...runtime.native.host import current_target
@@ -238,7 +239,7 @@ def _structure(key: Fingerprint, tree: Any) -> None:
         raise Unkeyable(f"a container of type {cls.__qualname__}")
 
 
-def _read(key: _Key | None) -> Recalled | None:
+def _read(key: _Key | None) -> StoredTrace | None:
     data = None if key is None else disk_cache().get(key.name)
     if key is None or data is None:
         return None
@@ -253,7 +254,7 @@ def _read(key: _Key | None) -> Recalled | None:
     return replace(record.recalled, files=files)
 
 
-def _write(key: _Key, recalled: Recalled) -> None:
+def _write(key: _Key, recalled: StoredTrace) -> None:
     if sum(array.nbytes for array in recalled.captures) > _CAPTURE_LIMIT:
         return
     try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...ir.graph import SourceLine
 
 
-class Traced:
+class TracerBase:
     """Base of tracers, by which they are told where their class is not known yet."""
 
     __slots__ = ()
@@ -191,7 +191,7 @@ def describe(operand: Any) -> str:
     """Type, dtype and shape of a value: `traced f32[3,4]`, `ndarray f64[2]`, `str 'a'`."""
     from ...ir.types import is_supported, type_of
 
-    if isinstance(operand, Traced):
+    if isinstance(operand, TracerBase):
         return operand._described()
     if hasattr(operand, "dtype") and isinstance(getattr(operand, "shape", None), tuple):
         name = type(operand).__name__

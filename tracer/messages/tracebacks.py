@@ -54,7 +54,7 @@ def shorten(error: BaseException) -> None:
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         if link is not error or not _is_accident(link):
-            link.__traceback__ = _kept(link)
+            link.__traceback__ = _users_part(link)
         link = link.__cause__ or link.__context__
 
 
@@ -65,7 +65,7 @@ def _entries(error: BaseException) -> Iterator[TracebackType]:
         entry = entry.tb_next
 
 
-def _kept(error: BaseException) -> TracebackType | None:
+def _users_part(error: BaseException) -> TracebackType | None:
     """The traceback without our frames; of an error of ours also without NumPy's."""
     said_by_us = isinstance(error, JitneyError)
     first: TracebackType | None = None

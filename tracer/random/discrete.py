@@ -97,8 +97,8 @@ def integers_between(
         span = b.add(span, b.full_like(span, 1))
     span = wrap(b.select(empty, b.full_like(span, 1), span))
     offset = _scaled(key, size, span) if small else _rejected(key, size, span)
-    found = b.bitcast(b.add(start, as_value(offset)), dtype=wide)
-    return wrap(b.convert(found, dtype=dtype) if dtype != wide else found)
+    bits = b.bitcast(b.add(start, as_value(offset)), dtype=wide)
+    return wrap(b.convert(bits, dtype=dtype) if dtype != wide else bits)
 
 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Any:
@@ -125,14 +125,14 @@ def _rejected(key: Any, size: tuple[int, ...], spans: Tracer) -> Tracer:
 
         def again(state: Any) -> Any:
             n, _, _ = state
-            found, low = _product(joined(*threefry(_word(e0), _word(e1), _word(e0 * 0), n)), span)
-            return n + 1, found, low < threshold
+            number, low = _product(joined(*threefry(_word(e0), _word(e1), _word(e0 * 0), n)), span)
+            return n + 1, number, low < threshold
 
         return repeat(again, (np.uint32(0), first, low < threshold))[1]
 
     random = raw_bits(key, size, 64)
-    found = each(one, random, spans, threshold)
-    return where(spans == 0, random, found)
+    numbers = each(one, random, spans, threshold)
+    return where(spans == 0, random, numbers)
 
 
 def _word(x: Any) -> Tracer:
@@ -212,11 +212,11 @@ def categorical(
     last = moveaxis(x, axis, -1)
     if replace:
         # Noise is laid out with the categories where the logits have them, as in JAX.
-        place = axis + len(lead) if lead else axis
+        position = axis + len(lead) if lead else axis
         whole = list(size)
-        whole.insert(place, x.shape[axis])
+        whole.insert(position, x.shape[axis])
         noise = gumbels(key, tuple(whole), x.dtype, mode)
-        return argmax(moveaxis(noise, place, -1) + last, axis=-1)
+        return argmax(moveaxis(noise, position, -1) + last, axis=-1)
     count = math.prod(lead)
     if count > x.shape[axis]:
         raise ValueError(f"{count} different categories of {x.shape[axis]} cannot be chosen")
@@ -236,8 +236,8 @@ def _order(key: Any, shape: tuple[int, ...], axis: int) -> Any:
     if width > _PACKED:
         return argsort(random, axis=axis, stable=True)
     # Numbers that carry their index are sorted faster than indices by numbers.
-    place = wrap(build().iota(shape=shape, dtype=U64, axis=axis))
-    packed = (random << width) | place
+    index = wrap(build().iota(shape=shape, dtype=U64, axis=axis))
+    packed = (random << width) | index
     return (sort(packed, axis=axis) & ((1 << width) - 1)).astype(I64)
 
 
@@ -309,8 +309,8 @@ def choice(
         index = sort(index.reshape(-1)).reshape(size)
     if source is None:
         return index
-    found = take(source, index.reshape(-1), axis=axis)
-    return found.reshape((*source.shape[:axis], *size, *source.shape[axis + 1 :]))
+    chosen = take(source, index.reshape(-1), axis=axis)
+    return chosen.reshape((*source.shape[:axis], *size, *source.shape[axis + 1 :]))
 
 
 def _different(key: Any, n: int, count: int) -> Any:
@@ -322,9 +322,9 @@ def _different(key: Any, n: int, count: int) -> Any:
     keys = split(key, 2)
 
     def again(state: Any) -> Any:
-        trip, found, repeated = state
-        found = where(repeated, integers(fold_in(keys[1], trip), 0, n, (count,)), found)
-        return trip + 1, found, _repeated(found, n)
+        iteration, numbers, repeated = state
+        numbers = where(repeated, integers(fold_in(keys[1], iteration), 0, n, (count,)), numbers)
+        return iteration + 1, numbers, _repeated(numbers, n)
 
     first = integers(keys[0], 0, n, (count,))
     start = (np.uint32(0), first, _repeated(first, n))
@@ -335,16 +335,16 @@ def _repeated(x: Tracer, n: int) -> Any:
     """Which elements, all in 0..n-1, are equal to one before them."""
     width = max(x.size - 1, 0).bit_length()
     if width + n.bit_length() <= 64:  # numbers that carry their places, in order
-        place = wrap(build().iota(shape=x.shape, dtype=U64, axis=0))
-        ordered = sort((x.astype(U64) << width) | place)
+        index = wrap(build().iota(shape=x.shape, dtype=U64, axis=0))
+        ordered = sort((x.astype(U64) << width) | index)
         order, values = (ordered & ((1 << width) - 1)).astype(I64), ordered >> width
     else:
         order = argsort(x, stable=True)
         values = take(x, order)
     equal = np.concatenate([np.zeros(1, np.bool_), values[1:] == values[:-1]])
-    found = equal.copy()
-    found[order] = equal
-    return found
+    repeated = equal.copy()
+    repeated[order] = equal
+    return repeated
 
 
 def _weighted(key: Any, p: Tracer, size: tuple[int, ...], n: int) -> Any:

@@ -20,21 +20,21 @@ Array = np.ndarray[Any, Any]
 class Draws:
     """What a generator draws, by its `_draw`."""
 
-    def _draw(self, function: Callable[..., Any], **given: Any) -> Any:
+    def _draw(self, function: Callable[..., Any], **parameters: Any) -> Any:
         """What a function of `jt.random` makes of this generator's next key."""
         raise NotImplementedError
 
-    def _fill(self, out: Any, function: Callable[..., Any], shape: Any, **given: Any) -> Any:
+    def _fill(self, out: Any, function: Callable[..., Any], shape: Any, **parameters: Any) -> Any:
         """What is drawn, in the array `out` if that is given."""
         if out is None:
-            return self._draw(function, shape=shape, **given)
-        if not isinstance(out, (Tracer, np.ndarray)) or out.dtype != np.dtype(given["dtype"]):
+            return self._draw(function, shape=shape, **parameters)
+        if not isinstance(out, (Tracer, np.ndarray)) or out.dtype != np.dtype(parameters["dtype"]):
             raise TypeError(
-                f"out must be an array of dtype {np.dtype(given['dtype'])}, not {describe(out)}"
+                f"out must be an array of dtype {np.dtype(parameters['dtype'])}, not {describe(out)}"
             )
         if shape is not None and ints(shape) != out.shape:
             raise ValueError("size must match out.shape when used together")
-        out[...] = self._draw(function, shape=out.shape, **given)
+        out[...] = self._draw(function, shape=out.shape, **parameters)
         return out
 
     # Integers, and what is chosen
@@ -81,12 +81,12 @@ class Draws:
         """A copy in which each line along `axis`, or all elements, are in random order."""
         x = array(x) if current_trace() is not None else np.asarray(x)
         if axis is None:
-            found = self._draw(discrete.permutation, x=x.reshape(-1)).reshape(x.shape)
+            permuted = self._draw(discrete.permutation, x=x.reshape(-1)).reshape(x.shape)
         else:
-            found = self._draw(discrete.permutation, x=x, axis=axis, independent=True)
+            permuted = self._draw(discrete.permutation, x=x, axis=axis, independent=True)
         if out is None:
-            return found
-        out[...] = found
+            return permuted
+        out[...] = permuted
         return out
 
     def shuffle(self, x: Any, axis: int = 0) -> None:

@@ -61,8 +61,8 @@ def sampler(
         def advancing(key_of: Callable[[Any], Any]) -> _Compiled:
             """The function, compiled, of what `key_of` makes a key of."""
 
-            def function(key: Any, **given: Any) -> Any:
-                return traced(key_of(key), **given)
+            def function(key: Any, **parameters: Any) -> Any:
+                return traced(key_of(key), **parameters)
 
             return _Compiled(functools.wraps(traced)(function), signature, fixed, counts)
 
@@ -75,15 +75,15 @@ def sampler(
 
 def _rounded(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
     """The function, which knows float32 and float64, for float16 and bfloat16 too."""
-    place = list(signature.parameters).index("dtype")
+    index = list(signature.parameters).index("dtype")
 
     @functools.wraps(function)
     def rounded(*args: Any, **kwargs: Any) -> Any:
-        dtype = args[place] if len(args) > place else kwargs.get("dtype")
+        dtype = args[index] if len(args) > index else kwargs.get("dtype")
         if dtype is None or dtype_name(np.dtype(dtype)) not in ("f16", "bf16"):
             return function(*args, **kwargs)
-        if len(args) > place:
-            args = (*args[:place], F32, *args[place + 1 :])
+        if len(args) > index:
+            args = (*args[:index], F32, *args[index + 1 :])
         else:
             kwargs["dtype"] = F32
         return function(*args, **kwargs).astype(dtype)
@@ -109,37 +109,37 @@ class _Compiled:
         self.made: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = dict(zip(self.names, args, strict=False))
-        if len(args) > len(self.names) or not given.keys().isdisjoint(kwargs):
+        parameters = dict(zip(self.names, args, strict=False))
+        if len(args) > len(self.names) or not parameters.keys().isdisjoint(kwargs):
             self.signature.bind(*args, **kwargs)  # says what is wrong
-        given.update(kwargs)
+        parameters.update(kwargs)
         static, counts = self.static, self.counts
         fixed, names, arrays = [], [], []
-        for name, value in given.items():
+        for name, value in parameters.items():
             if name in static or (name in counts and isinstance(value, _LENGTHS)):
                 changes = isinstance(value, (list, np.ndarray))
                 fixed.append((name, _hashable(value) if changes else value))
             elif value is not None:
                 names.append(name)
                 arrays.append(np.asarray(value) if isinstance(value, (list, tuple)) else value)
-        known = (tuple(fixed), tuple(names))
-        function = self.made.get(known)
-        return (self._function(*known) if function is None else function)(*arrays)
+        key = (tuple(fixed), tuple(names))
+        function = self.made.get(key)
+        return (self._function(*key) if function is None else function)(*arrays)
 
     def _function(
         self, fixed: tuple[tuple[str, Any], ...], names: tuple[str, ...]
     ) -> Callable[..., Any]:
-        found = self.made.get((fixed, names))
-        if found is None:
+        compiled = self.made.get((fixed, names))
+        if compiled is None:
             from ..jit.jit import jit
 
             self.signature.bind(**dict(fixed), **dict.fromkeys(names))
-            found = jit(_partial(self.function, fixed, names))
+            compiled = jit(_partial(self.function, fixed, names))
             with _lock:
-                found = self.made.setdefault((fixed, names), found)
+                compiled = self.made.setdefault((fixed, names), compiled)
                 if len(self.made) > _KEPT:
                     self.made.popitem(last=False)
-        return found
+        return compiled
 
 
 def _partial(

@@ -65,24 +65,24 @@ def _one(a: Any, e0: Any, e1: Any) -> Any:
         root = 1 + c * z
         v = root * root * root
         square = z * z
-        known = u > a.dtype.type(0.0331) * square * square
+        squeezed = u > a.dtype.type(0.0331) * square * square
 
         def test(state: Any) -> Any:  # seldom needed
             log_v = np.log(where(v > 0, v, one))
             return np.log1p(-u) < 0.5 * square + d * (1 - v + log_v), v != v
 
-        accepted = repeat(test, (known, (v > 0) & np.logical_not(known)))[0]
+        accepted = repeat(test, (squeezed, (v > 0) & np.logical_not(squeezed)))[0]
         return n + 1, v, np.logical_not((v > 0) & accepted)
 
     v = repeat(trial, (np.uint32(1), one, (a >= 0) & (a < np.inf)))[1]
 
-    def boost(state: Any) -> Any:  # one trip, of those only that need it
+    def boost(state: Any) -> Any:  # one iteration, of those only that need it
         exponent = np.log1p(-stream.uniforms(np.uint32(0))[0]) / a
         return exponent, np.exp(exponent), a != a
 
     exponent, factor, _ = repeat(boost, (one * 0, one, a < 1))
-    found = where(a == np.inf, a, d * v)
-    return where(a >= 0, found, a.dtype.type(np.nan)), exponent, factor
+    gamma = where(a == np.inf, a, d * v)
+    return where(a >= 0, gamma, a.dtype.type(np.nan)), exponent, factor
 
 
 @log_gamma_numbers.defjvp

@@ -125,8 +125,8 @@ class Generator(Draws):
         """The state, which goes on to the next draw."""
         state, trace = self._state, current_trace()
         count_draw()
-        known = None if trace is None else stand_in(state)
-        state = state if known is None else known
+        stands_in = None if trace is None else stand_in(state)
+        state = state if stands_in is None else stands_in
         if isinstance(state, Tracer):
             if trace is None:
                 refuse_leaked(state)
@@ -145,13 +145,13 @@ class Generator(Draws):
             state += _STEP
         return now
 
-    def _draw(self, function: Callable[..., Any], **given: Any) -> Any:
+    def _draw(self, function: Callable[..., Any], **parameters: Any) -> Any:
         """What a function of `jt.random` makes of this generator's next key."""
-        limits.check(function.__name__, given)
+        limits.check(function.__name__, parameters)
         now = self._now()
         if current_trace() is None:
-            return _compiled(function)(now, **given)
-        return function(_draw_key(now), **given)
+            return _compiled(function)(now, **parameters)
+        return function(_draw_key(now), **parameters)
 
 
 def _under_vmap(trace: Trace | None) -> bool:
@@ -167,7 +167,7 @@ _functions: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 def _compiled(function: Any) -> Callable[..., Any]:
     """A function of `jt.random` as a compiled function of a generator's state instead of a key."""
-    found = _functions.get(function)
-    if found is None:
-        found = _functions.setdefault(function, function.advancing(_draw_key))
-    return found
+    compiled = _functions.get(function)
+    if compiled is None:
+        compiled = _functions.setdefault(function, function.advancing(_draw_key))
+    return compiled

@@ -189,9 +189,9 @@ def counters(shape: tuple[int, ...]) -> Words:
     if size <= 2**32:
         low = b.iota(shape=(size,), dtype=U32, axis=0)
         return wrap(b.full(shape, 0, U32)), wrap(b.reshape(low, shape=shape))
-    place = b.reshape(b.iota(shape=(size,), dtype=U64, axis=0), shape=shape)
-    high = b.right_shift(place, b.full_like(place, 32))
-    return wrap(b.convert(high, dtype=U32)), wrap(b.convert(place, dtype=U32))
+    index = b.reshape(b.iota(shape=(size,), dtype=U64, axis=0), shape=shape)
+    high = b.right_shift(index, b.full_like(index, 32))
+    return wrap(b.convert(high, dtype=U32)), wrap(b.convert(index, dtype=U32))
 
 
 def threefry(k0: Tracer, k1: Tracer, x0: Tracer, x1: Tracer) -> Words:

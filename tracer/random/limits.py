@@ -92,18 +92,18 @@ _LIMITS: dict[str, dict[str, Test]] = {
 }
 
 
-def check(distribution: str, given: dict[str, Any]) -> None:
+def check(distribution: str, parameters: dict[str, Any]) -> None:
     """Raise ValueError for a parameter that is known and cannot be."""
     for name, test in _LIMITS.get(distribution, {}).items():
-        value = given.get(name)
+        value = parameters.get(name)
         if value is None or isinstance(value, Tracer):
             continue
         good = test(value) if type(value) in (int, float) else _all(test, value)
         if not good:
             raise ValueError(f"{name} of {distribution} must be {_WORDS[test]}, not {value!r}")
     joint = _JOINT.get(distribution)
-    if joint is not None and not any(isinstance(x, Tracer) for x in given.values()):
-        joint(given)
+    if joint is not None and not any(isinstance(x, Tracer) for x in parameters.values()):
+        joint(parameters)
 
 
 def _all(test: Test, value: Any) -> bool:
@@ -114,39 +114,40 @@ def _all(test: Test, value: Any) -> bool:
     return bool(np.all(test(value))) if isinstance(value, (np.ndarray, np.generic)) else True
 
 
-def _triangle(given: dict[str, Any]) -> None:
-    left, mode, right = (np.asarray(given[name]) for name in ("left", "mode", "right"))
+def _triangle(parameters: dict[str, Any]) -> None:
+    left, mode, right = (np.asarray(parameters[name]) for name in ("left", "mode", "right"))
     if not ((left <= mode) & (mode <= right) & (left < right)).all():
         raise ValueError("the parameters of triangular must be left <= mode <= right, left < right")
 
 
-def _urn(given: dict[str, Any]) -> None:
+def _urn(parameters: dict[str, Any]) -> None:
     if (
-        np.asarray(given["ngood"]) + np.asarray(given["nbad"]) < np.asarray(given["nsample"])
+        np.asarray(parameters["ngood"]) + np.asarray(parameters["nbad"])
+        < np.asarray(parameters["nsample"])
     ).any():
         raise ValueError("ngood + nbad < nsample")
 
 
-def _colours(given: dict[str, Any]) -> None:
-    if (np.sum(given["colors"], axis=-1) < np.asarray(given["nsample"])).any():
+def _colours(parameters: dict[str, Any]) -> None:
+    if (np.sum(parameters["colors"], axis=-1) < np.asarray(parameters["nsample"])).any():
         raise ValueError("nsample > sum(colors)")
 
 
-def _chances(given: dict[str, Any]) -> None:
-    p = np.asarray(given["p"], np.float64)
+def _chances(parameters: dict[str, Any]) -> None:
+    p = np.asarray(parameters["p"], np.float64)
     if p.ndim and (p[..., :-1].sum(axis=-1) > 1 + 1e-12).any():
         raise ValueError("sum(pvals[:-1]) > 1.0")
 
 
-def _choice(given: dict[str, Any]) -> None:
-    if given["p"] is None:
+def _choice(parameters: dict[str, Any]) -> None:
+    if parameters["p"] is None:
         return
-    p = np.asarray(given["p"], np.float64)
+    p = np.asarray(parameters["p"], np.float64)
     if not (p >= 0).all():
         raise ValueError("probabilities are not non-negative")
     if not abs(p.sum() - 1) < 1e-8:
         raise ValueError("probabilities do not sum to 1")
-    if not given["replace"] and (p > 0).sum() < np.prod(given["shape"], dtype=int):
+    if not parameters["replace"] and (p > 0).sum() < np.prod(parameters["shape"], dtype=int):
         raise ValueError("fewer non-zero entries in p than size")
 
 

@@ -27,7 +27,7 @@ def cholesky(a: Any) -> Any:
     What is 0 but for rounding on the diagonal makes a column of zeros: `a` may be semidefinite.
     """
     n = a.shape[0]
-    places = np.arange(n)
+    rows = np.arange(n)
     zero = a.dtype.type(0)
     noise = a.dtype.type(n * np.finfo(a.dtype).eps)
 
@@ -35,8 +35,8 @@ def cholesky(a: Any) -> Any:
         rest = a[:, j] - lower @ lower[j]
         none = abs(rest[j]) <= noise * a[j, j]
         root = np.sqrt(where(none, a.dtype.type(1), rest[j]))
-        values = where((places >= j) & np.logical_not(none), rest / root, zero)
-        return where(places == j, values[:, None], lower)
+        values = where((rows >= j) & np.logical_not(none), rest / root, zero)
+        return where(rows == j, values[:, None], lower)
 
     return fori_loop(0, n, column, a * 0)
 
@@ -117,20 +117,20 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
 def _reflections(z: Tracer) -> Any:
     """Row j of z, from entry j on, says where a reflection sends the j-th axis."""
     n = z.shape[0]
-    places = np.arange(n)
+    rows = np.arange(n)
     one = z.dtype.type(1)
 
     def reflect(k: Any, state: Any) -> Any:
         q, signs = state
         j = n - 1 - k
-        x = where(places >= j, z[j], one * 0)
+        x = where(rows >= j, z[j], one * 0)
         sign = where(x[j] < 0, -one, one)
         norm = np.sqrt((x * x).sum())
-        v = where(places == j, x + sign * norm, x)
+        v = where(rows == j, x + sign * norm, x)
         q = q - np.outer(v * (2 / (v * v).sum()), v @ q)
-        return q, where(places == j, -sign, signs)
+        return q, where(rows == j, -sign, signs)
 
-    identity = broadcast_to(where(places[:, None] == places, one, one * 0), (n, n)) + z * 0
+    identity = broadcast_to(where(rows[:, None] == rows, one, one * 0), (n, n)) + z * 0
     q, signs = fori_loop(0, n, reflect, (identity, z[0] * 0 + one))
     return q * signs
 

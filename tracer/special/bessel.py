@@ -68,9 +68,9 @@ def _grown(order: int, x: Any) -> Any:
     series = polynomial(small * small, _SERIES[order])
     if order == 1:
         series = series * small
-    found = where(near, series, _scaled(order, where(near, _NEAR, x)) * half * half)
+    value = where(near, series, _scaled(order, where(near, _NEAR, x)) * half * half)
     infinite = math.inf if order == 0 else x
-    return where(np.isinf(x), infinite, found)
+    return where(np.isinf(x), infinite, value)
 
 
 @custom_jvp

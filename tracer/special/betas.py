@@ -47,9 +47,9 @@ def usual_beta(a: Any, b: Any) -> Any:
     (x, x_low), (y, y_low) = two_sum(a, up), two_sum(b, more)
     p, q, factor, e = _by_stirling(x, y)
     e = e + x_low * np.log(p) + y_low * np.log(q)
-    found = np.power(p, x) * np.power(q, y) * (factor * np.exp(e))
+    value = np.power(p, x) * np.power(q, y) * (factor * np.exp(e))
     risen = _rising(a + b, up + more, 16) / _rising(b, more, 8)
-    return found * (risen / _rising(a, up, 8))
+    return value * (risen / _rising(a, up, 8))
 
 
 def _one_large(small: Any, large: Any) -> tuple[Any, Any]:
@@ -81,8 +81,8 @@ def log_of_positive(a: Any, b: Any) -> Any:
 
 def _of_positive(small: Any, large: Any) -> Any:
     far = (large > 1e9) & (small < _LARGE)
-    found = usual_beta(small, where(far, _LARGE, large))
-    return where(far, seldom(far, _apart, small, large), found)
+    value = usual_beta(small, where(far, _LARGE, large))
+    return where(far, seldom(far, _apart, small, large), value)
 
 
 def _reflection(small: Any, large: Any) -> Any:
@@ -94,8 +94,8 @@ def _reflection(small: Any, large: Any) -> Any:
     under = sin_pi(small)
     between = where(under == 0, where(np.remainder(large, 2.0) == 1, -1.0, 1.0), sine / under)
     both = math.pi * sine / (under * sin_pi(large) * (1.0 - total))
-    found = where(total < 1, between, math.pi / (under * large))
-    return where(large < 0, both, found)
+    value = where(total < 1, between, math.pi / (under * large))
+    return where(large < 0, both, value)
 
 
 def _positive(small: Any, large: Any) -> tuple[Any, Any, Any]:
@@ -121,13 +121,13 @@ def beta_function(a: Any, b: Any) -> Any:
     small, large = np.minimum(a, b), np.maximum(a, b)
     infinite = _infinite(small, large)
     x, y, inverse = _positive(where(infinite, 1.0, small), where(infinite, 1.0, large))
-    found = _of_positive(np.minimum(x, y), np.maximum(x, y))
+    value = _of_positive(np.minimum(x, y), np.maximum(x, y))
     left = (small < 0) & np.logical_not(infinite)
     factor = seldom(left, _reflection, small, large)
-    found = where(left, factor * where(inverse, 1.0 / found, found), found)
-    found = where(infinite, math.inf, found)
-    found = where((a > 0) & (b > 0) & np.isinf(a + b), 0.0, found)
-    return where(np.isnan(a) | np.isnan(b), math.nan, found)
+    value = where(left, factor * where(inverse, 1.0 / value, value), value)
+    value = where(infinite, math.inf, value)
+    value = where((a > 0) & (b > 0) & np.isinf(a + b), 0.0, value)
+    return where(np.isnan(a) | np.isnan(b), math.nan, value)
 
 
 @custom_jvp
@@ -140,13 +140,13 @@ def log_beta(a: Any, b: Any) -> Any:
     direct = usual_beta(where(usual, p, 1.0), where(usual, q, 1.0))
     normal = usual & (direct > 1e-290)
     far = seldom(np.logical_not(normal), log_of_positive, p, q)
-    found = where(normal, np.log(where(normal, direct, 1.0)), far)
+    value = where(normal, np.log(where(normal, direct, 1.0)), far)
     left = (small < 0) & np.logical_not(infinite)
     factor = np.log(abs(seldom(left, _reflection, small, large)))
-    found = where(left, factor + where(inverse, -found, found), found)
-    found = where(infinite, math.inf, found)
-    found = where((a > 0) & (b > 0) & np.isinf(a + b), -math.inf, found)
-    return where(np.isnan(a) | np.isnan(b), math.nan, found)
+    value = where(left, factor + where(inverse, -value, value), value)
+    value = where(infinite, math.inf, value)
+    value = where((a > 0) & (b > 0) & np.isinf(a + b), -math.inf, value)
+    return where(np.isnan(a) | np.isnan(b), math.nan, value)
 
 
 def _beta_in_a(z: Any, a: Any, b: Any) -> Any:

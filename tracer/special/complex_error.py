@@ -140,9 +140,9 @@ def complex_erfc(z: Any) -> Any:
 def complex_erf(z: Any) -> Any:
     left = np.real(z) < 0
     right = where(left, -z, z)
-    found = 1.0 - _bell(right) * faddeeva(_times_i(right))
+    value = 1.0 - _bell(right) * faddeeva(_times_i(right))
     near = _near(z)
-    return where(near, _series(where(near, z, 0.0)), where(left, -found, found))
+    return where(near, _series(where(near, z, 0.0)), where(left, -value, value))
 
 
 complex_erf.defjvps(lambda t, w, z: t * (2.0 / _ROOT_PI * _bell(z)))

@@ -65,24 +65,24 @@ def complex_loggamma(z: Any) -> Any:
     right = _right(where(left, 1.0 - z, z))
     size, angle = _log_sine(where(left, z, 0.5 + 0j))
     reflected = (math.log(math.pi) - size) - 1j * angle - right
-    found = where(left, reflected, right)
+    value = where(left, reflected, right)
     x = np.real(z)
     pole = (np.imag(z) == 0) & (x <= 0) & (x == np.floor(x))
-    return where(pole, math.inf, found)
+    return where(pole, math.inf, value)
 
 
 def complex_gamma(z: Any) -> Any:
     x = np.real(z)
     pole = (np.imag(z) == 0) & (x <= 0) & (x == np.floor(x))
-    found = np.exp(complex_loggamma(where(pole, 1.0 + 0j, z)))
-    return where(pole, complex(math.nan, math.nan), found)
+    value = np.exp(complex_loggamma(where(pole, 1.0 + 0j, z)))
+    return where(pole, complex(math.nan, math.nan), value)
 
 
 def complex_rgamma(z: Any) -> Any:
     x = np.real(z)
     pole = (np.imag(z) == 0) & (x <= 0) & (x == np.floor(x))
-    found = np.exp(-complex_loggamma(where(pole, 1.0 + 0j, z)))
-    return where(pole, 0.0, found)
+    value = np.exp(-complex_loggamma(where(pole, 1.0 + 0j, z)))
+    return where(pole, 0.0, value)
 
 
 def complex_digamma(z: Any) -> Any:
@@ -94,7 +94,7 @@ def complex_digamma(z: Any) -> Any:
     far = w + float(_STEPS)
     r = 1.0 / far
     square = r * r
-    found = np.log(far) - 0.5 * r - square * _polynomial(square, _DIGAMMA) - total
+    value = np.log(far) - 0.5 * r - square * _polynomial(square, _DIGAMMA) - total
     x, y = np.real(z), np.imag(z)
     off = x - np.rint(x)
     # pi cot(pi z), bounded: (sin 2a - i sinh 2b) / (cosh 2b - cos 2a)
@@ -102,10 +102,10 @@ def complex_digamma(z: Any) -> Any:
     under = 2.0 * (np.sinh(0.5 * size) ** 2 + np.sin(math.pi * off) ** 2)
     safe = where(under == 0, 1.0, under)
     re, im = np.sin(2.0 * math.pi * off) / safe, -np.copysign(np.sinh(size), y) / safe
-    reflected = found - math.pi * (re + 1j * im)
-    found = where(left, reflected, found)
+    reflected = value - math.pi * (re + 1j * im)
+    value = where(left, reflected, value)
     pole = (y == 0) & (x <= 0) & (x == np.floor(x))
-    return where(pole, complex(math.nan, math.nan), found)
+    return where(pole, complex(math.nan, math.nan), value)
 
 
 complex_loggamma.defjvps(lambda t, w, z: t * complex_digamma(z))

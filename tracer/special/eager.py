@@ -31,20 +31,20 @@ class Blockwise:
         shape = np.broadcast_shapes(*(x.shape for x in operands))
         flat = [np.broadcast_to(x, shape).reshape(-1) for x in operands]
         size = flat[0].size
-        found: list[np.ndarray[Any, Any]] = []
+        outputs: list[np.ndarray[Any, Any]] = []
         single = False
         start = 0
         for block in _BLOCKS:
-            while size - start >= block or (block == _BLOCKS[-1] and (start < size or not found)):
+            while size - start >= block or (block == _BLOCKS[-1] and (start < size or not outputs)):
                 stop = min(start + block, size)
                 parts = self.compiled(*(_filled(x[start:stop], block) for x in flat))
                 single = not isinstance(parts, tuple)
                 parts = (parts,) if single else parts
-                found = found or [np.empty(size, p.dtype) for p in parts]
-                for whole, part in zip(found, parts, strict=True):
+                outputs = outputs or [np.empty(size, p.dtype) for p in parts]
+                for whole, part in zip(outputs, parts, strict=True):
                     whole[start:stop] = part[: stop - start]
                 start = stop
-        results = tuple(x.reshape(shape)[()] for x in found)
+        results = tuple(x.reshape(shape)[()] for x in outputs)
         return results[0] if single else results
 
 

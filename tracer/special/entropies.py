@@ -96,9 +96,9 @@ def _log_quotient(x: Any, y: Any) -> Any:
 def _rel_entr(x: Any, y: Any) -> Any:
     inside = (x > 0) & (y > 0)
     a, b = where(inside, x, 1.0), where(inside, y, 1.0)
-    found = where(inside, a * _log_quotient(a, b), math.inf)
-    found = where((x == 0) & (y >= 0), 0.0, found)
-    return where(np.isnan(x) | np.isnan(y), math.nan, found)
+    value = where(inside, a * _log_quotient(a, b), math.inf)
+    value = where((x == 0) & (y >= 0), 0.0, value)
+    return where(np.isnan(x) | np.isnan(y), math.nan, value)
 
 
 _rel_entr.defjvps(
@@ -111,8 +111,8 @@ def _kl_div(x: Any, y: Any) -> Any:
     near = (x > 0) & (x > 0.7 * y) & (x < 1.4 * y) & (x < math.inf)
     a = where(near, x, 1.0)
     close = -a * log1p_rest((where(near, y, 1.0) - a) / a)
-    found = _rel_entr(x, y)
-    return where(near, close, where(found == math.inf, found, found - x + y))
+    value = _rel_entr(x, y)
+    return where(near, close, where(value == math.inf, value, value - x + y))
 
 
 _kl_div.defjvps(lambda t, z, x, y: t * np.log(x / y), lambda t, z, x, y: t * (1.0 - _over(x, y)))
@@ -223,8 +223,8 @@ def logsumexp(
         logarithm, sign = np.squeeze(logarithm, axes), np.squeeze(sign, axes)
     if return_sign:
         return wrap(as_value(logarithm, dtype)), wrap(as_value(sign, dtype))
-    found = where(sign < 0, math.nan, logarithm) if b is not None else logarithm
-    return wrap(as_value(found, dtype))
+    value = where(sign < 0, math.nan, logarithm) if b is not None else logarithm
+    return wrap(as_value(value, dtype))
 
 
 @function("special.softmax", composed=True)

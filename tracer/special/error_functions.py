@@ -64,8 +64,8 @@ def bell(x: Any, factor: float) -> Any:
 def erfc_of(x: Any) -> Any:
     size = abs(x)
     tail = bell(size, 1.0) * scaled_complement(size)
-    found = where(x < 0, 2.0 - tail, tail)
-    return where(size < 0.5, 1.0 - erf_of(x), found)
+    value = where(x < 0, 2.0 - tail, tail)
+    return where(size < 0.5, 1.0 - erf_of(x), value)
 
 
 erfc_of.defjvps(lambda t, z, x: t * (-_TWO_OVER_ROOT_PI * bell(x, 1.0)))
@@ -117,10 +117,10 @@ def _quantile(q: Any, tail: Any) -> Any:
     near, under = ratio(QUANTILE_TAIL, np.minimum(r, 5.0) - 1.6)
     far, bottom = ratio(QUANTILE_FAR, np.maximum(r, 5.0) - 5.0)
     above = where(middle, above, where(r <= 5.0, near, far))
-    found = above / where(middle, below, where(r <= 5.0, under, bottom))
-    found = where(middle, q * found, np.copysign(found, q))
-    found = where(tail == 0, np.copysign(math.inf, q), found)
-    return where(tail >= 0, found, math.nan)
+    value = above / where(middle, below, where(r <= 5.0, under, bottom))
+    value = where(middle, q * value, np.copysign(value, q))
+    value = where(tail == 0, np.copysign(math.inf, q), value)
+    return where(tail >= 0, value, math.nan)
 
 
 @custom_jvp
@@ -135,8 +135,8 @@ erfcinv_of.defjvps(lambda t, z, y: t * (-np.exp(z * z) / _TWO_OVER_ROOT_PI))
 def normal_cdf(x: Any) -> Any:
     size = abs(x)
     tail = 0.5 * bell(size, 0.5) * scaled_complement(size * _ROOT_HALF)
-    found = where(x < 0, tail, 1.0 - tail)
-    return where(size < 1.0, 0.5 + 0.5 * erf_of(x * _ROOT_HALF), found)
+    value = where(x < 0, tail, 1.0 - tail)
+    return where(size < 1.0, 0.5 + 0.5 * erf_of(x * _ROOT_HALF), value)
 
 
 normal_cdf.defjvps(lambda t, z, x: t * (bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU)))

@@ -98,20 +98,20 @@ def _ei_near(x: Any) -> Any:
 def _ei_far(x: Any) -> Any:
     """x exp(-x) Ei(x) for x >= 6."""
     r = 1.0 / x
-    found = polynomial(96.0 * r - 1.0, _EI_48)
+    value = polynomial(96.0 * r - 1.0, _EI_48)
     for start, coefficients in ((24.0, _EI_24), (12.0, _EI_12), (6.0, _EI_6)):
         inside = x < 2.0 * start
         u = where(inside, r * (4.0 * start) - 3.0, 0.0)
-        found = where(inside, polynomial(u, coefficients), found)
-    return found
+        value = where(inside, polynomial(u, coefficients), value)
+    return value
 
 
 @custom_jvp
 def exponential_integral_1(x: Any) -> Any:
     right = x > 0
     small, large = _e1_right(where(right, x, 1.0))
-    found = where(x <= 1.0, small, np.exp(-where(right, x, 1.0)) * large)
-    return where(right, found, where(x == 0, math.inf, math.nan))
+    value = where(x <= 1.0, small, np.exp(-where(right, x, 1.0)) * large)
+    return where(right, value, where(x == 0, math.inf, math.nan))
 
 
 @custom_jvp
@@ -122,11 +122,11 @@ def exponential_integral(x: Any) -> Any:
     near = (x > 0) & (x <= 6.0)
     w = where(x > 6.0, np.minimum(x, 1e300), 6.0)
     half = np.exp(0.5 * w)
-    found = half * (_ei_far(w) / w) * half
-    found = where(near, _ei_near(where(near, x, 1.0)), found)
-    found = where(x < 0, left, found)
-    found = where(x == math.inf, math.inf, where(x == -math.inf, -0.0, found))
-    return where(x == 0, -math.inf, where(np.isnan(x), x, found))
+    value = half * (_ei_far(w) / w) * half
+    value = where(near, _ei_near(where(near, x, 1.0)), value)
+    value = where(x < 0, left, value)
+    value = where(x == math.inf, math.inf, where(x == -math.inf, -0.0, value))
+    return where(x == 0, -math.inf, where(np.isnan(x), x, value))
 
 
 exponential_integral_1.defjvps(lambda t, z, x: -t * (np.exp(-x) / x))
@@ -171,13 +171,13 @@ def generalized_integral(n: Any, x: Any) -> Any:
     others = usual & np.logical_not(first)
     fraction = each(_by_fraction, m, y, others & np.logical_not(near))
     series = each(_by_series, where(near, m, 1.0), where(near, y, 1.0), others & near)
-    found = where(near, series, np.exp(-y) * fraction)
-    found = where(n == 0, np.exp(-x) / x, where(first, exponential_integral_1(y), found))
-    found = where((n >= 1e9) & (x > 0), np.exp(-x) / (x + n), found)
+    value = where(near, series, np.exp(-y) * fraction)
+    value = where(n == 0, np.exp(-x) / x, where(first, exponential_integral_1(y), value))
+    value = where((n >= 1e9) & (x > 0), np.exp(-x) / (x + n), value)
     at_0 = where(n <= 1, math.inf, 1.0 / where(n <= 1, 1.0, n - 1.0))
-    found = where(x == 0, at_0, where(x == math.inf, 0.0, found))
+    value = where(x == 0, at_0, where(x == math.inf, 0.0, value))
     bad = (n < 0) | (x < 0) | (n != np.floor(n)) | np.isnan(x)
-    return where(bad, math.nan, found)
+    return where(bad, math.nan, value)
 
 
 def _slope(n: Any, x: Any) -> Any:

@@ -104,9 +104,9 @@ def lgamma(x: Any) -> Any:
     def reflected(x: Any, right: Any) -> Any:
         return np.log(math.pi / abs(x * sin_pi(x))) - right
 
-    found = where(left, seldom(left & (x > -math.inf), reflected, x, right), right)
-    found = where((x <= 0) & (x == np.floor(x)), math.inf, found)
-    return where(np.isinf(x), x, found)
+    value = where(left, seldom(left & (x > -math.inf), reflected, x, right), right)
+    value = where((x <= 0) & (x == np.floor(x)), math.inf, value)
+    return where(np.isinf(x), x, value)
 
 
 def _slope(x: Any) -> Any:
@@ -137,9 +137,9 @@ def gamma_function(x: Any) -> Any:
     def reflected(x: Any, big: Any, half: Any) -> Any:
         return -math.pi / (x * sin_pi(x)) / big / half
 
-    found = where(left, seldom(left, reflected, x, big, half), big * half)
-    found = where(x == math.inf, math.inf, found)
-    return where((x < 0) & (x == np.floor(x)), math.nan, found)
+    value = where(left, seldom(left, reflected, x, big, half), big * half)
+    value = where(x == math.inf, math.inf, value)
+    return where((x < 0) & (x == np.floor(x)), math.nan, value)
 
 
 gamma_function.defjvps(lambda t, z, x: t * (z * _slope(x)))
@@ -163,18 +163,18 @@ def psi(x: Any) -> Any:
     above = where(lower, -1.0, above)
     below = where(lower, near + 1.0, below)
     base = ((y - _ROOT[0]) - _ROOT[1]) * polynomial(2.0 * (y - 1.5), _DIGAMMA)
-    found = base + above / below - where(low, 1.0 / near, 0.0)
+    value = base + above / below - where(low, 1.0 / near, 0.0)
     w = where(far, size, _FAR)
     r = 1.0 / (w * w)
     large = np.log(w) - 0.5 / w - r * polynomial(r, _DIGAMMA_TAIL)
-    found = where(far, large, found)
+    value = where(far, large, value)
 
     def reflected(x: Any, found: Any) -> Any:
         return found - 1.0 / x - math.pi / np.tan(math.pi * (x - np.rint(x)))
 
-    found = where(left, seldom(left, reflected, x, found), found)
-    found = where((x < 0) & (x == np.floor(x)), math.nan, found)
-    return where(x == 0, np.copysign(math.inf, -x), found)
+    value = where(left, seldom(left, reflected, x, value), value)
+    value = where((x < 0) & (x == np.floor(x)), math.nan, value)
+    return where(x == 0, np.copysign(math.inf, -x), value)
 
 
 @custom_jvp
@@ -182,8 +182,8 @@ def reciprocal_gamma(x: Any) -> Any:
     left = x <= -0.5
     big, half = gamma_parts(where(left, -x, x))
     reflected = -x * sin_pi(x) / math.pi * big * half
-    found = where(left, reflected, 1.0 / big / half)
-    return where(x == 0, x, where(x == -math.inf, 0.0, found))
+    value = where(left, reflected, 1.0 / big / half)
+    return where(x == 0, x, where(x == -math.inf, 0.0, value))
 
 
 def _reciprocal_slope(z: Any, x: Any) -> Any:

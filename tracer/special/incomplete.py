@@ -142,13 +142,13 @@ def _upper_fraction(a: Any, x: Any, going: Any, differentiated: bool = False) ->
     return 1.0 / lentz(x + 1.0 - a, terms, going, size if differentiated else None)
 
 
-def _with_edges(a: Any, x: Any, found: Any, first: float, last: float) -> Any:
-    """`found`, but for operands that are 0, infinite or outside."""
-    found = where((x == 0) | (a == math.inf), first, found)
-    found = where((a == 0) | (x == math.inf), last, found)
+def _with_edges(a: Any, x: Any, value: Any, first: float, last: float) -> Any:
+    """`value`, but for operands that are 0, infinite or outside."""
+    value = where((x == 0) | (a == math.inf), first, value)
+    value = where((a == 0) | (x == math.inf), last, value)
     both = ((a == 0) & (x == 0)) | ((a == math.inf) & (x == math.inf))
     bad = (a < 0) | (x < 0) | both | np.isnan(a) | np.isnan(x)
-    return where(bad, math.nan, found)
+    return where(bad, math.nan, value)
 
 
 def _incomplete_gamma(a: Any, x: Any, upper: bool) -> Any:
@@ -160,11 +160,11 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> Any:
     fraction = partial(_upper_fraction, differentiated=True)
     high = density * each(fraction, where(below, 1.0, p), where(below, 3.0, y), usual & ~below)
     if upper:
-        found = where(below, 1.0 - low, high)
+        value = where(below, 1.0 - low, high)
     else:
-        found = where(below, low, 1.0 - high)
+        value = where(below, low, 1.0 - high)
     first, last = (1.0, 0.0) if upper else (0.0, 1.0)
-    return _with_edges(a, x, found, first, last)
+    return _with_edges(a, x, value, first, last)
 
 
 def _accurate_gamma(a: Any, x: Any, upper: bool) -> Any:
@@ -192,11 +192,11 @@ def _accurate_gamma(a: Any, x: Any, upper: bool) -> Any:
     )
     left = where(peaked, y < p, below)
     part = where(peaked, tail, where(below, low, high))
-    found = where(left, 1.0 - part, part) if upper else where(left, part, 1.0 - part)
+    value = where(left, 1.0 - part, part) if upper else where(left, part, 1.0 - part)
     if upper:
-        found = where(tiny, seldom(tiny & usual, _upper_near_0, p, y), found)
+        value = where(tiny, seldom(tiny & usual, _upper_near_0, p, y), value)
     first, last = (1.0, 0.0) if upper else (0.0, 1.0)
-    return _with_edges(a, x, found, first, last)
+    return _with_edges(a, x, value, first, last)
 
 
 @custom_jvp
@@ -281,8 +281,8 @@ def _beta_slope_factor(a: Any, b: Any, x: Any, y: Pair) -> Any:
     def logarithmic(a: Any, b: Any, x: Any, y: Any) -> Any:
         return np.exp(a * np.log(x) + b * np.log(y) - log_of_positive(a, b))
 
-    found = where(large, peak, fma(product, lost, product))
-    return where(far, seldom(far, logarithmic, a, b, x, y[0]), found)
+    value = where(large, peak, fma(product, lost, product))
+    return where(far, seldom(far, logarithmic, a, b, x, y[0]), value)
 
 
 def _beta_fraction(a: Any, b: Any, x: Any, y: Any, going: Any, differentiated: bool = False) -> Any:
@@ -320,13 +320,13 @@ def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool, accurate: bool = False
     left, right = where(swapped, q, p), where(swapped, p, q)
     fraction = partial(_beta_fraction, differentiated=not accurate)
     tail = density * each(fraction, left, right, where(swapped, v, u), where(swapped, u, v), usual)
-    found = where(swapped, tail, 1.0 - tail) if upper else where(swapped, 1.0 - tail, tail)
+    value = where(swapped, tail, 1.0 - tail) if upper else where(swapped, 1.0 - tail, tail)
     first, last = (1.0, 0.0) if upper else (0.0, 1.0)
-    found = where((x == 0) | (b == 0) & (x < 1) | (a == math.inf), first, found)
-    found = where((x == 1) | (a == 0) & (x > 0) | (b == math.inf), last, found)
+    value = where((x == 0) | (b == 0) & (x < 1) | (a == math.inf), first, value)
+    value = where((x == 1) | (a == 0) & (x > 0) | (b == math.inf), last, value)
     bad = (a < 0) | (b < 0) | (x < 0) | (x > 1) | np.isnan(a) | np.isnan(b) | np.isnan(x)
     bad = bad | ((a == 0) & (b == 0)) | ((a == math.inf) & (b == math.inf))
-    return where(bad, math.nan, found)
+    return where(bad, math.nan, value)
 
 
 @custom_jvp

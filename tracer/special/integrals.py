@@ -171,15 +171,15 @@ def _scaled(x: Any, low: float, high: float) -> Any:
 def dawson(x: Any) -> Any:
     size = abs(x)
     square = np.minimum(size * size, 2.25)
-    found = size * polynomial(_scaled(square, 0.0, 2.25), _DAWSON_0)
+    value = size * polynomial(_scaled(square, 0.0, 2.25), _DAWSON_0)
     middle = np.clip(size, 1.5, 3.0)
-    found = where(size > 1.5, polynomial(middle / 0.75 - 3.0, _DAWSON_1), found)
+    value = where(size > 1.5, polynomial(middle / 0.75 - 3.0, _DAWSON_1), value)
     middle = np.clip(size, 3.0, 6.0)
-    found = where(size > 3.0, polynomial(middle / 1.5 - 3.0, _DAWSON_3), found)
+    value = where(size > 3.0, polynomial(middle / 1.5 - 3.0, _DAWSON_3), value)
     w = np.maximum(size, 6.0)
     r = 1.0 / np.minimum(w, 1e150)
     far = polynomial(72.0 * (r * r) - 1.0, _DAWSON_6) * (0.5 / w)
-    return np.copysign(where(size > 6.0, far, found), x)
+    return np.copysign(where(size > 6.0, far, value), x)
 
 
 dawson.defjvps(lambda t, z, x: t * (1.0 - 2.0 * x * z))
@@ -212,8 +212,8 @@ def sine_integral(x: Any) -> Any:
 
 @custom_jvp
 def cosine_integral(x: Any) -> Any:
-    found = where(x == 0, -math.inf, _sine_and_cosine_integral(abs(x))[1])
-    return where((x == -math.inf) | np.isnan(x), math.nan, found)
+    value = where(x == 0, -math.inf, _sine_and_cosine_integral(abs(x))[1])
+    return where((x == -math.inf) | np.isnan(x), math.nan, value)
 
 
 sine_integral.defjvps(lambda t, z, x: t * np.sinc(x / math.pi))
@@ -299,12 +299,12 @@ def dilogarithm(x: Any) -> Any:
     y = where(small, 1.0 - w, where(v >= 0.5, v, 1.0))
     logarithm = where(small, np.log1p(-w), np.log(y))
     square = logarithm * logarithm
-    found = -fma(square, fma(logarithm, polynomial(square, _DILOG), 0.25), logarithm)
-    found = where(small, math.pi**2 / 6 - np.log(w) * logarithm - found, found)
+    value = -fma(square, fma(logarithm, polynomial(square, _DILOG), 0.25), logarithm)
+    value = where(small, math.pi**2 / 6 - np.log(w) * logarithm - value, value)
     log_x = np.log(where(large, x, 1.0))
-    found = where(large, -found - 0.5 * log_x * log_x, found)
-    found = where(x == 0, math.pi**2 / 6, where(x == math.inf, -math.inf, found))
-    return where(x >= 0, found, math.nan)
+    value = where(large, -value - 0.5 * log_x * log_x, value)
+    value = where(x == 0, math.pi**2 / 6, where(x == math.inf, -math.inf, value))
+    return where(x >= 0, value, math.nan)
 
 
 def _dilogarithm_slope(x: Any) -> Any:

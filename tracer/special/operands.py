@@ -38,10 +38,10 @@ def special(
 
         def common(args: tuple[Any, ...]) -> tuple[list[Any], np.dtype[Any]]:
             """The operands that were given, and the dtype of the result."""
-            given = args[: len(args) - sum(a is None for a in args)]
-            if not count - optional <= len(given) <= count or len(args) > count:
+            arguments = args[: len(args) - sum(a is None for a in args)]
+            if not count - optional <= len(arguments) <= count or len(args) > count:
                 raise TypeError(f"{names[0]}() takes {count} operands, got {len(args)}")
-            operands = [operand(x) for x in given]
+            operands = [operand(x) for x in arguments]
             dtype = common_dtype(*operands)
             if of_complex is None and is_complex(dtype):
                 refuse_complex(names[0])
@@ -57,10 +57,10 @@ def special(
             else:
                 chosen, inside = of_complex, C128 if wide else dtype
             values = broadcast_values(operands, [inside] * len(operands), "operands")
-            found = chosen(*(wrap(v) for v in values))
-            if isinstance(found, tuple):
-                return tuple(wrap(as_value(part, dtype)) for part in found)
-            return wrap(as_value(found, dtype))
+            results = chosen(*(wrap(v) for v in values))
+            if isinstance(results, tuple):
+                return tuple(wrap(as_value(part, dtype)) for part in results)
+            return wrap(as_value(results, dtype))
 
         blockwise = Blockwise(traced)
 

@@ -125,8 +125,8 @@ def _first_kind(order: int, x: Any) -> Any:
     s = where(near, size, 1.0)
     small = polynomial(s * s / 32.0 - 1.0, (_J0, _J1)[order])
     small = small * s if order else small
-    found = where(near, small, where(size == math.inf, 0.0, _far(order, where(near, 8.0, size))[0]))
-    return where(x < 0, -found, found) if order else found
+    value = where(near, small, where(size == math.inf, 0.0, _far(order, where(near, 8.0, size))[0]))
+    return where(x < 0, -value, value) if order else value
 
 
 def _second_kind(order: int, x: Any) -> Any:
@@ -138,9 +138,9 @@ def _second_kind(order: int, x: Any) -> Any:
         small = grown * (s * polynomial(u, _J1)) - (2 / math.pi) / s + s * polynomial(u, _Y1)
     else:
         small = grown * polynomial(u, _J0) + polynomial(u, _Y0)
-    found = where(near, small, _far(order, where(near, 8.0, x))[1])
-    found = where(x == math.inf, 0.0, found)
-    return where(x > 0, found, where(x == 0, -math.inf, math.nan))
+    value = where(near, small, _far(order, where(near, 8.0, x))[1])
+    value = where(x == math.inf, 0.0, value)
+    return where(x > 0, value, where(x == 0, -math.inf, math.nan))
 
 
 def _third_kind(order: int, x: Any, scaled: bool) -> Any:
@@ -156,11 +156,11 @@ def _third_kind(order: int, x: Any, scaled: bool) -> Any:
     w = where(near, 2.0, x)
     large = polynomial(4.0 / w - 1.0, (_K0_FAR, _K1_FAR)[order]) / np.sqrt(w)
     if scaled:
-        found = where(near, np.exp(s) * small, large)
+        value = where(near, np.exp(s) * small, large)
     else:
-        found = where(near, small, np.exp(-w) * large)
-    found = where(x == math.inf, 0.0, found)
-    return where(x > 0, found, where(x == 0, math.inf, math.nan))
+        value = where(near, small, np.exp(-w) * large)
+    value = where(x == math.inf, 0.0, value)
+    return where(x > 0, value, where(x == 0, math.inf, math.nan))
 
 
 @custom_jvp

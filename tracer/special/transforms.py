@@ -115,8 +115,8 @@ def softplus(x: Any) -> Any:
 def huber(delta: Any, r: Any) -> Any:
     """r**2 / 2 up to |r| = delta, then linear; infinite for delta < 0."""
     size = abs(r)
-    found = where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
-    return where(delta < 0, math.inf, found)
+    value = where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return where(delta < 0, math.inf, value)
 
 
 @special("pseudo_huber", wide=False)
@@ -166,11 +166,11 @@ def owens_t_of(h: Any, a: Any) -> Any:
     x, y = np.minimum(abs(h), 100.0), abs(a)
     turned = y > 1
     z = where(turned & (x > 0), np.minimum(x * np.minimum(y, 1e300), 100.0), x)
-    found = _owen(where(turned, z, x), where(turned, 1.0 / where(turned, y, 1.0), y))
+    value = _owen(where(turned, z, x), where(turned, 1.0 / where(turned, y, 1.0), y))
     p, q = normal_cdf(-x), normal_cdf(-z)
-    found = where(turned, 0.5 * (p + q) - p * q - found, found)
-    found = where(np.isnan(h) | np.isnan(a), math.nan, where(np.isinf(h), 0.0, found))
-    return np.copysign(found, a)
+    value = where(turned, 0.5 * (p + q) - p * q - value, value)
+    value = where(np.isnan(h) | np.isnan(a), math.nan, where(np.isinf(h), 0.0, value))
+    return np.copysign(value, a)
 
 
 def _owen_in_h(h: Any, a: Any) -> Any:

@@ -52,12 +52,12 @@ def _hurwitz(s: Any, q: Any) -> Any:
     left = q < 0
     start = where(left, 1.0 + q + (np.ceil(-q) - 1.0), where(q > 0, q, 1.0))
     whole = (inside == np.floor(inside)) & (q != np.floor(q))
-    found = _series(inside, start) + seldom(left & whole, _left_of_0, inside, q)
-    found = where(left & np.logical_not(whole), math.nan, found)
-    found = where((q <= 0) & (q == np.floor(q)), math.inf, found)
-    found = where(q == math.inf, 0.0, found)
-    found = where(s == 1, math.inf, where(s < 1, math.nan, found))
-    return where(np.isnan(s) | np.isnan(q), math.nan, found)
+    value = _series(inside, start) + seldom(left & whole, _left_of_0, inside, q)
+    value = where(left & np.logical_not(whole), math.nan, value)
+    value = where((q <= 0) & (q == np.floor(q)), math.inf, value)
+    value = where(q == math.inf, 0.0, value)
+    value = where(s == 1, math.inf, where(s < 1, math.nan, value))
+    return where(np.isnan(s) | np.isnan(q), math.nan, value)
 
 
 @custom_jvp
@@ -77,8 +77,8 @@ def _wave(x: Any, wave: Any) -> Any:
     big, half = gamma_parts(1.0 - x)
     # What 2 pi lost by rounding is put back.
     power = np.power(2 * math.pi, x) * np.exp(x * _TAU_LOW)
-    found = 1.0 + _series(1.0 - x, np.full_like(x, 2.0))
-    return power * big / math.pi * wave * half * found
+    value = 1.0 + _series(1.0 - x, np.full_like(x, 2.0))
+    return power * big / math.pi * wave * half * value
 
 
 def _reflected(x: Any) -> Any:
@@ -89,10 +89,10 @@ def _riemann(x: Any, less: float) -> Any:
     """zeta(x) - less, for less = 0 or 1."""
     left = x < -0.1  # nearer to 0 the reflection would lose digits to the pole at 1
     s = np.minimum(where(left | (x == 1), 2.0, x), 1e300)
-    found = _series(s, np.full_like(x, 2.0))  # zeta(s) - 1
+    value = _series(s, np.full_like(x, 2.0))  # zeta(s) - 1
     reflected = seldom(left & (x > -math.inf), _reflected, x) - less
-    found = where(left, reflected, found + (1.0 - less))
-    return where(x == 1, math.inf, where(x == -math.inf, math.nan, found))
+    value = where(left, reflected, value + (1.0 - less))
+    return where(x == 1, math.inf, where(x == -math.inf, math.nan, value))
 
 
 @custom_jvp
@@ -159,9 +159,9 @@ def zeta(x: Any, q: Any = None) -> Any:
 @custom_jvp
 def polygamma_of(n: Any, x: Any) -> Any:
     safe = where(n >= 1, n, 1.0)
-    found = gamma_function(safe + 1.0) * hurwitz(safe + 1.0, x)
-    found = where(np.remainder(safe, 2.0) == 0, -found, found)
-    return where(n == 0, psi(x), where((n < 0) | (n != np.floor(n)), math.nan, found))
+    value = gamma_function(safe + 1.0) * hurwitz(safe + 1.0, x)
+    value = where(np.remainder(safe, 2.0) == 0, -value, value)
+    return where(n == 0, psi(x), where((n < 0) | (n != np.floor(n)), math.nan, value))
 
 
 psi.defjvps(lambda t, z, x: t * polygamma_of(np.ones_like(x), x))

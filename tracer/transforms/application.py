@@ -23,7 +23,7 @@ from ...ir.record import replace
 from ...ir.types import TOKEN, is_inexact
 from ..core import pytree
 from ..core.specs import Spec, Static, spec_of
-from ..core.threaded_state import Borrowed, settle
+from ..core.threaded_state import BorrowedStates, settle
 from ..core.trace import Array, EagerBuilder, Trace, current_trace
 from ..core.tracers import Tracer, as_value, concrete, wrap
 from ..core.tracing import Result, Traced, trace_function
@@ -174,7 +174,7 @@ def append(ops: Iterable[Op], env: Any, arrays: dict[Value, Array] | None = None
                 env[op.result] = trace.token
                 continue
             if arrays is not None and isinstance(trace.builder, EagerBuilder):
-                trace.builder.given = tuple([arrays[v] for v in op.results])
+                trace.builder.next_results = tuple([arrays[v] for v in op.results])
             new = trace.builder.copy(op, env)
             for value in new.results:
                 if value.type is TOKEN:
@@ -241,7 +241,7 @@ def apply(
         concrete=[x if isinstance(x, np.ndarray) else concrete(x) for x in outer]
         if eager
         else None,
-        borrowed=Borrowed(),
+        borrowed=BorrowedStates(),
     )
     if here is None:
         assert result.arrays is not None

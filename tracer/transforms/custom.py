@@ -21,7 +21,7 @@ import numpy as np
 
 from ...ir.ops.control.custom import CUSTOM_JVP, CUSTOM_VJP
 from ...ir.types import TensorType, is_inexact
-from ..control.regions import Region, trace_region
+from ..control.regions import TracedRegion, trace_region
 from ..core import pytree
 from ..core.callables import check_callable, function_name
 from ..core.specs import Spec, is_array, spec_of
@@ -185,7 +185,7 @@ class custom_vjp(_Custom):
         outs: Sequence[TensorType],
         results: Sequence[Result],
         saved: Sequence[Tracer],
-    ) -> Region:
+    ) -> TracedRegion:
         """The backward rule as a region of (residuals..., cotangents of float outputs...)."""
         bwd = self.bwd
         assert bwd is not None
@@ -289,7 +289,7 @@ class custom_jvp(_Custom):
 
     def _forward(
         self, call: CustomCall, out_tree: pytree.TreeDef, outs: Sequence[TensorType]
-    ) -> Region:
+    ) -> TracedRegion:
         """The rule as a region of (inputs..., tangents of float inputs...)."""
         jvp = self.jvp
         assert jvp is not None

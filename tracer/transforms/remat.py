@@ -14,7 +14,7 @@ from ..core import pytree
 from ..core.callables import check_callable, function_name
 from ..core.effects import advance, order_token
 from ..core.specs import Static, is_array, spec_of
-from ..core.threaded_state import Borrowed, settle
+from ..core.threaded_state import BorrowedStates, settle
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
@@ -107,7 +107,7 @@ def _region(fun: Function, policy: Policy, args: tuple[Any, ...], kwargs: dict[s
     inputs = [as_value(leaf) for leaf in leaves if is_array(leaf)]
     name = function_name(fun)
     region = trace_region(
-        fun, specs, tree, f"checkpoint({name})", conditional=False, borrowed=Borrowed()
+        fun, specs, tree, f"checkpoint({name})", conditional=False, borrowed=BorrowedStates()
     )
     if region.mutated:
         complain(

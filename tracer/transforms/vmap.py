@@ -67,14 +67,16 @@ def vmap(
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
         leaves_and_axes = arguments(fun, args, kwargs, leaves, in_axes)
-        call = _Call(fun, leaves_and_axes, tree, common_size(fun, leaves_and_axes, axis_size))
+        call = _BatchedCall(
+            fun, leaves_and_axes, tree, common_size(fun, leaves_and_axes, axis_size)
+        )
         axes = _out_axes(out_axes, call.traced)
         return pytree.unflatten(call.traced.out_tree, call.results(axes))
 
     return vmap_fun
 
 
-class _Call:
+class _BatchedCall:
     """One call: the traced function of one example, and its batched graph at work here."""
 
     def __init__(
@@ -82,12 +84,12 @@ class _Call:
     ) -> None:
         self.size = size
         traced = [a for a in leaves if a.axis is not None or is_array(a.leaf)]
-        self.given = [_first(a) for a in traced]
+        self.inputs = [_first(a) for a in traced]
         self.traced = trace_function(
             fun, [_spec(a) for a in leaves], tree, what="vmap", refuse_as=fun
         )
         captured = [c.outer for c in self.traced.captures]
-        self.given += captured
+        self.inputs += captured
         flags = [a.axis is not None for a in traced] + [False] * len(captured)
         try:
             self.graph, self.flags = batch_graph(self.traced.graph, flags, size)
@@ -107,8 +109,8 @@ class _Call:
         b = Builder(graph, user_line())
         for result, axis in zip(self.traced.results, axes, strict=True):
             graph.outputs.append(self._placed(b, result, axis))
-        outputs = _run(graph, self.given)
-        seen = {id(x) for x in self.given}
+        outputs = _run(graph, self.inputs)
+        seen = {id(x) for x in self.inputs}
         leaves = []
         for leaf, result, axis in zip(outputs, self.traced.results, axes, strict=True):
             alone = axis is None  # then it is what the function returns

@@ -60,11 +60,11 @@ class PythonFunction:
 
     def __call__(self, *arrays: Any) -> tuple[np.ndarray[Any, Any], ...]:
         """Call the function on copies, and check what it gives against `results`."""
-        given = self.function(*(np.array(a) for a in arrays))
-        if not isinstance(given, tuple) or len(given) != len(self.results):
-            raise TypeError(f"{self.name} has to give {len(self.results)} values, not {given!r}")
+        returned = self.function(*(np.array(a) for a in arrays))
+        if not isinstance(returned, tuple) or len(returned) != len(self.results):
+            raise TypeError(f"{self.name} has to give {len(self.results)} values, not {returned!r}")
         fitting = []
-        for value, type in zip(given, self.results, strict=True):
+        for value, type in zip(returned, self.results, strict=True):
             array = np.asarray(value)
             if array.shape != type.shape or array.dtype != type.dtype:
                 raise TypeError(

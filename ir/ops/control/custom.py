@@ -52,10 +52,10 @@ def _differentiable(types: Sequence[Type]) -> list[Type]:
 def _infer_custom_vjp(
     *types: Type, inputs: int, outputs: int, closed: int, name: str, regions: tuple[Graph, ...]
 ) -> tuple[Type, ...]:
-    given, results, rest = _parts(types, inputs, outputs, closed, regions)
+    primals, results, rest = _parts(types, inputs, outputs, closed, regions)
     (backward,) = regions
     check_params(backward, [*rest, *_differentiable(results)], "backward")
-    wanted = _differentiable(given)
+    wanted = _differentiable(primals)
     if backward.output_types != wanted:
         raise GraphError(f"backward gives {listed(backward.output_types)}, not {listed(wanted)}")
     return tuple(results)
@@ -64,9 +64,9 @@ def _infer_custom_vjp(
 def _infer_custom_jvp(
     *types: Type, inputs: int, outputs: int, closed: int, name: str, regions: tuple[Graph, ...]
 ) -> tuple[Type, ...]:
-    given, results, rest = _parts(types, inputs, outputs, closed, regions)
+    primals, results, rest = _parts(types, inputs, outputs, closed, regions)
     (forward,) = regions
-    check_params(forward, [*rest, *given, *_differentiable(given)], "forward")
+    check_params(forward, [*rest, *primals, *_differentiable(primals)], "forward")
     wanted = _differentiable(results)
     if forward.output_types != wanted:
         raise GraphError(f"forward gives {listed(forward.output_types)}, not {listed(wanted)}")
@@ -115,11 +115,11 @@ def _vjp_custom_vjp(
     inputs, start = op.attrs["inputs"], op.attrs["inputs"] + op.attrs["outputs"]
     floats = [i for i, v in enumerate(op.results) if is_differentiable(v.type)]
     seeds = instantiated(b, [cotangents[i] for i in floats], [op.results[i] for i in floats])
-    found = iter(b.inline(op.regions[0], [*op.operands[start + op.attrs["closed"] :], *seeds]))
+    gradients = iter(b.inline(op.regions[0], [*op.operands[start + op.attrs["closed"] :], *seeds]))
     grads: list[Value | None] = [None] * len(op.operands)
     for i in range(inputs):
         if is_differentiable(op.operands[i].type):
-            grads[i] = next(found)
+            grads[i] = next(gradients)
     return grads
 
 
@@ -130,18 +130,18 @@ def _jvp_custom_jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> lis
     (forward,) = op.regions
     inputs, start = op.attrs["inputs"], op.attrs["inputs"] + op.attrs["outputs"]
     floats = [i for i in range(inputs) if is_differentiable(op.operands[i].type)]
-    given = [*op.operands[start + op.attrs["closed"] :], *op.operands[:inputs]]
+    inputs_ = [*op.operands[start + op.attrs["closed"] :], *op.operands[:inputs]]
     varying = [k for k, i in enumerate(floats) if tangents[i] is not None]
-    rule = None if len(varying) == len(floats) else _along(forward, len(given), varying)
+    rule = None if len(varying) == len(floats) else _along(forward, len(inputs_), varying)
     if rule is None:
         seeds = instantiated(b, [tangents[i] for i in floats], [op.operands[i] for i in floats])
-        found = iter(b.inline(forward, [*given, *seeds]))
+        tangents_out = iter(b.inline(forward, [*inputs_, *seeds]))
     else:
         zeros = [b.zeros(op.operands[i].type) for i in floats]
         along = [t for t in (tangents[floats[k]] for k in varying) if t is not None]
-        out = b.inline(rule, [*given, *zeros, *along])
-        found = iter(out[len(forward.outputs) :])
-    return [next(found) if is_differentiable(v.type) else None for v in op.results]
+        out = b.inline(rule, [*inputs_, *zeros, *along])
+        tangents_out = iter(out[len(forward.outputs) :])
+    return [next(tangents_out) if is_differentiable(v.type) else None for v in op.results]
 
 
 def _along(forward: Graph, first: int, varying: Sequence[int]) -> Graph | None:
@@ -193,10 +193,10 @@ def _batch_custom(
     rule.outputs = BatchBuilder(rule, b.size).spread_all(rule.outputs, flags)
     if mask and op.name == "custom_jvp":
         move_first(rule, op.attrs["inputs"])
-    given = b.spread_all(operands, batched)
+    spread = b.spread_all(operands, batched)
     rest = op.attrs["inputs"] + op.attrs["outputs"] + op.attrs["closed"]
-    given[rest:rest] = mask
-    new = b.append(op.definition, given, op.attrs, [rule])
+    spread[rest:rest] = mask
+    new = b.append(op.definition, spread, op.attrs, [rule])
     return new.results, [True] * len(new.results)
 
 
@@ -309,11 +309,11 @@ def _jvp_remat(
     b: Builder, op: Op, tangents: Sequence[Value | None]
 ) -> tuple[Sequence[Value], list[Value | None]]:
     body = jvp_graph(op.regions[0], [i for i, t in enumerate(tangents) if t is not None])
-    given = [t for t in tangents if t is not None]
-    new = b.append(op.definition, [*op.operands, *given], op.attrs, [body]).results
+    varying = [t for t in tangents if t is not None]
+    new = b.append(op.definition, [*op.operands, *varying], op.attrs, [body]).results
     count = len(op.results)
-    found = iter(new[count:])
-    return new[:count], [next(found) if is_differentiable(v.type) else None for v in op.results]
+    pushed = iter(new[count:])
+    return new[:count], [next(pushed) if is_differentiable(v.type) else None for v in op.results]
 
 
 def _forward_remat(
@@ -335,13 +335,13 @@ def _vjp_remat(
     saved: tuple[Any, ...],
 ) -> list[Value | None]:
     """The body once more, behind a barrier that the cotangents pass, too: so it waits for them."""
-    wrt, outputs, parts, kept = saved
+    wrt, outputs, parts, stored = saved
     seeds = instantiated(b, [cotangents[i] for i in outputs], [op.results[i] for i in outputs])
     again = [op.operands[i] for i in parts.params]
-    held = barrier(b, [*again, *kept, *seeds])
-    found = b.append(op.definition, held, op.attrs, [parts.backward]).results
+    held = barrier(b, [*again, *stored, *seeds])
+    gradients = b.append(op.definition, held, op.attrs, [parts.backward]).results
     grads: list[Value | None] = [None] * len(op.operands)
-    for i, grad in zip(wrt, found, strict=True):
+    for i, grad in zip(wrt, gradients, strict=True):
         grads[i] = grad
     return grads
 

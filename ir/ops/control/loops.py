@@ -1,7 +1,7 @@
 """What the derivatives of loops share: which carries take part, and how cotangents add up.
 
 A loop body is a graph from (consts..., carries..., others...) to (carries..., others...). A carry is
-*varied* if it depends on what is differentiated in some trip, and *useful* if a result that has a
+*varied* if it depends on what is differentiated in some iteration, and *useful* if a result that has a
 cotangent depends on it; derivatives carry the ones that are both.
 """
 
@@ -25,9 +25,9 @@ class Flow:
     ys: list[int]
 
 
-def varied_carries(body: Graph, consts: int, carries: int, given: Sequence[bool]) -> list[bool]:
-    """For each output of `body` whether it varies with the parameters marked in `given`."""
-    wrt = {i for i, g in enumerate(given) if g and is_differentiable(body.params[i].type)}
+def varied_carries(body: Graph, consts: int, carries: int, varied: Sequence[bool]) -> list[bool]:
+    """For each output of `body` whether it varies with the parameters marked in `varied`."""
+    wrt = {i for i, g in enumerate(varied) if g and is_differentiable(body.params[i].type)}
     while True:
         _, out = reach(body, wrt, range(len(body.outputs)))
         more = {consts + i for i in range(carries) if out[i]} - wrt

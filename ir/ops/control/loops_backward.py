@@ -44,7 +44,7 @@ class Kept:
     """What the forward loop leaves behind. `memory` is as the way of checkpointing has it."""
 
     plan: Plan
-    count: Value  # trips
+    count: Value  # iterations
     memory: Any
 
 
@@ -57,16 +57,16 @@ def run_loop(
     fixed: Sequence[Value],
     state: Sequence[Value],
     test: Test,
-    trip: Trip,
+    iteration: Trip,
     name: str,
 ) -> list[Value]:
-    """Append a `while`: `test` and `trip` build its regions from the fixed values and the state."""
+    """Append a `while`: `test` and `iteration` build its regions from the fixed values and the state."""
     regions = []
-    for build, label in ((test, "test"), (trip, name)):
+    for build, label in ((test, "test"), (iteration, name)):
         graph = Graph(label)
         params = [graph.add_param(v.type, v.name) for v in [*fixed, *state]]
-        found = build(Builder(graph, b.loc), params[: len(fixed)], params[len(fixed) :])
-        graph.outputs = [found] if isinstance(found, Value) else list(found)
+        outputs = build(Builder(graph, b.loc), params[: len(fixed)], params[len(fixed) :])
+        graph.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
         regions.append(graph)
     operands = [*fixed, *state]
     return list(b.append(OPS["while"], operands, {"consts": len(fixed)}, regions).results)
@@ -81,31 +81,31 @@ def unwind(
     cts: Sequence[Value],
     sums: Sequence[Value],
 ) -> tuple[list[Value], list[Value]]:
-    """The backward loop: `count` trips, a record of `tape` for each.
+    """The backward loop: `count` iterations, a record of `tape` for each.
 
-    Gives the cotangents of the carry before these trips, and the sums with what the trips add to the
-    cotangents of the consts. `free` are the values at `plan.free`.
+    Gives the cotangents of the carry before these iterations, and the sums with what the iterations
+    add to the cotangents of the consts. `free` are the values at `plan.free`.
     """
     types = tuple(v.type for v in plan.parts.saved)
     top = [] if tape is None else [tape]
 
-    def more(inner: Builder, given: list[Value], state: list[Value]) -> Value:
+    def more(inner: Builder, fixed_: list[Value], state: list[Value]) -> Value:
         return inner.op("gt", state[0], inner.const(0, I64))
 
-    def trip(inner: Builder, given: list[Value], state: list[Value]) -> list[Value]:
+    def iteration(inner: Builder, fixed_: list[Value], state: list[Value]) -> list[Value]:
         left, *rest = state
         saved: list[Value] = []
         below: list[Value] = []
         if top:
-            found, *saved = inner.op("tape_pop", rest.pop(0), types=types)
-            below = [found]
+            tape, *saved = inner.op("tape_pop", rest.pop(0), types=types)
+            below = [tape]
         left = inner.op("sub", left, inner.const(1, I64))
         new_cts, new_sums = step_back(
-            inner, plan, [*given, *saved], rest[: len(cts)], rest[len(cts) :]
+            inner, plan, [*fixed_, *saved], rest[: len(cts)], rest[len(cts) :]
         )
         return [left, *below, *new_cts, *new_sums]
 
-    out = run_loop(b, free, [count, *top, *cts, *sums], more, trip, plan.parts.backward.name)
+    out = run_loop(b, free, [count, *top, *cts, *sums], more, iteration, plan.parts.backward.name)
     out = out[1 + len(top) :]
     return out[: len(cts)], out[len(cts) :]
 
@@ -113,12 +113,12 @@ def unwind(
 def step_back(
     b: Builder,
     plan: Plan,
-    known: Sequence[Value],
+    values: Sequence[Value],
     cts: Sequence[Value],
     sums: Sequence[Value],
 ) -> tuple[list[Value], list[Value]]:
-    """The backward part of one trip; `known` are the free and the saved values."""
-    grads = b.inline(plan.parts.backward, [*known, *cts])
+    """The backward part of one iteration; `values` are the free and the saved values."""
+    grads = b.inline(plan.parts.backward, [*values, *cts])
     added = grads[: len(sums)]
     totals = [accumulate(b, s, g) for s, g in zip(sums, added, strict=True)]
     return grads[len(sums) :], totals

@@ -1,11 +1,11 @@
-"""Reverse mode of `while` in bounded memory: checkpoints of the carry, from which trips run again.
+"""Reverse mode of `while` in bounded memory: checkpoints of the carry, from which iterations run again.
 
-"sqrt"  Segments of 1, 2, 3, ... trips, and a copy of the carry on a tape before each. The backward
-        pass replays one segment after the other, the last one first, onto a second tape. For n trips
-        both tapes hold about sqrt(2 n) records, and each trip runs twice.
+"sqrt"  Segments of 1, 2, 3, ... iterations, and a copy of the carry on a tape before each. The backward
+        pass replays one segment after the other, the last one first, onto a second tape. For n
+        iterations both tapes hold about sqrt(2 n) records, and each iteration runs twice.
 
-K       K copies of the carry, in arrays of K slots. The number of trips is not known beforehand, so
-        copies are taken every s trips; when all slots are full, every other one is dropped and s
+K       K copies of the carry, in arrays of K slots. The number of iterations is not known beforehand, so
+        copies are taken every s iterations; when all slots are full, every other one is dropped and s
         doubles (online checkpointing; P. Stumm and A. Walther, "New Algorithms for Optimal Online
         Checkpointing", SIAM J. Sci. Comput. 32 (2010); V. Heuveline and A. Walther, "Online
         Checkpointing for Parallel Adjoint Computation in PDEs", Euro-Par 2006). The backward pass
@@ -50,10 +50,10 @@ def forward(b: Builder, op: Op, plan: Plan, checkpoint: str | int) -> tuple[Sequ
 
 
 def backward(
-    b: Builder, op: Op, kept: Kept, cts: Sequence[Value], sums: Sequence[Value]
+    b: Builder, op: Op, stored: Kept, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
-    run = _backward_sqrt if isinstance(kept.memory, _Tape) else _backward_slots
-    return run(b, _Loop(op, kept.plan), kept, cts, sums)
+    run = _backward_sqrt if isinstance(stored.memory, _Tape) else _backward_slots
+    return run(b, _Loop(op, stored.plan), stored, cts, sums)
 
 
 class _Loop:
@@ -71,9 +71,9 @@ class _Loop:
         ]
         self.initial = [self.carry[i] for i in self.stored]
         # What replays need beside the stored part: the consts, and the carries that stay.
-        kept = [i for i in still if isinstance(self.carry[i].type, TensorType)]
-        self.still = dict(zip(kept, range(len(kept)), strict=True))
-        self.fixed = self.consts + [self.carry[i] for i in kept]
+        constant_carries = [i for i in still if isinstance(self.carry[i].type, TensorType)]
+        self.still = dict(zip(constant_carries, range(len(constant_carries)), strict=True))
+        self.fixed = self.consts + [self.carry[i] for i in constant_carries]
 
     def goes_on(self, b: Builder, consts: Sequence[Value], carry: Sequence[Value]) -> Value:
         return b.inline(self.test, [*consts, *carry])[0]
@@ -83,11 +83,11 @@ class _Loop:
     ) -> tuple[list[Value], list[Value]]:
         """Consts and carry as the body takes them, from `fixed` and the stored part."""
         n = len(self.consts)
-        found = dict(zip(self.stored, stored, strict=True))
+        by_index = dict(zip(self.stored, stored, strict=True))
         carry = []
         for i, v in enumerate(self.carry):
-            if i in found:
-                carry.append(found[i])
+            if i in by_index:
+                carry.append(by_index[i])
             else:
                 token = v.type == TOKEN
                 carry.append(b.op("create_token") if token else fixed[n + self.still[i]])
@@ -96,7 +96,7 @@ class _Loop:
     def replay(
         self, b: Builder, fixed: Sequence[Value], stored: Sequence[Value]
     ) -> tuple[list[Value], list[Value]]:
-        """One trip: the stored part after it, and what the backward part of the trip needs."""
+        """One iteration: the stored part after it, and what the backward part of the iteration needs."""
         consts, carry = self.whole(b, fixed, stored)
         out = b.inline(self.plan.parts.forward, [*consts, *carry])
         return [out[i] for i in self.stored], out[len(carry) :]
@@ -114,17 +114,17 @@ def _add(b: Builder, x: Value, n: int) -> Value:
 def _until(
     b: Builder, loop: _Loop, consts: list[Value], carry: list[Value], done: Value, end: Value
 ) -> tuple[list[Value], Value]:
-    """Trips while the loop goes on, from number `done` up to number `end`."""
+    """Iterations while the loop goes on, from number `done` up to number `end`."""
     n = len(consts)
 
     def test(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         left = inner.op("lt", state[-1], fixed[-1])
         return inner.op("bitwise_and", left, loop.goes_on(inner, fixed[:n], state[:-1]))
 
-    def trip(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
+    def iteration(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         return [*inner.inline(loop.body, [*fixed[:n], *state[:-1]]), _add(inner, state[-1], 1)]
 
-    *carry, done = run_loop(b, [*consts, end], [*carry, done], test, trip, loop.body.name)
+    *carry, done = run_loop(b, [*consts, end], [*carry, done], test, iteration, loop.body.name)
     return carry, done
 
 
@@ -149,7 +149,7 @@ def _forward_sqrt(b: Builder, loop: _Loop, _: str | int) -> tuple[Sequence[Value
 
 
 def _backward_sqrt(
-    b: Builder, loop: _Loop, kept: Kept, cts: Sequence[Value], sums: Sequence[Value]
+    b: Builder, loop: _Loop, forward: Kept, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
     types = tuple(v.type for v in loop.initial)
 
@@ -160,35 +160,38 @@ def _backward_sqrt(
         done, number, tape, *rest = state
         tape, *stored = _listed(inner.op("tape_pop", tape, types=types))
         end = number
-        number = _add(inner, number, -1)  # this segment starts after 1 + 2 + ... + number trips
+        # This segment starts after 1 + 2 + ... + number iterations.
+        number = _add(inner, number, -1)
         start = inner.op("right_shift", inner.op("mul", number, end), inner.const(1, I64))
-        trips = inner.op("sub", done, start)
-        records = _record(inner, loop, fixed, stored, trips)
-        found = rest[: len(cts)], rest[len(cts) :]
-        new_cts, new_sums = unwind(inner, loop.plan, loop.free(fixed), trips, records, *found)
+        iterations = inner.op("sub", done, start)
+        records = _record(inner, loop, fixed, stored, iterations)
+        cts_and_sums = rest[: len(cts)], rest[len(cts) :]
+        new_cts, new_sums = unwind(
+            inner, loop.plan, loop.free(fixed), iterations, records, *cts_and_sums
+        )
         return [start, number, tape, *new_cts, *new_sums]
 
-    memory = kept.memory
-    state = [kept.count, memory.segments, memory.tape, *cts, *sums]
+    memory = forward.memory
+    state = [forward.count, memory.segments, memory.tape, *cts, *sums]
     out = run_loop(b, loop.fixed, state, test, segment, "segment_vjp")[3:]
     return out[: len(cts)], out[len(cts) :]
 
 
 def _record(
-    b: Builder, loop: _Loop, fixed: list[Value], stored: list[Value], trips: Value
+    b: Builder, loop: _Loop, fixed: list[Value], stored: list[Value], iterations: Value
 ) -> Value:
-    """A tape with the records of `trips` trips from a stored carry on."""
+    """A tape with the records of `iterations` iterations from a stored carry on."""
 
     def test(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         return inner.op("gt", state[-2], inner.const(0, I64))
 
-    def trip(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
+    def iteration(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         *now, left, tape = state
         now, saved = loop.replay(inner, fixed, now)
         return [*now, _add(inner, left, -1), inner.op("tape_push", tape, *saved)]
 
-    state = [*stored, trips, b.op("tape_new")]
-    return run_loop(b, fixed, state, test, trip, loop.body.name)[-1]
+    state = [*stored, iterations, b.op("tape_new")]
+    return run_loop(b, fixed, state, test, iteration, loop.body.name)[-1]
 
 
 def _listed(values: Value | Sequence[Value]) -> list[Value]:
@@ -199,7 +202,7 @@ def _listed(values: Value | Sequence[Value]) -> list[Value]:
 
 
 def _forward_slots(b: Builder, loop: _Loop, checkpoint: str | int) -> tuple[Sequence[Value], Kept]:
-    """Slot m holds the carry after (m + 1) * spacing trips."""
+    """Slot m holds the carry after (m + 1) * spacing iterations."""
     count = int(checkpoint)
     n = len(loop.carry)
 
@@ -207,12 +210,12 @@ def _forward_slots(b: Builder, loop: _Loop, checkpoint: str | int) -> tuple[Sequ
         return loop.goes_on(inner, consts, state[:n])
 
     def epoch(inner: Builder, consts: list[Value], state: list[Value]) -> list[Value]:
-        """With all slots full every other one is dropped; then trips, until they are full again."""
+        """With all slots full every other one is dropped; then iterations, until they are full again."""
         carry, (done, used, spacing, *slots) = state[:n], state[n:]
         full = inner.op("eq", used, inner.const(count, I64))
-        place = inner.op("iota", shape=(count,), dtype=I64, axis=0)
-        other = _add_each(inner, inner.op("add", place, place), 1)
-        source = _choose(inner, full, other, place)
+        index = inner.op("iota", shape=(count,), dtype=I64, axis=0)
+        other = _add_each(inner, inner.op("add", index, index), 1)
+        source = _choose(inner, full, other, index)
         slots = [inner.op("gather", s, source, axes=(0,), mode="clip") for s in slots]
         used = _choose(inner, full, inner.const(count // 2, I64), used)
         spacing = _choose(inner, full, inner.op("add", spacing, spacing), spacing)
@@ -226,7 +229,7 @@ def _forward_slots(b: Builder, loop: _Loop, checkpoint: str | int) -> tuple[Sequ
         return inner.op("bitwise_and", room, loop.goes_on(inner, fixed[:-1], state[:n]))
 
     def fill(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
-        """Trips to where the next copy is due, and the copy, which does not count if they end before."""
+        """To where the next copy is due, and the copy, which does not count if the loop ends before."""
         (*consts, spacing), carry, (done, used, *slots) = fixed, state[:n], state[n:]
         end = inner.op("mul", _add(inner, used, 1), spacing)
         carry, done = _until(inner, loop, consts, carry, done, end)
@@ -244,70 +247,70 @@ def _forward_slots(b: Builder, loop: _Loop, checkpoint: str | int) -> tuple[Sequ
 
 
 def _backward_slots(
-    b: Builder, loop: _Loop, kept: Kept, cts: Sequence[Value], sums: Sequence[Value]
+    b: Builder, loop: _Loop, stored: Kept, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
-    """Slot m holds the carry after places[m] trips, for m <= top; with top = -1 there is none."""
-    memory = kept.memory
+    """Slot m holds the carry after counts[m] iterations, for m <= top; with top = -1 there is none."""
+    memory = stored.memory
     count = memory.slots[0].shape[0] if memory.slots else 1
     m, f = len(loop.initial), len(loop.fixed)
 
     def more(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         return inner.op("ge", state[0], inner.const(0, I64))
 
-    def trip(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
-        """Back over trip number `at`: first forward to where it starts."""
+    def iteration(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
+        """Back over iteration number `at`: first forward to where it starts."""
         fixed, initial = fixed[:f], fixed[f:]
-        (at, top, places), slots, rest = state[:3], state[3 : 3 + m], state[3 + m :]
+        (at, top, counts), slots, rest = state[:3], state[3 : 3 + m], state[3 + m :]
         none = inner.op("lt", top, inner.const(0, I64))
-        done = _choose(inner, none, inner.const(0, I64), _get(inner, places, top))
+        done = _choose(inner, none, inner.const(0, I64), _get(inner, counts, top))
         now = [
             _choose(inner, none, v, _get(inner, s, top))
             for v, s in zip(initial, slots, strict=True)
         ]
-        walk = [*now, done, top, places, *slots]
+        walk = [*now, done, top, counts, *slots]
         out = run_loop(inner, [*fixed, at], walk, not_there, advance, "advance")
-        now, (_, top, places, *slots) = out[:m], out[m:]
+        now, (_, top, counts, *slots) = out[:m], out[m:]
         _, saved = loop.replay(inner, fixed, now)
-        known = [*loop.free(fixed), *saved]
-        new_cts, new_sums = step_back(inner, loop.plan, known, rest[: len(cts)], rest[len(cts) :])
-        used_up = inner.op("eq", _get(inner, places, top), at)
+        values = [*loop.free(fixed), *saved]
+        new_cts, new_sums = step_back(inner, loop.plan, values, rest[: len(cts)], rest[len(cts) :])
+        used_up = inner.op("eq", _get(inner, counts, top), at)
         used_up = inner.op("bitwise_and", used_up, inner.op("ge", top, inner.const(0, I64)))
         top = inner.op("sub", top, inner.op("convert", used_up, dtype=I64))
-        return [_add(inner, at, -1), top, places, *slots, *new_cts, *new_sums]
+        return [_add(inner, at, -1), top, counts, *slots, *new_cts, *new_sums]
 
     def not_there(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         return inner.op("lt", state[m], fixed[-1])
 
     def advance(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         """Forward to a place for one more copy; to the end, if there is no free slot."""
-        (*given, at), now, (done, top, places, *slots) = fixed, state[:m], state[m:]
+        (*free, at), now, (done, top, counts, *slots) = fixed, state[:m], state[m:]
         vacant = inner.op("sub", inner.const(count - 1, I64), top)
         end = inner.op("add", done, _stride(inner, inner.op("sub", at, done), vacant))
-        now = _again(inner, loop, given, now, inner.op("sub", end, done))
+        now = _again(inner, loop, free, now, inner.op("sub", end, done))
         copy = inner.op("lt", end, at)
         slot = inner.op("minimum", _add(inner, top, 1), inner.const(count - 1, I64))
         slots = [_put_if(inner, copy, s, v, slot) for s, v in zip(slots, now, strict=True)]
-        places = _put_if(inner, copy, places, end, slot)
+        counts = _put_if(inner, copy, counts, end, slot)
         top = inner.op("add", top, inner.op("convert", copy, dtype=I64))
-        return [*now, end, top, places, *slots]
+        return [*now, end, top, counts, *slots]
 
-    place = b.op("iota", shape=(count,), dtype=I64, axis=0)
-    places = b.op("mul", _add_each(b, place, 1), b.broadcast_to(memory.spacing, (count,)))
-    # A copy that was made after the last trip is of no use.
-    last = b.op("eq", b.op("mul", memory.used, memory.spacing), kept.count)
+    index = b.op("iota", shape=(count,), dtype=I64, axis=0)
+    counts = b.op("mul", _add_each(b, index, 1), b.broadcast_to(memory.spacing, (count,)))
+    # A copy that was made after the last iteration is of no use.
+    last = b.op("eq", b.op("mul", memory.used, memory.spacing), stored.count)
     last = b.op("bitwise_and", last, b.op("gt", memory.used, b.const(0, I64)))
     top = b.op("sub", _add(b, memory.used, -1), b.op("convert", last, dtype=I64))
-    state = [_add(b, kept.count, -1), top, places, *memory.slots, *cts, *sums]
-    out = run_loop(b, [*loop.fixed, *loop.initial], state, more, trip, "trip_vjp")[3 + m :]
+    state = [_add(b, stored.count, -1), top, counts, *memory.slots, *cts, *sums]
+    out = run_loop(b, [*loop.fixed, *loop.initial], state, more, iteration, "trip_vjp")[3 + m :]
     return out[: len(cts)], out[len(cts) :]
 
 
 def _stride(b: Builder, left: Value, vacant: Value) -> Value:
-    """How far to go to the next copy, with `left` >= 1 trips to go and `vacant` free slots.
+    """How far to go to the next copy, with `left` >= 1 iterations to go and `vacant` free slots.
 
-    With c slots and each trip run at most r + 1 times, binomial(c + r, c) trips can be reversed. For
-    the least r that is enough, the next copy divides them as c to r: the trips before it will be
-    run once more, those after it have one slot less.
+    With c slots and each iteration run at most r + 1 times, binomial(c + r, c) iterations can be
+    reversed. For the least r that is enough, the next copy divides them as c to r: the iterations
+    before it will be run once more, those after it have one slot less.
     """
 
     def more(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
@@ -320,29 +323,30 @@ def _stride(b: Builder, left: Value, vacant: Value) -> Value:
         return [repeats, inner.op("floor_divide", grown, repeats)]
 
     one = b.const(1, I64)
-    trips = _add(b, left, 1)  # those to reverse: the last one starts where `left` trips lead
+    # Those to reverse: the last one starts where `left` iterations lead.
+    iterations = _add(b, left, 1)
     slots = b.op("maximum", vacant, one)
-    repeats, _ = run_loop(b, [trips, slots], [b.const(0, I64), one], more, grow, "grow")
-    part = b.op("floor_divide", b.op("mul", trips, repeats), b.op("add", slots, repeats))
+    repeats, _ = run_loop(b, [iterations, slots], [b.const(0, I64), one], more, grow, "grow")
+    part = b.op("floor_divide", b.op("mul", iterations, repeats), b.op("add", slots, repeats))
     part = b.op("minimum", b.op("maximum", part, one), left)
     return _choose(b, b.op("ge", vacant, one), part, left)
 
 
 def _again(
-    b: Builder, loop: _Loop, fixed: list[Value], stored: list[Value], trips: Value
+    b: Builder, loop: _Loop, fixed: list[Value], stored: list[Value], iterations: Value
 ) -> list[Value]:
-    """The stored part of the carry, `trips` trips later."""
+    """The stored part of the carry, `iterations` iterations later."""
 
     def test(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         return inner.op("gt", state[-1], inner.const(0, I64))
 
-    def trip(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
+    def iteration(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         *now, left = state
         consts, carry = loop.whole(inner, fixed, now)
         out = inner.inline(loop.body, [*consts, *carry])
         return [*(out[i] for i in loop.stored), _add(inner, left, -1)]
 
-    return run_loop(b, fixed, [*stored, trips], test, trip, loop.body.name)[:-1]
+    return run_loop(b, fixed, [*stored, iterations], test, iteration, loop.body.name)[:-1]
 
 
 # Slots of arrays

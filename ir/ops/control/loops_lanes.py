@@ -3,7 +3,7 @@
     lanes_while(*operands; consts, checkpoint; regions = (cond, body))
         operands are consts... and initial carries..., all of one shape. The regions are scalar
         graphs of elementwise ops: both take 0-d (consts..., carries...), cond gives one bool, body
-        the carries. Results are the carries after each element's own last trip.
+        the carries. Results are the carries after each element's own last iteration.
 
 What a scalar `while` becomes when it is batched: in one kernel each lane of a vector stops by itself.
 """
@@ -104,25 +104,25 @@ def _forward_lanes(
     test, body = op.regions
     shape = op.operands[0].shape
     mask = b.inline(lift(test, shape), op.operands)[0]
-    any_left, trip = Graph("any_left"), Graph(body.name)
-    for graph in (any_left, trip):
+    any_left, step = Graph("any_left"), Graph(body.name)
+    for graph in (any_left, step):
         for v in [*op.operands[:consts], mask, *op.operands[consts:]]:
             graph.add_param(v.type, v.name)
     axes = tuple(range(len(shape)))
     any_left.outputs = [Builder(any_left, op.loc).op("any", any_left.params[consts], axes=axes)]
-    inner = Builder(trip, op.loc)
-    fixed, running, carry = trip.params[:consts], trip.params[consts], trip.params[consts + 1 :]
+    inner = Builder(step, op.loc)
+    fixed, running, carry = step.params[:consts], step.params[consts], step.params[consts + 1 :]
     after = inner.inline(lift(body, shape), [*fixed, *carry])
     carry = [inner.op("select", running, x, y) for x, y in zip(after, carry, strict=True)]
     (goes_on,) = inner.inline(lift(test, shape), [*fixed, *carry])
-    trip.outputs = [inner.op("bitwise_and", running, goes_on), *carry]
+    step.outputs = [inner.op("bitwise_and", running, goes_on), *carry]
 
     operands = [*op.operands[:consts], mask, *op.operands[consts:]]
-    loop = b.make(OPS["while"], operands, dict(op.attrs), [any_left, trip])
+    loop = b.make(OPS["while"], operands, dict(op.attrs), [any_left, step])
     where = [*wanted[:consts], False, *wanted[consts:]]
     rule: Any = loop.definition.forward
-    results, kept = rule(b, loop, where, [False, *needed])
-    return results[1:], _Masked(loop, kept)
+    results, stored = rule(b, loop, where, [False, *needed])
+    return results[1:], _Masked(loop, stored)
 
 
 def _vjp_lanes(

@@ -4,9 +4,9 @@
         the first `consts` operands stay, the rest is carried: while cond(consts, carry):
         carry = body(consts, carry). Both regions take (consts..., carry...).
 
-In reverse mode the forward loop counts its trips, and the backward loop makes as many. `checkpoint`
-says what is kept for it: with "all" (here), a record per trip on a tape, of what the backward part of
-the body needs; "sqrt" and a number of slots are in `loops_checkpoint`.
+In reverse mode the forward loop counts its iterations, and the backward loop makes as many.
+`checkpoint` says what is kept for it: with "all" (here), a record per iteration on a tape, of what
+the backward part of the body needs; "sqrt" and a number of slots are in `loops_checkpoint`.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def jvp_loop(
     moving = [i for i in range(carries) if varied[i]]
     push = jvp_graph(body, fixed + [consts + i for i in moving])
     floats = [i for i, v in enumerate(body.outputs) if is_differentiable(v.type)]
-    found = dict(zip(floats, push.outputs[carries:], strict=True))
-    push.outputs[carries:] = [found[i] for i in moving]
+    tangent_of = dict(zip(floats, push.outputs[carries:], strict=True))
+    push.outputs[carries:] = [tangent_of[i] for i in moving]
 
     # The new loop's parameters: consts, d_fixed, then carry, d_moving.
     def reordered(graph: Graph) -> list[Value]:
@@ -118,7 +118,7 @@ def _forward_while(
     def goes_on(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         return inner.inline(test, [*fixed, *state[:count]])[0]
 
-    def trip(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
+    def iteration(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         out = inner.inline(plan.parts.forward, [*fixed, *state[:count]])
         done, *tape = state[count:]
         done = inner.op("add", done, inner.const(1, I64))
@@ -127,31 +127,31 @@ def _forward_while(
     tape = [b.op("tape_new")] if plan.parts.saved else []
     consts = op.attrs["consts"]
     state = [*op.operands[consts:], b.const(0, I64), *tape]
-    results = run_loop(b, op.operands[:consts], state, goes_on, trip, body.name)
+    results = run_loop(b, op.operands[:consts], state, goes_on, iteration, body.name)
     done, *tape = results[count:]
     return results[:count], Kept(plan, done, tape[0] if tape else None)
 
 
 def can_replay(op: Op) -> bool:
-    """Whether trips can be run again from a copy of the carry: no effects but checks, and no tapes."""
+    """Whether parts can be run again from a copy of the carry: no effects but checks, and no tapes."""
     inner = (inner for region in op.regions for inner in region.walk())
     effects = any(i.definition.effect and i.name != "assert" for i in inner)
     return not effects and all(v.type != TAPE for v in op.operands)
 
 
 def _vjp_while(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], kept: Kept
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], stored: Kept
 ) -> list[Value | None]:
     consts = op.attrs["consts"]
-    active = kept.plan.flow
+    active = stored.plan.flow
     inits = [op.operands[consts + i] for i in active.carries]
     cts = instantiated(b, [cotangents[i] for i in active.carries], inits)
     sums = [b.zeros(op.operands[i].type) for i in active.consts]
-    if kept.memory is None or isinstance(kept.memory, Value):
-        free = [op.operands[i] for i in kept.plan.free]
-        cts, sums = unwind(b, kept.plan, free, kept.count, kept.memory, cts, sums)
+    if stored.memory is None or isinstance(stored.memory, Value):
+        free = [op.operands[i] for i in stored.plan.free]
+        cts, sums = unwind(b, stored.plan, free, stored.count, stored.memory, cts, sums)
     else:
-        cts, sums = loops_checkpoint.backward(b, op, kept, cts, sums)
+        cts, sums = loops_checkpoint.backward(b, op, stored, cts, sums)
     grads: list[Value | None] = [None] * len(op.operands)
     for i, total in zip(active.consts, sums, strict=True):
         grads[i] = total

@@ -96,7 +96,7 @@ def _jvp_scan(
     slices = [i for i in range(first_x, len(op.operands)) if tangents[i] is not None]
     push = jvp_graph(body, fixed + moving + slices)
     floats = [i for i, v in enumerate(body.outputs) if is_differentiable(v.type)]
-    found = dict(zip(floats, push.outputs[len(body.outputs) :], strict=True))
+    tangent_of = dict(zip(floats, push.outputs[len(body.outputs) :], strict=True))
 
     new = Graph(push.name)
     env: dict[int, Value] = {}
@@ -108,17 +108,17 @@ def _jvp_scan(
     ):
         env.update((i, new.add_param(body.params[i].type, body.params[i].name)) for i in own)
         d_env.update((i, new.add_param(body.params[i].type)) for i in active)
-    given = [*(env[i] for i in range(len(body.params)))]
-    given += [d_env[i] for i in fixed + moving + slices]
+    inputs = [*(env[i] for i in range(len(body.params)))]
+    inputs += [d_env[i] for i in fixed + moving + slices]
     stacked = [i for i in range(carries, len(body.outputs)) if varied[i]]
     own_out, zero = push.outputs[: len(body.outputs)], [i - consts for i in moving]
     push.outputs = [
         *own_out[:carries],
-        *(found[i] for i in zero),
+        *(tangent_of[i] for i in zero),
         *own_out[carries:],
-        *(found[i] for i in stacked),
+        *(tangent_of[i] for i in stacked),
     ]
-    new.outputs = Builder(new, op.loc).inline(push, given)
+    new.outputs = Builder(new, op.loc).inline(push, inputs)
 
     start = instantiated(b, [tangents[i] for i in moving], [op.operands[i] for i in moving])
     operands = [
@@ -192,36 +192,36 @@ def _forward_scan(
     start = [b.op("tape_new")] if tapes else []
     operands = [*op.operands[: consts + carries], *start, *op.operands[consts + carries :]]
     attrs = {**op.attrs, "carries": carries + len(start)}
-    found = list(b.append(op.definition, operands, attrs, [new]).results)
-    tape = found.pop(carries) if tapes else None
-    results = found[: len(body.outputs)]
+    all_results = list(b.append(op.definition, operands, attrs, [new]).results)
+    tape = all_results.pop(carries) if tapes else None
+    results = all_results[: len(body.outputs)]
     stacks = dict(zip(ys, results[carries:], strict=True))
-    stacks.update(zip(fresh, found[len(body.outputs) :], strict=True))
+    stacks.update(zip(fresh, all_results[len(body.outputs) :], strict=True))
     return results, _Kept(active, free, parts, stacks, tape)
 
 
 def _vjp_scan(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], kept: _Kept
+    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], stored: _Kept
 ) -> list[Value | None]:
     """A scan the other way, over (consts; tape, cotangents, sums; xs, stacks, cotangents of ys)."""
     consts, carries = op.attrs["consts"], op.attrs["carries"]
-    active, parts = kept.flow, kept.parts
-    fixed = [i for i in kept.free if i < consts + carries]
-    xs = [i for i in kept.free if i >= consts + carries]
+    active, parts = stored.flow, stored.parts
+    fixed = [i for i in stored.free if i < consts + carries]
+    xs = [i for i in stored.free if i >= consts + carries]
     stacked = [v for v in parts.saved if v.type != TAPE]
     like = [op.operands[consts + i] for i in active.carries]
     cts = instantiated(b, [cotangents[i] for i in active.carries], like)
-    places = [carries + i for i in active.ys]
-    ct_ys = instantiated(b, [cotangents[i] for i in places], [op.results[i] for i in places])
+    outputs = [carries + i for i in active.ys]
+    ct_ys = instantiated(b, [cotangents[i] for i in outputs], [op.results[i] for i in outputs])
     sums = [b.zeros(op.operands[i].type) for i in active.consts]
-    tape = [] if kept.tape is None else [kept.tape]
+    tape = [] if stored.tape is None else [stored.tape]
     groups = [
         [op.operands[i] for i in fixed],
         tape,
         cts,
         sums,
         [op.operands[i] for i in xs],
-        [kept.stacks[v] for v in stacked],
+        [stored.stacks[v] for v in stacked],
         ct_ys,
     ]
 
@@ -239,8 +239,8 @@ def _vjp_scan(
         below, *inside = inner.op("tape_pop", p_tape[0], types=(TAPE,) * len(tapes))
         saved.update(zip(tapes, inside, strict=True))
         p_tape = [below]
-    known = [*p_fixed, *p_xs, *(saved[v] for v in parts.saved)]
-    grads = inner.inline(parts.backward, [*known, *p_cts, *p_ys])
+    values = [*p_fixed, *p_xs, *(saved[v] for v in parts.saved)]
+    grads = inner.inline(parts.backward, [*values, *p_cts, *p_ys])
     n, m = len(sums), len(sums) + len(cts)
     totals = [accumulate(inner, s, g) for s, g in zip(p_sums, grads[:n], strict=True)]
     new.outputs = [*p_tape, *grads[n:m], *totals, *grads[m:]]

@@ -90,10 +90,10 @@ def _jvp_cond(
     floats = [i for i, v in enumerate(op.results) if is_differentiable(v.type)]
     branches = [jvp_graph(region, wrt) for region in op.regions]
     for branch in branches:
-        found = zip(floats, branch.outputs[count:], strict=True)
-        branch.outputs[count:] = [t for i, t in found if varied[i]]
-    given = [t for t in tangents if t is not None]
-    new = b.append(op.definition, [*op.operands, *given], {}, branches)
+        pairs = zip(floats, branch.outputs[count:], strict=True)
+        branch.outputs[count:] = [t for i, t in pairs if varied[i]]
+    varying = [t for t in tangents if t is not None]
+    new = b.append(op.definition, [*op.operands, *varying], {}, branches)
     out = iter(new.results[count:])
     return new.results[:count], [next(out) if v else None for v in varied]
 
@@ -134,8 +134,8 @@ def _forward_cond(
         new.outputs = [*out[:count], tape]
         branches.append(new)
     operands = [*op.operands, b.op("tape_new")]
-    *found, tape = b.append(op.definition, operands, {}, branches).results
-    return found, _Branches(wrt, outputs, parts, tape)
+    *of_branches, tape = b.append(op.definition, operands, {}, branches).results
+    return of_branches, _Branches(wrt, outputs, parts, tape)
 
 
 def _vjp_cond(
@@ -153,14 +153,14 @@ def _vjp_cond(
     for part in saved.parts:
         new = Graph(part.backward.name)
         inner = Builder(new, op.loc)
-        given = [new.add_param(v.type, v.name) for v in free]
+        values = [new.add_param(v.type, v.name) for v in free]
         seeds = [new.add_param(v.type) for v in cts]
         if saved.tape is not None:
             tape = new.add_param(TAPE)
             if part.saved:
                 types = tuple(v.type for v in part.saved)
-                given += inner.op("tape_pop", tape, types=types)[1:]
-        new.outputs = inner.inline(part.backward, [*given, *seeds])
+                values += inner.op("tape_pop", tape, types=types)[1:]
+        new.outputs = inner.inline(part.backward, [*values, *seeds])
         branches.append(new)
     tapes = [] if saved.tape is None else [saved.tape]
     new_op = b.append(op.definition, [op.operands[0], *free, *cts, *tapes], {}, branches)

@@ -58,9 +58,9 @@ def _pop(tape: Tape, types: Sequence[Type]) -> tuple[Any, ...]:
     if not tape:
         return (EMPTY, *(_zero(t) for t in types))
     below, record = tape
-    found = tuple(TAPE if isinstance(v, tuple) else type_of(v) for v in record)
-    if found != tuple(types):
-        raise GraphError(f"the top of the tape holds {found}, not {types}")
+    record_types = tuple(TAPE if isinstance(v, tuple) else type_of(v) for v in record)
+    if record_types != tuple(types):
+        raise GraphError(f"the top of the tape holds {record_types}, not {types}")
     return (below, *record)
 
 
@@ -79,8 +79,8 @@ def _push(
     b: Builder, tape: Value | None, values: Sequence[Value | None], types: Sequence[Type]
 ) -> Value:
     """`tape` with a record of the derivatives `values` of a record of `types`; None is zero."""
-    given = [b.zeros(t) if v is None else v for v, t in zip(values, types, strict=True)]
-    return b.op("tape_push", b.op("tape_new") if tape is None else tape, *given)
+    filled = [b.zeros(t) if v is None else v for v, t in zip(values, types, strict=True)]
+    return b.op("tape_push", b.op("tape_new") if tape is None else tape, *filled)
 
 
 def _jvp_push(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
@@ -104,8 +104,8 @@ def _taken(b: Builder, tape: Value | None, types: Sequence[Type]) -> list[Value 
     out: list[Value | None] = [None] * len(types)
     active = _active(types)
     if tape is not None and active:
-        tape, *found = b.op("tape_pop", tape, types=tuple(types[i] for i in active))
-        for i, value in zip(active, found, strict=True):
+        tape, *popped = b.op("tape_pop", tape, types=tuple(types[i] for i in active))
+        for i, value in zip(active, popped, strict=True):
             out[i] = value
     return [tape, *out]
 

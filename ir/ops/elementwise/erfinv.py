@@ -53,8 +53,8 @@ def erfinv(x: Array) -> Array:
         r = np.sqrt(-np.log(0.5 * (1.0 - np.abs(wide))))
         tail = np.where(r <= 5.0, _ratio(QUANTILE_TAIL, r - 1.6), _ratio(QUANTILE_FAR, r - 5.0))
         tail = np.copysign(np.where(np.abs(wide) == 1.0, np.inf, tail), wide)
-        found = np.where(np.abs(q) <= 0.425, middle, tail) * math.sqrt(0.5)
-        return found.astype(x.dtype)
+        quantile = np.where(np.abs(q) <= 0.425, middle, tail) * math.sqrt(0.5)
+        return quantile.astype(x.dtype)
 
 
 elementwise(

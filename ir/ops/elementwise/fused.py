@@ -28,13 +28,13 @@ def _fma(x: Array, y: Array, z: Array) -> Array:
         low = a2 * b2 - (((product - a1 * b1) - a2 * b1) - a1 * b2)
         back = total - product
         rest = (product - (total - back)) + (c - back) + low
-        found = np.where(np.isfinite(rest), total + rest, total)
+        rounded = np.where(np.isfinite(rest), total + rest, total)
         if x.dtype == F64:
-            return found
+            return rounded
         if x.dtype == F32:
-            return found.astype(F32)
+            return rounded.astype(F32)
         # As what is widened, computed and rounded to float32 on the way.
-        return found.astype(F32).astype(x.dtype)
+        return rounded.astype(F32).astype(x.dtype)
 
 
 elementwise(

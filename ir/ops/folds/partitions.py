@@ -35,16 +35,16 @@ def _part(b: Builder, x: Value, start: int, stop: int) -> Value:
     """These elements of each row."""
     rank = len(x.shape)
     first, last = (0,) * (rank - 1), x.shape[:-1]
-    found: Value = b.op("slice", x, start=(*first, start), stop=(*last, stop), step=(1,) * rank)
-    return found
+    part: Value = b.op("slice", x, start=(*first, start), stop=(*last, stop), step=(1,) * rank)
+    return part
 
 
 def _with_part(b: Builder, x: Value, part: Value, start: int) -> Value:
     rank = len(x.shape)
-    found: Value = b.op(
+    updated: Value = b.op(
         "update_slice", x, part, start=(0,) * (rank - 1) + (start,), step=(1,) * rank
     )
-    return found
+    return updated
 
 
 def _rows(b: Builder, x: Value, axis: int) -> Value:
@@ -58,8 +58,8 @@ def _rows(b: Builder, x: Value, axis: int) -> Value:
 def _order(b: Builder, x: Value, part: Value) -> Value:
     """The elements of each row by their classes, given the sorted part."""
 
-    def whole(v: Value, place: int) -> Value:
-        first = b.reshape(_part(b, v, place, place + 1), shape=v.shape[:-1])
+    def whole(v: Value, index: int) -> Value:
+        first = b.reshape(_part(b, v, index, index + 1), shape=v.shape[:-1])
         return b.broadcast(first, shape=x.shape, dims=tuple(range(len(x.shape) - 1)))
 
     low, high = whole(part, 0), whole(part, part.shape[-1] - 1)
@@ -71,8 +71,8 @@ def _order(b: Builder, x: Value, part: Value) -> Value:
         precedes(b, high, x),
     ):
         codes = b.add(codes, b.convert(follows, dtype=U8))
-    found: Value = b.op("true_places", codes, size=x.shape[-1], classes=CLASSES)
-    return found
+    order: Value = b.op("true_places", codes, size=x.shape[-1], classes=CLASSES)
+    return order
 
 
 def _composed(b: Builder, x: Value, axis: int, kth: int) -> tuple[Value, int, Value, Value]:
@@ -85,17 +85,17 @@ def _composed(b: Builder, x: Value, axis: int, kth: int) -> tuple[Value, int, Va
 
 def _partition(b: Builder, x: Value, *, axis: int, kth: int) -> list[Value]:
     rows, start, part, order = _composed(b, x, axis, kth)
-    found = take_along(b, rows, order, len(rows.shape) - 1)
-    return [_rows(b, _with_part(b, found, part, start), axis)]
+    ordered = take_along(b, rows, order, len(rows.shape) - 1)
+    return [_rows(b, _with_part(b, ordered, part, start), axis)]
 
 
 def _argpartition(b: Builder, x: Value, *, axis: int, kth: int) -> list[Value]:
     rows, start, part, order = _composed(b, x, axis, kth)
     last = len(rows.shape) - 1
-    places = _part(b, order, start, start + part.shape[-1])
-    keys = take_along(b, rows, places, last)
+    indices = _part(b, order, start, start + part.shape[-1])
+    keys = take_along(b, rows, indices, last)
     within = b.op("argsort", keys, axis=last, stable=True)
-    return [_rows(b, _with_part(b, order, take_along(b, places, within, last), start), axis)]
+    return [_rows(b, _with_part(b, order, take_along(b, indices, within, last), start), axis)]
 
 
 def _jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:

@@ -70,8 +70,8 @@ def identity(fold: str, dtype: np.dtype[Any]) -> Any:
 
 def restore(b: Builder, reduced: Value, shape: Ints, axes: Ints) -> Value:
     """`reduced` repeated along the reduced `axes`, so that it has the operand's `shape` again."""
-    kept = tuple(d for d in range(len(shape)) if d not in axes)
-    return b.op("broadcast", reduced, shape=shape, dims=kept)
+    remaining = tuple(d for d in range(len(shape)) if d not in axes)
+    return b.op("broadcast", reduced, shape=shape, dims=remaining)
 
 
 _EXAMPLES = examples((3, 4), axes=(1,)) + examples((2, 3, 2), axes=(0, 2)) + examples((2,), axes=())
@@ -99,10 +99,10 @@ linear(
 
 
 def multiply_tree(b: Builder, x: Value, *, axes: Ints) -> Value:
-    kept = tuple(d for d in range(len(x.shape)) if d not in axes)
-    outer = tuple(x.shape[d] for d in kept)
+    remaining = tuple(d for d in range(len(x.shape)) if d not in axes)
+    outer = tuple(x.shape[d] for d in remaining)
     n = math.prod(x.shape[d] for d in axes)
-    flat = b.op("reshape", b.op("transpose", x, perm=(*axes, *kept)), shape=(n, *outer))
+    flat = b.op("reshape", b.op("transpose", x, perm=(*axes, *remaining)), shape=(n, *outer))
 
     def rows(v: Value, start: int, stop: int) -> Value:
         k = len(outer)
@@ -150,8 +150,8 @@ def _jvp_extremum(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[
     if t is None:
         return [None]
     mask, count = _winners(b, op)
-    kept = b.op("select", mask, t, b.full_like(t, 0))
-    return [b.op("div", b.op("sum", kept, axes=op.attrs["axes"]), count)]
+    chosen = b.op("select", mask, t, b.full_like(t, 0))
+    return [b.op("div", b.op("sum", chosen, axes=op.attrs["axes"]), count)]
 
 
 def _vjp_extremum(

@@ -85,12 +85,12 @@ def _infer_places(mask: TensorType, *, size: int, classes: int) -> TensorType:
 
 def _true_places(mask: Array, *, size: int, classes: int) -> Array:
     n = mask.shape[-1]
-    found = np.full((*mask.shape[:-1], size), n, np.int64)
+    result = np.full((*mask.shape[:-1], size), n, np.int64)
     for row in np.ndindex(*mask.shape[:-1]):
         each = [np.flatnonzero(mask[row] == c) for c in range(1, classes + 1)]
-        places = np.concatenate(each)[:size]
-        found[(*row, slice(len(places)))] = places
-    return found
+        indices = np.concatenate(each)[:size]
+        result[(*row, slice(len(indices)))] = indices
+    return result
 
 
 opaque(
@@ -124,13 +124,13 @@ def compose_places(b: Builder, mask: Value, *, size: int, classes: int) -> Value
     order = b.argsort(codes, axis=axis, stable=True)
     count = b.op("sum", b.convert(inside, dtype=I64), axes=(axis,))
     count = b.broadcast(count, shape=mask.shape, dims=tuple(range(axis)))
-    place = b.op("iota", shape=mask.shape, dtype=I64, axis=axis)
-    found = b.select(b.lt(place, count), order, b.full_like(order, n))
+    index = b.op("iota", shape=mask.shape, dtype=I64, axis=axis)
+    indices = b.select(b.lt(index, count), order, b.full_like(order, n))
     none = (0,) * axis
     if size <= n:
-        return b.op("slice", found, start=(*none, 0), stop=shape, step=(1,) * len(shape))
+        return b.op("slice", indices, start=(*none, 0), stop=shape, step=(1,) * len(shape))
     rest = b.full((*shape[:-1], size - n), n, I64)
-    return b.concat(found, rest, axis=axis)
+    return b.concat(indices, rest, axis=axis)
 
 
 # Searches: compositions, the same number of steps for all keys.
@@ -148,17 +148,17 @@ def search(b: Builder, table: Value, keys: Value, *, right: bool = False) -> Val
     (n,) = table.shape
     small = I32 if n < 1 << 31 else I64
 
-    def before(place: Value) -> Value:
-        found = b.gather(table, b.convert(place, dtype=I64), axes=(0,), mode="clip")
-        return b.invert(precedes(b, keys, found)) if right else precedes(b, found, keys)
+    def before(index: Value) -> Value:
+        keys_there = b.gather(table, b.convert(index, dtype=I64), axes=(0,), mode="clip")
+        return b.invert(precedes(b, keys, keys_there)) if right else precedes(b, keys_there, keys)
 
     def number(k: int) -> Value:
         return b.full(keys.shape, k, small)
 
     step = 1 if n <= FEW else -(-n // SPREAD)
     low = number(0)
-    for place in range(step - 1, n, step):
-        low = b.add(low, b.convert(before(number(place)), dtype=small))
+    for index in range(step - 1, n, step):
+        low = b.add(low, b.convert(before(number(index)), dtype=small))
     if step > 1:
         low = b.minimum(b.mul(low, number(step)), number(n - step + 1))
     left = step - 1  # elements from `low` on that may precede

@@ -57,20 +57,20 @@ def _check(rank: int, attrs: Attrs) -> None:
 
 def covered(shape: Ints, attrs: Attrs) -> Ints:
     """The shape of the result: the places at which the window fits into the padded operand."""
-    found = []
+    sizes = []
     for n, k, s, low, high, d in zip(shape, *(attrs[a] for a in ATTRS), strict=True):
         room = n + low + high - ((k - 1) * d + 1)
-        found.append(room // s + 1 if room >= 0 else 0)
-    return tuple(found)
+        sizes.append(room // s + 1 if room >= 0 else 0)
+    return tuple(sizes)
 
 
 def _taps(shape: Ints, attrs: Attrs) -> Iterator[tuple[slice, ...]]:
     """For each element of the window where it is in the padded operand, at all places."""
-    places = covered(shape, attrs)
+    sizes = covered(shape, attrs)
     for k in product(*(range(n) for n in attrs["window"])):
         yield tuple(
             slice(i * d, i * d + (n - 1) * s + 1 if n else i * d, s)
-            for i, d, s, n in zip(k, attrs["dilation"], attrs["strides"], places, strict=True)
+            for i, d, s, n in zip(k, attrs["dilation"], attrs["strides"], sizes, strict=True)
         )
 
 
@@ -213,8 +213,8 @@ def multiply_taps(b: Builder, x: Value, **attrs: Ints) -> Value:
 def _empty_or(rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule for results that are not empty; without elements there is no derivative."""
 
-    def guarded(b: Builder, op: Op, given: Sequence[Value | None], *more: Any) -> Any:
-        return [None] if 0 in op.result.shape else rule(b, op, given, *more)
+    def guarded(b: Builder, op: Op, values: Sequence[Value | None], *more: Any) -> Any:
+        return [None] if 0 in op.result.shape else rule(b, op, values, *more)
 
     return guarded
 
@@ -241,16 +241,16 @@ opaque(
 def _which(better: Callable[..., Any]) -> Callable[..., Array]:
     def reference(x: Array, **attrs: Ints) -> Array:
         padded, inside = _padded(x, 0, attrs), _padded(np.ones(x.shape, bool), False, attrs)
-        found = np.full(covered(x.shape, attrs), -1, np.int64)
-        best = np.zeros(found.shape, x.dtype)
+        taps = np.full(covered(x.shape, attrs), -1, np.int64)
+        best = np.zeros(taps.shape, x.dtype)
         for k, region in enumerate(_taps(x.shape, attrs)):
             value = padded[region]
-            wins = (found < 0) | better(value, best)
+            wins = (taps < 0) | better(value, best)
             if is_float(x.dtype):
                 wins |= np.isnan(value) & ~np.isnan(best)
             wins = wins & inside[region]
-            found, best = np.where(wins, k, found), np.where(wins, value, best)
-        return found
+            taps, best = np.where(wins, k, taps), np.where(wins, value, best)
+        return taps
 
     return reference
 
@@ -333,14 +333,16 @@ def _attributes_of(op: Op) -> Attrs:
 
 
 def _with_places(distinct: Sequence[Example], put: bool) -> tuple[Example, ...]:
-    found = []
+    examples = []
     for example in distinct:
         shape = example.args[0].shape
-        places = covered(shape, example.attrs)
-        which = Arg(places, "i64", math.prod(example.attrs["window"]))
-        operand = Arg(places if put else shape)
-        found.append(Example((operand, which), example.attrs | ({"shape": shape} if put else {})))
-    return tuple(found)
+        sizes = covered(shape, example.attrs)
+        which = Arg(sizes, "i64", math.prod(example.attrs["window"]))
+        operand = Arg(sizes if put else shape)
+        examples.append(
+            Example((operand, which), example.attrs | ({"shape": shape} if put else {}))
+        )
+    return tuple(examples)
 
 
 linear(

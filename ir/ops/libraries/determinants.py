@@ -160,7 +160,7 @@ def _change_by_values(a: Matrix, t: Matrix) -> Matrix:
     u, s, vh = _decomposed(a)
     m = u.H @ t @ vh.H
     first = s.columns(n - 2).product()
-    row, column = m.places()
+    row, column = m.indices()
     inner = where(s.positions() < n - 2, _reciprocal(s), 1.0)
     factors = Matrix(b, inner.value)
     pairs = factors.as_columns(n) * factors.as_rows(n) * first.repeated(n).as_columns(n)

@@ -53,19 +53,19 @@ class LibraryLoop:
 
     @property
     def ufunc(self) -> np.ufunc:
-        found = getattr(import_module(self.module), self.name)
-        assert isinstance(found, np.ufunc)
-        return found
+        ufunc = getattr(import_module(self.module), self.name)
+        assert isinstance(ufunc, np.ufunc)
+        return ufunc
 
     def evaluate(self, arrays: Sequence[Array], results: Sequence[TensorType]) -> tuple[Array, ...]:
         """What the loop gives for a batch of operands."""
         outputs = [np.empty(t.shape, t.dtype) for t in results]
-        given = [np.array(a) if self.in_place else a for a in arrays]
+        inputs = [np.array(a) if self.in_place else a for a in arrays]
         written = outputs[1:] if self.in_place else outputs
         invalid: Any = "call" if self.failure else "ignore"
         with np.errstate(call=self._fail, all="ignore", invalid=invalid):
-            self.ufunc(*given, *self.constants, out=tuple(written), signature=self.types)
-        return (given[0], *written) if self.in_place else tuple(outputs)
+            self.ufunc(*inputs, *self.constants, out=tuple(written), signature=self.types)
+        return (inputs[0], *written) if self.in_place else tuple(outputs)
 
     def _fail(self, *_: Any) -> None:
         raise np.linalg.LinAlgError(self.failure)
@@ -115,30 +115,30 @@ def library(
     ) -> tuple[tuple[int, ...], Sizes]:
         cores, _ = parsed(attributes)
         check_arity(types, len(cores))
-        batch, found = _measure(types, cores, kinds)
-        return batch, {**found, **sizes(found, **_without_mode(attributes))}
+        batch, dims = _measure(types, cores, kinds)
+        return batch, {**dims, **sizes(dims, **_without_mode(attributes))}
 
     def infer(*types: TensorType, **attributes: Any) -> Any:
         batch, dims = measured(types, attributes)
         _, cores = parsed(attributes)
-        given = types[0].dtype
-        found = tuple(
-            TensorType((*batch, *(dims[d] for d in core)), _result_dtype(given, result))
+        dtype = types[0].dtype
+        result_types = tuple(
+            TensorType((*batch, *(dims[d] for d in core)), _result_dtype(dtype, result))
             for core, result in zip(cores, results, strict=True)
         )
-        return found if len(found) > 1 else found[0]
+        return result_types if len(result_types) > 1 else result_types[0]
 
     def loop(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> LibraryLoop:
         """The loop that computes the op for operands of these types."""
         _, dims = measured(types, attributes)
         own = _without_mode(attributes)
         operands, cores = parsed(attributes)
-        given = types[0].dtype
+        dtype = types[0].dtype
         extra = constants(**own)
         where = ufunc if isinstance(ufunc, str) else ufunc(dims, **own)
         module, function = where.split(":")
-        outputs = [_result_dtype(given, result) for result in results]
-        codes = [t.dtype.char for t in types] + [real_dtype(given).char] * len(extra)
+        outputs = [_result_dtype(dtype, result) for result in results]
+        codes = [t.dtype.char for t in types] + [real_dtype(dtype).char] * len(extra)
         made = "".join(d.char for d in (outputs[1:] if in_place else outputs))
         order = dict.fromkeys(d for core in (*operands, *cores) for d in core)
         shapes = [tuple(dims[d] for d in core) for core in (*operands, *((),) * len(extra), *cores)]
@@ -157,10 +157,10 @@ def library(
     def reference(*arrays: Array, **attributes: Any) -> Any:
         types = [TensorType(a.shape, a.dtype) for a in arrays]
         made = infer(*types, **attributes)
-        found = loop(types, attributes).evaluate(
+        outputs = loop(types, attributes).evaluate(
             arrays, made if isinstance(made, tuple) else [made]
         )
-        return found if len(found) > 1 else found[0]
+        return outputs if len(outputs) > 1 else outputs[0]
 
     return register(
         OpDef(
@@ -196,7 +196,7 @@ def _measure(
     for type in types:
         check_kind(type, kinds)
     batch = first.shape[: first.rank - len(cores[0])]
-    found: Sizes = {}
+    sizes: Sizes = {}
     for type, core in zip(types, cores, strict=True):
         lead = type.rank - len(core)
         if (
@@ -206,19 +206,19 @@ def _measure(
         ):
             raise GraphError(f"{first} and {type} differ in dtype or in their leading dims")
         for dim, n in zip(core, type.shape[lead:], strict=True):
-            if found.setdefault(dim, n) != n:
-                raise GraphError(f"{type} where the dim {dim} is {found[dim]}")
-    return batch, found
+            if sizes.setdefault(dim, n) != n:
+                raise GraphError(f"{type} where the dim {dim} is {sizes[dim]}")
+    return batch, sizes
 
 
-def _result_dtype(given: DType, result: str) -> DType:
+def _result_dtype(operand: DType, result: str) -> DType:
     match result:
         case "T":
-            return given
+            return operand
         case "real":
-            return real_dtype(given)
+            return real_dtype(operand)
         case "complex":
-            return given if is_complex(given) else complex_dtype(given)
+            return operand if is_complex(operand) else complex_dtype(operand)
     assert result == "i32", result
     return I32
 
@@ -233,10 +233,10 @@ def batch_checked(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
     """One more leading dim. Where examples do not count, their first operand is one that cannot fail."""
-    given = b.spread_all(operands, batched)
+    spread = b.spread_all(operands, batched)
     if b.active is not None and op.attrs.get("mode") == "check":
-        given[0] = b.choose(b.active, given[0], _harmless(b, given[0]))
-    new = b.append(op.definition, given, op.attrs)
+        spread[0] = b.choose(b.active, spread[0], _harmless(b, spread[0]))
+    new = b.append(op.definition, spread, op.attrs)
     return new.results, [True] * len(new.results)
 
 
@@ -261,16 +261,16 @@ def _call(
     *arrays: Array, loop: LibraryLoop, pairs: tuple[bool, ...], results: tuple[TensorType, ...]
 ) -> tuple[Array, ...]:
     operands, made = pairs[: len(pairs) - len(results)], pairs[len(pairs) - len(results) :]
-    given = iter(arrays)
-    joined = [_join(next(given), next(given)) if p else next(given) for p in operands]
+    remaining = iter(arrays)
+    joined = [_join(next(remaining), next(remaining)) if p else next(remaining) for p in operands]
     types = [
         TensorType(t.shape[:-1], complex_dtype(t.dtype)) if paired else t
         for t, paired in zip(results, made, strict=True)
     ]
-    found = loop.evaluate(joined, types)
+    outputs = loop.evaluate(joined, types)
     return tuple(
         np.stack((a.real, a.imag), -1) if paired else a
-        for a, paired in zip(found, made, strict=True)
+        for a, paired in zip(outputs, made, strict=True)
     )
 
 
@@ -284,8 +284,8 @@ def _batch_call(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
     results = tuple(t.with_shape((b.size, *t.shape)) for t in op.attrs["results"])
-    given = b.spread_all(operands, batched)
-    new = b.append(op.definition, given, {**op.attrs, "results": results})
+    spread = b.spread_all(operands, batched)
+    new = b.append(op.definition, spread, {**op.attrs, "results": results})
     return new.results, [True] * len(new.results)
 
 

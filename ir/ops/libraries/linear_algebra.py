@@ -91,8 +91,8 @@ def _jvp_cholesky(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     if tangents[0] is None:
         return [None]
     upper = op.attrs["upper"]
-    found, t = matrices(b, op.result, tangents[0])
-    lower = found.H if upper else found
+    factor, t = matrices(b, op.result, tangents[0])
+    lower = factor.H if upper else factor
     t = (t.H if upper else t).hermitian()
     solve = lower.solve if lower.complex else functools.partial(solve_triangle, lower, lower=True)
     inner = solve(solve(t).H)  # Hermitian, so that nothing has to be turned back
@@ -122,7 +122,7 @@ def gaps(values: Matrix) -> Matrix:
     basis of one space, and have no derivative."""
     n = values.value.shape[-1]
     difference = values.as_rows(n) - values.as_columns(n)
-    row, column = difference.places()
+    row, column = difference.indices()
     same = row.eq(column).value
     return put(1.0 / put(difference, same, 1.0), same, 0.0)
 
@@ -196,9 +196,9 @@ def _phase(v: Matrix, change: Matrix) -> Matrix:
     b = v.b
     size = (v.conjugate() * v).real_part()
     axis = len(v.value.shape) - 2
-    place = Matrix(b, b.op("argmax", size.value, axis=axis)).as_rows(v.value.shape[-2])
-    row, _ = v.places()
-    largest = row.eq(place)
+    pivot = Matrix(b, b.op("argmax", size.value, axis=axis)).as_rows(v.value.shape[-2])
+    row, _ = v.indices()
+    largest = row.eq(pivot)
     ratio = change / put(v, largest.invert().value, 1.0)
     turn = ratio - ratio.real_part().like(ratio)
     return put(turn, largest.invert().value, 0.0).column_sums()

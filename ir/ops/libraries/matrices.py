@@ -16,8 +16,8 @@ class Matrix(Term):
     def __matmul__(self, other: Matrix) -> Matrix:
         lead = tuple(range(len(self.value.shape) - 2))
         contract = ((len(lead) + 1,), (len(lead),))
-        found = self.b.op("dot", self.value, other.value, contract=contract, batch=(lead, lead))
-        return Matrix(self.b, found)
+        product = self.b.op("dot", self.value, other.value, contract=contract, batch=(lead, lead))
+        return Matrix(self.b, product)
 
     @property
     def mT(self) -> Matrix:
@@ -46,34 +46,34 @@ class Matrix(Term):
             return self
         return Matrix(self.b, self.b.op("convert", self.value, dtype=other.value.dtype))
 
-    def places(self) -> tuple[Term, Term]:
+    def indices(self) -> tuple[Term, Term]:
         """The numbers of rows and of columns."""
         shape, rank = self.value.shape[-2:], len(self.value.shape)
 
-        def place(axis: int) -> Term:
-            found = self.b.op("iota", shape=shape, dtype=I64, axis=axis)
+        def index(axis: int) -> Term:
+            number = self.b.op("iota", shape=shape, dtype=I64, axis=axis)
             dims = (rank - 2, rank - 1)
             if rank > 2:
-                found = self.b.op("broadcast", found, shape=self.value.shape, dims=dims)
-            return Term(self.b, found)
+                number = self.b.op("broadcast", number, shape=self.value.shape, dims=dims)
+            return Term(self.b, number)
 
-        return place(0), place(1)
+        return index(0), index(1)
 
     def tril(self, strictly: bool = False) -> Matrix:
         """The lower triangle; zeros above, and on the diagonal too if `strictly`."""
-        row, column = self.places()
+        row, column = self.indices()
         return self._kept(column < row if strictly else column <= row)
 
     def triu(self) -> Matrix:
-        row, column = self.places()
+        row, column = self.indices()
         return self._kept(row <= column)
 
     def diagonal_only(self) -> Matrix:
-        row, column = self.places()
+        row, column = self.indices()
         return self._kept(row.eq(column))
 
     def without_diagonal(self) -> Matrix:
-        row, column = self.places()
+        row, column = self.indices()
         return self._kept(row.ne(column))
 
     def _kept(self, mask: Term) -> Matrix:
@@ -107,15 +107,15 @@ class Matrix(Term):
             return self
         shape[axis] = count
         zeros, ones = (0,) * len(shape), (1,) * len(shape)
-        found = self.b.op("slice", self.value, start=zeros, stop=tuple(shape), step=ones)
-        return Matrix(self.b, found)
+        part = self.b.op("slice", self.value, start=zeros, stop=tuple(shape), step=ones)
+        return Matrix(self.b, part)
 
     def columns_from(self, start: int) -> Matrix:
         """All columns but the first ones."""
         shape = self.value.shape
         first = (*(0,) * (len(shape) - 1), start)
-        found = self.b.op("slice", self.value, start=first, stop=shape, step=(1,) * len(shape))
-        return Matrix(self.b, found)
+        part = self.b.op("slice", self.value, start=first, stop=shape, step=(1,) * len(shape))
+        return Matrix(self.b, part)
 
     def rows_from(self, start: int) -> Matrix:
         return self.mT.columns_from(start).mT
@@ -168,12 +168,12 @@ class Matrix(Term):
         dims = tuple(range(len(shape)))
         return Matrix(self.b, self.b.op("broadcast", self.value, shape=(*shape, count), dims=dims))
 
-    def element(self, place: int) -> Value:
+    def element(self, index: int) -> Value:
         """One element of each vector."""
         lead = self.value.shape[:-1]
-        start, stop = (*(0,) * len(lead), place), (*lead, place + 1)
-        found = self.b.op("slice", self.value, start=start, stop=stop, step=(1,) * len(stop))
-        made: Value = self.b.op("reshape", found, shape=lead)
+        start, stop = (*(0,) * len(lead), index), (*lead, index + 1)
+        part = self.b.op("slice", self.value, start=start, stop=stop, step=(1,) * len(stop))
+        made: Value = self.b.op("reshape", part, shape=lead)
         return made
 
     def positions(self) -> Term:

@@ -40,16 +40,16 @@ def _infer_solve(a: TensorType, b: TensorType, **_: object) -> TensorType:
 
 
 def _triangle(a: Array, lower: bool, unit: bool) -> Array:
-    found = np.tril(a) if lower else np.triu(a)
+    triangle = np.tril(a) if lower else np.triu(a)
     if unit:
         n = a.shape[-1]
-        found[..., np.arange(n), np.arange(n)] = 1
-    return found
+        triangle[..., np.arange(n), np.arange(n)] = 1
+    return triangle
 
 
 def _solve(a: Array, b: Array, *, lower: bool, unit: bool, mode: str) -> Array:
-    found: Array = OPS["solve"].reference(_triangle(a, lower, unit), b, mode=mode)
-    return found
+    solution: Array = OPS["solve"].reference(_triangle(a, lower, unit), b, mode=mode)
+    return solution
 
 
 def solve_triangle(a: Matrix, b: Matrix, lower: bool, unit: bool = False) -> Matrix:
@@ -59,8 +59,8 @@ def solve_triangle(a: Matrix, b: Matrix, lower: bool, unit: bool = False) -> Mat
 
 
 def _kept(x: Matrix, lower: bool, unit: bool) -> Matrix:
-    found = x.tril(strictly=unit) if lower else x.triu()
-    return found.without_diagonal() if unit and not lower else found
+    triangle = x.tril(strictly=unit) if lower else x.triu()
+    return triangle.without_diagonal() if unit and not lower else triangle
 
 
 def _jvp_solve(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
@@ -118,8 +118,8 @@ def _lu(a: Array) -> tuple[Array, Array]:
     *lead, m, n = a.shape
     order = np.empty((*lead, m), np.int64)
     with np.errstate(all="ignore"):
-        for place in np.ndindex(*lead):
-            order[place] = _eliminate(packed[place])
+        for index in np.ndindex(*lead):
+            order[index] = _eliminate(packed[index])
     return packed, order
 
 
@@ -162,14 +162,14 @@ def _rows_in_order(b: Builder, x: Value, order: Value) -> Matrix:
     """P X, with P as a matrix of zeros and ones."""
     *lead, m, n = x.shape
     rows = b.op("broadcast", order, shape=(*lead, m, m), dims=tuple(range(len(lead) + 1)))
-    _, column = Matrix(b, rows).places()
+    _, column = Matrix(b, rows).indices()
     chosen = b.op("convert", b.op("eq", rows, column.value), dtype=x.dtype)
     return Matrix(b, chosen) @ Matrix(b, x)
 
 
 def _ones_like(x: Matrix, after: int = 0) -> Matrix:
     """Ones on the diagonal, from row `after` on."""
-    row, column = x.places()
+    row, column = x.indices()
     one, zero = x.b.full_like(x.value, 1), x.b.full_like(x.value, 0)
     mask = row.eq(column)
     if after:

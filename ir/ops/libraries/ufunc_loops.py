@@ -26,9 +26,9 @@ def _loop(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Library
 
 
 def _infer(*operands: TensorType, ufunc: str, types: str) -> Any:
-    given, made = types.split("->")
-    check_arity(operands, len(given))
-    for operand, code in zip(operands, given, strict=True):
+    operand_codes, made = types.split("->")
+    check_arity(operands, len(operand_codes))
+    for operand, code in zip(operands, operand_codes, strict=True):
         if operand.shape != operands[0].shape or operand.dtype != np.dtype(code):
             raise GraphError(f"operand {operand} where {ufunc} takes {types} of one shape")
     results = tuple(TensorType(operands[0].shape, np.dtype(code)) for code in made)
@@ -36,11 +36,11 @@ def _infer(*operands: TensorType, ufunc: str, types: str) -> Any:
 
 
 def _evaluate(*arrays: Array, ufunc: str, types: str) -> Any:
-    given = [TensorType(a.shape, a.dtype) for a in arrays]
-    made = _infer(*given, ufunc=ufunc, types=types)
+    operand_types = [TensorType(a.shape, a.dtype) for a in arrays]
+    made = _infer(*operand_types, ufunc=ufunc, types=types)
     results = made if isinstance(made, tuple) else (made,)
-    found = _loop(given, {"ufunc": ufunc, "types": types}).evaluate(arrays, results)
-    return found if len(found) > 1 else found[0]
+    outputs = _loop(operand_types, {"ufunc": ufunc, "types": types}).evaluate(arrays, results)
+    return outputs if len(outputs) > 1 else outputs[0]
 
 
 register(

@@ -91,17 +91,17 @@ def _places(
     x: Array, indices: Sequence[Array], axes: Ints, mode: str, names: Ints
 ) -> tuple[Array, ...]:
     """The indices, checked or clamped, as non-negative positions."""
-    places = []
+    resolved = []
     for k, (index, axis) in enumerate(zip(indices, axes, strict=True)):
         n = x.shape[axis]
         if mode == "clip":
-            places.append(np.clip(index, 0, n - 1))
+            resolved.append(np.clip(index, 0, n - 1))
             continue
         wrong = index[(index < -n) | (index >= n)]
         if wrong.size:
             raise IndexError(out_of_bounds(names, len(axes), k, wrong.flat[0], n))
-        places.append(np.where(index < 0, index + n, index))
-    return tuple(places)
+        resolved.append(np.where(index < 0, index + n, index))
+    return tuple(resolved)
 
 
 # gather
@@ -146,11 +146,11 @@ def _batch_gather(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
     x, *indices = operands
-    places, axes = _batched_places(b, op, indices, batched[1:], batched[0])
-    found = b.gather(x, *places, **{**op.attrs, "axes": axes})
+    batched_indices, axes = _batched_places(b, op, indices, batched[1:], batched[0])
+    rows = b.gather(x, *batched_indices, **{**op.attrs, "axes": axes})
     if batched[0] and not any(batched[1:]):  # the dimensions of the index come first
-        found = b.moved(found, len(indices[0].shape), 0)
-    return [found], [any(batched)]
+        rows = b.moved(rows, len(indices[0].shape), 0)
+    return [rows], [any(batched)]
 
 
 linear(
@@ -208,12 +208,12 @@ def _scatter(
 ) -> Array:
     out = x.copy()
     view = np.moveaxis(out, axes, range(len(axes)))
-    places = _places(x, indices, axes, mode, names)
+    resolved = _places(x, indices, axes, mode, names)
     ufunc = COMBINES[combine]
     if ufunc is None:
-        view[places] = u
+        view[resolved] = u
     else:
-        ufunc.at(view, places, u)
+        ufunc.at(view, resolved, u)
     return out
 
 
@@ -225,9 +225,9 @@ def _last_writes(b: Builder, op: Op) -> Value:
     flat = b.op("iota", shape=(indices[0].tensor.size,), dtype=I64, axis=0)
     ids = b.op("reshape", flat, shape=shape)
     board = b.full(tuple(x.shape[a] for a in axes), -1, I64)
-    places = {"axes": tuple(range(len(axes))), "mode": mode}
-    board = b.op("scatter", board, ids, *indices, combine="set", **places)
-    alive = b.op("eq", b.op("gather", board, *indices, **places), ids)
+    attrs = {"axes": tuple(range(len(axes))), "mode": mode}
+    board = b.op("scatter", board, ids, *indices, combine="set", **attrs)
+    alive = b.op("eq", b.op("gather", board, *indices, **attrs), ids)
     return b.op("broadcast", alive, shape=u.shape, dims=tuple(range(len(shape))))
 
 
@@ -235,11 +235,11 @@ def _ties(b: Builder, op: Op) -> tuple[Value, Value, Value]:
     """For "min" and "max": 1.0 where x, and where u, is the result; and the count of both."""
     x, u, *indices = op.operands
     z = op.result
-    places = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
+    attrs = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
     from_x = b.op("convert", b.op("eq", x, z), dtype=x.dtype)
-    from_u = b.op("eq", u, b.op("gather", z, *indices, **places))
+    from_u = b.op("eq", u, b.op("gather", z, *indices, **attrs))
     from_u = b.op("convert", from_u, dtype=u.dtype)
-    count = b.op("scatter", from_x, from_u, *indices, combine="add", **places)
+    count = b.op("scatter", from_x, from_u, *indices, combine="add", **attrs)
     return from_x, from_u, count
 
 
@@ -248,16 +248,16 @@ def _factors(b: Builder, op: Op) -> tuple[Value, Value]:
     others at its place. Right with zeros in u; second derivatives are those of the branch taken.
     """
     x, u, *indices = op.operands
-    places = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
+    attrs = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
     one = b.full_like(x, 1)
-    all_of = b.op("scatter", one, u, *indices, combine="multiply", **places)
+    all_of = b.op("scatter", one, u, *indices, combine="multiply", **attrs)
     is_zero = b.op("eq", u, b.full_like(u, 0))
     safe = b.op("select", is_zero, b.full_like(u, 1), u)
-    nonzero = b.op("scatter", one, safe, *indices, combine="multiply", **places)
+    nonzero = b.op("scatter", one, safe, *indices, combine="multiply", **attrs)
     zeros = b.op("convert", is_zero, dtype=u.dtype)
-    count = b.op("scatter", b.full_like(x, 0), zeros, *indices, combine="add", **places)
-    others_zero = b.op("sub", b.op("gather", count, *indices, **places), zeros)
-    rest = b.op("div", b.op("gather", nonzero, *indices, **places), safe)
+    count = b.op("scatter", b.full_like(x, 0), zeros, *indices, combine="add", **attrs)
+    others_zero = b.op("sub", b.op("gather", count, *indices, **attrs), zeros)
+    rest = b.op("div", b.op("gather", nonzero, *indices, **attrs), safe)
     none_zero = b.op("eq", others_zero, b.full_like(u, 0))
     return all_of, b.op("select", none_zero, rest, b.full_like(u, 0))
 
@@ -267,17 +267,17 @@ def _jvp_scatter(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[V
     tx = b.zeros(x.tensor) if tangents[0] is None else tangents[0]
     tu = b.zeros(u.tensor) if tangents[1] is None else tangents[1]
     combine = op.attrs["combine"]
-    places = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
+    attrs = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
     if combine in ("set", "add"):
         return [b.op("scatter", tx, tu, *indices, **op.attrs)]
     if combine == "multiply":
         product, others = _factors(b, op)
         tx = b.op("mul", tx, product)
-        tu = b.op("mul", b.op("mul", tu, others), b.op("gather", x, *indices, **places))
-        return [b.op("scatter", tx, tu, *indices, combine="add", **places)]
+        tu = b.op("mul", b.op("mul", tu, others), b.op("gather", x, *indices, **attrs))
+        return [b.op("scatter", tx, tu, *indices, combine="add", **attrs)]
     from_x, from_u, count = _ties(b, op)
     tx, tu = b.op("mul", tx, from_x), b.op("mul", tu, from_u)
-    return [b.op("div", b.op("scatter", tx, tu, *indices, combine="add", **places), count)]
+    return [b.op("div", b.op("scatter", tx, tu, *indices, combine="add", **attrs), count)]
 
 
 def _vjp_scatter(
@@ -289,10 +289,10 @@ def _vjp_scatter(
     if ct is None:
         return grads
     combine = op.attrs["combine"]
-    places = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
+    attrs = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
     if combine == "set":  # reads ct before it updates it, which can then be done in place
         if wanted[1]:
-            seen = b.op("gather", ct, *indices, **places)
+            seen = b.op("gather", ct, *indices, **attrs)
             if indices[0].tensor.size > 1:
                 seen = b.op("select", _last_writes(b, op), seen, b.full_like(seen, 0))
             grads[1] = seen
@@ -303,14 +303,14 @@ def _vjp_scatter(
         factor_x = factor_u = None
     elif combine == "multiply":
         factor_x, others = _factors(b, op)
-        factor_u = b.op("mul", others, b.op("gather", x, *indices, **places))
+        factor_u = b.op("mul", others, b.op("gather", x, *indices, **attrs))
     else:
         factor_x, factor_u, count = _ties(b, op)
         ct = b.op("div", ct, count)
     if wanted[0]:
         grads[0] = ct if factor_x is None else b.op("mul", ct, factor_x)
     if wanted[1]:
-        seen = b.op("gather", ct, *indices, **places)
+        seen = b.op("gather", ct, *indices, **attrs)
         grads[1] = seen if factor_u is None else b.op("mul", seen, factor_u)
     return grads
 
@@ -322,10 +322,10 @@ def _batch_scatter(
     several = any(batched)
     if several:
         x, u = b.spread(x, batched[0]), b.spread(u, batched[1])
-    places, axes = _batched_places(b, op, indices, batched[2:], several)
+    batched_indices, axes = _batched_places(b, op, indices, batched[2:], several)
     if several and not any(batched[2:]):
         u = b.moved(u, 0, len(indices[0].shape))
-    return [b.scatter(x, u, *places, **{**op.attrs, "axes": axes})], [several]
+    return [b.scatter(x, u, *batched_indices, **{**op.attrs, "axes": axes})], [several]
 
 
 def _scatter_examples() -> tuple[Example, ...]:

@@ -87,8 +87,8 @@ def _infer_broadcast(x: TensorType, *, shape: Ints, dims: Ints) -> TensorType:
 
 
 def _broadcast(x: Array, *, shape: Ints, dims: Ints) -> Array:
-    kept = dict(zip(dims, x.shape, strict=True))
-    return np.broadcast_to(x.reshape([kept.get(d, 1) for d in range(len(shape))]), shape)
+    sizes = dict(zip(dims, x.shape, strict=True))
+    return np.broadcast_to(x.reshape([sizes.get(d, 1) for d in range(len(shape))]), shape)
 
 
 def _transpose_broadcast(b: Builder, op: Op, ct: Value, i: int) -> Value:

@@ -32,8 +32,8 @@ def _infer_iota(*, shape: tuple[int, ...], dtype: DType, axis: int) -> TensorTyp
 
 def _iota(*, shape: tuple[int, ...], dtype: DType, axis: int) -> Array:
     along = np.arange(shape[axis]).astype(dtype)
-    place = [-1 if d == axis else 1 for d in range(len(shape))]
-    return np.broadcast_to(along.reshape(place), shape)
+    extents = [-1 if d == axis else 1 for d in range(len(shape))]
+    return np.broadcast_to(along.reshape(extents), shape)
 
 
 def _constant_of(value: Any) -> Array:

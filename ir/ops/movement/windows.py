@@ -68,11 +68,11 @@ def _batch_dynamic_slice(
     if not axes:
         return [x], [batched[0]]
     if batched[0]:
-        places = (0, *shift(axes))
-        found = b.gather(x, b.examples(indices[0].shape), *indices, axes=places, mode="clip")
+        all_axes = (0, *shift(axes))
+        window = b.gather(x, b.examples(indices[0].shape), *indices, axes=all_axes, mode="clip")
     else:
-        found = b.gather(x, *indices, axes=axes, mode="clip")
-    return [b.transpose(found, perm=_window_order(len(shape), axes))], [True]
+        window = b.gather(x, *indices, axes=axes, mode="clip")
+    return [b.transpose(window, perm=_window_order(len(shape), axes))], [True]
 
 
 def _infer_dynamic_slice(x: TensorType, *starts: TensorType, sizes: Ints) -> TensorType:
@@ -134,9 +134,9 @@ def _batch_dynamic_update_slice(
         return [u], [True]
     order = _window_order(len(starts), axes)
     u = b.transpose(u, perm=tuple(order.index(d) for d in range(len(order))))
-    places = [b.examples(indices[0].shape), *indices]
+    all_indices = [b.examples(indices[0].shape), *indices]
     attrs = {"axes": (0, *shift(axes)), "mode": "clip", "combine": "set"}
-    return [b.scatter(x, u, *places, **attrs)], [True]
+    return [b.scatter(x, u, *all_indices, **attrs)], [True]
 
 
 linear(

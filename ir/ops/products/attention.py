@@ -165,17 +165,19 @@ def _vjp(
     if ct is None:
         return [None] * len(wanted)
     q, k, v, *bias = op.operands
-    found = b.op("attention_grad", q, k, v, *op.results, ct, *bias, **op.attrs)
-    return [f if w else None for f, w in zip((*found, *[None] * len(bias)), wanted, strict=True)]
+    gradients = b.op("attention_grad", q, k, v, *op.results, ct, *bias, **op.attrs)
+    return [
+        f if w else None for f, w in zip((*gradients, *[None] * len(bias)), wanted, strict=True)
+    ]
 
 
 def _batch(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]) -> Batched:
     """One more dim of the batch; a bias that all examples share is not repeated."""
     plain = 3 if op.name == "attention" else 6
-    given = b.spread_all(operands[:plain], batched[:plain])
+    spread = b.spread_all(operands[:plain], batched[:plain])
     for bias, flag in zip(operands[plain:], batched[plain:], strict=True):
-        given.append(bias if flag else b.reshape(bias, shape=(1, *bias.shape)))
-    return list(b.op(op.name, *given, **op.attrs)), [True] * len(op.results)
+        spread.append(bias if flag else b.reshape(bias, shape=(1, *bias.shape)))
+    return list(b.op(op.name, *spread, **op.attrs)), [True] * len(op.results)
 
 
 opaque(

@@ -85,16 +85,16 @@ def _cotangent(b: Builder, op: Op, ct: Value, side: int) -> Value:
     # ct has dims batch, a's free, b's free: those of `other` start after the others of `this`.
     begin = n + len(free_this) if side == 0 else n
     in_ct = tuple(range(begin, begin + len(free_other)))
-    places = tuple(range(n))
+    lead = tuple(range(n))
     # The result's dims: batch, then this one's free dims and other's contracted dims, which come in
     # the order of other's axes. The operands are ordered so that a matrix product needs no transpose.
     order = sorted(range(len(contract[1 - side])), key=lambda i: contract[1 - side][i])
     contracted = tuple(contract[side][i] for i in order)
     if side == 0:
-        part = b.op("dot", ct, other, contract=(in_ct, free_other), batch=(places, batch[1]))
+        part = b.op("dot", ct, other, contract=(in_ct, free_other), batch=(lead, batch[1]))
         axes = batch[side] + free_this + contracted
     else:
-        part = b.op("dot", other, ct, contract=(free_other, in_ct), batch=(batch[0], places))
+        part = b.op("dot", other, ct, contract=(free_other, in_ct), batch=(batch[0], lead))
         axes = batch[side] + contracted + free_this
     return b.op("transpose", part, perm=tuple(np.argsort(axes).tolist()))
 
@@ -127,18 +127,18 @@ def _batch_dot(
     ]
     if all(batched):
         axes = [(contracted, (0, *rest)) for contracted, rest in axes]
-        place = 0
+        axis = 0
     elif batched[1] and free[0] and not free[1]:  # in the other order the axis is where it belongs
         left, right = right, left
         axes.reverse()
-        place = first
+        axis = first
     else:
-        place = first if batched[0] else first + len(free[0])
+        axis = first if batched[0] else first + len(free[0])
     (left_contract, left_batch), (right_contract, right_batch) = axes
     z = b.dot(
         left, right, contract=(left_contract, right_contract), batch=(left_batch, right_batch)
     )
-    return [b.moved(z, place, 0)], [True]
+    return [b.moved(z, axis, 0)], [True]
 
 
 opaque(

@@ -78,8 +78,8 @@ def _infer(x: TensorType, w: TensorType, **attrs: Any) -> TensorType:
             raise GraphError(f"{name}={values} must be positive")
     if 0 in w.shape[1:-2]:
         raise GraphError(f"the kernel {w} has no taps")
-    places = [d.places for d in windows(x.shape, w.shape, attrs)]
-    return x.with_shape((*x.shape[:2], *places, w.shape[-1]))
+    sizes = [d.places for d in windows(x.shape, w.shape, attrs)]
+    return x.with_shape((*x.shape[:2], *sizes, w.shape[-1]))
 
 
 def infer(
@@ -116,9 +116,9 @@ def tap_places(d: Window, k: int) -> Tap | None:
     """The places at which tap `k` does not stand between two elements; None if there are none."""
     step = d.lhs_dilation // np.gcd(d.stride, d.lhs_dilation).item()
     for p in range(step):
-        place = p * d.stride + k * d.rhs_dilation - d.low
-        if place % d.lhs_dilation == 0:
-            return Tap(p, step, place // d.lhs_dilation, step * d.stride // d.lhs_dilation)
+        position = p * d.stride + k * d.rhs_dilation - d.low
+        if position % d.lhs_dilation == 0:
+            return Tap(p, step, position // d.lhs_dilation, step * d.stride // d.lhs_dilation)
     return None
 
 
@@ -216,8 +216,8 @@ def _cotangent_of_w(b: Builder, op: Op, ct: Value) -> Value:
     last = len(x.shape) - 1
     images = b.transpose(x, perm=(0, last, *range(2, last), 1))
     kernel = b.transpose(ct, perm=(0, *range(2, last), 1, last))
-    found = b.op("conv", images, kernel, **fitted(back, [d.taps for d in dims]))
-    return b.transpose(found, perm=(0, *range(2, last), 1, last))
+    gradient = b.op("conv", images, kernel, **fitted(back, [d.taps for d in dims]))
+    return b.transpose(gradient, perm=(0, *range(2, last), 1, last))
 
 
 def _batch(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]) -> Batched:
@@ -227,7 +227,7 @@ def _batch(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence
         x, w = (b.reshape(v, shape=(v.shape[0] * v.shape[1], *v.shape[2:])) for v in (x, w))
         y = b.op("conv", x, w, **op.attrs)
         return [b.reshape(y, shape=(b.size, *op.result.shape))], [True]
-    place = 1 if batched[0] else len(op.result.shape) - 1
+    axis = 1 if batched[0] else len(op.result.shape) - 1
     if batched[0]:
         x = b.moved(x, 0, 1)
         x = b.reshape(x, shape=(x.shape[0], x.shape[1] * x.shape[2], *x.shape[3:]))
@@ -236,8 +236,8 @@ def _batch(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence
         w = b.reshape(w, shape=(*w.shape[:-2], w.shape[-2] * w.shape[-1]))
     y = b.op("conv", x, w, **op.attrs)
     shape = op.result.shape
-    y = b.reshape(y, shape=(*shape[:place], b.size, *shape[place:]))
-    return [b.moved(y, place, 0)], [True]
+    y = b.reshape(y, shape=(*shape[:axis], b.size, *shape[axis:]))
+    return [b.moved(y, axis, 0)], [True]
 
 
 def _plain(rank: int, **changes: Ints) -> Attrs:

@@ -22,14 +22,14 @@ Ints = tuple[int, ...]
 _UPDATES = tuple(name for name, definition in OPS.items() if definition.updates)
 
 
-class _Window(NamedTuple):
+class _UpdateWindow(NamedTuple):
     """`new` is written where it begins, at `starts`: it fits there."""
 
     new: Value
     starts: tuple[Value, ...]
 
 
-def _window(b: Rewriter, op: Op) -> _Window | None:
+def _window(b: Rewriter, op: Op) -> _UpdateWindow | None:
     """What an update writes, if it is a window."""
     x, new, *starts = op.operands
     if 0 in (*x.shape, *new.shape):
@@ -37,13 +37,13 @@ def _window(b: Rewriter, op: Op) -> _Window | None:
     if op.name == "update_slice":
         if any(s != 1 and n != 1 for s, n in zip(op.attrs["step"], new.shape, strict=True)):
             return None
-        return _Window(new, tuple([b.const(k, I64) for k in op.attrs["start"]]))
+        return _UpdateWindow(new, tuple([b.const(k, I64) for k in op.attrs["start"]]))
     if op.name == "dynamic_update_slice":
         sizes = zip(starts, x.shape, new.shape, strict=True)
-        return _Window(new, tuple([_clamped(b, at, n - size) for at, n, size in sizes]))
+        return _UpdateWindow(new, tuple([_clamped(b, at, n - size) for at, n, size in sizes]))
     if op.attrs["combine"] != "set" or starts[0].shape or _forced(op, x):
         return None
-    return _Window(b.reshape(new, shape=_cut(x.shape, op)), _starts(b, op, x, starts))
+    return _UpdateWindow(b.reshape(new, shape=_cut(x.shape, op)), _starts(b, op, x, starts))
 
 
 def _forced(op: Op, x: Value) -> bool:
@@ -115,38 +115,38 @@ def _belong(op: Op, part: Op) -> bool:
 # What a window of a part is in x.
 
 
-def _of_transpose(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
+def _of_transpose(b: Rewriter, part: Op, x: Value, w: _UpdateWindow) -> _UpdateWindow | None:
     perm = part.attrs["perm"]
     back = tuple(sorted(range(len(perm)), key=perm.__getitem__))
-    return _Window(b.transpose(w.new, perm=back), tuple([w.starts[d] for d in back]))
+    return _UpdateWindow(b.transpose(w.new, perm=back), tuple([w.starts[d] for d in back]))
 
 
-def _of_flip(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
+def _of_flip(b: Rewriter, part: Op, x: Value, w: _UpdateWindow) -> _UpdateWindow | None:
     starts = list(w.starts)
     for d in part.attrs["axes"]:
         starts[d] = b.sub(b.const(x.shape[d] - w.new.shape[d], I64), starts[d])
-    return _Window(b.flip(w.new, axes=part.attrs["axes"]), tuple(starts))
+    return _UpdateWindow(b.flip(w.new, axes=part.attrs["axes"]), tuple(starts))
 
 
-def _of_slice(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
+def _of_slice(b: Rewriter, part: Op, x: Value, w: _UpdateWindow) -> _UpdateWindow | None:
     start, step = part.attrs["start"], part.attrs["step"]
     if any(s != 1 and n != 1 for s, n in zip(step, w.new.shape, strict=True)):
         return None
     triples = zip(w.starts, start, step, strict=True)
-    return _Window(
+    return _UpdateWindow(
         w.new,
         tuple([b.add(b.mul(at, b.const(s, I64)), b.const(a, I64)) for at, a, s in triples]),
     )
 
 
-def _of_window(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
+def _of_window(b: Rewriter, part: Op, x: Value, w: _UpdateWindow) -> _UpdateWindow | None:
     _, *corner = part.operands
     sizes = zip(corner, x.shape, part.attrs["sizes"], strict=True)
     first = [_clamped(b, at, n - size) for at, n, size in sizes]
-    return _Window(w.new, tuple([b.add(a, c) for a, c in zip(w.starts, first, strict=True)]))
+    return _UpdateWindow(w.new, tuple([b.add(a, c) for a, c in zip(w.starts, first, strict=True)]))
 
 
-def _of_element(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
+def _of_element(b: Rewriter, part: Op, x: Value, w: _UpdateWindow) -> _UpdateWindow | None:
     _, *indices = part.operands
     if _forced(part, x):
         return None
@@ -155,10 +155,10 @@ def _of_element(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
     sizes = [1] * len(x.shape)
     for d, at, size in zip(rest, w.starts, w.new.shape, strict=True):
         starts[d], sizes[d] = at, size
-    return _Window(b.reshape(w.new, shape=tuple(sizes)), tuple(starts))
+    return _UpdateWindow(b.reshape(w.new, shape=tuple(sizes)), tuple(starts))
 
 
-def _of_reshape(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
+def _of_reshape(b: Rewriter, part: Op, x: Value, w: _UpdateWindow) -> _UpdateWindow | None:
     """One element has a place in every shape; axes of size 1 change no other place."""
     shape = part.results[0].shape
     if math.prod(w.new.shape) == 1:
@@ -169,16 +169,18 @@ def _of_reshape(b: Rewriter, part: Op, x: Value, w: _Window) -> _Window | None:
         for n in reversed(x.shape):
             starts.append(b.remainder(flat, b.const(n, I64)))
             flat = b.floor_divide(flat, b.const(n, I64))
-        return _Window(b.reshape(w.new, shape=(1,) * len(x.shape)), tuple(reversed(starts)))
+        return _UpdateWindow(b.reshape(w.new, shape=(1,) * len(x.shape)), tuple(reversed(starts)))
     if [n for n in shape if n != 1] != [n for n in x.shape if n != 1]:
         return None
     moved = iter([(a, s) for a, s, n in zip(w.starts, w.new.shape, shape, strict=True) if n != 1])
     dims = [(b.const(0, I64), 1) if n == 1 else next(moved) for n in x.shape]
     sizes = tuple([size for _, size in dims])
-    return _Window(b.reshape(w.new, shape=sizes), tuple([at for at, _ in dims]))
+    return _UpdateWindow(b.reshape(w.new, shape=sizes), tuple([at for at, _ in dims]))
 
 
-_PARTS: dict[tuple[str, str], Callable[[Rewriter, Op, Value, _Window], _Window | None]] = {
+_PARTS: dict[
+    tuple[str, str], Callable[[Rewriter, Op, Value, _UpdateWindow], _UpdateWindow | None]
+] = {
     ("transpose", "transpose"): _of_transpose,
     ("flip", "flip"): _of_flip,
     ("reshape", "reshape"): _of_reshape,

@@ -14,7 +14,7 @@ import re
 
 from ....ir.record import field, record
 from ...native.llvm_text import (
-    Access,
+    ParsedAccess,
     parse_access,
     parse_assembly,
     parse_call,
@@ -168,7 +168,7 @@ class _Kernel:
             return
         self.line(f"{name} = trunc i64 {self.value(f'sub i64 {address}, {start}')} to {type}")
 
-    def _access(self, access: Access) -> None:
+    def _access(self, access: ParsedAccess) -> None:
         size, _ = size_and_alignment(access.type, self.module.types)
         kind = races.MEANT
         if access.kind in ("load", "store") and not access.volatile:

@@ -17,7 +17,7 @@ from .. import cublas
 from ..cublas import Blas, Heuristic, function_type
 from ..driver import Context
 from ..library import EMULATED
-from .driver import EmulatedLibrary, Refused
+from .driver import EmulatedLibrary, RefusedCall
 
 _INVALID, _NOT_SUPPORTED = 7, 15
 _DTYPES: dict[int, np.dtype[Any]] = {
@@ -39,9 +39,9 @@ _SIZES = {  # of attributes, in bytes
 class _Thing:
     """A descriptor: what it was created with, and its attributes as numbers."""
 
-    def __init__(self, kind: str, *given: int) -> None:
+    def __init__(self, kind: str, *parameters: int) -> None:
         self.kind = kind
-        self.given = given
+        self.parameters = parameters
         self.attributes: dict[int, int] = {}
 
 
@@ -83,7 +83,7 @@ class EmulatedBlas(Blas):
         def call(*arguments: Any) -> int:
             try:
                 method(*(a or 0 for a in arguments))
-            except (_Refused, Refused) as error:
+            except (_Refused, RefusedCall) as error:
                 self.failure = str(error)
                 return error.code if isinstance(error, _Refused) else _INVALID
             except BaseException as error:
@@ -93,9 +93,9 @@ class EmulatedBlas(Blas):
 
         return call
 
-    def _new(self, pointer: int, kind: str, *given: int) -> None:
+    def _new(self, pointer: int, kind: str, *parameters: int) -> None:
         self._next += 8
-        self._things[self._next] = _Thing(kind, *given)
+        self._things[self._next] = _Thing(kind, *parameters)
         ctypes.c_void_p.from_address(pointer).value = self._next
 
     def _get(self, thing: int, kind: str) -> _Thing:
@@ -191,8 +191,8 @@ class EmulatedBlas(Blas):
 
     def _algorithm(self, matmul: int, a: int, b: int, d: int, alignments: list[int]) -> list[int]:
         """What stands for an algorithm: it serves the shapes and alignments that it was made for."""
-        things = [self._things[t].given for t in (a, b, d)]
-        return [hash((self._things[matmul].given, *things)) & (2**63 - 1), *alignments, 0, 1]
+        things = [self._things[t].parameters for t in (a, b, d)]
+        return [hash((self._things[matmul].parameters, *things)) & (2**63 - 1), *alignments, 0, 1]
 
     def _shapes(self, matmul: int, a: int, b: int, c: int, d: int) -> tuple[int, ...]:
         """batch, m, n, k in the library's terms."""
@@ -202,19 +202,19 @@ class EmulatedBlas(Blas):
             raise _Refused("nobody said whether operands are transposed")
         sizes = []
         for layout, attribute in zip(layouts[:2], (3, 4), strict=True):
-            rows, columns = layout.given[1:3]
+            rows, columns = layout.parameters[1:3]
             turned = product.attributes[attribute]
             if turned not in (0, 1):
                 raise _Refused(f"operation {turned}")
             sizes.append((columns, rows) if turned else (rows, columns))
         (m, k), (inner, n) = sizes
-        if k != inner or any(x.given[1:3] != (m, n) for x in layouts[2:]):
-            raise _Refused(f"{m} x {k} times {inner} x {n} is not {layouts[3].given[1:3]}")
-        kinds = [x.given[0] for x in layouts]
-        wide = product.given[0] == 70
+        if k != inner or any(x.parameters[1:3] != (m, n) for x in layouts[2:]):
+            raise _Refused(f"{m} x {k} times {inner} x {n} is not {layouts[3].parameters[1:3]}")
+        kinds = [x.parameters[0] for x in layouts]
+        wide = product.parameters[0] == 70
         fits = (kinds[0] == 1) == wide and kinds[0] == kinds[1] and kinds[2] == kinds[3]
         fits = fits and (kinds[3] == kinds[0] or (kinds[3] == 0 and not wide))
-        if not fits or (product.given[0] == 77 and kinds[0]):
+        if not fits or (product.parameters[0] == 77 and kinds[0]):
             raise _Refused(f"elements of types {kinds}", _NOT_SUPPORTED)
         batches = {x.attributes.get(5, 1) for x in layouts}
         if len(batches) != 1 or (batches != {1} and any(6 not in x.attributes for x in layouts)):
@@ -231,7 +231,7 @@ class EmulatedBlas(Blas):
         self._get(handle, "handle")
         batch, m, n, k = self._shapes(matmul, a_layout, b_layout, c_layout, d_layout)
         product = self._get(matmul, "matmul")
-        scalar: Any = ctypes.c_double if product.given[0] == 70 else ctypes.c_float
+        scalar: Any = ctypes.c_double if product.parameters[0] == 70 else ctypes.c_float
         if (scalar.from_address(alpha).value, scalar.from_address(beta).value) != (1, 0):
             raise _Refused("other factors than 1 and 0")
         chosen = list((ctypes.c_uint64 * 8).from_address(algorithm))
@@ -247,7 +247,7 @@ class EmulatedBlas(Blas):
         epilogue = product.attributes.get(7, 1)
         layouts = [self._things[t] for t in (a_layout, b_layout, d_layout)]
         turned = product.attributes[3], product.attributes[4]
-        tf32 = product.given[0] == 77
+        tf32 = product.parameters[0] == 77
         self.runs += 1
 
         def run() -> None:
@@ -268,7 +268,7 @@ class EmulatedBlas(Blas):
 
     def _memory(self, address: int, layout: _Thing, batch: int) -> np.ndarray[Any, Any]:
         """The elements of a layout in memory: batch, rows, columns."""
-        kind, rows, columns, ld = layout.given
+        kind, rows, columns, ld = layout.parameters
         dtype, stride = _DTYPES[kind], layout.attributes.get(6, 0)
         count = stride * (batch - 1) + ld * (columns - 1) + rows
         self.driver.memory.check(address, count * dtype.itemsize)
@@ -281,7 +281,7 @@ class EmulatedBlas(Blas):
         self, address: int, layout: _Thing, batch: int, turned: int, tf32: bool
     ) -> np.ndarray[Any, Any]:
         matrices = self._memory(address, layout, batch)
-        if layout.given[0] == _BFLOAT16:
+        if layout.parameters[0] == _BFLOAT16:
             matrices = (matrices.astype(np.uint32) << 16).view(np.float32)
         if tf32:  # rounded to 10 bits after the point
             bits = np.ascontiguousarray(matrices).view(np.uint32)
@@ -290,7 +290,7 @@ class EmulatedBlas(Blas):
 
     def _write(self, address: int, layout: _Thing, values: np.ndarray[Any, Any]) -> None:
         target = self._memory(address, layout, len(values))
-        if layout.given[0] == _BFLOAT16:
+        if layout.parameters[0] == _BFLOAT16:
             bits = np.ascontiguousarray(values.astype(np.float32)).view(np.uint32)
             odd = (bits >> 16) & 1
             target[...] = np.where(np.isnan(values), 0x7FC0, (bits + 0x7FFF + odd) >> 16)

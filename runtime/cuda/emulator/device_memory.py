@@ -13,7 +13,7 @@ _GRANULE = 256
 _POISON = 0xFF
 
 
-class Refused(Exception):
+class RefusedCall(Exception):
     """A call that the driver answers with an error code."""
 
     def __init__(self, code: int, why: str = "") -> None:
@@ -21,7 +21,7 @@ class Refused(Exception):
         self.code = code
 
 
-class Memory:
+class EmulatedMemory:
     """The device's memory: addresses of the process, with a gap of a granule after each allocation."""
 
     def __init__(self, nbytes: int) -> None:
@@ -40,7 +40,7 @@ class Memory:
                 break
             address = start + -(-self._sizes[start] // _GRANULE) * _GRANULE + _GRANULE
         if address + room > self._start + self.nbytes:
-            raise Refused(OUT_OF_MEMORY)
+            raise RefusedCall(OUT_OF_MEMORY)
         insort(self._starts, address)
         self._sizes[address] = nbytes
         ctypes.memset(address, _POISON, nbytes)
@@ -48,7 +48,7 @@ class Memory:
 
     def free(self, address: int) -> None:
         if address not in self._sizes:
-            raise Refused(INVALID_VALUE, f"{address:#x} is freed and was not allocated")
+            raise RefusedCall(INVALID_VALUE, f"{address:#x} is freed and was not allocated")
         ctypes.memset(address, _POISON, self._sizes.pop(address))
         self._starts.remove(address)
 
@@ -63,6 +63,6 @@ class Memory:
         """Raise Refused unless all these bytes belong to one allocation."""
         at = bisect_right(self._starts, address) - 1
         if at < 0 or address + nbytes > self._starts[at] + self._sizes[self._starts[at]]:
-            raise Refused(
+            raise RefusedCall(
                 INVALID_VALUE, f"{nbytes} bytes at {address:#x} are not in what is allocated"
             )

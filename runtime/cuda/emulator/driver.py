@@ -31,13 +31,13 @@ from ..library import (
     SIGNATURES,
     SUCCESS,
     DeviceError,
-    Library,
+    DriverLibrary,
     function_type,
 )
 from . import tensor_maps
-from .device_memory import Memory, Refused
+from .device_memory import EmulatedMemory, RefusedCall
 from .machine import FORWARDS, EmulatedModule, EmulationError, Order
-from .streams import Condition, Event, Executable, Graph, Stream
+from .streams import Condition, Event, Graph, GraphExec, Stream
 
 _NOT_SUPPORTED, _LAUNCH_FAILED = 801, 719
 _INVALID_DEVICE, _INVALID_CONTEXT, _INVALID_PTX = 101, 201, 218
@@ -49,7 +49,7 @@ _STATIC_SHARED_LIMIT = 48 << 10
 _SECONDS_OF_A_BYTE = 1e-9  # of a copy or a fill
 
 
-class Kernel(NamedTuple):
+class EmulatedKernel(NamedTuple):
     module: EmulatedModule
     name: str
 
@@ -68,7 +68,7 @@ def _out(type: Any, pointer: int, value: Any) -> None:
     type.from_address(pointer).value = value
 
 
-class EmulatedLibrary(Library):
+class EmulatedLibrary(DriverLibrary):
     """`memory`: bytes that the device has. `order`: in which order threads run from now on.
     `capabilities`: those of the devices, which share the memory.
 
@@ -89,7 +89,7 @@ class EmulatedLibrary(Library):
         order: Order = FORWARDS,
         capabilities: Sequence[tuple[int, int]] = ((9, 0),),
     ) -> None:
-        self.memory = Memory(memory)
+        self.memory = EmulatedMemory(memory)
         self.order = order
         self.capabilities = capabilities
         self.known_contexts = set(range(1, len(capabilities) + 1))
@@ -119,7 +119,7 @@ class EmulatedLibrary(Library):
                 try:
                     self._check_context(name)
                     method(self, *(a or 0 for a in arguments))
-                except Refused as error:
+                except RefusedCall as error:
                     self.failure = error if str(error) else None
                     return error.code
                 except EmulationError as error:
@@ -158,7 +158,7 @@ class EmulatedLibrary(Library):
         if name in self.anywhere or name.startswith("cuDevice"):
             return
         if not self.contexts or self.contexts[-1] > len(self.capabilities):
-            raise Refused(_INVALID_CONTEXT, "no context of the device is current")
+            raise RefusedCall(_INVALID_CONTEXT, "no context of the device is current")
 
     def _meet(self, stream: Stream) -> None:
         """It and the legacy default stream wait for each other."""
@@ -176,7 +176,7 @@ class EmulatedLibrary(Library):
     def _get(self, handle: int, kind: type) -> Any:
         thing = self._objects.get(handle)
         if not isinstance(thing, kind):
-            raise Refused(400, f"{handle:#x} is no {kind.__name__}")
+            raise RefusedCall(400, f"{handle:#x} is no {kind.__name__}")
         return thing
 
     def _remove(self, handle: int, kind: type) -> Any:
@@ -201,7 +201,7 @@ class EmulatedLibrary(Library):
 
     def _cuDeviceGet(self, device: int, ordinal: int) -> None:
         if ordinal >= len(self.capabilities):
-            raise Refused(_INVALID_DEVICE)
+            raise RefusedCall(_INVALID_DEVICE)
         _out(ctypes.c_int, device, ordinal)
 
     def _cuDeviceGetName(self, name: int, size: int, device: int) -> None:
@@ -219,12 +219,12 @@ class EmulatedLibrary(Library):
 
     def _cuCtxPushCurrent_v2(self, context: int) -> None:
         if context not in self.known_contexts:
-            raise Refused(_INVALID_CONTEXT)
+            raise RefusedCall(_INVALID_CONTEXT)
         self.contexts.append(context)
 
     def _cuCtxPopCurrent_v2(self, context: int) -> None:
         if not self.contexts:
-            raise Refused(_INVALID_CONTEXT)
+            raise RefusedCall(_INVALID_CONTEXT)
         _out(ctypes.c_void_p, context, self.contexts.pop())
 
     def _cuCtxSynchronize(self) -> None:
@@ -245,11 +245,11 @@ class EmulatedLibrary(Library):
             loaded = EmulatedModule(text)
         except AssembleError as error:
             say(str(error))
-            raise Refused(_INVALID_PTX) from error
+            raise RefusedCall(_INVALID_PTX) from error
         for kernel, nbytes in loaded.host.static_shared.items():
             if nbytes > _STATIC_SHARED_LIMIT:
                 say(f"{kernel} uses too much shared data ({nbytes} bytes)")
-                raise Refused(_INVALID_PTX)
+                raise RefusedCall(_INVALID_PTX)
         self._new(loaded, module)
 
     def _cuModuleUnload(self, module: int) -> None:
@@ -264,19 +264,19 @@ class EmulatedLibrary(Library):
             return
         loaded = self._get(module, EmulatedModule)
         if kernel not in loaded.kernels:
-            raise Refused(500, f"the module has no kernel {kernel}")
-        self._new(Kernel(loaded, kernel), function)
+            raise RefusedCall(500, f"the module has no kernel {kernel}")
+        self._new(EmulatedKernel(loaded, kernel), function)
 
     def _cuFuncGetAttribute(self, value: int, number: int, function: int) -> None:
-        loaded, kernel = self._get(function, Kernel)
+        loaded, kernel = self._get(function, EmulatedKernel)
         attributes = {0: 1024, 1: loaded.host.static_shared[kernel], 3: 0, 4: 0}
         _out(ctypes.c_int, value, attributes[number])
 
     def _cuFuncSetAttribute(self, function: int, number: int, value: int) -> None:
-        loaded, kernel = self._get(function, Kernel)
+        loaded, kernel = self._get(function, EmulatedKernel)
         most = _ATTRIBUTES[_SHARED_OPT_IN] - loaded.host.static_shared[kernel]
         if number != 8 or value > most:
-            raise Refused(INVALID_VALUE, f"{value} bytes of shared memory are too many")
+            raise RefusedCall(INVALID_VALUE, f"{value} bytes of shared memory are too many")
         self._dynamic[function] = value
 
     def _cuLaunchKernel(
@@ -287,14 +287,14 @@ class EmulatedLibrary(Library):
         if isinstance(setter, SettingKernel):
             self._set_condition(setter.name, _packed(parameters, extra), stream)
             return
-        loaded, kernel = self._get(function, Kernel)
+        loaded, kernel = self._get(function, EmulatedKernel)
         if not (0 < gx < 2**31 and 0 < gy < 2**16 and 0 < gz < 2**16):
-            raise Refused(INVALID_VALUE, f"a grid of {gx, gy, gz} blocks")
+            raise RefusedCall(INVALID_VALUE, f"a grid of {gx, gy, gz} blocks")
         if not (0 < bx * by * bz <= 1024 and bx and by and 0 < bz <= 64):
-            raise Refused(INVALID_VALUE, f"a block of {bx, by, bz} threads")
+            raise RefusedCall(INVALID_VALUE, f"a block of {bx, by, bz} threads")
         limit = _STATIC_SHARED_LIMIT - loaded.host.static_shared[kernel]
         if shared > max(self._dynamic.get(function, 0), limit):
-            raise Refused(INVALID_VALUE, f"{shared} bytes of shared memory were not asked for")
+            raise RefusedCall(INVALID_VALUE, f"{shared} bytes of shared memory were not asked for")
         arguments = _packed(parameters, extra)
 
         def run() -> None:
@@ -342,7 +342,7 @@ class EmulatedLibrary(Library):
         self._stream(stream)
         try:
             allocated = self.memory.allocate(nbytes)
-        except Refused:  # what this stream will have freed can be had
+        except RefusedCall:  # what this stream will have freed can be had
             self._stream(stream).drain()
             allocated = self.memory.allocate(nbytes)
         _out(ctypes.c_uint64, address, allocated)
@@ -406,7 +406,7 @@ class EmulatedLibrary(Library):
             self.memory.check(target, nbytes)
             self.memory.check(source, nbytes)
             if max(target, source) < min(target, source) + nbytes:
-                raise Refused(INVALID_VALUE, "a copy between places that overlap")
+                raise RefusedCall(INVALID_VALUE, "a copy between places that overlap")
             self.now += nbytes * _SECONDS_OF_A_BYTE
             ctypes.memmove(target, source, nbytes)
 
@@ -418,7 +418,7 @@ class EmulatedLibrary(Library):
         def run() -> None:
             self.memory.check(target, nbytes)
             if target % ctypes.sizeof(type):
-                raise Refused(INVALID_VALUE, "a place to fill is misaligned")
+                raise RefusedCall(INVALID_VALUE, "a place to fill is misaligned")
             self.now += nbytes * _SECONDS_OF_A_BYTE
             np.ctypeslib.as_array((type * count).from_address(target))[:] = value
 
@@ -438,7 +438,7 @@ class EmulatedLibrary(Library):
         steps: int, interleave: int, swizzle: int, promotion: int, fill: int,
     ) -> None:  # fmt: skip
         if map % 64 or not 0 < rank <= 5:
-            raise Refused(INVALID_VALUE, f"a tensor map of {rank} dims at {map:#x}")
+            raise RefusedCall(INVALID_VALUE, f"a tensor map of {rank} dims at {map:#x}")
         wide, narrow = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
         asked = tensor_maps.Asked(
             kind,
@@ -450,7 +450,7 @@ class EmulatedLibrary(Library):
             *(interleave, swizzle, promotion, fill),
         )
         if why := tensor_maps.complaint(asked):
-            raise Refused(INVALID_VALUE, f"{why}: {asked}")
+            raise RefusedCall(INVALID_VALUE, f"{why}: {asked}")
         tensor_maps.write(asked, map)
 
     # Streams and events
@@ -474,7 +474,7 @@ class EmulatedLibrary(Library):
         queue = self._stream(stream).queue
         if queue:
             self._stream(stream).step()
-            raise Refused(NOT_READY)
+            raise RefusedCall(NOT_READY)
 
     def _cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> None:
         waited: Event = self._get(event, Event)
@@ -508,12 +508,12 @@ class EmulatedLibrary(Library):
         if asked.happened < asked.asked:
             assert asked.stream is not None
             asked.stream.step()
-            raise Refused(NOT_READY)
+            raise RefusedCall(NOT_READY)
 
     def _cuEventElapsedTime(self, milliseconds: int, start: int, end: int) -> None:
         first, last = self._get(start, Event), self._get(end, Event)
         if first.happened < first.asked or last.happened < last.asked:
-            raise Refused(NOT_READY)
+            raise RefusedCall(NOT_READY)
         _out(ctypes.c_float, milliseconds, (last.time - first.time) * 1e3)
 
     # Graphs
@@ -528,13 +528,13 @@ class EmulatedLibrary(Library):
     ) -> None:
         captured = self._stream(stream)
         if captured.captured is not None:
-            raise Refused(900, "a stream is captured twice")
+            raise RefusedCall(900, "a stream is captured twice")
         captured.captured, captured.graph = self._get(graph, Graph), graph
 
     def _cuStreamEndCapture(self, stream: int, graph: int) -> None:
         captured = self._stream(stream)
         if captured.captured is None:
-            raise Refused(900, "a stream is not being captured")
+            raise RefusedCall(900, "a stream is not being captured")
         captured.captured = None
         _out(ctypes.c_void_p, graph, captured.graph)
 
@@ -543,7 +543,7 @@ class EmulatedLibrary(Library):
     ) -> None:
         captured = self._stream(stream)
         if captured.captured is None:
-            raise Refused(INVALID_VALUE, "a stream is not being captured")
+            raise RefusedCall(INVALID_VALUE, "a stream is not being captured")
         _out(ctypes.c_int, status, 1)
         _out(ctypes.c_void_p, graph, captured.graph)
         _out(ctypes.c_size_t, count, len(captured.captured))
@@ -565,14 +565,14 @@ class EmulatedLibrary(Library):
     ) -> None:
         outer = self._get(graph, Graph)
         if count != len(outer):
-            raise Refused(INVALID_VALUE, "a node does not wait for what came before it")
+            raise RefusedCall(INVALID_VALUE, "a node does not wait for what came before it")
         description = NodeParameters.from_address(parameters)
         if (description.type, description.size, description.context) != (
             13,
             1,
             1,
         ) or description.kind not in (0, 1):
-            raise Refused(INVALID_VALUE, "this is no conditional node")
+            raise RefusedCall(INVALID_VALUE, "this is no conditional node")
         condition: Condition = self._get(description.handle, Condition)
         body, bodies = Graph(), (ctypes.c_void_p * 1)()
         body.bodies = bodies
@@ -596,20 +596,20 @@ class EmulatedLibrary(Library):
     ) -> None:
         captured = self._stream(stream).captured
         if captured is None or count != 1 or flags != 1:
-            raise Refused(INVALID_VALUE)
+            raise RefusedCall(INVALID_VALUE)
         if ctypes.c_void_p.from_address(nodes).value != captured.loose:
-            raise Refused(INVALID_VALUE, "another node than the last one")
+            raise RefusedCall(INVALID_VALUE, "another node than the last one")
         captured.loose = 0
 
     def _cuGraphInstantiateWithFlags(self, executable: int, graph: int, flags: int) -> None:
-        self._new(Executable(self._get(graph, Graph)), executable)
+        self._new(GraphExec(self._get(graph, Graph)), executable)
 
     def _cuGraphLaunch(self, executable: int, stream: int) -> None:
-        for operation in self._get(executable, Executable):
+        for operation in self._get(executable, GraphExec):
             self._stream(stream).submit(operation)
 
     def _cuGraphExecDestroy(self, executable: int) -> None:
-        self._remove(executable, Executable)
+        self._remove(executable, GraphExec)
 
     def _cuGraphDestroy(self, graph: int) -> None:
         self._remove(graph, Graph)
@@ -621,7 +621,7 @@ def _error_log(count: int, options: int, values: int) -> Callable[[str], None]:
     entries = list((ctypes.c_size_t * count).from_address(values)) if count else []
     values_of = dict(zip(numbers, entries, strict=True))
     if not set(values_of) <= {_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE}:
-        raise Refused(INVALID_VALUE, f"options {numbers} of a load")
+        raise RefusedCall(INVALID_VALUE, f"options {numbers} of a load")
 
     def say(text: str) -> None:
         room = values_of.get(_ERROR_SIZE, 0)
@@ -635,10 +635,10 @@ def _error_log(count: int, options: int, values: int) -> Callable[[str], None]:
 def _packed(parameters: int, extra: int) -> bytes:
     """The packed arguments of a launch, from `extra` as cuLaunchKernel has it."""
     if parameters or not extra:
-        raise Refused(_NOT_SUPPORTED, "the emulated driver takes packed arguments only")
+        raise RefusedCall(_NOT_SUPPORTED, "the emulated driver takes packed arguments only")
     words = (ctypes.c_uint64 * 5).from_address(extra)
     if list(words[::2]) != [1, 2, 0]:
-        raise Refused(INVALID_VALUE, "launch arguments are not packed as they should be")
+        raise RefusedCall(INVALID_VALUE, "launch arguments are not packed as they should be")
     size = ctypes.c_size_t.from_address(words[3]).value
     return ctypes.string_at(words[1], size)
 

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from ....codegen.kernels.matmul import cuda_wgmma as wgmma
-from ...native.llvm_text import Assembly, Call
+from ...native.llvm_text import ParsedAssembly, ParsedCall
 from ..assemble import AssembleError
 from . import layout as at
 from . import warps
-from .instructions import Kernel, rewrites, take, take_fields
+from .instructions import KernelText, rewrites, take, take_fields
 from .races import MEANT
 from .warpgroups import form_number
 
 
-def _mbarrier(kernel: Kernel, pointer: str) -> str:
+def _mbarrier(kernel: KernelText, pointer: str) -> str:
     return kernel.address(3, pointer, "8", 8, MEANT)
 
 
 @rewrites("mbarrier.init.shared")
-def _init(kernel: Kernel, call: Call) -> None:
+def _init(kernel: KernelText, call: ParsedCall) -> None:
     barrier = _mbarrier(kernel, call.value(0))
     operands = f"ptr {barrier}, i32 {call.value(1)}, i32 {kernel.site()}"
     kernel.line(f"call void @emu_mbarrier_init(ptr %emu.thread, {operands})")
 
 
 @rewrites("fence.mbarrier_init.release.cluster")
-def _fence(kernel: Kernel, call: Call) -> None:
+def _fence(kernel: KernelText, call: ParsedCall) -> None:
     kernel.line("call void @emu_mbarrier_fence(ptr %emu.thread)")
 
 
 @rewrites("mbarrier.arrive.scope.cta.space.cta", "mbarrier.arrive.expect.tx.scope.cta.space.cta")
-def _arrive(kernel: Kernel, call: Call) -> None:
+def _arrive(kernel: KernelText, call: ParsedCall) -> None:
     barrier = _mbarrier(kernel, call.value(0))
     announces = ".expect.tx." in call.name
     count, nbytes = ("1", call.value(1)) if announces else (call.value(1), "0")
@@ -39,7 +39,7 @@ def _arrive(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("mbarrier.try.wait.parity.scope.cta.space.cta", waits=True)
-def _try_wait(kernel: Kernel, call: Call) -> None:
+def _try_wait(kernel: KernelText, call: ParsedCall) -> None:
     barrier = _mbarrier(kernel, call.value(0))
     operands = f"ptr {barrier}, i32 {call.value(1)}, i32 {kernel.site()}"
     kernel.line(f"call void @emu_try_wait(ptr %emu.thread, {operands})")
@@ -48,13 +48,13 @@ def _try_wait(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("elect.sync", waits=True)
-def _elect(kernel: Kernel, call: Call) -> None:
+def _elect(kernel: KernelText, call: ParsedCall) -> None:
     kernel.wait("at_operation", call.value(0), warps.ELECT)
     take_fields(kernel, call)
 
 
 @rewrites("cp.async.bulk.tensor.g2s.tile.2d", "cp.async.bulk.tensor.g2s.tile.3d")
-def _copy_box(kernel: Kernel, call: Call) -> None:
+def _copy_box(kernel: KernelText, call: ParsedCall) -> None:
     rank = int(call.name[-2])
     target, barrier, map, *point = (value for _, value in call.operands[: 3 + rank])
     if any(value not in ("0", "false") for _, value in call.operands[3 + rank :]):
@@ -66,13 +66,13 @@ def _copy_box(kernel: Kernel, call: Call) -> None:
     kernel.line(f"call void @emu_copy_box(ptr %emu.thread, {pointers}{operands})")
 
 
-def _in_step(kernel: Kernel, kind: int, number: str) -> None:
+def _in_step(kernel: KernelText, kind: int, number: str) -> None:
     operands = f"i64 {kind}, i64 {number}, i32 {kernel.site()}"
     kernel.line(f"call void @emu_in_step(ptr %emu.thread, {operands})")
 
 
 @rewrites("setmaxnreg.inc.sync.aligned.u32", "setmaxnreg.dec.sync.aligned.u32", waits=True)
-def _registers(kernel: Kernel, call: Call) -> None:
+def _registers(kernel: KernelText, call: ParsedCall) -> None:
     _in_step(kernel, 3, call.value(0))
     operands = f"i32 {call.value(0)}, i32 {kernel.site()}"
     kernel.line(f"call void @emu_registers(ptr %emu.thread, {operands})")
@@ -80,12 +80,12 @@ def _registers(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("wgmma.fence.sync.aligned", "wgmma.commit_group.sync.aligned")
-def _order(kernel: Kernel, call: Call) -> None:
+def _order(kernel: KernelText, call: ParsedCall) -> None:
     how = "fence" if ".fence." in call.name else "commit"
     kernel.line(f"call void @emu_group_{how}(ptr %emu.thread, i32 {kernel.site()})")
 
 
-def rewrite_assembly(kernel: Kernel, assembly: Assembly) -> None:
+def rewrite_assembly(kernel: KernelText, assembly: ParsedAssembly) -> None:
     """Inline assembly: accumulators go to the exchange, and come back from it."""
     statement = wgmma.parse(assembly.text)
     if statement is None:
@@ -115,7 +115,7 @@ def rewrite_assembly(kernel: Kernel, assembly: Assembly) -> None:
             struct = kernel.value(text)
 
 
-def assembly_waits(assembly: Assembly) -> bool:
+def assembly_waits(assembly: ParsedAssembly) -> bool:
     return isinstance(wgmma.parse(assembly.text), int)
 
 

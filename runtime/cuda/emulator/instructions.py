@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from ...native.llvm_text import Call
+from ...native.llvm_text import ParsedCall
 from . import barriers, warps
 from . import layout as at
 from .races import READ, WRITE
 
 
-class Kernel(Protocol):
+class KernelText(Protocol):
     """What rewritings write to."""
 
     def line(self, text: str) -> None: ...
@@ -42,7 +42,7 @@ class Kernel(Protocol):
     def site(self) -> int: ...
 
 
-Rewriting = Callable[[Kernel, Call], None]
+Rewriting = Callable[[KernelText, ParsedCall], None]
 REWRITINGS: dict[str, Rewriting] = {}
 WAITING: set[str] = set()
 """Intrinsics at which a thread may wait for others: kernels that call one are coroutines."""
@@ -59,12 +59,12 @@ def rewrites(*names: str, waits: bool = False) -> Callable[[Rewriting], Rewritin
     return register
 
 
-def _nothing(kernel: Kernel, call: Call) -> None:
+def _nothing(kernel: KernelText, call: ParsedCall) -> None:
     return None
 
 
 def _register(offset: int) -> Rewriting:
-    def rewrite(kernel: Kernel, call: Call) -> None:
+    def rewrite(kernel: KernelText, call: ParsedCall) -> None:
         kernel.line(f"{call.result} = load i32, ptr {kernel.field(offset)}")
 
     return rewrite
@@ -81,13 +81,13 @@ for _name, _offset in (
 rewrites("read.ptx.sreg.laneid")(_register(at.LANE))
 
 
-def _lane_bit(kernel: Kernel) -> str:
+def _lane_bit(kernel: KernelText) -> str:
     lane = kernel.value(f"load i32, ptr {kernel.field(at.LANE)}")
     return kernel.value(f"shl i32 1, {lane}")
 
 
 @rewrites(*(f"read.ptx.sreg.lanemask.{which}" for which in ("eq", "lt", "le", "gt", "ge")))
-def _lane_mask(kernel: Kernel, call: Call) -> None:
+def _lane_mask(kernel: KernelText, call: ParsedCall) -> None:
     own = _lane_bit(kernel)
     below = kernel.value(f"sub i32 {own}, 1")
     which = call.name.rpartition(".")[2]
@@ -103,13 +103,13 @@ def _lane_mask(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("activemask")
-def _active_mask(kernel: Kernel, call: Call) -> None:
+def _active_mask(kernel: KernelText, call: ParsedCall) -> None:
     """Only that a lane itself is active is certain: the least answer a GPU may give."""
     kernel.line(f"{call.result} = or i32 {_lane_bit(kernel)}, 0")
 
 
 @rewrites("read.ptx.sreg.clock64")
-def _clock(kernel: Kernel, call: Call) -> None:
+def _clock(kernel: KernelText, call: ParsedCall) -> None:
     kernel.line(f"{call.result} = call i64 @llvm.readcyclecounter()")
 
 
@@ -117,13 +117,13 @@ def _clock(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("barrier.cta.sync.aligned.all", "barrier.cta.sync.aligned.count", waits=True)
-def _barrier(kernel: Kernel, call: Call) -> None:
+def _barrier(kernel: KernelText, call: ParsedCall) -> None:
     count = call.value(1) if len(call.operands) > 1 else 0
     kernel.wait("at_barrier", call.value(0), count, barriers.SYNC, 0)
 
 
 @rewrites(*(f"barrier.cta.red.{how}.aligned.all" for how in ("and", "or", "popc")), waits=True)
-def _reducing_barrier(kernel: Kernel, call: Call) -> None:
+def _reducing_barrier(kernel: KernelText, call: ParsedCall) -> None:
     how = call.name.split(".")[5]
     operation = {"and": barriers.AND, "or": barriers.OR, "popc": barriers.POPC}[how]
     predicate = kernel.value(f"zext i1 {call.value(1)} to i32")
@@ -132,7 +132,7 @@ def _reducing_barrier(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("barrier.cta.arrive.aligned.count")
-def _arrive(kernel: Kernel, call: Call) -> None:
+def _arrive(kernel: KernelText, call: ParsedCall) -> None:
     kernel.line(f"call void @emu_arrive(ptr %emu.thread, i32 {call.value(0)})")
 
 
@@ -142,11 +142,11 @@ rewrites("membar.cta", "membar.gl")(_nothing)  # one thread runs at a time
 # What a warp does together
 
 
-def _together(kernel: Kernel, mask: str, operation: int) -> None:
+def _together(kernel: KernelText, mask: str, operation: int) -> None:
     kernel.wait("at_operation", mask, operation)
 
 
-def take(kernel: Kernel, result: str, type: str, word: int = 0) -> None:
+def take(kernel: KernelText, result: str, type: str, word: int = 0) -> None:
     """`result` is what stands in an output word."""
     where = kernel.field(at.OUTPUT + 4 * word)
     if type == "i1":
@@ -156,7 +156,7 @@ def take(kernel: Kernel, result: str, type: str, word: int = 0) -> None:
         kernel.line(f"{result} = load {type}, ptr {where}")
 
 
-def take_fields(kernel: Kernel, call: Call, words: int = 1) -> None:
+def take_fields(kernel: KernelText, call: ParsedCall, words: int = 1) -> None:
     """The result is a struct: its fields stand in output words, one after the other."""
     fields = [field.strip() for field in call.type.strip("{} ").split(",")]
     struct = "poison"
@@ -184,7 +184,7 @@ _SHUFFLES = {
     *(f"shfl.sync.{mode}.{type}" for mode in _SHUFFLES for type in ("f32", "i32", "f32p", "i32p")),
     waits=True,
 )
-def _shuffle(kernel: Kernel, call: Call) -> None:
+def _shuffle(kernel: KernelText, call: ParsedCall) -> None:
     _, _, _, _, mode, type = call.name.split(".")
     kind, value = call.operands[1]
     if kind == "float":
@@ -198,7 +198,7 @@ def _shuffle(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("bar.warp.sync", waits=True)
-def _warp_sync(kernel: Kernel, call: Call) -> None:
+def _warp_sync(kernel: KernelText, call: ParsedCall) -> None:
     _together(kernel, call.value(0), warps.WARP_SYNC)
 
 
@@ -211,14 +211,14 @@ _VOTES = {
 
 
 @rewrites(*(f"vote.{how}.sync" for how in _VOTES), waits=True)
-def _vote(kernel: Kernel, call: Call) -> None:
+def _vote(kernel: KernelText, call: ParsedCall) -> None:
     kernel.set_word(at.INPUT, kernel.value(f"zext i1 {call.value(1)} to i32"))
     _together(kernel, call.value(0), _VOTES[call.name.split(".")[3]])
     take(kernel, call.result, call.type)
 
 
 @rewrites("match.any.sync.i32", "match.any.sync.i64", waits=True)
-def _match(kernel: Kernel, call: Call) -> None:
+def _match(kernel: KernelText, call: ParsedCall) -> None:
     type, value = call.operands[1]
     wide = value if type == "i64" else kernel.value(f"zext i32 {value} to i64")
     kernel.line(f"store i64 {wide}, ptr {kernel.field(at.INPUT)}")
@@ -230,7 +230,7 @@ _REDUCTIONS = ("add", "min", "max", "umin", "umax", "and", "or", "xor")
 
 
 @rewrites(*(f"redux.sync.{how}" for how in _REDUCTIONS), waits=True)
-def _redux(kernel: Kernel, call: Call) -> None:
+def _redux(kernel: KernelText, call: ParsedCall) -> None:
     kernel.set_word(at.INPUT, call.value(0))
     how = _REDUCTIONS.index(call.name.rpartition(".")[2])
     _together(kernel, call.value(1), warps.REDUX_ADD + how)
@@ -250,7 +250,7 @@ _FULL = "-1"
     ),
     waits=True,
 )
-def _load_matrices(kernel: Kernel, call: Call) -> None:
+def _load_matrices(kernel: KernelText, call: ParsedCall) -> None:
     count = int(re.search(r"\.x(\d)", call.name)[1])  # type: ignore[index]
     # Only the lanes whose rows are read have to show a good address.
     pointer = call.value(0)
@@ -276,7 +276,7 @@ _PRODUCTS = {
 
 
 @rewrites(*_PRODUCTS, waits=True)
-def _multiply(kernel: Kernel, call: Call) -> None:
+def _multiply(kernel: KernelText, call: ParsedCall) -> None:
     words = 2 if call.operands[0][0] == "double" else 1
     for k, (type, value) in enumerate(call.operands):
         kernel.line(f"store {type} {value}, ptr {kernel.field(at.INPUT + 4 * words * k)}")
@@ -285,7 +285,7 @@ def _multiply(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("f2tf32.rna")
-def _round_to_tf32(kernel: Kernel, call: Call) -> None:
+def _round_to_tf32(kernel: KernelText, call: ParsedCall) -> None:
     bits = kernel.value(f"bitcast float {call.value(0)} to i32")
     exponent = kernel.value(f"and i32 {bits}, 2139095040")
     special = kernel.value(f"icmp eq i32 {exponent}, 2139095040")
@@ -295,7 +295,7 @@ def _round_to_tf32(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("ff2bf16x2.rn")
-def _round_to_bf16(kernel: Kernel, call: Call) -> None:
+def _round_to_bf16(kernel: KernelText, call: ParsedCall) -> None:
     """The first operand becomes the second element."""
     halves = []
     for number in (1, 0):
@@ -322,7 +322,7 @@ def _round_to_bf16(kernel: Kernel, call: Call) -> None:
         for some in ("", ".s")
     )
 )
-def _copy(kernel: Kernel, call: Call) -> None:
+def _copy(kernel: KernelText, call: ParsedCall) -> None:
     size = int(re.search(r"\.global\.(\d+)", call.name)[1])  # type: ignore[index]
     read = call.value(2) if len(call.operands) > 2 else str(size)
     target = kernel.address(3, call.value(0), str(size), size, WRITE)
@@ -332,12 +332,12 @@ def _copy(kernel: Kernel, call: Call) -> None:
 
 
 @rewrites("cp.async.commit.group")
-def _commit(kernel: Kernel, call: Call) -> None:
+def _commit(kernel: KernelText, call: ParsedCall) -> None:
     kernel.line("call void @emu_commit(ptr %emu.thread)")
 
 
 @rewrites("cp.async.wait.group", "cp.async.wait.all")
-def _wait(kernel: Kernel, call: Call) -> None:
+def _wait(kernel: KernelText, call: ParsedCall) -> None:
     groups = call.value(0) if call.operands else "-1"
     kernel.line(f"call void @emu_wait(ptr %emu.thread, i32 {groups})")
 
@@ -353,12 +353,12 @@ _FUNCTIONS = {
 
 
 @rewrites(*_FUNCTIONS)
-def _approximation(kernel: Kernel, call: Call) -> None:
+def _approximation(kernel: KernelText, call: ParsedCall) -> None:
     function = _FUNCTIONS[call.name.removeprefix("llvm.nvvm.")]
     kernel.line(f"{call.result} = call float @{function}(float {call.value(0)})")
 
 
-def _tanh(kernel: Kernel, call: Call) -> None:
+def _tanh(kernel: KernelText, call: ParsedCall) -> None:
     kernel.line(f"{call.result} = call float @tanhf(float {call.value(0)})")
 
 
@@ -366,18 +366,18 @@ REWRITINGS["llvm.tanh.f32"] = _tanh
 
 
 @rewrites("rsqrt.approx.ftz.f", "rsqrt.approx.f")
-def _reciprocal_root(kernel: Kernel, call: Call) -> None:
+def _reciprocal_root(kernel: KernelText, call: ParsedCall) -> None:
     root = kernel.value(f"call float @llvm.sqrt.f32(float {call.value(0)})")
     kernel.line(f"{call.result} = fdiv float 1.0, {root}")
 
 
 @rewrites("rcp.approx.ftz.f")
-def _reciprocal(kernel: Kernel, call: Call) -> None:
+def _reciprocal(kernel: KernelText, call: ParsedCall) -> None:
     kernel.line(f"{call.result} = fdiv float 1.0, {call.value(0)}")
 
 
 @rewrites("div.full")
-def _divide(kernel: Kernel, call: Call) -> None:
+def _divide(kernel: KernelText, call: ParsedCall) -> None:
     kernel.line(f"{call.result} = fdiv float {call.value(0)}, {call.value(1)}")
 
 

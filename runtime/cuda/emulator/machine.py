@@ -24,7 +24,7 @@ from ...cache.disk import disk_cache
 from ...cache.installation import digest, installation
 from ...native.engine import host_engine, load_code
 from ...native.host import host_target
-from ...native.image import Library
+from ...native.image import LoadedImage
 from ...native.records import dump_code, load_code_record
 from ...native.support import load_support
 from .. import assemble
@@ -90,7 +90,7 @@ _running = renewed(threading.RLock())
 
 
 @lru_cache(maxsize=1)
-def _core() -> tuple[Library, dict[str, int], Any]:
+def _core() -> tuple[LoadedImage, dict[str, int], Any]:
     """The scheduler and what kernels call, compiled: (library, addresses, run)."""
     makers = (*SCHEDULER, warp_operation, *MEMORY, *MBARRIERS, *BOXES, *WARPGROUPS)
     functions = [make() for make in makers]
@@ -281,7 +281,7 @@ def _describe(job: at.Job) -> str:
     }[job.error]
 
 
-def _load(text: str, coroutines: bool, exports: list[str], imports: dict[str, int]) -> Library:
+def _load(text: str, coroutines: bool, exports: list[str], imports: dict[str, int]) -> LoadedImage:
     """The module's machine code, from the cache on disk if an earlier process left it there."""
     cache = disk_cache()
     key = digest("cuda emulation", installation(), host_target().key(), text)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..library import INVALID_VALUE
-from .device_memory import Refused
+from .device_memory import RefusedCall
 
 Operation = Callable[[], None]
 
@@ -19,7 +19,7 @@ class Condition:
         self.value = 0
 
 
-class Executable(list[Operation]):
+class GraphExec(list[Operation]):
     """A graph that was instantiated."""
 
 
@@ -47,11 +47,13 @@ class Stream:
     def submit(self, operation: Operation) -> None:
         if self.captured is not None:
             if self.captured.loose:
-                raise Refused(INVALID_VALUE, "what follows a conditional node does not wait for it")
+                raise RefusedCall(
+                    INVALID_VALUE, "what follows a conditional node does not wait for it"
+                )
             self.captured.append(operation)
             return
         if any(peer.captured is not None for peer in self.peers):
-            raise Refused(906, "a stream that is captured would have to be waited for")
+            raise RefusedCall(906, "a stream that is captured would have to be waited for")
         self.queue.append(([(p, p.asked) for p in self.peers if p.queue], operation))
         self.asked += 1
 
@@ -67,7 +69,7 @@ class Stream:
 
     def drain(self) -> None:
         if self.captured is not None:
-            raise Refused(900, "a stream that is captured is waited for")
+            raise RefusedCall(900, "a stream that is captured is waited for")
         while self.queue:
             self.step()
 

@@ -134,7 +134,7 @@ def test_trials_do_the_step():
 @pytest.fixture
 def clock(gpu, monkeypatch, tmp_path):
     """Sets what kernels are said to cost. Nothing is remembered at the start."""
-    monkeypatch.setattr(tuner, "_found", {})
+    monkeypatch.setattr(tuner, "_choices", {})
     monkeypatch.setattr(tuner, "EMULATED_WAYS", 2)
     library = client_of(jt.devices("cuda")[0]).context.cuda
     with config(cache_dir=str(tmp_path)):

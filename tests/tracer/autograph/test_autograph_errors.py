@@ -32,7 +32,7 @@ def test_a_variable_of_one_path() -> None:
             last = x * i
         return last  # here
 
-    fails(g, NameError, "'last'", "`for` loop", "no trip", args=(1.0, 3))
+    fails(g, NameError, "'last'", "`for` loop", "no iteration", args=(1.0, 3))
 
     def h(x):
         z = 1.0

@@ -15,7 +15,7 @@ import pytest
 from support import misses
 
 import jitney as jt
-from jitney.tracer.captures.free_variables import find_reads
+from jitney.tracer.captures.free_variables import find_free_variables
 from jitney.tracer.captures.guards import freeze
 
 pytestmark = pytest.mark.usefixtures("calls")
@@ -537,7 +537,7 @@ def test_paths_found_in_bytecode() -> None:
         z = np.sin(x) + config.lr
         return helper(z) * weights + (module.gain if y else Mode.ADD.value)
 
-    found = {str(path) for path, _ in find_reads(f).values.values()}
+    found = {str(path) for path, _ in find_free_variables(f).values.values()}
     assert {"config.lr", "helper", "weights", "gain", "factor"} <= found
     assert not any(name.startswith(("np.", "x", "y")) for name in found)
 

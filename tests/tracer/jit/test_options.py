@@ -22,7 +22,7 @@ from jitney.runtime.native.host import host_target
 from jitney.runtime.options import CompileOptions
 from jitney.tracer.jit.jit import JitFunction
 from jitney.tracer.jit.options import Options
-from jitney.tracer.jit.trace_cache import Memory
+from jitney.tracer.jit.trace_cache import CachedTrace
 
 ROOT = Path(jt.__file__).resolve().parent
 X = np.arange(3.0)
@@ -77,7 +77,7 @@ def test_every_option_of_jit_is_in_the_key_of_its_trace(monkeypatch: pytest.Monk
     call = function._analyse((X,), {})
 
     def key(options: Options) -> str:
-        taken = Memory(f, None, call, options)._take(function._outside(call))
+        taken = CachedTrace(f, None, call, options)._take(function._captured_variables(call))
         assert taken is not None
         return taken.name
 

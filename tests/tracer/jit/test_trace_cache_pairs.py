@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from native_calls import trees
 
 import jitney as jt
-from jitney.tracer.jit.trace_cache import Memory
+from jitney.tracer.jit.trace_cache import CachedTrace
 
 PRELUDE = """
 import collections, dataclasses, enum, functools, math, operator, types
@@ -83,7 +83,7 @@ def program(value: str, carriers: list[str]) -> str:
 def key_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str | None:
     f = jt.jit(function)
     call = f._analyse(args, kwargs)
-    key = Memory(f._raw, f._owner_path(), call, f._options)._take(f._outside())
+    key = CachedTrace(f._raw, f._owner_path(), call, f._options)._take(f._captured_variables())
     return None if key is None else key.name
 
 

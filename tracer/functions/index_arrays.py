@@ -18,8 +18,8 @@ from ..core.tracers import Tracer, as_value, wrap_like
 from .padding import pad
 
 
-def _constants(found: tuple[np.ndarray[Any, Any], ...]) -> tuple[Tracer, ...]:
-    return tuple(array(x) for x in found)
+def _constants(arrays: tuple[np.ndarray[Any, Any], ...]) -> tuple[Tracer, ...]:
+    return tuple(array(x) for x in arrays)
 
 
 def _enter_static(name: str) -> None:
@@ -45,10 +45,10 @@ for _name in ("tril_indices_from", "triu_indices_from", "diag_indices_from"):
 
 
 def _whole(index: Any) -> Tracer:
-    found = array(index)
-    if found.dtype.kind not in "biu":
+    indices = array(index)
+    if indices.dtype.kind not in "biu":
         raise TypeError("only int indices permitted")
-    return found.astype(I64)
+    return indices.astype(I64)
 
 
 def _in_range(index: Tracer, n: int, mode: str | None) -> Tracer:
@@ -97,11 +97,11 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tracer, .
     if not dims and rest.ndim:
         raise ValueError("multiple indices are not supported for 0d arrays")
     rest = _in_range(rest, math.prod(dims), "raise")
-    found = []
+    coordinates = []
     for n in reversed(dims) if _order(order) else dims:
-        found.append(rest % max(n, 1))
+        coordinates.append(rest % max(n, 1))
         rest = rest // max(n, 1)
-    return tuple(reversed(found)) if _order(order) else tuple(found)
+    return tuple(reversed(coordinates)) if _order(order) else tuple(coordinates)
 
 
 # Bits in bytes
