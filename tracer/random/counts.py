@@ -16,16 +16,15 @@ from ...ir.types import F64
 from ..arrays.common import array, ints, operand, shape_of
 from ..arrays.elementwise import clip, where
 from ..arrays.movement import broadcast_to, moveaxis
-from ..control.control import while_loop
 from ..control.scans import scan
 from ..messages import errors
 from ..messages.errors import complain
-from ..special.arithmetic import polynomial
+from ..special.arithmetic import each, polynomial, repeat
 from .continuous import split_in
 from .entry import sampler
 from .gammas import chisquare, gamma_numbers
 from .keys import split
-from .lanes import Stream, each, element_keys, repeat
+from .lanes import Stream, element_keys
 from .uniforms import real_dtype, shaped, spread
 
 _SMALL = 10.0  # the mean below which numbers are found by inversion
@@ -60,7 +59,7 @@ def _poisson(lam: Any, e0: Any, e1: Any) -> Any:
         return k + 1, p, below + p, (u > below + p) & (k < 1000)
 
     first = np.exp(-lam)
-    found = while_loop(lambda s: s[-1], step, (0 * lam, first, first, small & (u > first)))[0]
+    found = repeat(step, (0 * lam, first, first, small & (u > first)))[0]
 
     large = (lam >= _SMALL) & (lam < np.inf)
     mean = where(large, lam, _SMALL)
@@ -118,7 +117,7 @@ def _binomial(n: Any, p: Any, e0: Any, e1: Any) -> Any:
 
     first = np.exp(n * np.log1p(-q))
     start = (0 * n, first, first, good & small & (u > first) & (n > 0))
-    found = while_loop(lambda s: s[-1], step, start)[0]
+    found = repeat(step, start)[0]
 
     large = good & np.logical_not(small)
     n_ = where(large, n, 40.0)

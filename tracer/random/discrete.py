@@ -25,10 +25,10 @@ from ..functions.selection import take, take_along_axis
 from ..functions.sorting import argsort, searchsorted, sort
 from ..messages import errors
 from ..messages.errors import complain
+from ..special.arithmetic import each, repeat
 from .continuous import exponentials, gumbels, precise
 from .entry import sampler
 from .keys import U32, U64, fold_in, joined, raw_bits, split, threefry
-from .lanes import each, repeat
 from .uniforms import real_dtype, shaped, spread, unit
 
 WIDE = 2**32

@@ -14,14 +14,14 @@ import numpy as np
 from ...ir.types import F64
 from ..arrays.common import array, ints
 from ..arrays.elementwise import where
-from ..control.control import while_loop
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
+from ..special.arithmetic import each, repeat
 from ..transforms.custom import custom_jvp
 from .continuous import split_in
 from .entry import sampler
-from .lanes import Stream, each, element_keys, repeat
+from .lanes import Stream, element_keys
 from .uniforms import real_dtype, shaped, spread, standard_normal
 
 _LARGE = (
@@ -127,7 +127,7 @@ def implicit_slope(a: Any, log_x: Any) -> Any:
         )
         return n + 1, following, psi + 1 / below, total, np.logical_not(ends) & (n < 1e6)
 
-    total = while_loop(lambda s: s[-1], term, (0.0 * a, 1 / a, psi, 0.0 * a, usual))[3]
+    total = repeat(term, (0.0 * a, 1 / a, psi, 0.0 * a, usual))[3]
     # x = a w**3, w = 1 - 1 / (9a) + z / (3 sqrt(a)), with z normal and fixed.
     w = np.exp((log_x - np.log(a)) / 3)
     z = 3 * np.sqrt(a) * (w - 1 + 1 / (9 * a))

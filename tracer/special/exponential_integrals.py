@@ -106,16 +106,24 @@ def _ei_far(x: Any) -> Any:
     return found
 
 
+@special("exp1")
 @custom_jvp
 def exponential_integral_1(x: Any) -> Any:
+    """The integral of exp(-t) / t from x to infinity, for x >= 0.
+
+    >>> jt.special.exp1(1.0)
+    np.float64(0.21938393439552026)
+    """
     right = x > 0
     small, large = _e1_right(where(right, x, 1.0))
     found = where(x <= 1.0, small, np.exp(-where(right, x, 1.0)) * large)
     return where(right, found, where(x == 0, math.inf, math.nan))
 
 
+@special("expi")
 @custom_jvp
 def exponential_integral(x: Any) -> Any:
+    """The integral of exp(t) / t from minus infinity to x (its principal value, for x > 0)."""
     size = abs(x)
     small, large = _e1_right(where(x < 0, size, 1.0))
     left = -where(size <= 1.0, small, np.exp(-size) * large)
@@ -186,22 +194,6 @@ def _slope(n: Any, x: Any) -> Any:
 
 
 generalized_integral.defjvps(None, lambda t, z, n, x: -t * _slope(n, x))
-
-
-@special("exp1")
-def exp1(x: Any) -> Any:
-    """The integral of exp(-t) / t from x to infinity, for x >= 0.
-
-    >>> jt.special.exp1(1.0)
-    np.float64(0.21938393439552026)
-    """
-    return exponential_integral_1(x)
-
-
-@special("expi")
-def expi(x: Any) -> Any:
-    """The integral of exp(t) / t from minus infinity to x (its principal value, for x > 0)."""
-    return exponential_integral(x)
 
 
 @special("expn")

@@ -199,13 +199,21 @@ def _accurate_gamma(a: Any, x: Any, upper: bool) -> Any:
     return _with_edges(a, x, found, first, last)
 
 
+@special("gammainc")
 @custom_jvp
 def lower_gamma(a: Any, x: Any) -> Any:
+    """The integral of t**(a - 1) exp(-t) / gamma(a) from 0 to x, for a and x of at least 0.
+
+    >>> jt.special.gammainc(1.0, 1.0)
+    np.float64(0.6321205588285576)
+    """
     return _accurate_gamma(a, x, False)
 
 
+@special("gammaincc")
 @custom_jvp
 def upper_gamma(a: Any, x: Any) -> Any:
+    """1 - gammainc(a, x), with all its digits where that is nearly 1."""
     return _accurate_gamma(a, x, True)
 
 
@@ -329,13 +337,21 @@ def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool, accurate: bool = False
     return where(bad, math.nan, found)
 
 
+@special("betainc")
 @custom_jvp
 def lower_beta(a: Any, b: Any, x: Any) -> Any:
+    """The integral of t**(a - 1) (1 - t)**(b - 1) / beta(a, b) from 0 to x.
+
+    >>> jt.special.betainc(1.0, 2.0, 0.5)
+    np.float64(0.75)
+    """
     return _incomplete_beta(a, b, x, False, accurate=True)
 
 
+@special("betaincc")
 @custom_jvp
 def upper_beta(a: Any, b: Any, x: Any) -> Any:
+    """1 - betainc(a, b, x), with all its digits where that is nearly 1."""
     return _incomplete_beta(a, b, x, True, accurate=True)
 
 
@@ -359,35 +375,3 @@ for _function, _upper in ((lower_beta, False), (upper_beta, True)):
         ),
         lambda t, z, a, b, x, sign=_sign: t * (sign * _beta_slope(a, b, x)),
     )
-
-
-@special("gammainc")
-def gammainc(a: Any, x: Any) -> Any:
-    """The integral of t**(a - 1) exp(-t) / gamma(a) from 0 to x, for a and x of at least 0.
-
-    >>> jt.special.gammainc(1.0, 1.0)
-    np.float64(0.6321205588285576)
-    """
-    return lower_gamma(a, x)
-
-
-@special("gammaincc")
-def gammaincc(a: Any, x: Any) -> Any:
-    """1 - gammainc(a, x), with all its digits where that is nearly 1."""
-    return upper_gamma(a, x)
-
-
-@special("betainc")
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The integral of t**(a - 1) (1 - t)**(b - 1) / beta(a, b) from 0 to x.
-
-    >>> jt.special.betainc(1.0, 2.0, 0.5)
-    np.float64(0.75)
-    """
-    return lower_beta(a, b, x)
-
-
-@special("betaincc")
-def betaincc(a: Any, b: Any, x: Any) -> Any:
-    """1 - betainc(a, b, x), with all its digits where that is nearly 1."""
-    return upper_beta(a, b, x)

@@ -34,7 +34,10 @@ def special(
     """
 
     def enter(compute: F) -> F:
-        count = compute.__code__.co_argcount
+        plain = getattr(
+            compute, "__wrapped__", compute
+        )  # a function with a derivative rule has one
+        count = plain.__code__.co_argcount
 
         def common(args: tuple[Any, ...]) -> tuple[list[Any], np.dtype[Any]]:
             """The operands that were given, and the dtype of the result."""

@@ -15,10 +15,8 @@ from ..arrays.table import function
 from ..transforms.custom import custom_jvp
 from .arithmetic import sin_pi
 from .betas import beta_function, log_beta
-from .complex_gamma import complex_rgamma
 from .gammas import gamma_function, is_pole, lgamma, psi, reciprocal_gamma, times_psi
 from .operands import special
-from .zetas import riemann_less_1
 
 
 def _rising(z: Any, m: Any) -> Any:
@@ -29,8 +27,14 @@ def _rising(z: Any, m: Any) -> Any:
     return where(near, small, np.exp(lgamma(large) - log_beta(z, large)))
 
 
+@special("poch")
 @custom_jvp
 def rising_factorial(z: Any, m: Any) -> Any:
+    """The rising factorial gamma(z + m) / gamma(z).
+
+    >>> jt.special.poch(3.0, 0.0)
+    np.float64(1.0)
+    """
     down = m < 0
     found = _rising(where(down, z + m, z), where(m == 0, 1.0, abs(m)))
     found = where(down, 1.0 / found, found)
@@ -59,8 +63,14 @@ rising_factorial.defjvps(
 )
 
 
+@special("binom")
 @custom_jvp
 def binomial(n: Any, k: Any) -> Any:
+    """The binomial coefficient of real numbers; NaN for n = -1, -2, ...
+
+    >>> jt.special.binom(5, 2)
+    np.float64(10.0)
+    """
     found = 1.0 / ((n + 1.0) * beta_function(1.0 + n - k, 1.0 + k))
     whole = _whole(n) & _whole(k)
     found = where(whole & (abs(found) < 1e15), np.rint(found), found)
@@ -80,32 +90,6 @@ binomial.defjvps(
     lambda t, y, n, k: t * (y * psi(n + 1.0) - _times_psi_of(y, n, n - k, k)),
     lambda t, y, n, k: t * (_times_psi_of(y, n, n - k, k) - _times_psi_of(y, n, k, n - k)),
 )
-
-
-@special("rgamma", of_complex=complex_rgamma)
-def rgamma(x: Any) -> Any:
-    """1 / gamma(x), which is 0 at 0, -1, -2, ..."""
-    return reciprocal_gamma(x)
-
-
-@special("poch")
-def poch(z: Any, m: Any) -> Any:
-    """The rising factorial gamma(z + m) / gamma(z).
-
-    >>> jt.special.poch(3.0, 0.0)
-    np.float64(1.0)
-    """
-    return rising_factorial(z, m)
-
-
-@special("binom")
-def binom(n: Any, k: Any) -> Any:
-    """The binomial coefficient of real numbers; NaN for n = -1, -2, ...
-
-    >>> jt.special.binom(5, 2)
-    np.float64(10.0)
-    """
-    return binomial(n, k)
 
 
 @special("comb")
@@ -128,12 +112,6 @@ _factorial.defjvps(lambda t, z, n: t * (z * psi(n + 1.0)))
 def factorial(n: Any) -> Any:
     """gamma(n + 1); 0 for n < 0."""
     return where(n < 0, 0.0, _factorial(where(n < 0, 0.0, n)))
-
-
-@special("zetac")
-def zetac(x: Any) -> Any:
-    """zeta(x) - 1, with all its digits where that is nearly 0."""
-    return riemann_less_1(x)
 
 
 @function("special.multigammaln", composed=True)

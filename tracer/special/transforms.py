@@ -161,8 +161,10 @@ def _owen(h: Any, a: Any) -> Any:
     return total * (bell(h, 0.5) * end * (0.25 / math.pi))
 
 
+@special("owens_t")
 @custom_jvp
 def owens_t_of(h: Any, a: Any) -> Any:
+    """The probability that X > h and 0 < Y < a X, for independent standard normal X and Y."""
     x, y = np.minimum(abs(h), 100.0), abs(a)
     turned = y > 1
     z = where(turned & (x > 0), np.minimum(x * np.minimum(y, 1e300), 100.0), x)
@@ -183,12 +185,6 @@ def _owen_in_a(h: Any, a: Any) -> Any:
 
 
 owens_t_of.defjvps(lambda t, z, h, a: t * _owen_in_h(h, a), lambda t, z, h, a: t * _owen_in_a(h, a))
-
-
-@special("owens_t")
-def owens_t(h: Any, a: Any) -> Any:
-    """The probability that X > h and 0 < Y < a X, for independent standard normal X and Y."""
-    return owens_t_of(h, a)
 
 
 @special("powm1")

@@ -100,8 +100,10 @@ def riemann(x: Any) -> Any:
     return _riemann(x, 0.0)
 
 
+@special("zetac")
 @custom_jvp
 def riemann_less_1(x: Any) -> Any:
+    """zeta(x) - 1, with all its digits where that is nearly 0."""
     return _riemann(x, 1.0)
 
 
