@@ -492,12 +492,12 @@ def jit(  # type: ignore[misc]  # the overloads do not repeat the options
     Values read from globals, closures and attributes are guarded: a change traces anew; arrays among
     them are read at each call. `jitney.tracer.captures` tells what cannot be seen. Python's side effects
     (print, appending to a list, counting) happen while tracing only.
-    (print, appending to a list, counting) happen while tracing only.
-    (print, appending to a list, counting) happen while tracing only.
-    (print, appending to a list, counting) happen while tracing only.
 
     A method is compiled for each object by itself; the object's attributes are guarded when it is
     not a pytree (`jt.register_pytree`), and traced when it is.
+
+    >>> jt.jit(lambda x: np.exp(x).sum())(np.zeros(3))
+    np.float64(3.0)
     """
     options: dict[str, Any] = {
         "static_argnums": static_argnums,

@@ -27,14 +27,10 @@ def _rising(z: Any, m: Any) -> Any:
     return where(near, small, np.exp(lgamma(large) - log_beta(z, large)))
 
 
-@special("poch")
+@special("poch", example="3.0, 2.0 -> 12.000000000000004")
 @custom_jvp
 def rising_factorial(z: Any, m: Any) -> Any:
-    """The rising factorial gamma(z + m) / gamma(z).
-
-    >>> jt.special.poch(3.0, 0.0)
-    np.float64(1.0)
-    """
+    """The rising factorial gamma(z + m) / gamma(z)."""
     down = m < 0
     found = _rising(where(down, z + m, z), where(m == 0, 1.0, abs(m)))
     found = where(down, 1.0 / found, found)
@@ -63,14 +59,10 @@ rising_factorial.defjvps(
 )
 
 
-@special("binom")
+@special("binom", example="5, 2 -> 10.0")
 @custom_jvp
 def binomial(n: Any, k: Any) -> Any:
-    """The binomial coefficient of real numbers; NaN for n = -1, -2, ...
-
-    >>> jt.special.binom(5, 2)
-    np.float64(10.0)
-    """
+    """The binomial coefficient of real numbers; NaN for n = -1, -2, ..."""
     found = 1.0 / ((n + 1.0) * beta_function(1.0 + n - k, 1.0 + k))
     whole = _whole(n) & _whole(k)
     found = where(whole & (abs(found) < 1e15), np.rint(found), found)
@@ -92,7 +84,7 @@ binomial.defjvps(
 )
 
 
-@special("comb")
+@special("comb", example="5, 2 -> 10.0")
 def comb(n: Any, k: Any) -> Any:
     """In how many ways k of n things can be chosen, as a float; 0 unless 0 <= k <= n."""
     inside = (k >= 0) & (k <= n)
@@ -108,7 +100,7 @@ def _factorial(n: Any) -> Any:
 _factorial.defjvps(lambda t, z, n: t * (z * psi(n + 1.0)))
 
 
-@special("factorial")
+@special("factorial", example="5 -> 120.0")
 def factorial(n: Any) -> Any:
     """gamma(n + 1); 0 for n < 0."""
     return where(n < 0, 0.0, _factorial(where(n < 0, 0.0, n)))
@@ -116,7 +108,11 @@ def factorial(n: Any) -> Any:
 
 @function("special.multigammaln", composed=True)
 def multigammaln(a: Any, d: int) -> Any:
-    """The logarithm of the multivariate gamma function of dimension d, an int, for a > (d - 1) / 2."""
+    """The logarithm of the multivariate gamma function of dimension d, an int, for a > (d - 1) / 2.
+
+    >>> jt.special.multigammaln(3.0, 1)
+    np.float64(0.6931471805599453)
+    """
     d = operator.index(d)
     if d < 1:
         raise ValueError(f"multigammaln has a dimension of at least 1, not {d}")
@@ -131,7 +127,11 @@ def multigammaln(a: Any, d: int) -> Any:
 
 @function("special.bernoulli", composed=True, creates=True)
 def bernoulli(n: int) -> Any:
-    """The Bernoulli numbers B0, B1 = -1/2, B2, ..., Bn for an int n >= 0."""
+    """The Bernoulli numbers B0, B1 = -1/2, B2, ..., Bn for an int n >= 0.
+
+    >>> jt.special.bernoulli(3)
+    array([ 1.        , -0.5       ,  0.16666667,  0.        ])
+    """
     n = operator.index(n)
     if n < 0:
         raise ValueError(f"bernoulli counts from 0, and n is {n}")
