@@ -28,7 +28,8 @@ stand in for the op itself, and have other signatures; `forward` says that it is
 - `vjp(b, op, cotangents, wanted, saved)` appends the backward part. `op` itself is in no graph.
 
 Integer and bool values carry no derivative: rules are never asked for their tangents. The tangent
-or cotangent of a tape is a tape.
+or cotangent of a tape is a tape. A rule is asked only where a tangent is not None, or a cotangent is
+not and an operand is wanted: so that of an op of one operand or one result need not look.
 """
 
 from __future__ import annotations

@@ -60,7 +60,11 @@ class _ArrayText:
 
 
 def parse_graph(text: str) -> Graph:
-    """The graph that `text` holds. Raises ParseError, naming line and column."""
+    """The graph that `text` holds. Raises ParseError, naming line and column.
+
+    >>> jt.parse_graph("graph f(%x: f32[2]) -> f32[2] {\\n  return %x\\n}").name
+    'f'
+    """
     parser = _Parser(text)
     parser.skip_newlines()
     graph = parser.graph()

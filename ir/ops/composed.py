@@ -40,8 +40,6 @@ def composed_rules(compose: Callable[..., Value | list[Value]]) -> tuple[Rule, R
 
     def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
         wrt = [i for i, t in enumerate(tangents) if t is not None]
-        if not wrt:
-            return [None] * len(op.results)
         given = [t for t in tangents if t is not None]
         found = b.inline(jvp_graph(body(op), wrt), [*op.operands, *given])
         return list(found[-len(op.results) :])
@@ -50,8 +48,6 @@ def composed_rules(compose: Callable[..., Value | list[Value]]) -> tuple[Rule, R
         b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
     ) -> list[Value | None]:
         wrt = [i for i, want in enumerate(wanted) if want]
-        if not wrt or all(ct is None for ct in cotangents):
-            return [None] * len(wanted)
         given = instantiated(b, cotangents, op.results)
         found = b.inline(vjp_graph(body(op), wrt), [*op.operands, *given])
         results = iter(found[len(op.results) :])
@@ -75,8 +71,6 @@ def transposed(
     ) -> list[Value | None]:
         wrt = [i for i, want in enumerate(wanted) if want]
         flowing = [i for i, ct in enumerate(cotangents) if ct is not None]
-        if not wrt or not flowing:
-            return [None] * len(wanted)
         graph = Graph(op.name)
         inner = Builder(graph, op.loc)
         env: dict[Value, Value] = {v: graph.add_param(v.type) for v in op.operands}

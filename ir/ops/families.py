@@ -174,9 +174,6 @@ def elementwise(
             return common if result == "T" else common.with_dtype(real_dtype(common.dtype))
         return types[0].with_dtype(DTYPE_NAMES[result])
 
-    def evaluate(*arrays: Array, **given: Any) -> Array:
-        return np.asarray(reference(*arrays, **given))
-
     def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
         total: Value | None = None
         for i, t in enumerate(tangents):
@@ -186,11 +183,11 @@ def elementwise(
         return [total]
 
     def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
     ) -> list[Value | None]:
         (ct,) = cotangents
         return [
-            _apply(b, op, i, ct, op.operands[i].dtype, 1) if want and ct is not None else None
+            _apply(b, op, i, ct, op.operands[i].dtype, 1) if want else None
             for i, want in enumerate(wanted)
         ]
 
@@ -209,28 +206,21 @@ def elementwise(
 
     shapes = ((2, 3), (), (0, 2))
     facts.setdefault("pointwise", True)
-    return register(
-        OpDef(
-            name,
-            "elementwise",
-            infer or infer_types,
-            evaluate,
-            jvp if partials is not None else None,
-            vjp if partials is not None else None,
-            batch=batch_elementwise,
-            cost=cost,
-            dtypes=kinds,
-            **facts,
-            extra={
-                "partials": partials,
-                "of_complex": of_complex,
-                "domain": domain,
-                "examples": tuple(
-                    Example(tuple(Arg(shape, d) for d in operands), dict(samples or {}))
-                    for shape in shapes
-                ),
-            },
-        )
+    return opaque(
+        name,
+        infer or infer_types,
+        reference,
+        family="elementwise",
+        jvp=jvp if partials is not None else None,
+        vjp=vjp if partials is not None else None,
+        batch=batch_elementwise,
+        kinds=kinds,
+        examples=tuple(
+            Example(tuple(Arg(shape, d) for d in operands), dict(samples or {})) for shape in shapes
+        ),
+        cost=cost,
+        extra={"partials": partials, "of_complex": of_complex, "domain": domain},
+        **facts,
     )
 
 
@@ -252,9 +242,6 @@ def linear(
     `transpose(b, op, ct, i)` gives the cotangent of operand `i`, one of `linear_in`.
     """
 
-    def evaluate(*arrays: Array, **given: Any) -> Array:
-        return np.asarray(reference(*arrays, **given))
-
     def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
         varying = range(len(op.operands)) if linear_in is None else linear_in
         operands = list(op.operands)
@@ -264,11 +251,9 @@ def linear(
         return [b.op(op.name, *operands, **op.attrs)]
 
     def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
     ) -> list[Value | None]:
         (ct,) = cotangents
-        if ct is None:
-            return [None] * len(op.operands)
         found: list[Value | None] = [None] * len(op.operands)
         for i in reversed(range(len(wanted))):  # what reads a part of ct, then what updates it
             if wanted[i] and (linear_in is None or i in linear_in):
@@ -276,20 +261,19 @@ def linear(
         return found
 
     facts.setdefault("moves", True)
-    return register(
-        OpDef(
-            name,
-            "linear",
-            infer,
-            evaluate,
-            jvp,
-            vjp,
-            batch=batch,
-            cost=cost,
-            dtypes=kinds,
-            **facts,
-            extra={"linear_in": linear_in, "transpose": transpose, "examples": examples},
-        )
+    return opaque(
+        name,
+        infer,
+        reference,
+        family="linear",
+        jvp=jvp,
+        vjp=vjp,
+        batch=batch,
+        kinds=kinds,
+        examples=examples,
+        cost=cost,
+        extra={"linear_in": linear_in, "transpose": transpose},
+        **facts,
     )
 
 
@@ -305,6 +289,7 @@ def opaque(
     kinds: str = ANY,
     examples: tuple[Example, ...] = (),
     cost: Any = None,  # a Cost, or that of the family
+    extra: dict[str, Any] | None = None,
     **facts: Unpack[Facts],
 ) -> OpDef:
     """Define an op that brings its own rules."""
@@ -325,6 +310,6 @@ def opaque(
             cost=cost,
             dtypes=kinds,
             **facts,
-            extra={"examples": examples},
+            extra={**(extra or {}), "examples": examples},
         )
     )

@@ -171,7 +171,11 @@ def nan_to_num(
 
 
 def _erf_reference(x: Any, /) -> Any:
-    """The error function, by `math.erf` at each element."""
+    """The error function, by `math.erf` at each element.
+
+    >>> jt.erf(np.array([0.0, 1.0]))
+    array([0.        , 0.84270079])
+    """
     a = np.asarray(x)
     if is_complex(a.dtype):
         refuse_complex("erf")
@@ -189,7 +193,11 @@ def erf(x: Any, /, **options: Any) -> Any:
 
 
 def _erfinv_reference(x: Any, /) -> Any:
-    """The inverse of the error function: infinite at -1 and 1, NaN beyond."""
+    """The inverse of the error function: infinite at -1 and 1, NaN beyond.
+
+    >>> jt.erfinv(np.array([0.0, 1.0]))
+    array([ 0., inf])
+    """
     a = np.asarray(x)
     if is_complex(a.dtype):
         refuse_complex("erfinv")

@@ -379,7 +379,11 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     reference=lambda a, axis=None, keepdims=False: logsumexp_reference(a, axis, keepdims),
 )
 def logsumexp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """`log(sum(exp(a)))` without overflow; infinities and empty sums give what the limit gives."""
+    """`log(sum(exp(a)))` without overflow; infinities and empty sums give what the limit gives.
+
+    >>> jt.logsumexp(np.array([1000.0, 1000.0]))
+    np.float64(1000.6931471805599)
+    """
     x = array(a)
     x = x.astype(float_dtype(x.dtype))
     if is_small(x.dtype):

@@ -32,6 +32,12 @@ def associative_scan(
     About 2n elements are combined, in 2 log2(n) calls of `fn`: pairs are combined first, then the
     prefixes of the pairs, which are every second prefix; one more call gives the others. For an fn
     that rounds, results differ from those of a sequential loop by rounding.
+
+    Raises jt.errors.AxisBoundsError and ShapeError for arrays without that axis or of different lengths
+    along it, CarryError where `fn` returns other containers, shapes or dtypes than it takes.
+
+    >>> jt.associative_scan(np.multiply, np.array([1, 2, 3, 4]))
+    array([ 1,  2,  6, 24])
     """
     check_callable("associative_scan", "fn", fn)
     leaves, tree = pytree.flatten(elems)

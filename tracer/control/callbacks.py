@@ -42,6 +42,9 @@ def pure_callback(function: Function, result_like: Any, *args: Any, **kwargs: An
     `result_like` declares the result: a tree of arrays or `jt.ShapeDtype`. The compiler may move the
     call, drop it if nothing needs the result, and merge it with an equal one; under `jt.vmap` it is
     made for each example.
+
+    >>> jt.pure_callback(lambda x: x + 1, np.float64(0), 2.0)
+    np.float64(3.0)
     """
     return _callback("pure_callback", function, result_like, args, kwargs)
 
@@ -53,6 +56,9 @@ def io_callback(
 
     Calls happen in program order, across branches and loops; with `ordered=False` they may trade
     places with others. `result_like` declares the result as for `jt.pure_callback`; None for none.
+
+    >>> jt.io_callback(print, None, "step", 3)
+    step 3
     """
     return _callback("io_callback", function, result_like, args, kwargs, ordered=ordered)
 
@@ -62,6 +68,9 @@ def py_func(function: Function, result_like: Any, *args: Any, **kwargs: Any) -> 
 
     For prototyping: it says so once, as a UserWarning. Each call leaves compiled code, which can
     fuse nothing across it. `jt.pure_callback` gives the compiler more freedom.
+
+    >>> jt.py_func(lambda x: x + 1, np.float64(0), 2.0)
+    np.float64(3.0)
     """
     global _warned
     if not _warned:
@@ -95,6 +104,9 @@ def debug_print(template: str, *args: Any, **kwargs: Any) -> None:
         jt.debug_print("step {i}: loss {}", loss, i=i)
 
     It happens each time, in program order, also in loops and branches.
+
+    >>> jt.debug_print("loss {:.2f}", 0.125)
+    loss 0.12
     """
     _Fields().vformat(template, args, kwargs)  # a wrong template is an error here
 

@@ -45,6 +45,9 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     Under jit both are traced and only the one taken is computed; they must return the same
     structure, shapes and dtypes. A predicate that is an ordinary Python bool just chooses. What the
     functions need may be operands, or simply be closed over: `jt.cond(x > 0, lambda: x, lambda: -x)`.
+
+    >>> jt.cond(True, np.sin, np.cos, 0.0)
+    np.float64(0.0)
     """
     check_callable("cond", "true_fn", true_fn)
     check_callable("cond", "false_fn", false_fn)
@@ -57,7 +60,13 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
 
 @shortened
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
-    """`branches[index](*operands)`, the index clamped into the range of branches."""
+    """`branches[index](*operands)`, the index clamped into the range of branches.
+
+    Raises jt.errors.ShapeError without branches.
+
+    >>> jt.switch(1, [np.sin, np.cos], 0.0)
+    np.float64(1.0)
+    """
     branches = tuple(branches)
     if not branches:
         complain(errors.ShapeError, "switch was given no branch", "give it a list of functions.")
@@ -92,6 +101,11 @@ def case(
 
     With `exclusive`, and without a default if no predicate is True, AssertionError is raised: at once
     where the predicates are known, otherwise by the compiled code.
+
+    Raises jt.errors.TransformError for what is no pair, ShapeError where there is nothing to choose.
+
+    >>> jt.case([(False, lambda: 1), (True, lambda: 2)], lambda: 3)
+    2
     """
     pairs = pred_fn_pairs.items() if isinstance(pred_fn_pairs, Mapping) else pred_fn_pairs
     preds, functions = [], []
@@ -167,6 +181,9 @@ def while_loop(
                     n <= (k + r)! / (k! r!): r = 3 for 1000 iterations and k = 17
 
     Loops with effects other than checks keep everything.
+
+    >>> jt.while_loop(lambda n: n < 100, lambda n: 2 * n, 1)
+    128
     """
     check_callable("while_loop", "cond_fn", cond_fn)
     check_callable("while_loop", "body_fn", body_fn)
@@ -207,6 +224,12 @@ def fori_loop(
     With bounds known while tracing, compiled loops make `unroll` steps in an iteration (all with
     True), and reverse mode stacks what it needs. `checkpoint` bounds its memory, as for
     `while_loop`; it is "all" for traced bounds.
+
+    Raises jt.errors.DTypeError for bounds of no common integer dtype, TransformError for `unroll` of
+    bounds that are not known.
+
+    >>> jt.fori_loop(0, 5, lambda i, total: total + i, 0)
+    10
     """
     check_callable("fori_loop", "body_fn", body_fn)
     _check_integer(lower, "the lower bound of fori_loop")

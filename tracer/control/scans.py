@@ -55,6 +55,9 @@ def scan(
     arguments: it owns them.
 
     `unroll` is the number of steps in an iteration of the compiled loop (True: all, so no loop at all).
+
+    >>> jt.scan(lambda total, x: (total + x, total), 0, np.array([1, 2, 3]))
+    (np.int64(6), array([0, 1, 3]))
     """
     check_callable("scan", "f", f)
     count = _length(xs, length, "scan")
@@ -69,6 +72,9 @@ def map_fn(f: Function, xs: Any, dtype: Any = None) -> Any:
 
     `xs` may be a tree, such as a tuple, of arrays of one length; `f` takes one argument, a tree of the
     same structure. `dtype`, one for all results or a tree of them, is checked where it is given.
+
+    >>> jt.map_fn(lambda x: x * x, np.array([1, 2, 3]))
+    array([1, 4, 9])
     """
     check_callable("map_fn", "f", f)
     count = _length(xs, None, "map_fn")
@@ -83,13 +89,20 @@ def foldl(f: Function, xs: Any, initializer: Any = None) -> Any:
     """`f(...f(f(initializer, xs[0]), xs[1])..., xs[-1])`; without initializer, xs[0] is it.
 
     `xs` and the accumulator may be trees of arrays.
+
+    >>> jt.foldl(lambda a, x: 10 * a + x, np.array([1, 2, 3]))
+    np.int64(123)
     """
     return _fold(f, xs, initializer, "foldl", reverse=False)
 
 
 @compiled_on_devices("f")
 def foldr(f: Function, xs: Any, initializer: Any = None) -> Any:
-    """`f(...f(f(initializer, xs[-1]), xs[-2])..., xs[0])`; without initializer, xs[-1] is it."""
+    """`f(...f(f(initializer, xs[-1]), xs[-2])..., xs[0])`; without initializer, xs[-1] is it.
+
+    >>> jt.foldr(lambda a, x: 10 * a + x, np.array([1, 2, 3]))
+    np.int64(321)
+    """
     return _fold(f, xs, initializer, "foldr", reverse=True)
 
 

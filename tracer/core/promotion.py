@@ -209,7 +209,11 @@ def same_kind(source: DType, target: DType) -> bool:
 
 
 def finfo(type: Any) -> Any:
-    """What a float dtype can hold: `np.finfo`, which knows the floats of ml_dtypes, too."""
+    """What a float dtype can hold: `np.finfo`, which knows the floats of ml_dtypes, too.
+
+    >>> jt.finfo(jt.bfloat16).bits
+    16
+    """
     dtype = getattr(type, "dtype", None)
     if isinstance(dtype, np.dtype):  # of an array
         type = dtype

@@ -37,7 +37,11 @@ C = TypeVar("C", bound=type)
 
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
-    """Leaves from left to right (dicts by sorted key) and the structure, which is hashable."""
+    """Leaves from left to right (dicts by sorted key) and the structure, which is hashable.
+
+    >>> jt.tree.flatten({"b": 2, "a": (1, None)})[0]
+    [1, 2]
+    """
     try:
         leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
     except RecursionError as error:
@@ -130,6 +134,11 @@ def flatten_with_none(tree: Any) -> tuple[list[Any], TreeDef]:
 
 
 def unflatten(definition: TreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of that structure with these leaves: the inverse of `flatten`.
+
+    >>> jt.tree.unflatten(jt.tree.structure([1, (2,)]), [3, 4])
+    [3, (4,)]
+    """
     return optree.tree_unflatten(definition, leaves)
 
 
@@ -162,11 +171,14 @@ def register_pytree(
     the object again (do not check the children there: they may be tracers). Returns `cls`, and so
     works as a class decorator.
 
-        @jt.register_pytree
-        @dataclass
-        class Layer:
-            w: np.ndarray
-            b: np.ndarray
+    >>> from dataclasses import dataclass
+    >>> @jt.register_pytree
+    ... @dataclass
+    ... class Layer:
+    ...     w: np.ndarray
+    ...     b: np.ndarray
+    >>> jt.grad(lambda layer: 2 * layer.w + layer.b)(Layer(1.0, 2.0))
+    Layer(w=2.0, b=1.0)
     """
     if cls in _registered:
         raise ValueError(f"{cls.__qualname__} is already registered as a pytree")

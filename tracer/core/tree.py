@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from . import pytree
 
-flatten = pytree.flatten
-
-
-def unflatten(definition: pytree.TreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of that structure with these leaves: the inverse of `flatten`."""
-    return pytree.unflatten(definition, leaves)
+flatten, unflatten = pytree.flatten, pytree.unflatten
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves from left to right."""
+    """The leaves from left to right.
+
+    >>> jt.tree.leaves({"b": 2, "a": (1, None)})
+    [1, 2]
+    """
     return pytree.flatten(tree)[0]
 
 
 def structure(tree: Any) -> pytree.TreeDef:
-    """The tree without its leaves: hashable, equal for trees of one shape."""
+    """The tree without its leaves: hashable, equal for trees of one shape.
+
+    >>> jt.tree.structure([1, 2]) == jt.tree.structure([3, 4])
+    True
+    """
     return pytree.flatten(tree)[1]
 
 
 def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """`function` applied leaf by leaf to one or several trees of one structure."""
+    """`function` applied leaf by leaf to one or several trees of one structure.
+
+    >>> jt.tree.map(lambda x, y: x + y, [1, (2,)], [10, (20,)])
+    [11, (22,)]
+    """
     return pytree.tree_map(function, tree, *rest)

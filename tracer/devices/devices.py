@@ -51,6 +51,10 @@ def device(which: str | Device) -> Iterator[Device]:
             y = f(x)                # x is copied to the GPU; y is a DeviceArray
 
     Raises DeviceError if there is no such device.
+
+    >>> with jt.device("cpu"):
+    ...     jt.jit(np.sin)(0.0)
+    np.float64(0.0)
     """
     chosen = resolved(parse_device(which))
     if chosen != CPU:
@@ -71,6 +75,9 @@ def device_put(tree: Any, device: str | Device | None = None) -> Any:
     GPU (DLPack, `__cuda_array_interface__`) are taken without a copy if they are C-contiguous: work
     waits for theirs, and theirs on the default stream for ours, so that they may be changed there.
     A copy is asynchronous; the source may be changed as soon as the call returns.
+
+    >>> jt.device_put(np.ones(2), "cpu")
+    array([1., 1.])
     """
     chosen = resolved(parse_device(device or CHOSEN.get() or "cuda"))
     if chosen != CPU:

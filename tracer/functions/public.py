@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from importlib import import_module
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..arrays.table import FUNCTIONS, ArrayFunction
+from ..messages.errors import raised_by
 from ..messages.tracebacks import shorten
 from .ufunc_methods import attach_methods
 
@@ -50,12 +51,23 @@ def public(entry: ArrayFunction) -> Callable[..., Any]:
             raise
 
     # `__wrapped__` stays, for `inspect.signature`.
-    functools.update_wrapper(call, entry.reference, assigned=("__doc__",), updated=())
+    functools.update_wrapper(call, entry.reference, assigned=(), updated=())
+    call.__doc__ = _documentation(entry)
     call.__name__ = call.__qualname__ = entry.name.rpartition(".")[2]
     call.__module__ = "jitney"
     if isinstance(entry.numpy, np.ufunc):
         attach_methods(call, entry)
     return call
+
+
+def _documentation(entry: ArrayFunction) -> str:
+    """The reference's text, what the traced function says beside it, and the errors that it raises."""
+    ours = entry.traced.__doc__ if isinstance(entry.traced, FunctionType) else None
+    text = entry.reference.__doc__ or (entry.numpy and entry.numpy.__doc__) or ours or ""
+    if ours and ours != text and entry.numpy is not None:
+        text = f"{text.rstrip()}\n\nIn jitney: {ours}"
+    raised = [name for name in raised_by(entry.traced) if name not in text]
+    return f"{text.rstrip()}\n\nRaises {', '.join(raised)}.\n" if raised else text
 
 
 def special_function(name: str) -> Callable[..., Any] | None:

@@ -274,13 +274,21 @@ def _window(x: Any, sizes: Any) -> tuple[int, ...]:
 
 
 def _dynamic_slice_reference(x: Any, starts: Any, sizes: Any) -> Any:
-    """The window of `sizes` at `starts`, moved where needed so that it fits into x. A copy."""
+    """The window of `sizes` at `starts`, moved where needed so that it fits into x. A copy.
+
+    >>> jt.dynamic_slice(np.arange(5), (1,), (3,))
+    array([1, 2, 3])
+    """
     a = np.asarray(x)
     return a[_clamped(a, starts, _window(a, sizes))].copy()
 
 
 def _dynamic_update_slice_reference(x: Any, update: Any, starts: Any) -> Any:
-    """A copy of x with `update` written at `starts`, moved where needed so that it fits."""
+    """A copy of x with `update` written at `starts`, moved where needed so that it fits.
+
+    >>> jt.dynamic_update_slice(np.arange(5), np.array([8, 9]), (1,))
+    array([0, 8, 9, 3, 4])
+    """
     a, u = np.asarray(x), np.asarray(update)
     result = a.copy()
     result[_clamped(a, starts, _window(a, u.shape))] = u

@@ -193,7 +193,11 @@ def _updated(how: str, x: Any, index: Any, value: Any, *, mode: str | None, uniq
 
 
 def _reference(x: Any) -> At:
-    """`jt.at(x)[index].set(value)`, or add, multiply, ...: x with a part replaced, as a copy."""
+    """`jt.at(x)[index].set(value)`, or add, multiply, ...: x with a part replaced, as a copy.
+
+    >>> jt.at(np.arange(3))[1].add(10)
+    array([ 0, 11,  2])
+    """
     return At(x if isinstance(x, DeviceArray) else np.asarray(x), traced=False)
 
 

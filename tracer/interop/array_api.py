@@ -78,7 +78,11 @@ _STANDARD = frozenset(
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """The description of this namespace that the array API standard asks for."""
+    """The description of this namespace that the array API standard asks for.
+
+    >>> jt.__array_namespace_info__().default_device()
+    'cpu'
+    """
     return ArrayNamespaceInfo()
 
 
@@ -96,6 +100,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
 
     What lies on a GPU becomes a DeviceArray, what lies in main memory an ndarray; `device` asks for
     another place, `copy=True` for memory of its own, and `copy=False` raises where it would need one.
+
+    >>> jt.from_dlpack(np.arange(3))
+    array([0, 1, 2])
     """
     if isinstance(x, Tracer):
         return x

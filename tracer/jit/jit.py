@@ -563,6 +563,9 @@ def jit(
 
     A method is compiled for each object by itself; the object's attributes are guarded when it is
     not a pytree (`jt.register_pytree`), and traced when it is.
+
+    >>> jt.jit(lambda x: np.exp(x).sum())(np.zeros(3))
+    np.float64(3.0)
     """
     options = Options(
         static_argnums=in_sequence(static_argnums),

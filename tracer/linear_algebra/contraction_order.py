@@ -4,6 +4,9 @@ Up to `EXACT` operands the order with the fewest multiplications is found by dyn
 sets of operands. Beyond, the best of a few is taken: from left to right, or always the pair whose
 product needs the least additional memory, or the fewest multiplications. Letters are bits of an int, and
 the cost of a product is that of all letters in it.
+
+`np.einsum_path` does not serve: its optimal orders of six and seven operands take 24 and 1,500 ms (these
+0.1 and 1 ms), and its greedy ones up to four times the multiplications.
 """
 
 from __future__ import annotations

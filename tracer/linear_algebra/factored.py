@@ -91,7 +91,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Tracer:
     """Solve `a @ x = b` by what `lu_factor` gave; a's transpose for trans=1, its conjugate for 2.
 
     >>> jt.linalg.lu_solve((np.array([[2.0, 0.0], [0.5, 1.0]]), np.array([0, 1])), np.array([2.0, 2.0]))
-    array([1. , 1.5])
+    array([1., 1.])
     """
     packed, chosen = matrix_operand("lu_solve", lu_and_piv[0]), array(lu_and_piv[1])
     right = array(b)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -183,33 +183,19 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any =
     return finish(irfft(x, sizes[-1], along[-1], norm), out, "same_kind")
 
 
-_LAST_TWO = (-2, -1)
+def _of_two_axes(name: str, transform: Callable[..., Tracer]) -> None:
+    def traced(
+        a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None
+    ) -> Tracer:
+        return transform(a, s, axes, norm, out)
+
+    function(f"fft.{name}")(traced)
 
 
-@function("fft.fft2")
-def fft2(a: Any, s: Any = None, axes: Any = _LAST_TWO, norm: Any = None, out: Any = None) -> Tracer:
-    return fftn(a, s, axes, norm, out)
-
-
-@function("fft.ifft2")
-def ifft2(
-    a: Any, s: Any = None, axes: Any = _LAST_TWO, norm: Any = None, out: Any = None
-) -> Tracer:
-    return ifftn(a, s, axes, norm, out)
-
-
-@function("fft.rfft2")
-def rfft2(
-    a: Any, s: Any = None, axes: Any = _LAST_TWO, norm: Any = None, out: Any = None
-) -> Tracer:
-    return rfftn(a, s, axes, norm, out)
-
-
-@function("fft.irfft2")
-def irfft2(
-    a: Any, s: Any = None, axes: Any = _LAST_TWO, norm: Any = None, out: Any = None
-) -> Tracer:
-    return irfftn(a, s, axes, norm, out)
+_of_two_axes("fft2", fftn)
+_of_two_axes("ifft2", ifftn)
+_of_two_axes("rfft2", rfftn)
+_of_two_axes("irfft2", irfftn)
 
 
 def _shifted(x: Any, axes: Any, sign: int) -> Tracer:

@@ -166,41 +166,28 @@ def matrix_product(x1: Any, x2: Any, preferred: Any = None) -> Tracer:
     return wrap(contract(u, v, ((rank + 1,), (rank,)), (same, same)))
 
 
-def _matvec(x1: Any, x2: Any, preferred: Any = None) -> Tracer:
-    a, b = array(x1), array(x2)
-    _check_rank("matvec", 0, a, 2, "(m,n),(n)->(m)")
-    _check_rank("matvec", 1, b, 1, "(m,n),(n)->(m)")
-    if a.shape[-1] != b.shape[-1]:
-        mismatch("matvec", a, b, a.shape[-1], b.shape[-1])
-    return _batched("matvec", a, b, (-2,), (), preferred)
+def _with_vector(name: str, cores: str, free_a: int, free_b: int) -> Callable[..., Tracer]:
+    """A product of operands of which one is a vector; so many core dims of each are not summed over."""
 
+    def compute(x1: Any, x2: Any, preferred: Any = None) -> Tracer:
+        a, b = array(x1), array(x2)
+        _check_rank(name, 0, a, 1 + free_a, cores)
+        _check_rank(name, 1, b, 1 + free_b, cores)
+        if a.shape[-1] != b.shape[-1 - free_b]:
+            mismatch(name, a, b, a.shape[-1], b.shape[-1 - free_b])
+        return _batched(name, a if free_a else _conjugate(a), b, free_a, free_b, preferred)
 
-def _vecmat(x1: Any, x2: Any, preferred: Any = None) -> Tracer:
-    a, b = array(x1), array(x2)
-    _check_rank("vecmat", 0, a, 1, "(n),(n,m)->(m)")
-    _check_rank("vecmat", 1, b, 2, "(n),(n,m)->(m)")
-    if a.shape[-1] != b.shape[-2]:
-        mismatch("vecmat", a, b, a.shape[-1], b.shape[-2])
-    return _batched("vecmat", _conjugate(a), b, (), (-1,), preferred)
-
-
-def _vecdot(x1: Any, x2: Any, preferred: Any = None) -> Tracer:
-    a, b = array(x1), array(x2)
-    _check_rank("vecdot", 0, a, 1, "(n),(n)->()")
-    _check_rank("vecdot", 1, b, 1, "(n),(n)->()")
-    if a.shape[-1] != b.shape[-1]:
-        mismatch("vecdot", a, b, a.shape[-1], b.shape[-1])
-    return _batched("vecdot", _conjugate(a), b, (), (), preferred)
+    return _product(name, (1 + free_a, 1 + free_b, free_a + free_b), compute)
 
 
 def _conjugate(x: Tracer) -> Tracer:
     return wrap(build().conj(as_value(x))) if is_complex(x.dtype) else x
 
 
-def _batched(name: str, a: Tracer, b: Tracer, free_a: Axes, free_b: Axes, preferred: Any) -> Tracer:
+def _batched(name: str, a: Tracer, b: Tracer, free_a: int, free_b: int, preferred: Any) -> Tracer:
     """A sum over the last axis that is not free, for each of the leading axes, broadcast."""
-    lead_a = a.shape[: a.ndim - 1 - len(free_a)]
-    lead_b = b.shape[: b.ndim - 1 - len(free_b)]
+    lead_a = a.shape[: a.ndim - 1 - free_a]
+    lead_b = b.shape[: b.ndim - 1 - free_b]
     lead = _lead(name, a, b, lead_a, lead_b)
     u, v = values(name, a, b, preferred)
     build_ = build()
@@ -208,7 +195,7 @@ def _batched(name: str, a: Tracer, b: Tracer, free_a: Axes, free_b: Axes, prefer
     v = build_.broadcast_to(v, (*lead, *b.shape[len(lead_b) :]))
     rank = len(lead)
     same = tuple(range(rank))
-    return wrap(contract(u, v, ((rank + len(free_a),), (rank,)), (same, same)))
+    return wrap(contract(u, v, ((rank + free_a,), (rank,)), (same, same)))
 
 
 def _lead(name: str, a: Tracer, b: Tracer, lead_a: Axes, lead_b: Axes) -> Axes:
@@ -328,9 +315,9 @@ def _core_axes(
 
 
 matmul = _product("matmul", (2, 2, 2), matrix_product)
-matvec = _product("matvec", (2, 1, 1), _matvec)
-vecmat = _product("vecmat", (1, 2, 1), _vecmat)
-vecdot = _product("vecdot", (1, 1, 0), _vecdot)
+matvec = _with_vector("matvec", "(m,n),(n)->(m)", 1, 0)
+vecmat = _with_vector("vecmat", "(n),(n,m)->(m)", 0, 1)
+vecdot = _with_vector("vecdot", "(n),(n)->()", 0, 0)
 
 
 @accumulating("linalg.matmul")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePath
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -203,3 +204,15 @@ def describe(operand: Any) -> str:
     except Exception:  # not ours: an error must not hide behind another one
         text = "that cannot be shown"
     return f"{type(operand).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+def raised_by(function: Any) -> list[str]:
+    """The errors of this module that a function's own code names, as `jt.errors.X`."""
+
+    def names_in(code: CodeType) -> set[str]:
+        inner = (names_in(c) for c in code.co_consts if isinstance(c, CodeType))
+        return set(code.co_names).union(*inner)
+
+    found = names_in(function.__code__) if isinstance(function, FunctionType) else set()
+    own = {n for n, c in globals().items() if isinstance(c, type) and issubclass(c, JitneyError)}
+    return [f"jt.errors.{name}" for name in sorted(found & own)]

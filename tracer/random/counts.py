@@ -16,16 +16,15 @@ from ...ir.types import F64
 from ..arrays.common import array, ints, operand, shape_of
 from ..arrays.elementwise import clip, where
 from ..arrays.movement import broadcast_to, moveaxis
-from ..control.control import while_loop
 from ..control.scans import scan
 from ..messages import errors
 from ..messages.errors import complain
-from ..special.arithmetic import polynomial
+from ..special.arithmetic import each, polynomial, repeat
 from .continuous import split_in
 from .entry import sampler
 from .gammas import chisquare, gamma_numbers
 from .keys import split
-from .lanes import Stream, each, element_keys, repeat
+from .lanes import Stream, element_keys
 from .uniforms import real_dtype, shaped, spread
 
 _SMALL = 10.0  # the mean below which numbers are found by inversion
@@ -60,7 +59,7 @@ def _poisson(lam: Any, e0: Any, e1: Any) -> Any:
         return k + 1, p, below + p, (u > below + p) & (k < 1000)
 
     first = np.exp(-lam)
-    found = while_loop(lambda s: s[-1], step, (0 * lam, first, first, small & (u > first)))[0]
+    found = repeat(step, (0 * lam, first, first, small & (u > first)))[0]
 
     large = (lam >= _SMALL) & (lam < np.inf)
     mean = where(large, lam, _SMALL)
@@ -118,7 +117,7 @@ def _binomial(n: Any, p: Any, e0: Any, e1: Any) -> Any:
 
     first = np.exp(n * np.log1p(-q))
     start = (0 * n, first, first, good & small & (u > first) & (n > 0))
-    found = while_loop(lambda s: s[-1], step, start)[0]
+    found = repeat(step, start)[0]
 
     large = good & np.logical_not(small)
     n_ = where(large, n, 40.0)
@@ -153,7 +152,7 @@ def _binomial(n: Any, p: Any, e0: Any, e1: Any) -> Any:
     return where(good, found, np.nan)
 
 
-@sampler()
+@sampler("10, 0.5, (3,) -> array([4, 6, 4])")
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
     """How many of `n` trials succeed, each with probability `p`.
 
@@ -164,7 +163,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64)
     return each(_binomial, trials, chance, *element_keys(key, size)).astype(dtype)
 
 
-@sampler()
+@sampler("10, [0.2, 0.8] -> array([2, 8])")
 def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
     """How many of `n` trials fall into each category, whose probabilities `p` has along its last axis.
 
@@ -193,7 +192,7 @@ def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int
     return moveaxis(np.concatenate([counts, left[None]]), 0, -1).astype(dtype)
 
 
-@sampler()
+@sampler("10, 0.5, (3,) -> array([ 5, 22,  8])")
 def negative_binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
     """How many trials fail before `n` succeed, each with probability `p`; `n` may be any number > 0."""
     size = shaped(shape, n, p)
@@ -248,7 +247,7 @@ def _hypergeometric(good: Any, bad: Any, sample: Any, e0: Any, e1: Any) -> Any:
     return where(valid, k, np.nan)
 
 
-@sampler()
+@sampler("5, 5, 4, (3,) -> array([2, 3, 3])")
 def hypergeometric(
     key: Any, ngood: Any, nbad: Any, nsample: Any, shape: Any = None, dtype: Any = np.int64
 ) -> Any:
@@ -258,7 +257,7 @@ def hypergeometric(
     return each(_hypergeometric, *numbers, *element_keys(key, size)).astype(dtype)
 
 
-@sampler()
+@sampler("[3, 4, 5], 6 -> array([1, 2, 3])")
 def multivariate_hypergeometric(
     key: Any, colors: Any, nsample: Any, shape: Any = None, dtype: Any = np.int64
 ) -> Any:
@@ -299,7 +298,7 @@ def multivariate_hypergeometric(
     return moveaxis(np.concatenate([found, last[None]]), 0, -1).astype(dtype)
 
 
-@sampler()
+@sampler("2.0, 1.0, (2,) -> array([3.0223, 6.849 ])")
 def noncentral_chisquare(key: Any, df: Any, nonc: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Chi-squared about a point at distance sqrt(nonc): a mixture over Poisson numbers."""
     real, size = real_dtype(dtype, df, nonc), shaped(shape, df, nonc)
@@ -309,7 +308,7 @@ def noncentral_chisquare(key: Any, df: Any, nonc: Any, shape: Any = None, dtype:
     return 2 * gamma_numbers(half, *element_keys(second, size))
 
 
-@sampler()
+@sampler("2.0, 3.0, 1.0, (2,) -> array([2.4081, 0.5258])")
 def noncentral_f(
     key: Any, dfnum: Any, dfden: Any, nonc: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
@@ -337,14 +336,14 @@ def _zipf(a: Any, e0: Any, e1: Any) -> Any:
     return where(a > 1, np.maximum(found, 1.0), np.nan)
 
 
-@sampler()
+@sampler("2.0, (3,) -> array([1, 3, 1])")
 def zipf(key: Any, a: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
     """Zipf's: probabilities proportional to 1 / n ** a for n = 1, 2, ..., a > 1 (Devroye, 1986)."""
     size = shaped(shape, a)
     return each(_zipf, spread(a, size, F64), *element_keys(key, size)).astype(dtype)
 
 
-@sampler()
+@sampler("0.6, (3,) -> array([1, 2, 1])")
 def logseries(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
     """Probabilities proportional to p ** n / n for n = 1, 2, ... (Kemp, 1981)."""
     size = shaped(shape, p)
@@ -384,7 +383,7 @@ def _von_mises(kappa: Any, e0: Any, e1: Any) -> Any:
     return where(kappa >= 0, angle, np.nan)
 
 
-@sampler()
+@sampler("0.0, 1.0, (2,) -> array([-2.8437,  0.0916])")
 def vonmises(key: Any, mu: Any, kappa: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Von Mises', angles in -pi..pi about `mu` (Best and Fisher, 1979); normal from kappa = 1e6 on."""
     real, size = real_dtype(dtype, mu, kappa), shaped(shape, mu, kappa)

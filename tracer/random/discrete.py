@@ -25,10 +25,10 @@ from ..functions.selection import take, take_along_axis
 from ..functions.sorting import argsort, searchsorted, sort
 from ..messages import errors
 from ..messages.errors import complain
+from ..special.arithmetic import each, repeat
 from .continuous import exponentials, gumbels, precise
 from .entry import sampler
 from .keys import U32, U64, fold_in, joined, raw_bits, split, threefry
-from .lanes import each, repeat
 from .uniforms import real_dtype, shaped, spread, unit
 
 WIDE = 2**32
@@ -102,7 +102,11 @@ def integers_between(
 
 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Any:
-    """`integers`, with JAX's order of parameters (and numbers of its own)."""
+    """`integers`, with JAX's order of parameters (and numbers of its own).
+
+    >>> jt.random.randint(jt.random.key(42), (3,), 0, 10)
+    array([4, 0, 5])
+    """
     return integers(key, minval, maxval, ints(shape), dtype)
 
 
@@ -147,7 +151,7 @@ def _product(a: Any, b: Any) -> tuple[Any, Any]:
     return a1 * b1 + (cross >> 32) + (other >> 32) + (middle >> 32), a * b
 
 
-@sampler()
+@sampler("0.5, (3,) -> array([ True,  True, False])")
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str | None = None) -> Any:
     """True with probability `p`: u < p. The coins are `jax.random`'s.
 
@@ -161,14 +165,14 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str | None = None
     return both[1] * real.type(2.0 ** -np.finfo(real).nmant) < chance - both[0]
 
 
-@sampler()
+@sampler("(3,) -> array([-1,  1,  1])")
 def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Any:
     """-1 or 1, with equal probabilities."""
     coin = raw_bits(key, ints(shape), 8) & 1
     return (coin.astype(np.int8) * 2 - 1).astype(dtype)
 
 
-@sampler()
+@sampler("0.5, (3,) -> array([1, 1, 2])")
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
     """How many trials it takes until one succeeds, each with probability `p`: 1, 2, ..."""
     size = shaped(shape, p)

@@ -19,6 +19,7 @@ from ...ir.forks import renewed
 from ...ir.types import F32, dtype_name
 from ..arrays.table import ArrayFunction
 from ..core.trace import current_trace
+from ..messages.errors import raised_by
 from ..messages.tracebacks import shorten
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,13 +32,18 @@ _lock = renewed(threading.RLock())
 
 
 def sampler(
-    *, static: tuple[str, ...] = (), counts: tuple[str, ...] = (), narrow: bool = False
+    example: str = "",
+    *,
+    static: tuple[str, ...] = (),
+    counts: tuple[str, ...] = (),
+    narrow: bool = False,
 ) -> Callable[[F], F]:
     """The decorated function, written over tracers, as users call it.
 
     `static` names parameters that are no arrays, besides those that never are (shape, dtype, ...);
     `counts` those that may be arrays or Python ints, which are lengths. Numbers of 16 bits are those of
-    float32, rounded, unless the function is one for `narrow` numbers itself.
+    float32, rounded, unless the function is one for `narrow` numbers itself. The documentation says
+    what shapes, dtypes and errors follow from the parameters, and shows the `example`.
     """
 
     def decorate(function: F) -> F:
@@ -67,10 +73,31 @@ def sampler(
             return _Compiled(functools.wraps(traced)(function), signature, fixed, counts)
 
         call.__module__ = "jitney.random"
+        call.__doc__ = _described(function, signature, example)
         call.advancing = advancing  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def _described(function: Callable[..., Any], signature: inspect.Signature, example: str) -> str:
+    """The docstring, with what holds for all functions of such parameters, and the example."""
+    text = inspect.cleandoc(function.__doc__ or "")
+    optional = [name for name, p in signature.parameters.items() if p.default is None]
+    says, raised = [], {"jt.errors.ArgumentError", *raised_by(function)}
+    if "shape" in optional:
+        raised.add("jt.errors.ShapeError")
+        if "`shape`" not in text:
+            says.append("`shape` is the result's, into which parameters broadcast (None: theirs).")
+    if "dtype" in optional:
+        raised.add("jt.errors.DTypeError")
+        says.append("`dtype` is a float (None: float32 if all float parameters are, else float64).")
+    text += "\n\n" + "\n".join([*says, f"Raises {', '.join(sorted(raised))}."])
+    if example:
+        arguments, result = example.split(" -> ")
+        call = f"jt.random.{function.__name__}(jt.random.key(42), {arguments})"
+        text += f"\n\n>>> {call}{'.round(4)' if '.' in result else ''}\n{result}"
+    return text + "\n"
 
 
 def _rounded(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:

@@ -14,14 +14,14 @@ import numpy as np
 from ...ir.types import F64
 from ..arrays.common import array, ints
 from ..arrays.elementwise import where
-from ..control.control import while_loop
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
+from ..special.arithmetic import each, repeat
 from ..transforms.custom import custom_jvp
 from .continuous import split_in
 from .entry import sampler
-from .lanes import Stream, each, element_keys, repeat
+from .lanes import Stream, element_keys
 from .uniforms import real_dtype, shaped, spread, standard_normal
 
 _LARGE = (
@@ -127,7 +127,7 @@ def implicit_slope(a: Any, log_x: Any) -> Any:
         )
         return n + 1, following, psi + 1 / below, total, np.logical_not(ends) & (n < 1e6)
 
-    total = while_loop(lambda s: s[-1], term, (0.0 * a, 1 / a, psi, 0.0 * a, usual))[3]
+    total = repeat(term, (0.0 * a, 1 / a, psi, 0.0 * a, usual))[3]
     # x = a w**3, w = 1 - 1 / (9a) + z / (3 sqrt(a)), with z normal and fixed.
     w = np.exp((log_x - np.log(a)) / 3)
     z = 3 * np.sqrt(a) * (w - 1 + 1 / (9 * a))
@@ -153,7 +153,7 @@ def _gammas(key: Any, a: Tracer) -> Any:
     return gamma_numbers(a, *element_keys(key, a.shape))
 
 
-@sampler()
+@sampler("2.0, (2,) -> array([ 1.5926, -1.0301])")
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """The logarithm of a gamma number, which for small `a` often is no float itself."""
     real, size = real_dtype(dtype, a), shaped(shape, a)
@@ -174,14 +174,14 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, scale: Any = 1
     return x if type(scale) in (int, float) and scale == 1 else x * spread(scale, size, real)
 
 
-@sampler()
+@sampler("2.0, (2,) -> array([6.3958, 0.0648])")
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """The sum of the squares of `df` standard normal numbers."""
     real, size = real_dtype(dtype, df), shaped(shape, df)
     return 2 * _gammas(key, spread(df, size, real) / 2)
 
 
-@sampler()
+@sampler("2.0, 3.0, (2,) -> array([0.0418, 0.5396])")
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Beta: x / (x + y) of gamma numbers, by their logarithms, so that small parameters do no harm."""
     real, size = real_dtype(dtype, a, b), shaped(shape, a, b)
@@ -191,7 +191,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     return np.exp(x - np.logaddexp(x, y))
 
 
-@sampler()
+@sampler("[1.0, 2.0, 3.0] -> array([0.4066, 0.0454, 0.5481])")
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Proportions that sum to 1 along the last axis, which is that of `alpha`.
 
@@ -214,7 +214,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@sampler()
+@sampler("2.0, 3.0, (2,) -> array([0.0023, 0.618 ])")
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Fisher's F: the ratio of two chi-squared numbers, each over its degrees of freedom."""
     real, size = real_dtype(dtype, dfnum, dfden), shaped(shape, dfnum, dfden)
@@ -224,7 +224,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
     return np.exp(ratio) * (m / n)
 
 
-@sampler()
+@sampler("3.0, (2,) -> array([-0.5936, -0.1939])")
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Student's t with `df` degrees of freedom."""
     real, size = real_dtype(dtype, df), shaped(shape, df)
@@ -234,7 +234,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     return z * np.sqrt(half) * np.exp(-0.5 * _log_gammas(second, half))
 
 
-@sampler()
+@sampler("1.5, (2,) -> array([ 0.1222, -1.0012])")
 def generalized_normal(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Density proportional to exp(-|x| ** p): a gamma number to the power 1/p, with a random sign."""
     real, size = real_dtype(dtype, p), shaped(shape, p)

@@ -36,6 +36,8 @@ Array = np.ndarray[Any, Any]
 def default_rng(seed: Any = None) -> Generator:
     """A generator made of an integer or a key; of None: of what the operating system gives.
 
+    Raises jt.errors.ImpureFunctionError without a seed in a function that is traced.
+
     >>> rng = jt.random.default_rng(0)
     >>> noisy = jt.jit(lambda x: x + rng.integers(0, 10, 4))
     >>> noisy(100), noisy(100)                 # the state advances, in compiled functions too

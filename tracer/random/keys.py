@@ -45,29 +45,49 @@ def key(seed: Any, *, impl: str | None = None) -> Any:
 
 
 def PRNGKey(seed: Any, *, impl: str | None = None) -> Any:
-    """`key`, by its older name in `jax.random`."""
+    """`key`, by its older name in `jax.random`.
+
+    >>> jt.random.PRNGKey(42)
+    array([ 0, 42], dtype=uint32)
+    """
     return key(seed, impl=impl)
 
 
 def key_data(keys: Any) -> Any:
-    """The words of keys: here a key is its words, so these are the keys themselves."""
+    """The words of keys: here a key is its words, so these are the keys themselves.
+
+    >>> jt.random.key_data(jt.random.key(42))
+    array([ 0, 42], dtype=uint32)
+    """
     return _checked_keys(keys)
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: str | None = None) -> Any:
-    """Keys made of arrays of two uint32 along the last axis: these arrays themselves."""
+    """Keys made of arrays of two uint32 along the last axis: these arrays themselves.
+
+    >>> jt.random.wrap_key_data(np.array([0, 42], np.uint32))
+    array([ 0, 42], dtype=uint32)
+    """
     _check_implementation(impl)
     return _checked_keys(key_bits_array)
 
 
 def key_impl(keys: Any) -> str:
-    """The name of what makes bits of keys: "threefry2x32"."""
+    """The name of what makes bits of keys: "threefry2x32".
+
+    >>> jt.random.key_impl(jt.random.key(42))
+    'threefry2x32'
+    """
     _checked_keys(keys)
     return _IMPLEMENTATION
 
 
 def clone(key: Any) -> Any:
-    """A copy of a key, which gives the same numbers once more."""
+    """A copy of a key, which gives the same numbers once more.
+
+    >>> jt.random.clone(jt.random.key(42))
+    array([ 0, 42], dtype=uint32)
+    """
     return _checked_keys(key).copy()
 
 

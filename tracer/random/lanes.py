@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..arrays.common import build
-from ..control.control import while_loop
-from ..core.tracers import Tracer, as_value, wrap
-from ..transforms.vmap import vmap
+from ..core.tracers import as_value, wrap
 from .keys import Words, blocks, joined, threefry
 from .uniforms import fraction, normal_of
-
-
-def each(function: Callable[..., Any], *arrays: Tracer) -> Any:
-    """`function` of the elements of arrays of one shape; its loops are each element's own."""
-    shape = arrays[0].shape
-    if not shape:
-        return function(*arrays)
-    b = build()
-    flat = [wrap(b.reshape(as_value(a), shape=(a.size,))) for a in arrays]
-    found = vmap(function)(*flat)
-    several = isinstance(found, tuple)
-    shaped = [
-        wrap(build().reshape(as_value(x), shape=shape)) for x in (found if several else (found,))
-    ]
-    return tuple(shaped) if several else shaped[0]
-
-
-def repeat(trial: Callable[[Any], Any], state: Any) -> Any:
-    """`state = trial(state)` for as long as the last part of the state holds."""
-    return while_loop(lambda state: state[-1], trial, state)
 
 
 def element_keys(key: Any, shape: tuple[int, ...]) -> Words:

@@ -41,7 +41,7 @@ def cholesky(a: Any) -> Any:
     return fori_loop(0, n, column, a * 0)
 
 
-@sampler()
+@sampler("[0.0, 0.0], np.eye(2) -> array([-0.1847, -2.1698])")
 def multivariate_normal(
     key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
 ) -> Any:
@@ -85,7 +85,7 @@ def _root(c: Tracer, method: str) -> Any:
     return vmap(cholesky)(c.reshape((-1, *c.shape[-2:]))).reshape(c.shape)
 
 
-@sampler(static=("d", "p"))
+@sampler("2 -> array([-0.3189,  0.1069])", static=("d", "p"))
 def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None) -> Any:
     """Uniform in the ball of radius 1 of dimension `d`, by the p-norm (Barthe et al., 2005)."""
     real, size = real_dtype(dtype), ints(shape)
@@ -96,7 +96,7 @@ def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None) -> 
     return x / norm[..., None]
 
 
-@sampler(static=("n", "m"))
+@sampler("2 -> array([[-0.0848, -0.9964],\n       [-0.9964,  0.0848]])", static=("n", "m"))
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
     """Orthogonal n by n matrices, all equally likely: a product of reflections (Stewart, 1980).
 

@@ -143,7 +143,11 @@ def each(function: Callable[..., Any], *arrays: Any) -> Any:
     b = build()
     flat = [wrap(b.reshape(as_value(a), shape=(a.size,))) for a in arrays]
     found = vmap(function)(*flat)
-    return wrap(build().reshape(as_value(found), shape=shape))
+    several = isinstance(found, tuple)
+    shaped = [
+        wrap(build().reshape(as_value(x), shape=shape)) for x in (found if several else (found,))
+    ]
+    return tuple(shaped) if several else shaped[0]
 
 
 def repeat(step: Callable[[Any], Any], state: Any) -> Any:

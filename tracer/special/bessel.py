@@ -21,6 +21,7 @@ _SERIES = (
     tuple(1 / (4**k * math.factorial(k) ** 2) for k in range(27)),
     tuple(1 / (2 * 4**k * math.factorial(k) * math.factorial(k + 1)) for k in range(27)),
 )
+I0, I1 = (series[:13] for series in _SERIES)  # enough up to 2
 _FAR = (
     (
         *(0.4021765094450081, 0.0033605519836678844, 0.00013621607439240856),
@@ -73,64 +74,44 @@ def _grown(order: int, x: Any) -> Any:
     return where(np.isinf(x), infinite, value)
 
 
+@special("i0e", example="1.0 -> 0.4657596075936405")
 @custom_jvp
 def bessel_i0e(x: Any) -> Any:
+    """exp(-|x|) i0(x), which does not overflow."""
     return _scaled(0, x)
 
 
+@special("i1e", example="1.0 -> 0.20791041534970847")
 @custom_jvp
 def bessel_i1e(x: Any) -> Any:
+    """exp(-|x|) i1(x), which does not overflow."""
     return _scaled(1, x)
 
 
+@special("i0", example="1.0 -> 1.2660658777520084")
 @custom_jvp
 def bessel_i0(x: Any) -> Any:
+    """The modified Bessel function of order 0."""
     return _grown(0, x)
 
 
+@special("i1", example="1.0 -> 0.565159103992485")
 @custom_jvp
 def bessel_i1(x: Any) -> Any:
+    """The modified Bessel function of order 1."""
     return _grown(1, x)
 
 
-def _over(i1: Any, x: Any, scale: Any = 1.0) -> Any:
-    """scale I1(x) / x, near 0 by its series, which keeps the digits of derivatives."""
+def over_x(of_order_1: Any, x: Any, series: tuple[float, ...], scale: Any = 1.0) -> Any:
+    """A function over x, near 0 by scale times its series, which keeps the digits of derivatives."""
     near = abs(x) < 1.0
     s = where(near, x, 0.0)
-    return where(near, scale * polynomial(s * s, _SERIES[1][:13]), i1 / where(near, 1.0, x))
+    return where(near, scale * polynomial(s * s, series), of_order_1 / where(near, 1.0, x))
 
 
 bessel_i0.defjvps(lambda t, z, x: t * bessel_i1(x))
-bessel_i1.defjvps(lambda t, z, x: t * (bessel_i0(x) - _over(z, x)))
+bessel_i1.defjvps(lambda t, z, x: t * (bessel_i0(x) - over_x(z, x, I1)))
 bessel_i0e.defjvps(lambda t, z, x: t * (bessel_i1e(x) - np.sign(x) * z))
 bessel_i1e.defjvps(
-    lambda t, z, x: t * (bessel_i0e(x) - _over(z, x, np.exp(-abs(x))) - np.sign(x) * z)
+    lambda t, z, x: t * (bessel_i0e(x) - over_x(z, x, I1, np.exp(-abs(x))) - np.sign(x) * z)
 )
-
-
-@special("i0")
-def i0(x: Any) -> Any:
-    """The modified Bessel function of order 0.
-
-    >>> jt.special.i0(1.0)
-    np.float64(1.2660658777520084)
-    """
-    return bessel_i0(x)
-
-
-@special("i0e")
-def i0e(x: Any) -> Any:
-    """exp(-|x|) i0(x), which does not overflow."""
-    return bessel_i0e(x)
-
-
-@special("i1")
-def i1(x: Any) -> Any:
-    """The modified Bessel function of order 1."""
-    return bessel_i1(x)
-
-
-@special("i1e")
-def i1e(x: Any) -> Any:
-    """exp(-|x|) i1(x), which does not overflow."""
-    return bessel_i1e(x)

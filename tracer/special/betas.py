@@ -116,8 +116,10 @@ def _infinite(small: Any, large: Any) -> Any:
     return pole | (large <= 0) & whole
 
 
+@special("beta", example="2.0, 3.0 -> 0.08333333333333331")
 @custom_jvp
 def beta_function(a: Any, b: Any) -> Any:
+    """The beta function gamma(a) gamma(b) / gamma(a + b)."""
     small, large = np.minimum(a, b), np.maximum(a, b)
     infinite = _infinite(small, large)
     x, y, inverse = _positive(where(infinite, 1.0, small), where(infinite, 1.0, large))
@@ -130,8 +132,10 @@ def beta_function(a: Any, b: Any) -> Any:
     return where(np.isnan(a) | np.isnan(b), math.nan, value)
 
 
+@special("betaln", example="2.0, 3.0 -> -2.4849066497880004")
 @custom_jvp
 def log_beta(a: Any, b: Any) -> Any:
+    """The logarithm of the absolute value of the beta function."""
     small, large = np.minimum(a, b), np.maximum(a, b)
     infinite = _infinite(small, large)
     x, y, inverse = _positive(where(infinite, 1.0, small), where(infinite, 1.0, large))
@@ -162,19 +166,3 @@ beta_function.defjvps(
 log_beta.defjvps(
     lambda t, z, a, b: t * (psi(a) - psi(a + b)), lambda t, z, a, b: t * (psi(b) - psi(a + b))
 )
-
-
-@special("betaln")
-def betaln(a: Any, b: Any) -> Any:
-    """The logarithm of the absolute value of the beta function."""
-    return log_beta(a, b)
-
-
-@special("beta")
-def beta(a: Any, b: Any) -> Any:
-    """The beta function gamma(a) gamma(b) / gamma(a + b).
-
-    >>> jt.special.beta(2.0, 3.0)
-    np.float64(0.08333333333333333)
-    """
-    return beta_function(a, b)

@@ -18,19 +18,25 @@ from .arithmetic import log1p_rest, value_of
 from .operands import special
 
 
+@special("expit", wide=False, example="0.0 -> 0.5")
 @custom_jvp
 def _expit(x: Any) -> Any:
+    """The logistic function 1 / (1 + exp(-x))."""
     e = np.exp(-abs(x))
     return where(x < 0, e, 1.0) / (1.0 + e)
 
 
+@special("log_expit", wide=False, example="0.0 -> -0.6931471805599453")
 @custom_jvp
 def _log_expit(x: Any) -> Any:
+    """The logarithm of `expit`."""
     return np.minimum(x, 0.0) - np.log1p(np.exp(-abs(x)))
 
 
+@special("logit", wide=False, example="0.25 -> -1.0986122886681098")
 @custom_jvp
 def _logit(p: Any) -> Any:
+    """log(p / (1 - p)), the inverse of `expit`; NaN outside of 0..1."""
     middle = (p > 0.3) & (p < 0.65)
     s = 2.0 * (where(middle, p, 0.5) - 0.5)
     near = np.log1p(s) - np.log1p(-s)
@@ -50,22 +56,26 @@ def _x_log(x: Any, y: Any, plus: float) -> Any:
     return where(zero, 0.0, x * (np.log1p(y) if plus else np.log(y)))
 
 
-@custom_jvp
-def _xlogy(x: Any, y: Any) -> Any:
-    return _x_log(x, y, 0.0)
-
-
-@custom_jvp
-def _xlog1py(x: Any, y: Any) -> Any:
-    return _x_log(x, y, 1.0)
-
-
 def _complex_xlogy(x: Any, y: Any) -> Any:
     return where(x == 0, where(np.isnan(y), y, 0.0), x * np.log(where(x == 0, 1.0, y)))
 
 
 def _complex_xlog1py(x: Any, y: Any) -> Any:
     return where(x == 0, where(np.isnan(y), y, 0.0), x * np.log1p(where(x == 0, 0.0, y)))
+
+
+@special("xlogy", wide=False, of_complex=_complex_xlogy, example="2.0, 1.0 -> 0.0")
+@custom_jvp
+def _xlogy(x: Any, y: Any) -> Any:
+    """x log(y); 0 where x is 0, unless y is NaN."""
+    return _x_log(x, y, 0.0)
+
+
+@special("xlog1py", wide=False, of_complex=_complex_xlog1py, example="2.0, 0.0 -> 0.0")
+@custom_jvp
+def _xlog1py(x: Any, y: Any) -> Any:
+    """x log1p(y); 0 where x is 0, unless y is NaN."""
+    return _x_log(x, y, 1.0)
 
 
 @custom_jvp
@@ -92,8 +102,10 @@ def _log_quotient(x: Any, y: Any) -> Any:
     return where(near, close, where(plain, apart, split))
 
 
+@special("rel_entr", wide=False, example="1.0, 2.0 -> -0.6931471805599453")
 @custom_jvp
 def _rel_entr(x: Any, y: Any) -> Any:
+    """x log(x / y) of positive numbers; 0 for x = 0 <= y, else infinite."""
     inside = (x > 0) & (y > 0)
     a, b = where(inside, x, 1.0), where(inside, y, 1.0)
     value = where(inside, a * _log_quotient(a, b), math.inf)
@@ -106,8 +118,10 @@ _rel_entr.defjvps(
 )
 
 
+@special("kl_div", wide=False, example="1.0, 2.0 -> 0.3068528194400546")
 @custom_jvp
 def _kl_div(x: Any, y: Any) -> Any:
+    """x log(x / y) - x + y of positive numbers; y for x = 0 <= y, else infinite."""
     near = (x > 0) & (x > 0.7 * y) & (x < 1.4 * y) & (x < math.inf)
     a = where(near, x, 1.0)
     close = -a * log1p_rest((where(near, y, 1.0) - a) / a)
@@ -118,56 +132,10 @@ def _kl_div(x: Any, y: Any) -> Any:
 _kl_div.defjvps(lambda t, z, x, y: t * np.log(x / y), lambda t, z, x, y: t * (1.0 - _over(x, y)))
 
 
-@special("expit", wide=False)
-def expit(x: Any) -> Any:
-    """The logistic function 1 / (1 + exp(-x)).
-
-    >>> jt.special.expit(0.0)
-    np.float64(0.5)
-    """
-    return _expit(x)
-
-
-@special("log_expit", wide=False)
-def log_expit(x: Any) -> Any:
-    """The logarithm of `expit`."""
-    return _log_expit(x)
-
-
-@special("logit", wide=False)
-def logit(p: Any) -> Any:
-    """log(p / (1 - p)), the inverse of `expit`; NaN outside of 0..1."""
-    return _logit(p)
-
-
-@special("xlogy", wide=False, of_complex=_complex_xlogy)
-def xlogy(x: Any, y: Any) -> Any:
-    """x log(y); 0 where x is 0, unless y is NaN."""
-    return _xlogy(x, y)
-
-
-@special("xlog1py", wide=False, of_complex=_complex_xlog1py)
-def xlog1py(x: Any, y: Any) -> Any:
-    """x log1p(y); 0 where x is 0, unless y is NaN."""
-    return _xlog1py(x, y)
-
-
-@special("entr", wide=False)
+@special("entr", wide=False, example="0.5 -> 0.34657359027997264")
 def entr(x: Any) -> Any:
     """-x log(x); 0 at 0, and -inf below."""
     return where(x < 0, -math.inf, -_xlogy(x, where(x < 0, 1.0, x)))
-
-
-@special("rel_entr", wide=False)
-def rel_entr(x: Any, y: Any) -> Any:
-    """x log(x / y) of positive numbers; 0 for x = 0 <= y, else infinite."""
-    return _rel_entr(x, y)
-
-
-@special("kl_div", wide=False)
-def kl_div(x: Any, y: Any) -> Any:
-    """x log(x / y) - x + y of positive numbers; y for x = 0 <= y, else infinite."""
-    return _kl_div(x, y)
 
 
 def _floats(name: str, x: Any) -> tuple[Any, Any]:
@@ -241,7 +209,11 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 @function("special.log_softmax", composed=True)
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """The logarithm of `softmax`, with all its digits."""
+    """The logarithm of `softmax`, with all its digits.
+
+    >>> jt.special.log_softmax(np.array([0.0, 0.0]))
+    array([-0.69314718, -0.69314718])
+    """
     a, dtype = _floats("log_softmax", x)
     shifted = a - _top(a, axis)
     return (shifted - np.log(sum_(np.exp(shifted), axis=axis, keepdims=True))).astype(dtype)

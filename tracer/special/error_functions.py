@@ -39,11 +39,15 @@ _ROOT_HALF = math.sqrt(0.5)
 _LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
 
+@special("erf", wide=False, of_complex=complex_erf, example="1.0 -> 0.8427007929497148")
 def erf_of(x: Any) -> Any:
+    """The error function."""
     return wrap(build().erf(as_value(x)))
 
 
+@special("erfinv", wide=False, example="0.5 -> 0.4769362762044699")
 def erfinv_of(x: Any) -> Any:
+    """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
     return wrap(build().erfinv(as_value(x)))
 
 
@@ -60,8 +64,10 @@ def bell(x: Any, factor: float) -> Any:
     return np.exp(-factor * head * head) * np.exp(-factor * (x - head) * (x + head))
 
 
+@special("erfc", of_complex=complex_erfc, example="10.0 -> 2.0884875837625443e-45")
 @custom_jvp
 def erfc_of(x: Any) -> Any:
+    """1 - erf(x), with all its digits where erf is nearly 1."""
     size = abs(x)
     tail = bell(size, 1.0) * scaled_complement(size)
     value = where(x < 0, 2.0 - tail, tail)
@@ -71,8 +77,10 @@ def erfc_of(x: Any) -> Any:
 erfc_of.defjvps(lambda t, z, x: t * (-_TWO_OVER_ROOT_PI * bell(x, 1.0)))
 
 
+@special("erfcx", of_complex=complex_erfcx, example="10.0 -> 0.05614099274382258")
 @custom_jvp
 def erfcx_of(x: Any) -> Any:
+    """exp(x**2) erfc(x)"""
     right = scaled_complement(abs(x))
     y = np.clip(x, -30.0, 0.0)
     head = y.astype(F32).astype(F64)
@@ -123,16 +131,20 @@ def _quantile(q: Any, tail: Any) -> Any:
     return where(tail >= 0, value, math.nan)
 
 
+@special("erfcinv", example="0.5 -> 0.4769362762044699")
 @custom_jvp
 def erfcinv_of(y: Any) -> Any:
+    """The inverse of `erfc`: infinite at 0 and 2, NaN beyond."""
     return -_ROOT_HALF * _quantile(0.5 * (y - 1.0), 0.5 * np.minimum(y, 2.0 - y))
 
 
 erfcinv_of.defjvps(lambda t, z, y: t * (-np.exp(z * z) / _TWO_OVER_ROOT_PI))
 
 
+@special("ndtr", example="0.0 -> 0.5")
 @custom_jvp
 def normal_cdf(x: Any) -> Any:
+    """The distribution of standard normal numbers: the probability of one below x."""
     size = abs(x)
     tail = 0.5 * bell(size, 0.5) * scaled_complement(size * _ROOT_HALF)
     value = where(x < 0, tail, 1.0 - tail)
@@ -142,8 +154,10 @@ def normal_cdf(x: Any) -> Any:
 normal_cdf.defjvps(lambda t, z, x: t * (bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU)))
 
 
+@special("log_ndtr", example="-40.0 -> -804.6084420137538")
 @custom_jvp
 def log_normal_cdf(x: Any) -> Any:
+    """The logarithm of `ndtr`, also where that is too small for a float."""
     left = x < -1.0
     scaled = scaled_complement(where(left, -x, 1.0) * _ROOT_HALF)
     low = np.log(0.5 * scaled) - 0.5 * x * x
@@ -165,75 +179,17 @@ _density_ratio.defjvps(lambda t, z, x: t * (-z * (x + z)))
 log_normal_cdf.defjvps(lambda t, z, x: t * _density_ratio(x))
 
 
+@special("ndtri", example="0.975 -> 1.9599639845400534")
 @custom_jvp
 def normal_quantile(p: Any) -> Any:
+    """The quantile of standard normal numbers, the inverse of `ndtr`; NaN outside of 0..1."""
     return _quantile(p - 0.5, np.minimum(p, 1.0 - p))
 
 
 normal_quantile.defjvps(lambda t, z, p: t * (np.exp(0.5 * z * z) * math.exp(_LOG_ROOT_TAU)))
 
 
-@special("erf", wide=False, of_complex=complex_erf)
-def erf(x: Any) -> Any:
-    """The error function."""
-    return erf_of(x)
-
-
-@special("erfc", of_complex=complex_erfc)
-def erfc(x: Any) -> Any:
-    """1 - erf(x), with all its digits where erf is nearly 1.
-
-    >>> jt.special.erfc(10.0)
-    np.float64(2.088487583762545e-45)
-    """
-    return erfc_of(x)
-
-
-@special("erfcx", of_complex=complex_erfcx)
-def erfcx(x: Any) -> Any:
-    """exp(x**2) erfc(x)"""
-    return erfcx_of(x)
-
-
-@special("erfinv", wide=False)
-def erfinv(y: Any) -> Any:
-    """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
-    return erfinv_of(y)
-
-
-@special("erfcinv")
-def erfcinv(y: Any) -> Any:
-    """The inverse of `erfc`: infinite at 0 and 2, NaN beyond."""
-    return erfcinv_of(y)
-
-
-@special("ndtr")
-def ndtr(x: Any) -> Any:
-    """The distribution of standard normal numbers: the probability of one below x.
-
-    >>> jt.special.ndtr(0.0)
-    np.float64(0.5)
-    """
-    return normal_cdf(x)
-
-
-@special("log_ndtr")
-def log_ndtr(x: Any) -> Any:
-    """The logarithm of `ndtr`, also where that is too small for a float."""
-    return log_normal_cdf(x)
-
-
-@special("ndtri")
-def ndtri(p: Any) -> Any:
-    """The quantile of standard normal numbers, the inverse of `ndtr`; NaN outside of 0..1."""
-    return normal_quantile(p)
-
-
-@special("wofz", of_complex=faddeeva, complex_only=True)
+@special("wofz", of_complex=faddeeva, complex_only=True, example="0.0 -> np.complex128(1+0j)")
 def wofz(z: Any) -> Any:
-    """Faddeeva's function exp(-z**2) erfc(-i z), of complex numbers.
-
-    >>> jt.special.wofz(0.0)
-    np.complex128(1+0j)
-    """
+    """Faddeeva's function exp(-z**2) erfc(-i z), of complex numbers."""
     return faddeeva(z)

@@ -106,16 +106,20 @@ def _ei_far(x: Any) -> Any:
     return value
 
 
+@special("exp1", example="1.0 -> 0.21938393439552029")
 @custom_jvp
 def exponential_integral_1(x: Any) -> Any:
+    """The integral of exp(-t) / t from x to infinity, for x >= 0."""
     right = x > 0
     small, large = _e1_right(where(right, x, 1.0))
     value = where(x <= 1.0, small, np.exp(-where(right, x, 1.0)) * large)
     return where(right, value, where(x == 0, math.inf, math.nan))
 
 
+@special("expi", example="1.0 -> 1.8951178163559366")
 @custom_jvp
 def exponential_integral(x: Any) -> Any:
+    """The integral of exp(t) / t from minus infinity to x (its principal value, for x > 0)."""
     size = abs(x)
     small, large = _e1_right(where(x < 0, size, 1.0))
     left = -where(size <= 1.0, small, np.exp(-size) * large)
@@ -188,23 +192,7 @@ def _slope(n: Any, x: Any) -> Any:
 generalized_integral.defjvps(None, lambda t, z, n, x: -t * _slope(n, x))
 
 
-@special("exp1")
-def exp1(x: Any) -> Any:
-    """The integral of exp(-t) / t from x to infinity, for x >= 0.
-
-    >>> jt.special.exp1(1.0)
-    np.float64(0.21938393439552026)
-    """
-    return exponential_integral_1(x)
-
-
-@special("expi")
-def expi(x: Any) -> Any:
-    """The integral of exp(t) / t from minus infinity to x (its principal value, for x > 0)."""
-    return exponential_integral(x)
-
-
-@special("expn")
+@special("expn", example="2, 1.0 -> 0.14849550677592202")
 def expn(n: Any, x: Any) -> Any:
     """The integral of exp(-x t) / t**n from 1 to infinity, for whole n; no derivative by n."""
     return generalized_integral(value_of(n), x)

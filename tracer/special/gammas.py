@@ -17,7 +17,7 @@ import numpy as np
 from ..arrays.elementwise import where
 from ..transforms.custom import custom_jvp
 from .arithmetic import BERNOULLI, fma, polynomial, seldom, sin_pi
-from .complex_gamma import complex_digamma, complex_gamma, complex_loggamma
+from .complex_gamma import complex_digamma, complex_gamma, complex_loggamma, complex_rgamma
 from .operands import special
 
 _LOG_ROOT_TAU = 0.9189385332046727  # log(2 pi) / 2
@@ -96,8 +96,10 @@ def lgamma_right(x: Any) -> Any:
     return where(far, large, base + where(down, -logarithm, logarithm))
 
 
+@special("gammaln", example="10.0 -> 12.80182748008147")
 @custom_jvp
 def lgamma(x: Any) -> Any:
+    """The logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ..."""
     left = x <= -0.5
     right = lgamma_right(where(left, -x, x))
 
@@ -129,8 +131,10 @@ def gamma_parts(x: Any) -> tuple[Any, Any]:
     return where(far, large, power * p / q), where(far, half, 1.0)
 
 
+@special("gamma", of_complex=complex_gamma, example="5.0 -> 24.0")
 @custom_jvp
 def gamma_function(x: Any) -> Any:
+    """The gamma function; NaN at -1, -2, ..., an infinity of the sign of x at 0."""
     left = x <= -0.5
     big, half = gamma_parts(where(left, -x, x))
 
@@ -145,8 +149,10 @@ def gamma_function(x: Any) -> Any:
 gamma_function.defjvps(lambda t, z, x: t * (z * _slope(x)))
 
 
+@special("digamma", "psi", of_complex=complex_digamma, example="1.0 -> -0.5772156649015329")
 @custom_jvp
 def psi(x: Any) -> Any:
+    """The derivative of `gammaln`; NaN at -1, -2, ..."""
     left = x < -0.5
     size = where(left, -x, x)
     far = size >= _FAR
@@ -177,8 +183,10 @@ def psi(x: Any) -> Any:
     return where(x == 0, np.copysign(math.inf, -x), value)
 
 
+@special("rgamma", of_complex=complex_rgamma, example="0.0 -> 0.0")
 @custom_jvp
 def reciprocal_gamma(x: Any) -> Any:
+    """1 / gamma(x), which is 0 at 0, -1, -2, ..."""
     left = x <= -0.5
     big, half = gamma_parts(where(left, -x, x))
     reflected = -x * sin_pi(x) / math.pi * big * half
@@ -211,17 +219,7 @@ def times_psi(z: Any, x: Any, others: Callable[..., Any], *arguments: Any) -> An
     return where(pole, -rest * slope, z * psi(where(pole, 1.0, x)))
 
 
-@special("gammaln")
-def gammaln(x: Any) -> Any:
-    """The logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ...
-
-    >>> jt.special.gammaln(10.0)
-    np.float64(12.801827480081469)
-    """
-    return lgamma(x)
-
-
-@special("gammasgn", wide=False)
+@special("gammasgn", wide=False, example="-0.5 -> -1.0")
 def gammasgn(x: Any) -> Any:
     """The sign of the gamma function: 1 or -1, that of x at 0, and NaN at -1, -2, ..."""
     floor = np.floor(x)
@@ -230,23 +228,7 @@ def gammasgn(x: Any) -> Any:
     return where(x == 0, np.copysign(1.0, x), sign)
 
 
-@special("gamma", of_complex=complex_gamma)
-def gamma(x: Any) -> Any:
-    """The gamma function; NaN at -1, -2, ..., an infinity of the sign of x at 0.
-
-    >>> jt.special.gamma(5.0)
-    np.float64(24.0)
-    """
-    return gamma_function(x)
-
-
-@special("digamma", "psi", of_complex=complex_digamma)
-def digamma(x: Any) -> Any:
-    """The derivative of `gammaln`; NaN at -1, -2, ..."""
-    return psi(x)
-
-
-@special("loggamma", of_complex=complex_loggamma)
+@special("loggamma", of_complex=complex_loggamma, example="10.0 -> 12.80182748008147")
 def loggamma(x: Any) -> Any:
     """The logarithm of gamma, of complex numbers the continuous one; NaN for real numbers below 0."""
     return where(x < 0, math.nan, lgamma(x))

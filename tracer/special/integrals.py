@@ -167,8 +167,10 @@ def _scaled(x: Any, low: float, high: float) -> Any:
     return fma(x, 2.0 / (high - low), -(high + low) / (high - low))
 
 
+@special("dawsn", of_complex=complex_dawson, example="1.0 -> 0.5380795069127685")
 @custom_jvp
 def dawson(x: Any) -> Any:
+    """Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x."""
     size = abs(x)
     square = np.minimum(size * size, 2.25)
     value = size * polynomial(_scaled(square, 0.0, 2.25), _DAWSON_0)
@@ -289,9 +291,13 @@ def _slope_of_log1p_over(z: Any, x: Any) -> Any:
 log1p_over.defjvps(lambda t, z, x: t * _slope_of_log1p_over(z, x))
 
 
+@special("spence", example="2.0 -> -0.8224670334241132")
 @custom_jvp
 def dilogarithm(x: Any) -> Any:
-    """Of 1 - x, by the reflections that lead x into 1/2..2 (DLMF 25.12.4 and 25.12.6)."""
+    """The integral of log(t) / (1 - t) from 1 to x, for x >= 0: the dilogarithm of 1 - x.
+
+    By the reflections that lead x into 1/2..2 (NIST DLMF 25.12.4 and 25.12.6).
+    """
     large = x > 2.0
     v = where(large, 1.0 / where(large, x, 1.0), x)
     small = (v < 0.5) & (v > 0)
@@ -317,29 +323,15 @@ def _dilogarithm_slope(x: Any) -> Any:
 dilogarithm.defjvps(lambda t, z, x: t * _dilogarithm_slope(x))
 
 
-@special("dawsn", of_complex=complex_dawson)
-def dawsn(x: Any) -> Any:
-    """Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x.
-
-    >>> jt.special.dawsn(1.0)
-    np.float64(0.5380795069127684)
-    """
-    return dawson(x)
-
-
-@special("sici")
+@special("sici", example="1.0 -> (np.float64(0.9460830703671831), np.float64(0.33740392290096816))")
 def sici(x: Any) -> Any:
     """The integral of sin(t) / t from 0 to x, and minus that of cos(t) / t from x to infinity."""
     return sine_integral(x), cosine_integral(x)
 
 
-@special("fresnel")
+@special(
+    "fresnel", example="1.0 -> (np.float64(0.43825914739035476), np.float64(0.7798934003768229))"
+)
 def fresnel(x: Any) -> Any:
     """The integrals of sin(pi t**2 / 2) and of cos(pi t**2 / 2) from 0 to x."""
     return fresnel_sine(x), fresnel_cosine(x)
-
-
-@special("spence")
-def spence(x: Any) -> Any:
-    """The integral of log(t) / (1 - t) from 1 to x, for x >= 0: the dilogarithm of 1 - x."""
-    return dilogarithm(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,9 +17,17 @@ from .eager import Blockwise
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_SHAPES = (
+    "Elementwise; operands broadcast. The result has their common float dtype (float64 for ints)."
+)
+_REAL = "Complex operands raise jt.errors.DTypeError."
+_COMPLEX = "Complex operands give complex results."
+_COMPLEX_ONLY = "The result is complex."
+
 
 def special(
     *names: str,
+    example: str,
     wide: bool = True,
     optional: int = 0,
     of_complex: Callable[..., Any] | None = None,
@@ -30,11 +39,14 @@ def special(
     that of others float32 or float64, and its result (or each of several) is rounded to the operands'
     common float dtype (integers count as float64). Up to `optional` of the last operands may be left
     out, or None. Complex operands go to `of_complex`, as complex128 if `wide`; with `complex_only` real
-    operands do so too.
+    operands do so too. The documentation says so, and shows the `example` "arguments -> result".
     """
 
     def enter(compute: F) -> F:
-        count = compute.__code__.co_argcount
+        plain = getattr(
+            compute, "__wrapped__", compute
+        )  # a function with a derivative rule has one
+        count = plain.__code__.co_argcount
 
         def common(args: tuple[Any, ...]) -> tuple[list[Any], np.dtype[Any]]:
             """The operands that were given, and the dtype of the result."""
@@ -62,9 +74,16 @@ def special(
                 return tuple(wrap(as_value(part, dtype)) for part in results)
             return wrap(as_value(results, dtype))
 
+        of_kinds = _REAL if of_complex is None else _COMPLEX_ONLY if complex_only else _COMPLEX
+        arguments, result = example.split(" -> ")
+        shown = result if result.startswith(("(", "np.")) else f"np.float64({result})"
+        traced.__doc__ = (
+            f"{inspect.cleandoc(compute.__doc__ or '')}\n\n{_SHAPES} {of_kinds}\n\n"
+            f">>> jt.special.{names[0]}({arguments})\n{shown}\n"
+        )
         blockwise = Blockwise(traced)
 
-        @functools.wraps(compute)
+        @functools.wraps(traced)
         def reference(*args: Any) -> Any:
             listed = (list, tuple)
             operands, dtype = common(tuple(np.asarray(x) if type(x) in listed else x for x in args))

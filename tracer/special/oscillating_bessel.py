@@ -16,6 +16,7 @@ import numpy as np
 from ..arrays.elementwise import where
 from ..transforms.custom import custom_jvp
 from .arithmetic import polynomial
+from .bessel import I0, I1, over_x
 from .operands import special
 
 _J0 = (
@@ -99,11 +100,9 @@ _K1_FAR = (
 
 _MODULI = ((_P0, _Q0), (_P1, _Q1))
 _HARMONIC = tuple(sum(1 / j for j in range(1, k + 1)) - np.euler_gamma for k in range(15))
-_I0 = tuple(1 / (4**k * math.factorial(k) ** 2) for k in range(13))
-_I1 = tuple(1 / (2 * 4**k * math.factorial(k) * math.factorial(k + 1)) for k in range(13))
 # K0 = -log(x / 2) I0 + sum; K1 = 1 / x + log(x / 2) I1 - x / 4 sum
-_K0_SUM = tuple(h * c for h, c in zip(_HARMONIC, _I0, strict=False))
-_K1_SUM = tuple((_HARMONIC[k] + _HARMONIC[k + 1]) * c / 2 for k, c in enumerate(_I1))
+_K0_SUM = tuple(h * c for h, c in zip(_HARMONIC, I0, strict=False))
+_K1_SUM = tuple((_HARMONIC[k] + _HARMONIC[k + 1]) * c / 2 for k, c in enumerate(I1))
 
 
 def _far(order: int, x: Any) -> tuple[Any, Any]:
@@ -149,10 +148,10 @@ def _third_kind(order: int, x: Any, scaled: bool) -> Any:
     square = s * s
     logarithm = np.log(0.5 * s)
     if order:
-        small = logarithm * (s * polynomial(square, _I1)) - s * polynomial(square, _K1_SUM)
+        small = logarithm * (s * polynomial(square, I1)) - s * polynomial(square, _K1_SUM)
         small = 1.0 / s + small
     else:
-        small = polynomial(square, _K0_SUM) - logarithm * polynomial(square, _I0)
+        small = polynomial(square, _K0_SUM) - logarithm * polynomial(square, I0)
     w = where(near, 2.0, x)
     large = polynomial(4.0 / w - 1.0, (_K0_FAR, _K1_FAR)[order]) / np.sqrt(w)
     if scaled:
@@ -163,113 +162,69 @@ def _third_kind(order: int, x: Any, scaled: bool) -> Any:
     return where(x > 0, value, where(x == 0, math.inf, math.nan))
 
 
+@special("j0", example="1.0 -> 0.7651976865579667")
 @custom_jvp
 def bessel_j0(x: Any) -> Any:
+    """The Bessel function of the first kind of order 0."""
     return _first_kind(0, x)
 
 
+@special("j1", example="1.0 -> 0.44005058574493355")
 @custom_jvp
 def bessel_j1(x: Any) -> Any:
+    """The Bessel function of the first kind of order 1."""
     return _first_kind(1, x)
 
 
+@special("y0", example="1.0 -> 0.08825696421567675")
 @custom_jvp
 def bessel_y0(x: Any) -> Any:
+    """The Bessel function of the second kind of order 0, for x >= 0."""
     return _second_kind(0, x)
 
 
+@special("y1", example="1.0 -> -0.7812128213002888")
 @custom_jvp
 def bessel_y1(x: Any) -> Any:
+    """The Bessel function of the second kind of order 1, for x >= 0."""
     return _second_kind(1, x)
 
 
+@special("k0", example="1.0 -> 0.42102443824070834")
 @custom_jvp
 def bessel_k0(x: Any) -> Any:
+    """The modified Bessel function of the second kind of order 0, for x >= 0."""
     return _third_kind(0, x, False)
 
 
+@special("k1", example="1.0 -> 0.6019072301972346")
 @custom_jvp
 def bessel_k1(x: Any) -> Any:
+    """The modified Bessel function of the second kind of order 1, for x >= 0."""
     return _third_kind(1, x, False)
 
 
+@special("k0e", example="1.0 -> 1.144463079806895")
 @custom_jvp
 def bessel_k0e(x: Any) -> Any:
+    """exp(x) k0(x)"""
     return _third_kind(0, x, True)
 
 
+@special("k1e", example="1.0 -> 1.6361534862632585")
 @custom_jvp
 def bessel_k1e(x: Any) -> Any:
+    """exp(x) k1(x)"""
     return _third_kind(1, x, True)
 
 
-_J1_OVER = tuple((-0.25) ** k / (2 * math.factorial(k) * math.factorial(k + 1)) for k in range(13))
-
-
-def _j1_over(j1: Any, x: Any) -> Any:
-    """J1(x) / x, near 0 by its series, which keeps the digits of derivatives."""
-    near = abs(x) < 1.0
-    s = where(near, x, 0.0)
-    return where(near, polynomial(s * s, _J1_OVER), j1 / where(near, 1.0, x))
-
+_J1_OVER_X = tuple((-1) ** k * c for k, c in enumerate(I1))
 
 bessel_j0.defjvps(lambda t, z, x: -t * bessel_j1(x))
-bessel_j1.defjvps(lambda t, z, x: t * (bessel_j0(x) - _j1_over(z, x)))
+bessel_j1.defjvps(lambda t, z, x: t * (bessel_j0(x) - over_x(z, x, _J1_OVER_X)))
 bessel_y0.defjvps(lambda t, z, x: -t * bessel_y1(x))
 bessel_y1.defjvps(lambda t, z, x: t * (bessel_y0(x) - z / x))
 bessel_k0.defjvps(lambda t, z, x: -t * bessel_k1(x))
 bessel_k1.defjvps(lambda t, z, x: -t * (bessel_k0(x) + z / x))
 bessel_k0e.defjvps(lambda t, z, x: t * (z - bessel_k1e(x)))
 bessel_k1e.defjvps(lambda t, z, x: t * (z - bessel_k0e(x) - z / x))
-
-
-@special("j0")
-def j0(x: Any) -> Any:
-    """The Bessel function of the first kind of order 0.
-
-    >>> jt.special.j0(0.0)
-    np.float64(1.0)
-    """
-    return bessel_j0(x)
-
-
-@special("j1")
-def j1(x: Any) -> Any:
-    """The Bessel function of the first kind of order 1."""
-    return bessel_j1(x)
-
-
-@special("y0")
-def y0(x: Any) -> Any:
-    """The Bessel function of the second kind of order 0, for x >= 0."""
-    return bessel_y0(x)
-
-
-@special("y1")
-def y1(x: Any) -> Any:
-    """The Bessel function of the second kind of order 1, for x >= 0."""
-    return bessel_y1(x)
-
-
-@special("k0")
-def k0(x: Any) -> Any:
-    """The modified Bessel function of the second kind of order 0, for x >= 0."""
-    return bessel_k0(x)
-
-
-@special("k0e")
-def k0e(x: Any) -> Any:
-    """exp(x) k0(x)"""
-    return bessel_k0e(x)
-
-
-@special("k1")
-def k1(x: Any) -> Any:
-    """The modified Bessel function of the second kind of order 1, for x >= 0."""
-    return bessel_k1(x)
-
-
-@special("k1e")
-def k1e(x: Any) -> Any:
-    """exp(x) k1(x)"""
-    return bessel_k1e(x)

@@ -15,10 +15,8 @@ from ..arrays.table import function
 from ..transforms.custom import custom_jvp
 from .arithmetic import sin_pi
 from .betas import beta_function, log_beta
-from .complex_gamma import complex_rgamma
 from .gammas import gamma_function, is_pole, lgamma, psi, reciprocal_gamma, times_psi
 from .operands import special
-from .zetas import riemann_less_1
 
 
 def _rising(z: Any, m: Any) -> Any:
@@ -29,8 +27,10 @@ def _rising(z: Any, m: Any) -> Any:
     return where(near, small, np.exp(lgamma(large) - log_beta(z, large)))
 
 
+@special("poch", example="3.0, 2.0 -> 12.000000000000004")
 @custom_jvp
 def rising_factorial(z: Any, m: Any) -> Any:
+    """The rising factorial gamma(z + m) / gamma(z)."""
     down = m < 0
     found = _rising(where(down, z + m, z), where(m == 0, 1.0, abs(m)))
     found = where(down, 1.0 / found, found)
@@ -59,8 +59,10 @@ rising_factorial.defjvps(
 )
 
 
+@special("binom", example="5, 2 -> 10.0")
 @custom_jvp
 def binomial(n: Any, k: Any) -> Any:
+    """The binomial coefficient of real numbers; NaN for n = -1, -2, ..."""
     found = 1.0 / ((n + 1.0) * beta_function(1.0 + n - k, 1.0 + k))
     whole = _whole(n) & _whole(k)
     found = where(whole & (abs(found) < 1e15), np.rint(found), found)
@@ -82,33 +84,7 @@ binomial.defjvps(
 )
 
 
-@special("rgamma", of_complex=complex_rgamma)
-def rgamma(x: Any) -> Any:
-    """1 / gamma(x), which is 0 at 0, -1, -2, ..."""
-    return reciprocal_gamma(x)
-
-
-@special("poch")
-def poch(z: Any, m: Any) -> Any:
-    """The rising factorial gamma(z + m) / gamma(z).
-
-    >>> jt.special.poch(3.0, 0.0)
-    np.float64(1.0)
-    """
-    return rising_factorial(z, m)
-
-
-@special("binom")
-def binom(n: Any, k: Any) -> Any:
-    """The binomial coefficient of real numbers; NaN for n = -1, -2, ...
-
-    >>> jt.special.binom(5, 2)
-    np.float64(10.0)
-    """
-    return binomial(n, k)
-
-
-@special("comb")
+@special("comb", example="5, 2 -> 10.0")
 def comb(n: Any, k: Any) -> Any:
     """In how many ways k of n things can be chosen, as a float; 0 unless 0 <= k <= n."""
     inside = (k >= 0) & (k <= n)
@@ -124,21 +100,19 @@ def _factorial(n: Any) -> Any:
 _factorial.defjvps(lambda t, z, n: t * (z * psi(n + 1.0)))
 
 
-@special("factorial")
+@special("factorial", example="5 -> 120.0")
 def factorial(n: Any) -> Any:
     """gamma(n + 1); 0 for n < 0."""
     return where(n < 0, 0.0, _factorial(where(n < 0, 0.0, n)))
 
 
-@special("zetac")
-def zetac(x: Any) -> Any:
-    """zeta(x) - 1, with all its digits where that is nearly 0."""
-    return riemann_less_1(x)
-
-
 @function("special.multigammaln", composed=True)
 def multigammaln(a: Any, d: int) -> Any:
-    """The logarithm of the multivariate gamma function of dimension d, an int, for a > (d - 1) / 2."""
+    """The logarithm of the multivariate gamma function of dimension d, an int, for a > (d - 1) / 2.
+
+    >>> jt.special.multigammaln(3.0, 1)
+    np.float64(0.6931471805599453)
+    """
     d = operator.index(d)
     if d < 1:
         raise ValueError(f"multigammaln has a dimension of at least 1, not {d}")
@@ -153,7 +127,11 @@ def multigammaln(a: Any, d: int) -> Any:
 
 @function("special.bernoulli", composed=True, creates=True)
 def bernoulli(n: int) -> Any:
-    """The Bernoulli numbers B0, B1 = -1/2, B2, ..., Bn for an int n >= 0."""
+    """The Bernoulli numbers B0, B1 = -1/2, B2, ..., Bn for an int n >= 0.
+
+    >>> jt.special.bernoulli(3)
+    array([ 1.        , -0.5       ,  0.16666667,  0.        ])
+    """
     n = operator.index(n)
     if n < 0:
         raise ValueError(f"bernoulli counts from 0, and n is {n}")

@@ -68,50 +68,50 @@ def _scale_back(y: Any, power: Any) -> Any:
     return where(finite, z * log1p_over(power * z), beyond)
 
 
-@special("exprel")
+@special("exprel", example="1.0 -> 1.718281828459045")
 def exprel(x: Any) -> Any:
     """(exp(x) - 1) / x; 1 at 0."""
     return where(x == math.inf, math.inf, _relative_exponential(x))
 
 
-@special("boxcox")
+@special("boxcox", example="4.0, 0.5 -> 2.0")
 def boxcox(x: Any, lmbda: Any) -> Any:
     """(x**lmbda - 1) / lmbda; log(x) for lmbda = 0."""
     return _box_cox(np.log(x), lmbda)
 
 
-@special("boxcox1p")
+@special("boxcox1p", example="3.0, 0.5 -> 2.0")
 def boxcox1p(x: Any, lmbda: Any) -> Any:
     """((1 + x)**lmbda - 1) / lmbda; log1p(x) for lmbda = 0."""
     return _box_cox(np.log1p(x), lmbda)
 
 
-@special("inv_boxcox")
+@special("inv_boxcox", example="2.0, 0.5 -> 4.0")
 def inv_boxcox(y: Any, lmbda: Any) -> Any:
     """The x for which boxcox(x, lmbda) is y."""
     return np.exp(_scale_back(y, lmbda))
 
 
-@special("inv_boxcox1p")
+@special("inv_boxcox1p", example="2.0, 0.5 -> 3.0")
 def inv_boxcox1p(y: Any, lmbda: Any) -> Any:
     """The x for which boxcox1p(x, lmbda) is y."""
     return np.expm1(_scale_back(y, lmbda))
 
 
-@special("cosm1")
+@special("cosm1", example="1e-9 -> -5e-19")
 def cosm1(x: Any) -> Any:
     """cos(x) - 1, with all its digits near 0."""
     half = np.sin(0.5 * x)
     return -2.0 * half * half
 
 
-@special("softplus", wide=False)
+@special("softplus", wide=False, example="0.0 -> 0.6931471805599453")
 def softplus(x: Any) -> Any:
     """log(1 + exp(x))"""
     return np.logaddexp(x, 0.0)
 
 
-@special("huber", wide=False)
+@special("huber", wide=False, example="1.0, 3.0 -> 2.5")
 def huber(delta: Any, r: Any) -> Any:
     """r**2 / 2 up to |r| = delta, then linear; infinite for delta < 0."""
     size = abs(r)
@@ -119,7 +119,7 @@ def huber(delta: Any, r: Any) -> Any:
     return where(delta < 0, math.inf, value)
 
 
-@special("pseudo_huber", wide=False)
+@special("pseudo_huber", wide=False, example="1.0, 3.0 -> 2.162277660168379")
 def pseudo_huber(delta: Any, r: Any) -> Any:
     """delta**2 (sqrt(1 + (r / delta)**2) - 1), for delta >= 0."""
     # It is delta r**2 / (delta + hypot(delta, r)), which divides by delta nowhere.
@@ -144,7 +144,7 @@ def erfi_of(x: Any) -> Any:
 erfi_of.defjvps(lambda t, z, x: t * (2.0 / math.sqrt(math.pi) * np.exp(x * x)))
 
 
-@special("erfi", of_complex=complex_erfi)
+@special("erfi", of_complex=complex_erfi, example="1.0 -> 1.6504257587975433")
 def erfi(x: Any) -> Any:
     """The imaginary error function, -i erf(i x)."""
     return where(np.isnan(x), x, erfi_of(x))
@@ -161,8 +161,10 @@ def _owen(h: Any, a: Any) -> Any:
     return total * (bell(h, 0.5) * end * (0.25 / math.pi))
 
 
+@special("owens_t", example="1.0, 1.0 -> 0.06674188216570098")
 @custom_jvp
 def owens_t_of(h: Any, a: Any) -> Any:
+    """The probability that X > h and 0 < Y < a X, for independent standard normal X and Y."""
     x, y = np.minimum(abs(h), 100.0), abs(a)
     turned = y > 1
     z = where(turned & (x > 0), np.minimum(x * np.minimum(y, 1e300), 100.0), x)
@@ -185,13 +187,7 @@ def _owen_in_a(h: Any, a: Any) -> Any:
 owens_t_of.defjvps(lambda t, z, h, a: t * _owen_in_h(h, a), lambda t, z, h, a: t * _owen_in_a(h, a))
 
 
-@special("owens_t")
-def owens_t(h: Any, a: Any) -> Any:
-    """The probability that X > h and 0 < Y < a X, for independent standard normal X and Y."""
-    return owens_t_of(h, a)
-
-
-@special("powm1")
+@special("powm1", example="1.0, 2.0 -> 0.0")
 def powm1(x: Any, y: Any) -> Any:
     """x**y - 1, with all its digits where x**y is nearly 1."""
     plain = np.power(x, y) - 1.0
@@ -200,31 +196,31 @@ def powm1(x: Any, y: Any) -> Any:
     return where(near, np.expm1(where(near, exponent, 0.0)), plain)
 
 
-@special("log1p", wide=False, of_complex=np.log1p)
+@special("log1p", wide=False, of_complex=np.log1p, example="1e-9 -> 9.999999995e-10")
 def log1p(x: Any) -> Any:
     """log(1 + x), with all its digits near 0."""
     return np.log1p(x)
 
 
-@special("expm1", wide=False, of_complex=np.expm1)
+@special("expm1", wide=False, of_complex=np.expm1, example="1e-9 -> 1.0000000005000001e-09")
 def expm1(x: Any) -> Any:
     """exp(x) - 1, with all its digits near 0."""
     return np.expm1(x)
 
 
-@special("exp2", wide=False)
+@special("exp2", wide=False, example="3.0 -> 8.0")
 def exp2(x: Any) -> Any:
     """2**x"""
     return np.exp2(x)
 
 
-@special("exp10", wide=False)
+@special("exp10", wide=False, example="3.0 -> 1000.0")
 def exp10(x: Any) -> Any:
     """10**x"""
     return np.power(10.0, x)
 
 
-@special("cbrt", wide=False)
+@special("cbrt", wide=False, example="8.0 -> 2.0")
 def cbrt(x: Any) -> Any:
     """The real cube root."""
     return np.cbrt(x)

@@ -100,8 +100,10 @@ def riemann(x: Any) -> Any:
     return _riemann(x, 0.0)
 
 
+@special("zetac", example="2.0 -> 0.6449340668482265")
 @custom_jvp
 def riemann_less_1(x: Any) -> Any:
+    """zeta(x) - 1, with all its digits where that is nearly 0."""
     return _riemann(x, 1.0)
 
 
@@ -146,13 +148,9 @@ riemann.defjvps(_riemann_slope)
 riemann_less_1.defjvps(_riemann_slope)
 
 
-@special("zeta", optional=1)
+@special("zeta", optional=1, example="2.0 -> 1.6449340668482266")
 def zeta(x: Any, q: Any = None) -> Any:
-    """The sum of (q + k) ** -x over k = 0, 1, ... (Hurwitz); without `q` Riemann's, for all x.
-
-    >>> jt.special.zeta(2.0)
-    np.float64(1.6449340668482264)
-    """
+    """The sum of (q + k) ** -x over k = 0, 1, ... (Hurwitz); without `q` Riemann's, for all x."""
     return riemann(x) if q is None else hurwitz(x, q)
 
 
@@ -168,11 +166,7 @@ psi.defjvps(lambda t, z, x: t * polygamma_of(np.ones_like(x), x))
 polygamma_of.defjvps(None, lambda t, z, n, x: t * polygamma_of(n + 1.0, x))
 
 
-@special("polygamma")
+@special("polygamma", example="1, 1.0 -> 1.6449340668482264")
 def polygamma(n: Any, x: Any) -> Any:
-    """The derivative of `digamma` of order n = 0, 1, 2, ..., which is held fixed under derivatives.
-
-    >>> jt.special.polygamma(1, 1.0)
-    np.float64(1.6449340668482264)
-    """
+    """The derivative of `digamma` of order n = 0, 1, 2, ..., which is held fixed under derivatives."""
     return polygamma_of(value_of(n), x)

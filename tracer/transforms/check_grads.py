@@ -41,6 +41,10 @@ def check_grads(
     the derivatives of these derivatives too. The step `eps` and the tolerances default to what
     the lowest precision among the float arguments allows. Integer leaves stay as they are. Complex
     arguments move in a complex direction, and products are Re(cotangent * tangent).
+
+    Raises jt.errors.TransformError under jit.
+
+    >>> jt.check_grads(np.sin, (1.0,), order=2)
     """
     check_callable(f, "check_grads")
     unknown = set(modes) - {"fwd", "rev"}
@@ -79,6 +83,11 @@ def compute_gradient_error(f: Callable[..., Any], x: Any, delta: float = 1e-3) -
     The estimate is `(f(x + delta e) - f(x - delta e)) / (2 delta)` for each element of `x`, and the
     Jacobian is that of `jt.vjp`: the number that TensorFlow's function of this name gives. `x` is an
     array, or a list or tuple of arrays, the arguments of `f`. Integer arguments stay as they are.
+
+    Raises jt.errors.TransformError under jit.
+
+    >>> bool(jt.compute_gradient_error(np.sin, [1.0]) < 1e-6)
+    True
     """
     check_callable(f, "compute_gradient_error")
     args = tuple(x) if isinstance(x, (list, tuple)) else (x,)

@@ -95,6 +95,9 @@ def value_and_grad(
     """Like `grad`, but the function returned gives `(value, gradient)`, computed together.
 
     With `has_aux` it gives `((value, aux), gradient)`.
+
+    >>> jt.value_and_grad(lambda x: x**3)(2.0)
+    (8.0, 12.0)
     """
     check_callable(fun, "grad")
     positions = normal_positions(argnums)
@@ -149,6 +152,9 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
 
     `vjp_fn` may be called many times. With `has_aux`, `fun` returns `(out, aux)` and the result is
     `(out, vjp_fn, aux)`. The primals' values are kept: changing the arrays later changes nothing.
+
+    >>> jt.vjp(lambda x: x**3, 2.0)[1](1.0)
+    (12.0,)
     """
     check_callable(fun, "vjp")
     if current_trace() is None and holds_device_arrays(primals):
@@ -230,6 +236,8 @@ def jvp(
     `tangents` has the structure, shapes and dtypes of `primals`. With `has_aux`, `fun` returns
     `(out, aux)` and the result is `(out, tangent_out, aux)`.
 
+    Raises jt.errors.TransformError for primals and tangents that are not tuples of one length.
+
     >>> jvp(lambda x: x**3, (2.0,), (1.0,))
     (8.0, 12.0)
     """
@@ -270,7 +278,11 @@ def jvp(
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x`, a tree of arrays, as a constant of every differentiation."""
+    """`x`, a tree of arrays, as a constant of every differentiation.
+
+    >>> jt.grad(lambda x: x * jt.stop_gradient(x))(3.0)
+    3.0
+    """
     return pytree.tree_map(
         lambda leaf: (
             emit("stop_gradient", as_value(leaf), weak=leaf.weak)

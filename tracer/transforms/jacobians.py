@@ -40,6 +40,10 @@ def jacrev(
     with an array of shape `y.shape + x.shape` for each array x. Best for few outputs.
 
     The function is real (of real or complex arguments, see `grad`), or `holomorphic`.
+
+    >>> jt.jacrev(np.square)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
     """
     check_callable(fun, "jacrev")
     positions = normal_positions(argnums)
@@ -81,6 +85,10 @@ def jacfwd(
     """The Jacobian by forward mode: one forward pass per element of the arguments.
 
     The result is that of `jacrev`. Best for few inputs, which are real unless `holomorphic`.
+
+    >>> jt.jacfwd(np.square)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
     """
     check_callable(fun, "jacfwd")
     positions = normal_positions(argnums)
@@ -129,7 +137,12 @@ def jacfwd(
 def hessian(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
 ) -> Callable[P, Any]:
-    """The matrix of second derivatives, forward over reverse."""
+    """The matrix of second derivatives, forward over reverse.
+
+    >>> jt.hessian(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
+    array([[ 6.,  0.],
+           [ 0., 12.]])
+    """
     return jacfwd(jacrev(fun, argnums, holomorphic), argnums, holomorphic)
 
 

@@ -50,6 +50,10 @@ def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
         out_tangent = f_lin(tx, ty)         # as jt.jvp(f, (x, y), (tx, ty))[1], without f again
 
     What does not depend on the tangents is computed once. None stands for the tangent of an integer.
+
+    >>> out, push = jt.linearize(lambda x: x * x, 3.0)
+    >>> out, push(1.0)
+    (9.0, 6.0)
     """
     check_callable(fun, "linearize")
     if current_trace() is None and holds_device_arrays(primals):
@@ -99,7 +103,11 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
         transposed = jt.linear_transpose(f, x)      # x: an array or jt.ShapeDtype; not its values
         (ct_x,) = transposed(ct)                    # one cotangent per argument
 
-    An error if `fun` is not linear in all of its arguments together.
+    Raises jt.errors.TransformError for what is not linear, DTypeError for arguments or results that are
+    no floats.
+
+    >>> jt.linear_transpose(lambda x: 3 * x, 0.0)(2.0)
+    (6.0,)
     """
     check_callable(fun, "linear_transpose")
     leaves, in_tree = pytree.flatten(types)
@@ -176,6 +184,11 @@ def hvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         jt.hvp(f, (x, y), (u, v))       # a tuple: the rows of x and of y
 
     Arguments without floats (and their tangents, None) are constants.
+
+    Raises jt.errors.TransformError for primals or tangents that are no tuples.
+
+    >>> jt.hvp(lambda x: (x**3).sum(), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
+    array([ 6., 12.])
     """
     check_callable(fun, "hvp")
     for name, entries in (("primals", primals), ("tangents", tangents)):

@@ -56,6 +56,9 @@ def checkpoint(
 
     It speaks of compiled code: outside of jit `fun` is just called. Callbacks and checks inside
     happen once, in the forward pass. Works as a decorator, with and without a policy.
+
+    >>> jt.grad(jt.checkpoint(lambda x: np.sin(np.sin(x))))(0.0)
+    1.0
     """
     if fun is None:
         return functools.partial(checkpoint, policy=policy)
@@ -74,7 +77,11 @@ def checkpoint(
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x`, a tree of arrays, by a name that the policies of `jt.checkpoint` know."""
+    """`x`, a tree of arrays, by a name that the policies of `jt.checkpoint` know.
+
+    >>> jt.checkpoint_name(2.0, "attention")
+    2.0
+    """
     if not isinstance(name, str):
         raise TypeError(f"the name is a string, not {name!r}")
     return pytree.tree_map(

@@ -46,6 +46,11 @@ def vectorize(
                Without one, all are scalars. The axes in front of them broadcast.
     excluded   positions and names of arguments that reach `pyfunc` as they are, as do all keyword
                arguments.
+
+    Raises jt.errors.TransformError where `signature` or `excluded` do not fit the arguments.
+
+    >>> jt.vectorize(lambda x, y: x + y)(np.arange(3), 10)
+    array([10, 11, 12])
     """
     if pyfunc is None:
         return functools.partial(vectorize, excluded=excluded, signature=signature)

@@ -96,15 +96,7 @@ def _call_in_order(*arrays: Any, function: PythonFunction) -> Any:
     return (*function(*arrays[:-1]), None)
 
 
-def _no_tangent(b: Any, op: Op, tangents: Any) -> NoReturn:
-    _refuse(op)
-
-
-def _no_cotangent(b: Any, op: Op, cotangents: Any, wanted: Any) -> NoReturn:
-    _refuse(op)
-
-
-def _refuse(op: Op) -> NoReturn:
+def _no_derivative(b: Any, op: Op, *given: Any) -> NoReturn:
     raise DerivativeError(
         f"{op.attrs['function'].name} is a Python function, and nobody knows its derivative; a "
         "jt.custom_vjp or jt.custom_jvp around the callback gives it one"
@@ -126,8 +118,8 @@ PURE_CALLBACK = register(
         "opaque",
         _infer_pure,
         _call,
-        _no_tangent,
-        _no_cotangent,
+        _no_derivative,
+        _no_derivative,
         cost=Cost.DEAR,
         total=False,
         batch=batch_each,
@@ -143,8 +135,8 @@ IO_CALLBACK = register(
         "effect",
         _infer_effectful,
         _call_in_order,
-        _no_tangent,
-        _no_cotangent,
+        _no_derivative,
+        _no_derivative,
         total=False,
         batch=_batch_effect,
         moves=True,

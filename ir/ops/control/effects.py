@@ -48,14 +48,6 @@ def _assert(pred: Array, *rest: Any, message: str, error: str = "AssertionError"
         raise ERRORS[error](message.format(*values) if values else message)
 
 
-def _no_tangent(b: Any, op: Any, tangents: Any) -> list[None]:
-    return [None]
-
-
-def _no_cotangent(b: Any, op: Any, cotangents: Any, wanted: Any) -> list[None]:
-    return [None] * len(op.operands)
-
-
 register(
     OpDef(
         "create_token",
@@ -72,8 +64,8 @@ register(
         "effect",
         _infer_assert,
         _assert,
-        _no_tangent,
-        _no_cotangent,
+        lambda b, op, tangents: [None],
+        lambda b, op, cotangents, wanted: [None] * len(op.operands),
         total=False,
         batch=batch_assert,
         attrs=("message", "error"),

@@ -41,15 +41,15 @@ def _part(name: str, reference: Callable[[Array], Array], transpose: Any) -> Non
         check_kind(types[0], COMPLEX)
         return types[0] if name == "conj" else types[0].with_dtype(real_dtype(types[0].dtype))
 
-    def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+    def jvp(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | None]:
         (t,) = tangents
-        return [None if t is None else b.op(name, t)]
+        return [b.op(name, t)]
 
     def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
     ) -> list[Value | None]:
         (ct,) = cotangents
-        return [None if ct is None or not wanted[0] else transpose(b, ct)]
+        return [transpose(b, ct)]
 
     _register(name, infer, reference, jvp, vjp, COMPLEX, 1)
 
@@ -108,11 +108,9 @@ def _jvp_complex(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[V
 
 
 def _vjp_complex(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     (ct,) = cotangents
-    if ct is None:
-        return [None, None]
     parts = [
         b.op("real", ct) if wanted[0] else None,
         b.op("neg", b.op("imag", ct)) if wanted[1] else None,

@@ -27,7 +27,6 @@ from ...types import (
     TensorType,
     bits_dtype,
     is_complex,
-    is_inexact,
     is_small,
     is_supported,
 )
@@ -216,12 +215,10 @@ def _jvp_select(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Va
 
 
 def _vjp_select(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     condition = op.operands[0]
     (ct,) = cotangents
-    if ct is None:
-        return [None, None, None]
     zero = b.full_like(ct, 0)
     return [
         None,
@@ -273,20 +270,14 @@ def _convert(x: Array, *, dtype: DType) -> Array:
     return x.astype(dtype)
 
 
-def _jvp_convert(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
-    (t,) = tangents
-    if t is None or not is_inexact(op.result.dtype):
-        return [None]
-    return [b.op("convert", t, dtype=op.result.dtype)]
+def _jvp_convert(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | None]:
+    return [b.op("convert", tangents[0], dtype=op.result.dtype)]
 
 
 def _vjp_convert(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
-    (ct,) = cotangents
-    if ct is None or not wanted[0]:
-        return [None]
-    return [b.op("convert", ct, dtype=op.operands[0].dtype)]
+    return [b.op("convert", cotangents[0], dtype=op.operands[0].dtype)]
 
 
 register(

@@ -98,17 +98,11 @@ def _argpartition(b: Builder, x: Value, *, axis: int, kth: int) -> list[Value]:
     return [_rows(b, _with_part(b, order, take_along(b, indices, within, last), start), axis)]
 
 
-def _jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+def _jvp(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | None]:
     (t,) = tangents
     (x,) = op.operands
-    if t is None:
-        return [None]
     order = b.op("argpartition", x, **op.attrs)
     return [take_along(b, t, order, len(x.shape) + op.attrs["axis"])]
-
-
-def _no_jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
-    return [None]
 
 
 composition(
@@ -122,7 +116,7 @@ composition(
 composition(
     "argpartition",
     _argpartition,
-    _no_jvp,
+    lambda b, op, tangents: [None],  # of integers
     kinds=REAL,
     attrs=("axis", "kth"),
     doc="where the elements of `partition` are",

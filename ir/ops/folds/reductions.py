@@ -145,21 +145,17 @@ def _winners(b: Builder, op: Op) -> tuple[Value, Value]:
     return mask, b.op("sum", b.op("convert", mask, dtype=x.dtype), axes=axes)
 
 
-def _jvp_extremum(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+def _jvp_extremum(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | None]:
     (t,) = tangents
-    if t is None:
-        return [None]
     mask, count = _winners(b, op)
     chosen = b.op("select", mask, t, b.full_like(t, 0))
     return [b.op("div", b.op("sum", chosen, axes=op.attrs["axes"]), count)]
 
 
 def _vjp_extremum(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     (ct,) = cotangents
-    if ct is None or not wanted[0]:
-        return [None]
     mask, count = _winners(b, op)
     share = restore(b, b.op("div", ct, count), op.operands[0].shape, op.attrs["axes"])
     return [b.op("select", mask, share, b.full_like(share, 0))]

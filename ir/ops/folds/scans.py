@@ -118,18 +118,18 @@ def _origin(b: Builder, op: Op) -> Value:
     return b.op(name, b.op("select", sets, position, far), axis=axis, reverse=reverse)
 
 
-def _jvp_extremum(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+def _jvp_extremum(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | None]:
     (t,) = tangents
-    if t is None or t.tensor.size == 0:
+    if t.tensor.size == 0:
         return [t]
     return [take_along(b, t, _origin(b, op), op.attrs["axis"])]
 
 
 def _vjp_extremum(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     (ct,) = cotangents
-    if ct is None or not wanted[0] or ct.tensor.size == 0:
+    if ct.tensor.size == 0:
         return [ct]
     axis = op.attrs["axis"]
     taken = take_along(b, op.operands[0], _origin(b, op), axis)

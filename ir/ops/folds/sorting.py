@@ -27,20 +27,20 @@ def _infer_argsort(x: TensorType, *, axis: int, stable: bool) -> TensorType:
     return _infer_sort(x, axis=axis, stable=stable).with_dtype(I64)
 
 
-def _jvp_sort(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+def _jvp_sort(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | None]:
     (t,) = tangents
-    if t is None or t.tensor.size == 0:
+    if t.tensor.size == 0:
         return [t]
     order = b.op("argsort", op.operands[0], **op.attrs)
     return [take_along(b, t, order, op.attrs["axis"])]
 
 
 def _vjp_sort(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     """The sorted places go back by the inverse permutation, which sorts the permutation."""
     (ct,) = cotangents
-    if ct is None or not wanted[0] or ct.tensor.size == 0:
+    if ct.tensor.size == 0:
         return [ct]
     order = b.op("argsort", op.operands[0], **op.attrs)
     inverse = b.op("argsort", order, **op.attrs)

@@ -79,11 +79,6 @@ def _padded(x: Array, fill: Any, attrs: Attrs) -> Array:
     return np.pad(x, widths, constant_values=fill) if widths else x
 
 
-def _attributes(window: Ints, strides: Ints, low: Ints, high: Ints, dilation: Ints) -> Attrs:
-    values = (window, strides, low, high, dilation)
-    return dict(zip(ATTRS, values, strict=True))
-
-
 def _examples(distinct: bool) -> tuple[Example, ...]:
     def one(shape: Ints, *values: Ints) -> Example:
         return Example((Arg(shape, distinct=distinct),), dict(zip(ATTRS, values, strict=True)))
@@ -102,27 +97,28 @@ _SHIFTED = {n: first(0 if n in ("low", "high") else 1) for n in ATTRS}
 _BATCH = leading(**_SHIFTED)
 
 
-def _infer_numbers(
-    x: TensorType, *, window: Ints, strides: Ints, low: Ints, high: Ints, dilation: Ints
-) -> TensorType:
-    attrs = _attributes(window, strides, low, high, dilation)
-    check_kind(x, NUMBER)
-    _check(x.rank, attrs)
-    return x.with_shape(covered(x.shape, attrs))
+def _typed(rule: Callable[..., TensorType]) -> Callable[..., TensorType]:
+    """The type rule that is `rule(*operands, attrs)` for attributes that fit the first operand."""
+
+    def infer(
+        *operands: TensorType, window: Ints, strides: Ints, low: Ints, high: Ints, dilation: Ints
+    ) -> TensorType:
+        attrs = dict(zip(ATTRS, (window, strides, low, high, dilation), strict=True))
+        check_kind(operands[0], ANY)
+        _check(operands[0].rank, attrs)
+        return rule(*operands, attrs)
+
+    return infer
 
 
-def _infer_extremes(
-    x: TensorType, *, window: Ints, strides: Ints, low: Ints, high: Ints, dilation: Ints
-) -> TensorType:
-    check_kind(x, REAL)
-    return _infer_numbers(x, window=window, strides=strides, low=low, high=high, dilation=dilation)
+def _covered(kinds: str, dtype: Any = None) -> Callable[..., TensorType]:
+    """Of one operand: an element, or a number of type `dtype`, for each window."""
 
+    def rule(x: TensorType, attrs: Attrs) -> TensorType:
+        check_kind(x, kinds)
+        return x.with_shape(covered(x.shape, attrs)).with_dtype(dtype or x.dtype)
 
-def _infer_places(
-    x: TensorType, *, window: Ints, strides: Ints, low: Ints, high: Ints, dilation: Ints
-) -> TensorType:
-    attrs = _attributes(window, strides, low, high, dilation)
-    return _infer_extremes(x, **attrs).with_dtype(I64)
+    return _typed(rule)
 
 
 def _folded(name: str, combine: Callable[..., Any]) -> Callable[..., Array]:
@@ -171,7 +167,7 @@ def _transpose_sum(b: Builder, op: Op, ct: Value, i: int) -> Value:
 
 linear(
     "window_sum",
-    _infer_numbers,
+    _covered(NUMBER),
     _folded("sum", np.add),
     _transpose_sum,
     cost=Cost.FOLD,
@@ -222,7 +218,7 @@ def _empty_or(rule: Callable[..., Any]) -> Callable[..., Any]:
 _jvp_prod, _vjp_prod = composed_rules(multiply_taps)
 opaque(
     "window_prod",
-    _infer_numbers,
+    _covered(NUMBER),
     _folded("prod", np.multiply),
     family="reduction",
     jvp=_empty_or(_jvp_prod),
@@ -258,7 +254,7 @@ def _which(better: Callable[..., Any]) -> Callable[..., Array]:
 def _place_op(name: str, better: Callable[..., Any]) -> None:
     opaque(
         name,
-        _infer_places,
+        _covered(REAL, I64),
         _which(better),
         family="reduction",
         batch=_BATCH,
@@ -273,19 +269,8 @@ _place_op("window_argmax", np.greater)
 _place_op("window_argmin", np.less)
 
 
-def _infer_pick(
-    x: TensorType,
-    which: TensorType,
-    *,
-    window: Ints,
-    strides: Ints,
-    low: Ints,
-    high: Ints,
-    dilation: Ints,
-) -> TensorType:
-    attrs = _attributes(window, strides, low, high, dilation)
-    check_kind(x, ANY)
-    _check(x.rank, attrs)
+@_typed
+def _infer_pick(x: TensorType, which: TensorType, attrs: Attrs) -> TensorType:
     check_dtype(which, "i64", "which element")
     if which.shape != covered(x.shape, attrs):
         raise GraphError(f"{which} does not say which element for the windows of {x}")
@@ -311,7 +296,7 @@ def _infer_put(
     dilation: Ints,
     shape: Ints,
 ) -> TensorType:
-    attrs = _attributes(window, strides, low, high, dilation)
+    attrs = dict(zip(ATTRS, (window, strides, low, high, dilation), strict=True))
     check_kind(u, NUMBER)
     _check(u.rank, attrs)
     check_dtype(which, "i64", "which element")
@@ -384,22 +369,20 @@ def _extremum(name: str, combine: np.ufunc) -> None:
     def which(b: Builder, op: Op) -> Value:
         return b.op(f"window_arg{name}", op.operands[0], **op.attrs)
 
-    def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
+    def jvp(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | None]:
         (t,) = tangents
-        return [None if t is None else b.op("window_pick", t, which(b, op), **op.attrs)]
+        return [b.op("window_pick", t, which(b, op), **op.attrs)]
 
     def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
     ) -> list[Value | None]:
         (ct,) = cotangents
-        if ct is None or not wanted[0]:
-            return [None]
         shape = op.operands[0].shape
         return [b.op("window_put", ct, which(b, op), shape=shape, **op.attrs)]
 
     opaque(
         f"window_{name}",
-        _infer_extremes,
+        _covered(REAL),
         _folded(name, combine),
         family="reduction",
         combiner=combine.__name__,

@@ -186,13 +186,11 @@ def _jvp_change(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
 
 
 def _vjp_change(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     """det''(A)[E, F] is symmetric in E and F: the derivative is its own transpose, but for two of
     matrices."""
     (ct,) = cotangents
-    if ct is None:
-        return [None, None]
     found: list[Value | None] = [None, None]
     if wanted[0]:
         found[0] = composed_rules(_inverse_form)[1](b, op, cotangents, [True, False])[0]

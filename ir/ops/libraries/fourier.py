@@ -42,24 +42,20 @@ def _weights(b: Builder, x: Value, n: int, inner: float) -> Value:
 
 
 def _vjp_rfft(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     """x~[j] = Re sum over k of conj(y~[k]) exp(2 pi i jk / n): irfft, which counts inner ones twice."""
     (ct,) = cotangents
-    if ct is None:
-        return [None]
     n = op.operands[0].shape[-1]
     halved = _weights(b, b.op("conj", ct), n, 0.5)
     return [b.op("irfft", halved, n=n, factor=op.attrs["factor"])]
 
 
 def _vjp_irfft(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     """x~[k] = w[k] conj(rfft(y~))[k], where w is 2 for all that stand for their conjugates too."""
     (ct,) = cotangents
-    if ct is None:
-        return [None]
     found = b.op("conj", b.op("rfft", ct, factor=op.attrs["factor"]))
     return [_weights(b, found, op.attrs["n"], 2.0)]
 

@@ -50,12 +50,10 @@ def _jvp_solve(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
 
 
 def _vjp_solve(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     """B~ = A^-T X~,  A~ = -B~ X^T"""
     (ct,) = cotangents
-    if ct is None:
-        return [None, None]
     a, x = matrices(b, op.operands[0], op.result)
     right = a.mT.solve(Matrix(b, ct))
     return [(-(right @ x.mT)).value if wanted[0] else None, right.value]

@@ -76,12 +76,10 @@ def _jvp_solve(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
 
 
 def _vjp_solve(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     """B~ = A^-T X~,  A~ = -B~ X^T, of which the triangle counts"""
     (ct,) = cotangents
-    if ct is None:
-        return [None, None]
     lower, unit = op.attrs["lower"], op.attrs["unit"]
     a, x = matrices(b, op.operands[0], op.result)
     right = solve_triangle(a.mT, Matrix(b, ct), not lower, unit)

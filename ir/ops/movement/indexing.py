@@ -281,13 +281,11 @@ def _jvp_scatter(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[V
 
 
 def _vjp_scatter(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     (ct,) = cotangents
     x, u, *indices = op.operands
     grads: list[Value | None] = [None] * len(op.operands)
-    if ct is None:
-        return grads
     combine = op.attrs["combine"]
     attrs = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
     if combine == "set":  # reads ct before it updates it, which can then be done in place

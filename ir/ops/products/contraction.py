@@ -100,13 +100,10 @@ def _cotangent(b: Builder, op: Op, ct: Value, side: int) -> Value:
 
 
 def _vjp_dot(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     (ct,) = cotangents
-    return [
-        _cotangent(b, op, ct, side) if want and ct is not None else None
-        for side, want in enumerate(wanted)
-    ]
+    return [_cotangent(b, op, ct, side) if want else None for side, want in enumerate(wanted)]
 
 
 def _batch_dot(

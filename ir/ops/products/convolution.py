@@ -160,11 +160,9 @@ def _jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | N
 
 
 def _vjp(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
+    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
 ) -> list[Value | None]:
     (ct,) = cotangents
-    if ct is None:
-        return [None, None]
     rules = (_cotangent_of_x, _cotangent_of_w)
     return [rule(b, op, ct) if want else None for rule, want in zip(rules, wanted, strict=True)]
 
