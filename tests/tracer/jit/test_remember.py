@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import types
 from pathlib import Path
 from typing import Any
 
@@ -542,6 +543,19 @@ def key_of(value: Any) -> str:
 )
 def test_fingerprints_tell_apart(one: Any, other: Any) -> None:
     assert key_of(one) != key_of(other) and key_of(one) == key_of(one)
+
+
+def test_values_by_default_count() -> None:
+    def f(x: Any, a: float = 1.0, *, b: float = 2.0) -> Any:
+        return x * a * b
+
+    def with_defaults(*positional: float, **by_name: float) -> Any:
+        g = types.FunctionType(f.__code__, f.__globals__, "f", positional)
+        g.__kwdefaults__ = by_name
+        return g
+
+    keys = {key_of(with_defaults(a, b=b)) for a in (1.0, 2.0) for b in (1.0, 2.0)}
+    assert len(keys) == 4
 
 
 def test_cycles_end() -> None:
