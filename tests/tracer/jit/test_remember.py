@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import textwrap
 import types
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import warm
 
 import jitney as jt
 from jitney.tracer.captures.fingerprint import Fingerprint
@@ -55,15 +55,9 @@ class Runner:
         for name, program in programs.items():
             paths.append(self.folder / f"{name}.py")
             paths[-1].write_text(PRELUDE + textwrap.dedent(program))
-        done = subprocess.run(
-            [sys.executable, "-c", DRIVER, json.dumps([str(path) for path in paths])],
-            capture_output=True,
-            text=True,
-            timeout=100,
-            env={**os.environ, "JITNEY_CACHE_DIR": str(self.folder / "cache"), **environment},
-        )
-        assert done.returncode == 0, done.stderr
-        found, compiler = json.loads(done.stdout.splitlines()[-1])
+        environment = {"JITNEY_CACHE_DIR": str(self.folder / "cache")} | environment
+        said = warm.run(DRIVER, json.dumps([str(path) for path in paths]), **environment)
+        found, compiler = json.loads(said.splitlines()[-1])
         return found, compiler
 
     def __call__(self, program: str, name: str = "program", **environment: str) -> str:
