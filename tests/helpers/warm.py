@@ -3,7 +3,7 @@
     run("import jitney as jt; print(jt.__version__)", JITNEY_CACHE="0")
 
 Imports take 0.2 s of each new process; here one process per worker of pytest has made them, and forks
-for each program. It has compiled nothing, read no setting, and imported neither the code generator nor LLVM.
+for each program. It has compiled nothing, read no setting, and imported neither code generator nor LLVM.
 What is about starting itself starts a Python.
 """
 
