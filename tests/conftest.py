@@ -1,5 +1,6 @@
 """Settings shared by all tests. Fixtures of one file belong into that file."""
 
+import gc
 import os
 import signal
 import sys
@@ -8,12 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # What several tests use lies in `helpers`; tests of GPUs borrow the cases of others.
 _tests = Path(__file__).resolve().parent
 sys.path.insert(0, str(_tests / "helpers"))
 sys.path += sorted({str(test.parent) for test in _tests.rglob("test_*.py")})
+from gpu_sample import code_changed, sampled  # noqa: E402
 
 # Examples compile code, so a single one may be slow; a failing one prints how to run it again. On CI
 # the examples are the same each time, so that a red run is the change's fault; elsewhere they are new.
@@ -23,6 +25,9 @@ settings.register_profile(
     print_blob=True,
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(  # for who asks only whether a test fails
+    "unshrunk", settings.get_profile("jitney"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("jitney")
 
@@ -36,6 +41,33 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["JITNEY_VERIFY"] = "1"  # graphs and steps are checked after each pass
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "tests of GPUs: all, a sample, or by default all if their code has changed since main"
+    parser.addoption("--gpu", choices=("all", "sample", "auto"), default="auto", help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.gpu == "auto":  # workers are told what came out
+        named = any("gpu" in Path(argument.partition("::")[0]).parts for argument in config.args)
+        config.option.gpu = "all" if named or code_changed(_tests.parent) else "sample"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"tests of GPUs: {config.option.gpu} (--gpu)"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What belongs to pytest stays: no collection of garbage has to look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.gpu == "sample":
+        items[:], left_out = sampled(items)
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(autouse=True)

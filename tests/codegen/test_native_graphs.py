@@ -33,7 +33,7 @@ from programs import (
 
 from jitney.ir.passes import optimise
 from jitney.ir.record import replace
-from jitney.ir.types import F64
+from jitney.ir.types import F64, I64
 from jitney.runtime.native.host import current_target
 
 
@@ -226,6 +226,21 @@ def test_bad_index_in_a_shared_kernel(threads):
     bad[[5, 77_777, 299_999]] = 50, -51, 1 << 40
     executable = raises(graph, [x, bad], "out of bounds for axis of size 50")
     same(executable.run([x, index]), expected(graph, [x, index]))
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_indices_that_are_counted_are_checked_unless_all_fit(start):
+
+    def f(b, x):
+        counted = b.iota(shape=(17,), dtype=I64, axis=0)
+        at = b.slice(counted, start=(start,), stop=(start + 5,), step=(1,))
+        return b.gather(x, at, axes=(0,), mode="check")
+
+    x = np.arange(6.0)
+    if start < 2:
+        check(build(f, x), [x])
+    else:
+        raises(build(f, x), [x], "index 6 is out of bounds")
 
 
 def test_the_first_bad_index_is_reported():

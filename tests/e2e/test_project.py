@@ -1,6 +1,7 @@
 """The project itself: packaging, names, layers, and what an import costs."""
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -88,10 +89,15 @@ def test_root_is_imported_once():
     assert not (ROOT / "tests" / "__init__.py").exists()
 
 
+@functools.cache
+def tree_of(path):
+    return ast.parse(path.read_text())
+
+
 def imported_rooms(path):
     """(line, dotted target inside jitney) for every import of `path` that stays in the package."""
     package = ["jitney", *path.relative_to(ROOT).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom):
             if node.level:
                 base = package[: len(package) - node.level + 1]
@@ -129,7 +135,7 @@ def imports_of_files():
     found = {}
     for path, name in files.items():
         package = list(path.relative_to(ROOT).parts[:-1])
-        tree = ast.parse(path.read_text())
+        tree = tree_of(path)
         typing = {
             inner
             for node in ast.walk(tree)
@@ -178,7 +184,7 @@ def test_imports_inside_the_package_are_relative():
         parts = path.relative_to(ROOT).parts
         if parts[0] not in LAYERS:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             absolute = (
                 [node.module or ""]
                 if isinstance(node, ast.ImportFrom) and not node.level
@@ -234,7 +240,7 @@ def test_modules_are_small_and_have_docstrings():
         text = path.read_text()
         if not text.strip():
             continue
-        assert ast.get_docstring(ast.parse(text)), f"{path.relative_to(ROOT)} has no docstring"
+        assert ast.get_docstring(tree_of(path)), f"{path.relative_to(ROOT)} has no docstring"
         lines = text.count("\n")
         assert lines <= 800, f"{path.relative_to(ROOT)} has {lines} lines; split it by idea"
 

@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+import warm
 
 from jitney.runtime.cache import disk
 from jitney.runtime.cache.disk import DiskCache, UnsafeCacheWarning, disk_cache
@@ -28,18 +29,6 @@ def cache(tmp_path: Path) -> DiskCache:
 def files(cache: DiskCache) -> list[Path]:
     assert cache.directory is not None
     return sorted(Path(cache.directory).iterdir())
-
-
-def python(code: str, **environment: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **environment},
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 def test_round_trip(cache: DiskCache) -> None:
@@ -272,7 +261,7 @@ def test_a_digest_tells_its_parts_apart() -> None:
 
 def test_the_installation_is_the_same_in_another_process() -> None:
     code = "from jitney.runtime.cache.installation import installation; print(installation())"
-    assert python(code).strip() == installation()
+    assert warm.run(code).strip() == installation()
 
 
 def test_an_edited_source_is_another_installation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,9 +323,9 @@ def test_the_environment_names_the_directory(tmp_path: Path) -> None:
         "c = disk_cache(); print(c.hits, c.misses, 'llvmlite' in sys.modules, c.reason)"
     )
     here = {"JITNEY_CACHE_DIR": str(tmp_path / "d")}
-    assert python(code, **here).split() == ["0", "1", "True"]
-    assert python(code, **here).split() == ["1", "0", "False"]
-    assert "JITNEY_CACHE" in python(code, JITNEY_CACHE="0")
+    assert warm.run(code, **here).split() == ["0", "1", "True"]
+    assert warm.run(code, **here).split() == ["1", "0", "False"]
+    assert "JITNEY_CACHE" in warm.run(code, JITNEY_CACHE="0")
 
 
 def jitney(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

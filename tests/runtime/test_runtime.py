@@ -254,6 +254,18 @@ def test_big_arrays_are_recycled() -> None:
 
 
 @needs_recycling
+def test_small_arrays_take_no_large_blocks() -> None:
+    pool = recycler()
+    pool.trim()
+    large = memory.empty((4 << 20,), F32)
+    address = large.ctypes.data
+    del large
+    small = memory.empty((1 << 19,), F32)
+    again = memory.empty((4 << 20,), F32)
+    assert small.ctypes.data != address and again.ctypes.data == address
+
+
+@needs_recycling
 def test_only_our_arrays_come_from_the_pool() -> None:
     from numpy._core import multiarray
 

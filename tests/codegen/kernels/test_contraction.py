@@ -112,6 +112,14 @@ def test_large_products(m, k, n):
     check(lambda a, b: a.T @ b.T, np.ascontiguousarray(a.T), np.ascontiguousarray(b.T))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_any_number_of_rows(dtype):
+    """Whole tiles, and tiles of any number of rows that are left, down to one."""
+    b = numbers((24, 40), dtype)
+    for m in range(6, 38):
+        check(np.matmul, numbers((m, 24), dtype), b)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
 @pytest.mark.parametrize(("m", "k", "n"), [(200, 1100, 400), (130, 513, 385)])
 def test_blocks_that_are_copied(m, k, n, dtype):

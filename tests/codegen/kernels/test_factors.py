@@ -6,6 +6,7 @@ matrix's condition, as the difference from another solver's result does.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -150,20 +151,24 @@ def test_in_loops_and_branches() -> None:
 def test_triangular_systems(n: int) -> None:
     a = numbers(n, n) / n + 2 * np.eye(n)
     junk = np.where(np.eye(n, dtype=bool), a, np.nan)  # the other triangle is not read
+    halves = [np.triu(a), np.tril(a)]
+    operands = [np.where(half == 0, junk, half) for half in halves]
+    ways = list(itertools.product((False, True), (0, 1), (False, True)))
+
+    def solutions(operands: list[Any], b: Any) -> list[Any]:
+        return [
+            jt.linalg.solve_triangular(
+                operands[lower], b, lower=lower, trans=trans, unit_diagonal=unit
+            )
+            for lower, trans, unit in ways
+        ]
+
     for k in (1, 5):
         b = numbers(n, k, seed=1)
-        for lower in (False, True):
-            half = np.tril(a) if lower else np.triu(a)
-            given = np.where(half == 0, junk, half)
-            for trans in (0, 1):
-                for unit in (False, True):
-                    want = half - np.diag(np.diag(half)) + np.eye(n) if unit else half
-                    x = jt.jit(
-                        lambda a, b, o=(lower, trans, unit): jt.linalg.solve_triangular(
-                            a, b, lower=o[0], trans=o[1], unit_diagonal=o[2]
-                        )
-                    )(given, b)
-                    check_solution(want.T if trans else want, x, b)
+        for (lower, trans, unit), x in zip(ways, jt.jit(solutions)(operands, b), strict=True):
+            half = halves[lower]
+            want = half - np.diag(np.diag(half)) + np.eye(n) if unit else half
+            check_solution(want.T if trans else want, x, b)
 
 
 @pytest.mark.parametrize(

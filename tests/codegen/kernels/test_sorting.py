@@ -41,7 +41,18 @@ def narrow() -> Target:
 def check(x: np.ndarray, axis: int = -1, target: Target | None = None) -> None:
     axis %= x.ndim
     graph = build(lambda b, v: both(b, v, axis), x)
-    values, places = compiled(graph, [x], target).run([x])
+    check_order(x, *compiled(graph, [x], target).run([x]), axis)
+
+
+def check_together(arrays: list[np.ndarray], target: Target | None = None) -> None:
+    """The same of several arrays in one program, which sorts all of a dtype by the same functions."""
+    graph = build(lambda b, *all: [found for v in all for found in both(b, v, 0)], *arrays)
+    found = iter(compiled(graph, arrays, target).run(arrays))
+    for x, values, places in zip(arrays, found, found, strict=True):
+        check_order(x, values, places, 0)
+
+
+def check_order(x: np.ndarray, values: np.ndarray, places: np.ndarray, axis: int) -> None:
     np.testing.assert_array_equal(places, np.argsort(x, axis=axis, kind="stable"))
     want = np.sort(x, axis=axis, kind="stable")
     np.testing.assert_array_equal(values, want)
@@ -74,10 +85,9 @@ def wide(x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_lengths(dtype):
     rng = np.random.default_rng(1)
-    for n in LENGTHS:
-        check(sample(rng, n, dtype, kinds=n // 3 + 1))
-    for n in (SHORT, SHORT + 1):
-        check(sample(rng, n, dtype, kinds=n // 3 + 1), target=narrow())
+    check_together([sample(rng, n, dtype, kinds=n // 3 + 1) for n in LENGTHS])
+    lengths = (SHORT, SHORT + 1)
+    check_together([sample(rng, n, dtype, kinds=n // 3 + 1) for n in lengths], narrow())
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -134,6 +134,13 @@ def test_special_values_of_two_arguments(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
+def test_extremes_of_special_values(name, dtype):
+    x, y = (a.ravel() for a in np.meshgrid(specials(dtype), specials(dtype)))
+    np.testing.assert_array_equal(native(EXPANSIONS[name], [dtype] * 2)(x, y), numpy_of(name)(x, y))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize(
     "name", ["isnan", "isinf", "isfinite", "signbit", "sign", "frexp_exponent"]
 )

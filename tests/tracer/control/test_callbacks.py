@@ -367,6 +367,17 @@ def test_callbacks_from_many_threads() -> None:
     assert not wrong
 
 
+def test_each_ordered_effect_waits_for_the_one_before() -> None:
+    def f(x: Any) -> Any:
+        for ordered in (True, False, True):
+            jt.io_callback(lambda v: None, None, x, ordered=ordered)
+        return x
+
+    first, apart, last = (op for op in jt.jit(f).trace(1.0).ops if op.name == "io_callback")
+    assert last.operands[-1].op is first
+    assert apart.operands[-1].op is not first
+
+
 def test_graphs_with_callbacks_print() -> None:
     text = str(jt.jit(lambda x: jt.pure_callback(np.sin, x, x)).trace(X))
     assert "pure_callback" in text and "python sin" in text

@@ -78,12 +78,6 @@ def dig(x: Any) -> Any:
     return x * found
 
 
-def importing(x: Any) -> Any:
-    import test_state as here
-
-    return x * here.state
-
-
 def nested(value: Any, depth: int) -> Any:
     for _ in range(depth):
         value = [value]
@@ -264,17 +258,6 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[Any], 
 TOLD: list[int] = []
 
 
-CASES |= {
-    "globals()": (
-        lambda: 2.0,
-        lambda x: x * globals()["state"],
-        lambda s: setattr(HERE, "state", 3.0),
-    ),
-    "eval": (lambda: 2.0, lambda x: x * eval("state"), lambda s: setattr(HERE, "state", 3.0)),
-    "an import while tracing": (lambda: 2.0, importing, lambda s: setattr(HERE, "state", 3.0)),
-}
-
-
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("native", [True, False])
 def test_a_change_is_seen(name: str, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,6 +276,34 @@ def test_a_change_is_seen(name: str, native: bool, monkeypatch: pytest.MonkeyPat
         want = read(X)
         for _ in range(3):
             np.testing.assert_array_equal(f(X), want)
+
+
+OF_A_MODULE = """
+def by_globals(x): return x * globals()["state"]
+def by_eval(x): return x * eval("state")
+def by_import(x):
+    import of_a_module as here
+    return x * here.state
+"""
+
+
+@pytest.mark.parametrize("name", ["by_globals", "by_eval", "by_import"])
+@pytest.mark.parametrize("native", [True, False])
+def test_a_change_of_a_whole_module_is_seen(
+    name: str, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a module holds is compared, so not this one: from it all of pytest is reached."""
+    here = types.ModuleType("of_a_module")
+    monkeypatch.setitem(sys.modules, "of_a_module", here)
+    exec(OF_A_MODULE, vars(here))
+    here.state = 2.0  # type: ignore[attr-defined]
+    read = getattr(here, name)
+    with jt.config(native_calls=native):
+        f = jt.jit(read)
+        for state in (2.0, 3.0):
+            here.state = state  # type: ignore[attr-defined]
+            for _ in range(3):
+                np.testing.assert_array_equal(f(X), X * state)
 
 
 def test_snapshots_of_what_contains_itself_and_of_deep_values() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import textwrap
+import types
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import warm
 
 import jitney as jt
 from jitney.tracer.captures.fingerprint import Fingerprint
@@ -54,15 +55,9 @@ class Runner:
         for name, program in programs.items():
             paths.append(self.folder / f"{name}.py")
             paths[-1].write_text(PRELUDE + textwrap.dedent(program))
-        done = subprocess.run(
-            [sys.executable, "-c", DRIVER, json.dumps([str(path) for path in paths])],
-            capture_output=True,
-            text=True,
-            timeout=100,
-            env={**os.environ, "JITNEY_CACHE_DIR": str(self.folder / "cache"), **environment},
-        )
-        assert done.returncode == 0, done.stderr
-        found, compiler = json.loads(done.stdout.splitlines()[-1])
+        environment = {"JITNEY_CACHE_DIR": str(self.folder / "cache")} | environment
+        said = warm.run(DRIVER, json.dumps([str(path) for path in paths]), **environment)
+        found, compiler = json.loads(said.splitlines()[-1])
         return found, compiler
 
     def __call__(self, program: str, name: str = "program", **environment: str) -> str:
@@ -542,6 +537,19 @@ def key_of(value: Any) -> str:
 )
 def test_fingerprints_tell_apart(one: Any, other: Any) -> None:
     assert key_of(one) != key_of(other) and key_of(one) == key_of(one)
+
+
+def test_values_by_default_count() -> None:
+    def f(x: Any, a: float = 1.0, *, b: float = 2.0) -> Any:
+        return x * a * b
+
+    def with_defaults(*positional: float, **by_name: float) -> Any:
+        g = types.FunctionType(f.__code__, f.__globals__, "f", positional)
+        g.__kwdefaults__ = by_name
+        return g
+
+    keys = {key_of(with_defaults(a, b=b)) for a in (1.0, 2.0) for b in (1.0, 2.0)}
+    assert len(keys) == 4
 
 
 def test_cycles_end() -> None:

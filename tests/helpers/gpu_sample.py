@@ -1,0 +1,75 @@
+"""Which tests of `tests/gpu` run: all of them, or a sample.
+
+The emulated GPU runs one thread at a time, so its tests are slow. What they test changes with the code
+generator and the GPU's runtime; where neither has, a sample tells whether something else broke them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+GPU = "tests/gpu/"
+# What decides how kernels for GPUs are made and run.
+SOURCES = ("codegen", "runtime/cuda", "tests/gpu", "tests/helpers")
+
+New = set[tuple[str, str]]  # a parameter's name and a value
+
+
+def sampled(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """The items to run, and the others: cases of tests of GPUs that bring nothing new.
+
+    Each test function runs, with each value that each of its parameters has; not with all of their
+    combinations. Of sizes (numbers, tuples of numbers) the first and the last count as values. The
+    choice is the same each time.
+    """
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if GPU in item.nodeid:
+            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[pytest.Item] = set()
+    for cases in functions.values():
+        seen: New = set()
+        for case, new in zip(cases, _values(cases), strict=True):
+            if new <= seen and case is not cases[0]:
+                left_out.add(case)
+            seen |= new
+    return [i for i in items if i not in left_out], [i for i in items if i in left_out]
+
+
+def _values(cases: Sequence[pytest.Item]) -> list[New]:
+    """What each case of a function brings."""
+    given = [case.callspec.params if hasattr(case, "callspec") else {} for case in cases]
+    wanted: New = set()
+    for name in given[0]:
+        values = {repr(params[name]): params[name] for params in given}
+        names = list(values)
+        if all(map(_is_size, values.values())):
+            names = [names[0], names[-1]]
+        wanted |= {(name, value) for value in names}
+    return [wanted & {(name, repr(value)) for name, value in params.items()} for params in given]
+
+
+def _is_size(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_size, value))
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def code_changed(root: Path) -> bool:
+    """Whether this checkout's code for GPUs differs from main's where it left main. Without git: no."""
+
+    def git(*arguments: str) -> str:
+        try:
+            done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
+        except OSError:
+            return ""
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    bases = (git("merge-base", "HEAD", main) for main in ("origin/main", "main"))
+    base = next(filter(None, bases), "HEAD")
+    changed = git("diff", "--name-only", base, "--", *SOURCES)
+    return bool(changed or git("ls-files", "--others", "--exclude-standard", "--", *SOURCES))
