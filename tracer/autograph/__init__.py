@@ -3,13 +3,10 @@
 `convert` makes of a function its twin, in which every `if`, loop, jump, `and`, conditional
 expression and `assert` is a call of a helper that looks at the condition when it runs.
 
-    origin      finds the function's syntax tree in the user's file
-    jumps       turns break, continue and early return into flags
-    names, liveness   which variables a statement changes, and which are read later
-    transform   rewrites statements and expressions as calls of the helpers
-    twins       makes the function of the result, under the names and lines of the user
-    runtime     the helpers; ordinary values take Python's way, traced ones become
-                branches (`cond`) and loops (`while`, `scan`) with adoption of assigned arrays
+The tree of a function is found (`origin`), rewritten (`syntax`) and made into its twin, under the names and
+lines of the user (`twins`). The helpers (`runtime`) take Python's way with ordinary values; traced ones
+become branches (`cond`) and loops (`while`, `scan`), with what they assign to, variables, attributes and
+elements of containers, merged or carried. What Python asks of a value is answered for what it stands for.
 """
 
 from __future__ import annotations

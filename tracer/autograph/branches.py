@@ -22,10 +22,10 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, union, write
-from .jumps import RESULT
 from .raising import Raised
 from .sharing import confuse, storage_of
 from .surroundings import Slot, Surroundings
+from .syntax.jumps import RESULT
 from .variables import (
     Containers,
     State,

@@ -13,7 +13,7 @@ from ..core.trace import require_trace
 from ..core.tracers import as_value
 from ..messages import errors
 from ..messages.errors import complain
-from .jumps import RESULT
+from .syntax.jumps import RESULT
 from .variables import Undefined, is_traceable, out_of, same, shown
 
 

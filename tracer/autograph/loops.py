@@ -30,9 +30,9 @@ from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, write
 from .carried import CarriedVariable
-from .jumps import RESULT
 from .sharing import confuse, storage_of
 from .surroundings import Slot, Surroundings
+from .syntax.jumps import RESULT
 from .variables import (
     Containers,
     State,

@@ -14,6 +14,11 @@ from ..messages.errors import Refusal as Refusal
 from ..messages.errors import complain
 from .branches import branch
 from .carried import NoneCarriedError
+from .elements import elements as elements
+from .elements import item as item
+from .elements import own as own
+from .elements import update as update
+from .elements import update_elements as update_elements
 from .handlers import tried as tried
 from .iteration import Items, items_of
 from .logic import and_ as and_
@@ -32,11 +37,6 @@ from .logic import truth as truth
 from .loops import TracedLoop, loop
 from .raising import raised as raised
 from .rolling import FEW, Watch, check_numbers, needs_numbers, traced_test
-from .stores import elements as elements
-from .stores import item as item
-from .stores import own as own
-from .stores import update as update
-from .stores import update_elements as update_elements
 from .texts import remainder as remainder
 from .texts import text as text
 from .twins import convert as convert

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import ref
 
 from ..core.tracers import Storage, Tracer
-from .jumps import RESULT
+from .syntax.jumps import RESULT
 
 
 def storage_of(x: Any) -> Storage | None:

@@ -35,7 +35,7 @@ from ..captures.paths import is_user_module
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
-from .nodes import HELPERS
+from .syntax.nodes import HELPERS
 from .variables import Undefined, put, refill
 
 _LIMIT = 5000  # objects looked at: what lies behind them is not tracked

@@ -15,11 +15,11 @@ from ..captures.paths import is_user_module
 from ..core.trace import current_trace
 from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts
-from .lazy import Lazy, is_lazy
-from .nodes import HELPERS, THUNK
 from .numpy_calls import replaced_numpy, where_traced
 from .origin import find_origin, has_source
-from .transform import Transformer
+from .syntax.lazy import Lazy, is_lazy
+from .syntax.nodes import HELPERS, THUNK
+from .syntax.transform import Transformer
 
 _FUTURE = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag,

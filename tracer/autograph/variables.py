@@ -16,7 +16,7 @@ from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..messages import errors
 from ..messages.errors import complain
-from .jumps import RESULT
+from .syntax.jumps import RESULT
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 

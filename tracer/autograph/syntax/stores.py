@@ -5,103 +5,39 @@
                           x = _jt_.own(x, (_jt_index0,), _jt_value)
                           x[_jt_index0] = _jt_value
 
-`own` gives `x` itself back unless it has to be replaced. Containers on the way (`layers[k][i] = v`) and
-attributes (`self.w[i] = v`) get the new array in its place.
+`own` (in `autograph.elements`) gives `x` itself back unless it has to be replaced. Containers on the
+way (`layers[k][i] = v`) and attributes (`self.w[i] = v`) get the new array in its place.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import operator
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..arrays.common import array
-from ..arrays.table import holds_tracer
-from ..indexing.concatenators import c_, r_
 from .names import dotted
 from .nodes import assign, constant, expression, helper, load, located
-from .variables import is_own_array, taken_over
 
 if TYPE_CHECKING:
     from .transform import Transformer
 
 _VALUE, _OLD, _INDEX = "_jt_value", "_jt_old", "_jt_index"
-_IN_PLACE: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.iadd,
-    ast.Sub: operator.isub,
-    ast.Mult: operator.imul,
-    ast.Div: operator.itruediv,
-    ast.FloorDiv: operator.ifloordiv,
-    ast.Mod: operator.imod,
-    ast.Pow: operator.ipow,
-    ast.MatMult: operator.imatmul,
-    ast.BitAnd: operator.iand,
-    ast.BitOr: operator.ior,
-    ast.BitXor: operator.ixor,
-    ast.LShift: operator.ilshift,
-    ast.RShift: operator.irshift,
+_IN_PLACE: dict[type[ast.operator], str] = {  # names in the module `operator`
+    ast.Add: "iadd",
+    ast.Sub: "isub",
+    ast.Mult: "imul",
+    ast.Div: "itruediv",
+    ast.FloorDiv: "ifloordiv",
+    ast.Mod: "imod",
+    ast.Pow: "ipow",
+    ast.MatMult: "imatmul",
+    ast.BitAnd: "iand",
+    ast.BitOr: "ior",
+    ast.BitXor: "ixor",
+    ast.LShift: "ilshift",
+    ast.RShift: "irshift",
 }
-_BY_NAME = {f.__name__: f for f in _IN_PLACE.values()}
-
-
-# What the rewritten code calls
-
-
-def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
-    """What `root` has to be before `root[indices[0]][indices[1]]... = value`."""
-    holder: Any = None
-    key, inner = None, root
-    for k, index in enumerate(indices):
-        if is_own_array(inner) and holds_tracer((value, *indices[k:])):
-            made = taken_over(inner)
-            if holder is None:
-                return made
-            holder[key] = made
-            return root
-        if not isinstance(inner, (list, dict)) or k + 1 == len(indices):
-            return root
-        holder, key, inner = inner, index, inner[index]
-    return root
-
-
-def item(x: Any, index: Any) -> Any:
-    """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
-    if x is np.r_ or x is np.c_:
-        return (r_ if x is np.r_ else c_)[index]
-    if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
-        return array(x)[index]
-    return x[index]
-
-
-def elements(root: Any, indices: Sequence[Any]) -> Any:
-    """`root[indices[0]][indices[1]]...`, to be updated and put back: no view of an array of NumPy's,
-    which `own` may replace."""
-    for index in indices:
-        part = item(root, index)
-        copied = is_own_array(root) and isinstance(part, type(root))
-        root = part.copy() if copied else part
-    return root
-
-
-def update(name: str, old: Any, value: Any) -> Any:
-    """`old += value`, or with another operator: what the variable is afterwards."""
-    if is_own_array(old) and holds_tracer((value,)):
-        old = taken_over(old)
-    return _BY_NAME[name](old, value)
-
-
-def update_elements(name: str, old: Any, value: Any) -> Any:
-    """`update` of what `elements` gave."""
-    if is_own_array(old) and holds_tracer((value,)):
-        old = array(old).copy()
-    return _BY_NAME[name](old, value)
-
-
-# How code is rewritten
 
 
 class Stores:
@@ -122,7 +58,7 @@ class Stores:
     def update(self, node: ast.AugAssign) -> list[ast.stmt] | None:
         """`x[i] += v`, `x += v` and `self.x += v`. None for what is no name and no path of names."""
         target, visit = node.target, self.transformer.visit
-        operation = constant(_IN_PLACE[type(node.op)].__name__, node)
+        operation = constant(_IN_PLACE[type(node.op)], node)
         if not isinstance(target, ast.Subscript):
             if dotted(target) is None:
                 return None

@@ -1,0 +1,72 @@
+"""Elements that transformed code reads and assigns to (`syntax.stores`).
+
+An array that NumPy made becomes a traced one when a traced value goes in.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays.common import array
+from ..arrays.table import holds_tracer
+from ..indexing.concatenators import c_, r_
+from .texts import remainder
+from .variables import is_own_array, taken_over
+
+
+def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
+    """What `root` has to be before `root[indices[0]][indices[1]]... = value`."""
+    holder: Any = None
+    key, inner = None, root
+    for k, index in enumerate(indices):
+        if is_own_array(inner) and holds_tracer((value, *indices[k:])):
+            made = taken_over(inner)
+            if holder is None:
+                return made
+            holder[key] = made
+            return root
+        if not isinstance(inner, (list, dict)) or k + 1 == len(indices):
+            return root
+        holder, key, inner = inner, index, inner[index]
+    return root
+
+
+def item(x: Any, index: Any) -> Any:
+    """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
+    if x is np.r_ or x is np.c_:
+        return (r_ if x is np.r_ else c_)[index]
+    if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
+        return array(x)[index]
+    return x[index]
+
+
+def elements(root: Any, indices: Sequence[Any]) -> Any:
+    """`root[indices[0]][indices[1]]...`, to be updated and put back: no view of an array of NumPy's,
+    which `own` may replace."""
+    for index in indices:
+        part = item(root, index)
+        copied = is_own_array(root) and isinstance(part, type(root))
+        root = part.copy() if copied else part
+    return root
+
+
+def update(name: str, old: Any, value: Any) -> Any:
+    """`old += value`, or with another operator: what the variable is afterwards."""
+    if is_own_array(old) and holds_tracer((value,)):
+        old = taken_over(old)
+    return _in_place(name)(old, value)
+
+
+def update_elements(name: str, old: Any, value: Any) -> Any:
+    """`update` of what `elements` gave."""
+    if is_own_array(old) and holds_tracer((value,)):
+        old = array(old).copy()
+    return _in_place(name)(old, value)
+
+
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    return remainder if name == "imod" else getattr(operator, name)
