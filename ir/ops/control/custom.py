@@ -130,16 +130,16 @@ def _jvp_custom_jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> lis
     (forward,) = op.regions
     inputs, start = op.attrs["inputs"], op.attrs["inputs"] + op.attrs["outputs"]
     floats = [i for i in range(inputs) if is_differentiable(op.operands[i].type)]
-    inputs_ = [*op.operands[start + op.attrs["closed"] :], *op.operands[:inputs]]
+    arguments = [*op.operands[start + op.attrs["closed"] :], *op.operands[:inputs]]
     varying = [k for k, i in enumerate(floats) if tangents[i] is not None]
-    rule = None if len(varying) == len(floats) else _along(forward, len(inputs_), varying)
+    rule = None if len(varying) == len(floats) else _along(forward, len(arguments), varying)
     if rule is None:
         seeds = instantiated(b, [tangents[i] for i in floats], [op.operands[i] for i in floats])
-        tangents_out = iter(b.inline(forward, [*inputs_, *seeds]))
+        tangents_out = iter(b.inline(forward, [*arguments, *seeds]))
     else:
         zeros = [b.zeros(op.operands[i].type) for i in floats]
         along = [t for t in (tangents[floats[k]] for k in varying) if t is not None]
-        out = b.inline(rule, [*inputs_, *zeros, *along])
+        out = b.inline(rule, [*arguments, *zeros, *along])
         tangents_out = iter(out[len(forward.outputs) :])
     return [next(tangents_out) if is_differentiable(v.type) else None for v in op.results]
 
