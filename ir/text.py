@@ -79,8 +79,8 @@ def _column(widths: Iterator[int]) -> int:
 def _unique_names(graph: Graph) -> dict[Value, str]:
     """`%name` for each value: hints cleaned and made unique, values without one numbered."""
     hints = {v: _clean(v.name) for v in graph.values()}
-    taken = set(hints.values())  # so that a suffixed name never takes another value's hint
-    suffixes = dict.fromkeys(taken, 0)
+    used = set(hints.values())  # so that a suffixed name never takes another value's hint
+    suffixes = dict.fromkeys(used, 0)
     names: dict[Value, str] = {}
     numbered = 0
     for value, hint in hints.items():
@@ -89,11 +89,11 @@ def _unique_names(graph: Graph) -> dict[Value, str]:
             numbered += 1
             continue
         unique = hint
-        while suffixes[hint] and unique in taken:
+        while suffixes[hint] and unique in used:
             unique = f"{hint}_{suffixes[hint]}"
             suffixes[hint] += 1
         suffixes[hint] = suffixes[hint] or 1
-        taken.add(unique)
+        used.add(unique)
         names[value] = f"%{unique}"
     return names
 

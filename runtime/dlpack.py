@@ -136,14 +136,14 @@ class Taken(NamedTuple):
 class _Exposed:
     """Taken memory as NumPy's protocol shows it: elements are integers of their size."""
 
-    def __init__(self, taken: Taken) -> None:
-        size = taken.dtype.itemsize
-        strides = taken.strides and tuple(step * size for step in taken.strides)
-        self.owner = taken.owner
+    def __init__(self, tensor: Taken) -> None:
+        size = tensor.dtype.itemsize
+        strides = tensor.strides and tuple(step * size for step in tensor.strides)
+        self.owner = tensor.owner
         self.__array_interface__ = {
             "version": 3,
-            "data": (taken.pointer, True),
-            "shape": taken.shape,
+            "data": (tensor.pointer, True),
+            "shape": tensor.shape,
             "strides": strides,
             "typestr": np.dtype(f"u{size}").str,
         }

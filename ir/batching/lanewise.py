@@ -85,11 +85,13 @@ def _branches(b: Builder, op: Op, operands: Sequence[Value], active: Value | Non
     index = b.minimum(b.maximum(index, b.full_like(index, 0)), b.full_like(index, last))
     results: list[Value] = []
     for k, region in enumerate(op.regions):
-        taken = b.eq(index, b.full_like(index, k))
-        inside = taken if active is None else b.bitwise_and(active, taken)
+        is_taken = b.eq(index, b.full_like(index, k))
+        inside = is_taken if active is None else b.bitwise_and(active, is_taken)
         out = _inline(b, region, inputs, inside)
         results = (
-            [b.select(taken, new, old) for new, old in zip(out, results, strict=True)] if k else out
+            [b.select(is_taken, new, old) for new, old in zip(out, results, strict=True)]
+            if k
+            else out
         )
     return results
 

@@ -100,8 +100,8 @@ def _all_branches(
     results: list[Value] = []
     pushed: list[list[Value]] = [[] for _ in op.results]
     for k, region in enumerate(op.regions):
-        taken = b.eq(index, b.full_like(index, k))
-        b.active = b.masked_by(taken)
+        is_taken = b.eq(index, b.full_like(index, k))
+        b.active = b.masked_by(is_taken)
         try:
             outputs, flags = b.walk(region, _chosen(inputs, tapes, k), batched[1:])
         finally:
@@ -112,7 +112,9 @@ def _all_branches(
                 inputs = [v if old.type is TOKEN else old for old in inputs]
             pushed[j].append(v)
         results = (
-            [b.choose(taken, new, old) for new, old in zip(out, results, strict=True)] if k else out
+            [b.choose(is_taken, new, old) for new, old in zip(out, results, strict=True)]
+            if k
+            else out
         )
     for j, v in enumerate(op.results):
         if v.type is TAPE:

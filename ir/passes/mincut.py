@@ -185,14 +185,14 @@ class _Parts:
         new = Graph(self.graph.name)
         new.params = list(self.graph.params)
         b = Builder(new)
-        held: dict[Value, Value] = {}
+        barriers: dict[Value, Value] = {}
         fresh: dict[Value, Value] = {}
         count = 0
 
         def behind_barrier(v: Value) -> Value:
-            if v not in held:
-                held[v] = b.op("optimization_barrier", v)
-            return held[v]
+            if v not in barriers:
+                barriers[v] = b.op("optimization_barrier", v)
+            return barriers[v]
 
         def again(end: Value) -> Value:
             """`end`, computed from what is kept. Its operands come first."""

@@ -67,7 +67,7 @@ def _taking(region: Graph, views: dict[int, Op | None]) -> Graph:
     new = Graph(region.name)
     b = Builder(new)
     env: dict[Value, Value] = {}
-    taken: list[tuple[Op, dict[Value, Value], Value]] = []
+    views_taken: list[tuple[Op, dict[Value, Value], Value]] = []
     for index, param in enumerate(region.params):
         view = views.get(index)
         if view is None:
@@ -75,8 +75,8 @@ def _taking(region: Graph, views: dict[int, Op | None]) -> Graph:
         else:
             (source,) = view.operands
             param_of = new.add_param(source.type, source.name)
-            taken.append((view, {source: param_of}, param))
-    for view, inner, param in taken:
+            views_taken.append((view, {source: param_of}, param))
+    for view, inner, param in views_taken:
         env[param] = b.copy(view, inner).result
     new.outputs = b.replay(region, env)
     return new

@@ -291,8 +291,8 @@ class CallProgram:
         """A Python function with this code, these very defaults and attributes."""
         parts = function.__code__, function.__defaults__, function.__kwdefaults__
         refs = [0 if part is None else self.ref(part) for part in parts]
-        held = self.ref(function.__dict__) if function.__dict__ else 0
-        self.emit(Opcode.FUNCTION, src, *refs, type(function).__dictoffset__, held)
+        attributes = self.ref(function.__dict__) if function.__dict__ else 0
+        self.emit(Opcode.FUNCTION, src, *refs, type(function).__dictoffset__, attributes)
 
     def code_of(self, function: Any, code: Any) -> None:
         """A function that is known still has this code."""

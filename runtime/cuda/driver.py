@@ -243,15 +243,15 @@ class Context:
         """For calls of somebody else's code inside of `with context`: it finds, and may change, the
         context that was current outside."""
         entered = _held.entered
-        held = entered[-1] is self
-        if held:
+        is_current = entered[-1] is self
+        if is_current:
             self._pop()
         entered.append(None)
         try:
             yield
         finally:
             entered.pop()
-            if held:
+            if is_current:
                 self._push()
 
     # Memory

@@ -190,13 +190,13 @@ class Pool:
         free, total = self.context.memory()
         live = self.live()
         named = [f"  {size_text(b.nbytes)}: {b.label or 'no name'}" for b in live[:_NAMED]]
-        held = sum(b.nbytes for b in live)
+        nbytes_held = sum(b.nbytes for b in live)
         rest = [f"  and {len(live) - _NAMED} more"] if len(live) > _NAMED else []
         what = f" for {label}" if label else ""
         return OutOfMemoryError(
             f"{self.context.info} has no {size_text(nbytes)} left{what}: {size_text(free)} of "
             f"{size_text(total)} are free, {len(live)} live arrays of this process hold "
-            f"{size_text(held)}. The largest:\n" + "\n".join([*named, *rest]),
+            f"{size_text(nbytes_held)}. The largest:\n" + "\n".join([*named, *rest]),
             OUT_OF_MEMORY,
         )
 

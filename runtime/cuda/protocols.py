@@ -89,14 +89,14 @@ def described(array: Any, stream: int) -> ArrayDescription:
     if dlpack_device(array) is None or not hasattr(type(array), "__dlpack__"):
         return _by_interface(array, array.__cuda_array_interface__)
     try:
-        taken = take(array.__dlpack__(stream=stream))
+        tensor = take(array.__dlpack__(stream=stream))
     except _REFUSED:
         if not hasattr(type(array), "__cuda_array_interface__"):
             raise
         return _by_interface(array, array.__cuda_array_interface__)
-    size = taken.dtype.itemsize
-    strides = None if taken.strides is None else tuple(step * size for step in taken.strides)
-    return ArrayDescription(taken.shape, taken.dtype, taken.pointer, strides, taken.owner)
+    size = tensor.dtype.itemsize
+    strides = None if tensor.strides is None else tuple(step * size for step in tensor.strides)
+    return ArrayDescription(tensor.shape, tensor.dtype, tensor.pointer, strides, tensor.owner)
 
 
 def _by_interface(array: Any, description: dict[str, Any]) -> ArrayDescription:

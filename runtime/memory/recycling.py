@@ -138,14 +138,14 @@ _immortal: list[Recycler] = []
 
 def default_limit() -> int:
     """Bytes to keep at most: JITNEY_RECYCLE_MB, or an eighth of the memory up to 1 GiB."""
-    asked = os.environ.get("JITNEY_RECYCLE_MB", "").strip()
-    if asked:
+    setting = os.environ.get("JITNEY_RECYCLE_MB", "").strip()
+    if setting:
         try:
-            megabytes = int(asked)
+            megabytes = int(setting)
         except ValueError:
             megabytes = -1
         if megabytes < 0:
-            raise ValueError(f"JITNEY_RECYCLE_MB is a number of MiB, not {asked!r}")
+            raise ValueError(f"JITNEY_RECYCLE_MB is a number of MiB, not {setting!r}")
         return megabytes << 20
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -55,8 +55,8 @@ class LoadError(Exception):
 class LoadedImage:
     """Machine code in this process. Addresses are valid, and the code stays, while this lives."""
 
-    def __init__(self, held: Any, addresses: dict[str, int], nbytes: int) -> None:
-        self._held = held
+    def __init__(self, owner: Any, addresses: dict[str, int], nbytes: int) -> None:
+        self._held = owner
         self._addresses = addresses
         self.nbytes = nbytes  # what it occupies
         _loaded.add(self)

@@ -84,13 +84,13 @@ def _folder_quota(folder: Path) -> float:
 
 def default_threads() -> int:
     """JITNEY_NUM_THREADS, or the number of cores that this process may use."""
-    asked = os.environ.get("JITNEY_NUM_THREADS", "").strip()
-    if asked:
+    setting = os.environ.get("JITNEY_NUM_THREADS", "").strip()
+    if setting:
         try:
-            return _checked(int(asked))
+            return _checked(int(setting))
         except ValueError:
             raise ValueError(
-                f"JITNEY_NUM_THREADS is a number from 1 to {MAX_THREADS}, not {asked!r}"
+                f"JITNEY_NUM_THREADS is a number from 1 to {MAX_THREADS}, not {setting!r}"
             ) from None
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))

@@ -135,7 +135,7 @@ def content_of(value: Any, cls: type) -> Content:
     more = list((attributes or {}).items())
     user = (cls,) if is_user_module(cls.__module__) else ()
     names = tuple(name for name, _ in more)
-    return (own, names), (*parts, *(held for _, held in more), *user)
+    return (own, names), (*parts, *(content for _, content in more), *user)
 
 
 def _is_opaque(value: Any) -> bool:
@@ -233,7 +233,7 @@ def _array(value: np.ndarray[Any, Any]) -> Content:
 def _function(value: FunctionType) -> Content:
     if not is_user_function(value):
         return Identity(value), ()
-    own = {name: held for name, held in value.__dict__.items() if name != "__wrapped__"}
+    own = {name: attribute for name, attribute in value.__dict__.items() if name != "__wrapped__"}
     parts = value.__defaults__, value.__kwdefaults__, own
     return _Identities((value, value.__code__)), [part for part in parts if part]
 
@@ -275,10 +275,10 @@ def _class(cls: type) -> Content:
     names: list[str] = []
     for base in cls.__mro__:
         if is_user_module(base.__module__):
-            held = {k: v for k, v in vars(base).items() if k not in _NAMESPACE_NOISE}
-            own += base, *held.values()
-            names += held
-            own += (v.__code__ for v in held.values() if type(v) is FunctionType)
+            content = {k: v for k, v in vars(base).items() if k not in _NAMESPACE_NOISE}
+            own += base, *content.values()
+            names += content
+            own += (v.__code__ for v in content.values() if type(v) is FunctionType)
     return (_Identities(own), names), [member for _, member in data_of(cls)]
 
 

@@ -50,10 +50,10 @@ def watched_entropy() -> Iterator[list[int]]:
         _watchers += 1
         if _watchers == 1:
             os.urandom = random._urandom = _noted  # type: ignore[attr-defined]
-    asked: list[int] = []
-    reset = _asked.set(asked)
+    requests: list[int] = []
+    reset = _asked.set(requests)
     try:
-        yield asked
+        yield requests
     finally:
         _asked.reset(reset)
         with _watching:
@@ -75,9 +75,9 @@ _urandom = os.urandom
 
 
 def _noted(size: int, /) -> bytes:
-    asked = _asked.get()
-    if asked is not None and not _importing():
-        asked.append(size)
+    requests = _asked.get()
+    if requests is not None and not _importing():
+        requests.append(size)
     return _urandom(size)
 
 

@@ -121,6 +121,6 @@ def from_capsule(x: Any, copy: bool | None = None) -> Array:
 
         if x.__dlpack_device__()[0] != CPU:
             raise
-        taken = take(x.__dlpack__())
-        shared = taken.array()
+        tensor = take(x.__dlpack__())
+        shared = tensor.array()
         return shared.copy() if copy else shared

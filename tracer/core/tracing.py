@@ -95,21 +95,23 @@ class Traced:
         """As compiled: some outputs have taken the place of parameters, which are `overwritten`."""
         if not in_place:
             return self
-        taken = dict(in_place)
+        in_arguments = dict(in_place)
         count = len(self.graph.outputs)
-        left = [k for k in range(count) if k not in taken]
+        left = [k for k in range(count) if k not in in_arguments]
         number = {k: position for position, k in enumerate(left)}
         first = count - len(self.mutated)
         results = [
             r
             if r.output is None
-            else replace(r, output=None, argument=taken[r.output])
-            if r.output in taken
+            else replace(r, output=None, argument=in_arguments[r.output])
+            if r.output in in_arguments
             else replace(r, output=number[r.output])
             for r in self.results
         ]
-        mutated = [p for k, p in enumerate(self.mutated, first) if k not in taken]
-        return replace(self, results=results, mutated=mutated, overwritten=list(taken.values()))
+        mutated = [p for k, p in enumerate(self.mutated, first) if k not in in_arguments]
+        return replace(
+            self, results=results, mutated=mutated, overwritten=list(in_arguments.values())
+        )
 
     @property
     def weak(self) -> list[str | None]:
@@ -215,14 +217,14 @@ def _parameters(
 
 def _held(specs: Sequence[Spec | Static | Same], leaves: Sequence[Any]) -> list[Any]:
     """The leaves as the function sees them: objects whose state was taken out, with their state."""
-    held: list[Any] = []
+    objects: list[Any] = []
     for spec, leaf in zip(specs, leaves, strict=True):
         if isinstance(spec, Same):
-            held.append(held[spec.leaf])
+            objects.append(objects[spec.leaf])
         else:
             holder = spec.holder if isinstance(spec, Spec) else None
-            held.append(leaf if holder is None else holder(leaf))
-    return held
+            objects.append(leaf if holder is None else holder(leaf))
+    return objects
 
 
 def _mutated(leaves: Sequence[Any]) -> list[Tracer]:

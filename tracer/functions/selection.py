@@ -72,19 +72,19 @@ def _along(x: Tracer, indices: Tracer, axis: int) -> tuple[Any, ...]:
 
 @function("take_along_axis")
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
-    x, indices_ = array(arr), array(indices)
+    x, chosen = array(arr), array(indices)
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_index(axis, x.ndim, x)
-    return wrap_like(as_value(x[_along(x, indices_, axis)]), (indices_,), scalar=False)
+    return wrap_like(as_value(x[_along(x, chosen, axis)]), (chosen,), scalar=False)
 
 
 @function("put_along_axis")
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    x, indices_ = destination(arr), array(indices)
+    x, chosen = destination(arr), array(indices)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    x[_along(x, indices_, axis_index(axis, x.ndim, x))] = values
+    x[_along(x, chosen, axis_index(axis, x.ndim, x))] = values
 
 
 def destination(x: Any) -> Tracer:
@@ -257,11 +257,11 @@ def _starts(starts: Any, rank: int) -> list[Any]:
 
 
 def _clamped(x: Any, starts: Any, sizes: Sequence[int]) -> tuple[slice, ...]:
-    starts_ = [
+    clamped = [
         min(max(int(i) + n if int(i) < 0 else int(i), 0), n - size)
         for i, n, size in zip(_starts(starts, x.ndim), x.shape, sizes, strict=True)
     ]
-    return tuple(slice(i, i + size) for i, size in zip(starts_, sizes, strict=True))
+    return tuple(slice(i, i + size) for i, size in zip(clamped, sizes, strict=True))
 
 
 def _window(x: Any, sizes: Any) -> tuple[int, ...]:

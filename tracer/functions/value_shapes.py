@@ -144,10 +144,10 @@ def _chosen(x: Tracer, mask: Tracer, axis: int, size: Any = None, fill_value: An
     if x.shape[axis] == 0:
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         return array(np.full(shape, 0 if fill_value is None else fill_value, x.dtype))
-    taken = take(x, where(indices < 0, 0, indices), axis)
+    rows = take(x, where(indices < 0, 0, indices), axis)
     along = [size if d == axis else 1 for d in range(x.ndim)]
     fill = array(0 if fill_value is None else fill_value).astype(x.dtype)
-    return where((indices < 0).reshape(along), fill, taken)
+    return where((indices < 0).reshape(along), fill, rows)
 
 
 @_sized("compress", by_condition=True)
@@ -271,8 +271,8 @@ def unique(
         parts[0] = moveaxis(parts[0], 0, operator.index(axis))
     elif return_inverse:
         parts[2] = parts[2].reshape(x.shape)
-    asked = (True, return_index, return_inverse, return_counts)
-    results = tuple(part for part, wanted in zip(parts, asked, strict=True) if wanted)
+    flags = (True, return_index, return_inverse, return_counts)
+    results = tuple(part for part, wanted in zip(parts, flags, strict=True) if wanted)
     return results if len(results) > 1 else results[0]
 
 

@@ -62,8 +62,8 @@ class Flat:
         return getattr(ufunc, how)(*map(_elements, inputs), **options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        taken = {name: _elements(value) for name, value in options.items()}
-        return function(*map(_elements, args), **taken)
+        elements = {name: _elements(value) for name, value in options.items()}
+        return function(*map(_elements, args), **elements)
 
     @property
     def dtype(self) -> Any:

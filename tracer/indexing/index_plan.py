@@ -284,8 +284,8 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
             continue
         n = x.shape[axis]
         if isinstance(item, slice):
-            taken = range(n)[item]
-            span = sorted((taken[0], taken[-1])) if taken else (0, -1)
+            numbers = range(n)[item]
+            span = sorted((numbers[0], numbers[-1])) if numbers else (0, -1)
             starts.append(b.const(span[0], I64))
             sizes.append(span[1] - span[0] + 1)
             rest.append(slice(None, None, item.step))

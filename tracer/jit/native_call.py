@@ -215,8 +215,10 @@ class _Writer(GuardWriter):
             module.input_strides[number],
             writeable,
         )
-        held = isinstance(word, Owned) or word < self.n_arguments  # by the program, by the caller
-        if self.executable.runs_python and not held:
+        is_held = (
+            isinstance(word, Owned) or word < self.n_arguments
+        )  # by the program, by the caller
+        if self.executable.runs_python and not is_held:
             program.hold(word)
 
     def apart(self) -> None:

@@ -75,11 +75,11 @@ class Options:
 
     def __str__(self) -> str:
         """Those that are not as they are by default, as a call of `jit` has them."""
-        asked = {n: getattr(self, n) for n in fields(self)}
-        asked = {n: v for n, v in asked.items() if v != getattr(DEFAULTS, n)}
+        values = {n: getattr(self, n) for n in fields(self)}
+        values = {n: v for n, v in values.items() if v != getattr(DEFAULTS, n)}
         if self.device is not None:
-            asked["device"] = str(self.device)
-        return ", ".join(f"{name}={value!r}" for name, value in asked.items())
+            values["device"] = str(self.device)
+        return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
 DEFAULTS = Options()

@@ -82,9 +82,9 @@ def _trace_with(
     drew them, the function is traced again: one that draws does so each time."""
     for _ in range(_TRIES):
         before = random_states()
-        with watched_entropy() as asked:
+        with watched_entropy() as requests:
             traced = _trace_once(function, call, captured, views)
-        if asked:
+        if requests:
             refuse_random("the operating system (by a generator without a seed, secrets, a UUID)")
         after = random_states().items()
         drawn = [n for n, s in after if s != before.get(n, "unused" if n == "np.random" else s)]
@@ -210,15 +210,15 @@ def lower(function: JitFunction, call: Call) -> Lowered:
         traced, captured = trace_call(function, call, captured, views=device == CPU)
     graph, plan = _plan(function, traced.graph)
     options = function._options
-    asked = options.compile(_donations(function, traced, call))
+    compile_options = options.compile(_donations(function, traced, call))
     executable: Executable | LoadedProgram
     if device == CPU:
         from ...runtime.compile import compile
 
         _fetch_captures(traced)
-        executable = compile(graph, asked, _strides(traced, call, captured))
+        executable = compile(graph, compile_options, _strides(traced, call, captured))
     else:
-        executable = client(device).compile(graph, asked)
+        executable = client(device).compile(graph, compile_options)
     return Lowered(traced.graph, executable, plan, device, options)
 
 

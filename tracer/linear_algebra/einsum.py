@@ -253,9 +253,9 @@ def _order(
     return pairs_of_path(path[1:], len(terms))
 
 
-def _combine(taken: tuple[Term, Term], later: set[str]) -> Term:
+def _combine(pair: tuple[Term, Term], later: set[str]) -> Term:
     """Two terms into one, summed over the letters that nobody needs later."""
-    (a, left), (b, right) = taken
+    (a, left), (b, right) = pair
     # What only one side has, and nobody needs, is summed before.
     a, left = _sum_out((a, left), later | set(right))
     b, right = _sum_out((b, right), later | set(left))

@@ -130,16 +130,16 @@ def _jvp_custom_jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> lis
     (forward,) = op.regions
     inputs, start = op.attrs["inputs"], op.attrs["inputs"] + op.attrs["outputs"]
     floats = [i for i in range(inputs) if is_differentiable(op.operands[i].type)]
-    inputs_ = [*op.operands[start + op.attrs["closed"] :], *op.operands[:inputs]]
+    arguments = [*op.operands[start + op.attrs["closed"] :], *op.operands[:inputs]]
     varying = [k for k, i in enumerate(floats) if tangents[i] is not None]
-    rule = None if len(varying) == len(floats) else _along(forward, len(inputs_), varying)
+    rule = None if len(varying) == len(floats) else _along(forward, len(arguments), varying)
     if rule is None:
         seeds = instantiated(b, [tangents[i] for i in floats], [op.operands[i] for i in floats])
-        tangents_out = iter(b.inline(forward, [*inputs_, *seeds]))
+        tangents_out = iter(b.inline(forward, [*arguments, *seeds]))
     else:
         zeros = [b.zeros(op.operands[i].type) for i in floats]
         along = [t for t in (tangents[floats[k]] for k in varying) if t is not None]
-        out = b.inline(rule, [*inputs_, *zeros, *along])
+        out = b.inline(rule, [*arguments, *zeros, *along])
         tangents_out = iter(out[len(forward.outputs) :])
     return [next(tangents_out) if is_differentiable(v.type) else None for v in op.results]
 
@@ -240,8 +240,8 @@ def barrier(b: Builder, values: Sequence[Value]) -> list[Value]:
     tensors = [v for v in values if isinstance(v.type, TensorType)]
     if not tensors:
         return list(values)
-    held = iter(b.append(BARRIER, tensors).results)
-    return [next(held) if isinstance(v.type, TensorType) else v for v in values]
+    results = iter(b.append(BARRIER, tensors).results)
+    return [next(results) if isinstance(v.type, TensorType) else v for v in values]
 
 
 def _infer_barrier(*types: Type) -> tuple[Type, ...]:
@@ -251,8 +251,8 @@ def _infer_barrier(*types: Type) -> tuple[Type, ...]:
 
 
 def _through_barrier(b: Builder, values: Sequence[Value | None]) -> list[Value | None]:
-    held = iter(barrier(b, [v for v in values if v is not None]))
-    return [None if v is None else next(held) for v in values]
+    results = iter(barrier(b, [v for v in values if v is not None]))
+    return [None if v is None else next(results) for v in values]
 
 
 def _batch_barrier(
@@ -338,8 +338,8 @@ def _vjp_remat(
     wrt, outputs, parts, stored = saved
     seeds = instantiated(b, [cotangents[i] for i in outputs], [op.results[i] for i in outputs])
     again = [op.operands[i] for i in parts.params]
-    held = barrier(b, [*again, *stored, *seeds])
-    gradients = b.append(op.definition, held, op.attrs, [parts.backward]).results
+    operands = barrier(b, [*again, *stored, *seeds])
+    gradients = b.append(op.definition, operands, op.attrs, [parts.backward]).results
     grads: list[Value | None] = [None] * len(op.operands)
     for i, grad in zip(wrt, gradients, strict=True):
         grads[i] = grad

@@ -89,10 +89,10 @@ def unwind(
     types = tuple(v.type for v in plan.parts.saved)
     top = [] if tape is None else [tape]
 
-    def more(inner: Builder, fixed_: list[Value], state: list[Value]) -> Value:
+    def more(inner: Builder, of_free: list[Value], state: list[Value]) -> Value:
         return inner.op("gt", state[0], inner.const(0, I64))
 
-    def iteration(inner: Builder, fixed_: list[Value], state: list[Value]) -> list[Value]:
+    def iteration(inner: Builder, of_free: list[Value], state: list[Value]) -> list[Value]:
         left, *rest = state
         saved: list[Value] = []
         below: list[Value] = []
@@ -101,7 +101,7 @@ def unwind(
             below = [tape]
         left = inner.op("sub", left, inner.const(1, I64))
         new_cts, new_sums = step_back(
-            inner, plan, [*fixed_, *saved], rest[: len(cts)], rest[len(cts) :]
+            inner, plan, [*of_free, *saved], rest[: len(cts)], rest[len(cts) :]
         )
         return [left, *below, *new_cts, *new_sums]
 

@@ -259,8 +259,8 @@ class EmulatedBlas(Blas):
             wide = left.astype(np.float64) @ right.astype(np.float64)
             if epilogue == 4:
                 self.driver.memory.check(bias, m * 4)
-                held: Any = (ctypes.c_float * m).from_address(bias)
-                wide = wide.astype(np.float32) + np.frombuffer(held, np.float32)[:, None]
+                memory: Any = (ctypes.c_float * m).from_address(bias)
+                wide = wide.astype(np.float32) + np.frombuffer(memory, np.float32)[:, None]
             self._write(d, layouts[2], wide)
             self.driver.now += 1e-6 + 2 * batch * m * n * k * _SECONDS_OF_A_FLOP
 
@@ -272,8 +272,8 @@ class EmulatedBlas(Blas):
         dtype, stride = _DTYPES[kind], layout.attributes.get(6, 0)
         count = stride * (batch - 1) + ld * (columns - 1) + rows
         self.driver.memory.check(address, count * dtype.itemsize)
-        held: Any = (ctypes.c_ubyte * (count * dtype.itemsize)).from_address(address)
-        flat = np.frombuffer(held, dtype)
+        memory: Any = (ctypes.c_ubyte * (count * dtype.itemsize)).from_address(address)
+        flat = np.frombuffer(memory, dtype)
         strides = [s * dtype.itemsize for s in (stride, 1, ld)]
         return np.lib.stride_tricks.as_strided(flat, (batch, rows, columns), strides)
 

@@ -440,7 +440,7 @@ class EmulatedLibrary(DriverLibrary):
         if map % 64 or not 0 < rank <= 5:
             raise RefusedCall(INVALID_VALUE, f"a tensor map of {rank} dims at {map:#x}")
         wide, narrow = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
-        asked = tensor_maps.Asked(
+        request = tensor_maps.Asked(
             kind,
             address,
             list(wide.from_address(sizes)),
@@ -449,9 +449,9 @@ class EmulatedLibrary(DriverLibrary):
             list(narrow.from_address(steps)),
             *(interleave, swizzle, promotion, fill),
         )
-        if why := tensor_maps.complaint(asked):
-            raise RefusedCall(INVALID_VALUE, f"{why}: {asked}")
-        tensor_maps.write(asked, map)
+        if why := tensor_maps.complaint(request):
+            raise RefusedCall(INVALID_VALUE, f"{why}: {request}")
+        tensor_maps.write(request, map)
 
     # Streams and events
 
@@ -504,10 +504,10 @@ class EmulatedLibrary(DriverLibrary):
         waited.wait(waited.asked)
 
     def _cuEventQuery(self, event: int) -> None:
-        asked: Event = self._get(event, Event)
-        if asked.happened < asked.asked:
-            assert asked.stream is not None
-            asked.stream.step()
+        queried: Event = self._get(event, Event)
+        if queried.happened < queried.asked:
+            assert queried.stream is not None
+            queried.stream.step()
             raise RefusedCall(NOT_READY)
 
     def _cuEventElapsedTime(self, milliseconds: int, start: int, end: int) -> None:

@@ -107,8 +107,8 @@ def rewrite_assembly(kernel: KernelText, assembly: ParsedAssembly) -> None:
     struct = "poison"
     for k in range(len(accumulators)):
         slot = kernel.value(f"getelementptr float, ptr {exchange}, i64 {k}")
-        taken = kernel.value(f"load float, ptr {slot}")
-        text = f"insertvalue {assembly.type} {struct}, float {taken}, {k}"
+        element = kernel.value(f"load float, ptr {slot}")
+        text = f"insertvalue {assembly.type} {struct}, float {element}, {k}"
         if k + 1 == len(accumulators):
             kernel.line(f"{assembly.result} = {text}")
         else:

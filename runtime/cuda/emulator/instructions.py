@@ -150,8 +150,8 @@ def take(kernel: KernelText, result: str, type: str, word: int = 0) -> None:
     """`result` is what stands in an output word."""
     where = kernel.field(at.OUTPUT + 4 * word)
     if type == "i1":
-        taken = kernel.value(f"load i32, ptr {where}")
-        kernel.line(f"{result} = trunc i32 {taken} to i1")
+        bits = kernel.value(f"load i32, ptr {where}")
+        kernel.line(f"{result} = trunc i32 {bits} to i1")
     else:
         kernel.line(f"{result} = load {type}, ptr {where}")
 
@@ -162,10 +162,10 @@ def take_fields(kernel: KernelText, call: ParsedCall, words: int = 1) -> None:
     struct = "poison"
     for k, type in enumerate(fields):
         where = kernel.field(at.OUTPUT + 4 * words * k)
-        taken = kernel.value(f"load {'i32' if type == 'i1' else type}, ptr {where}")
+        word = kernel.value(f"load {'i32' if type == 'i1' else type}, ptr {where}")
         if type == "i1":
-            taken = kernel.value(f"trunc i32 {taken} to i1")
-        text = f"insertvalue {call.type} {struct}, {type} {taken}, {k}"
+            word = kernel.value(f"trunc i32 {word} to i1")
+        text = f"insertvalue {call.type} {struct}, {type} {word}, {k}"
         if k + 1 == len(fields):
             kernel.line(f"{call.result} = {text}")
         else:

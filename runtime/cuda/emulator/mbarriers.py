@@ -146,12 +146,12 @@ def _answer(f: Function, job: Value, thread: Value) -> Value:
     f.at(registers)
     lane = f.load(I32, thread, at.LANE).zext(I64)
     leader = f.offset(thread, lane * -at.THREAD_SIZE)
-    wanted, held = f.load(I32, thread, at.COUNT), f.load(I32, leader, at.REGISTERS)
+    wanted, parked = f.load(I32, thread, at.COUNT), f.load(I32, leader, at.REGISTERS)
     f.branch(lane.eq(0), first, other, likely=True)
     f.at(other)
-    f.jump(done, wanted.eq(held))
+    f.jump(done, wanted.eq(parked))
     f.at(first)
-    more = (wanted - held).sext(I64) * at.WARP_SIZE
+    more = (wanted - parked).sext(I64) * at.WARP_SIZE
     pool = job_load(f, job, "pool")
     f.branch(more <= pool, take, keep, likely=True)
     f.at(take)

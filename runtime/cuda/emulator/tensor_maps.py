@@ -30,44 +30,44 @@ class Asked(NamedTuple):
     fill: int
 
 
-def complaint(asked: Asked) -> str:
+def complaint(request: Asked) -> str:
     """Why a driver refuses a map, "" if it does not."""
-    item = _ITEMS.get(asked.kind, 0)
-    line = asked.box[0] * item
+    item = _ITEMS.get(request.kind, 0)
+    line = request.box[0] * item
     checks = {
         "this kind of elements, interleaving or swizzle is not emulated": item
-        and not asked.interleave
-        and asked.swizzle in _SWIZZLES,
-        f"ranks above {MAX_RANK} are not emulated": len(asked.sizes) <= MAX_RANK,
-        "an address is a multiple of 16": asked.address and asked.address % 16 == 0,
-        "there are 1 to 2**32 elements along a dim": all(0 < n <= 1 << 32 for n in asked.sizes),
+        and not request.interleave
+        and request.swizzle in _SWIZZLES,
+        f"ranks above {MAX_RANK} are not emulated": len(request.sizes) <= MAX_RANK,
+        "an address is a multiple of 16": request.address and request.address % 16 == 0,
+        "there are 1 to 2**32 elements along a dim": all(0 < n <= 1 << 32 for n in request.sizes),
         "a stride is a multiple of 16 below 2**40": all(
-            s % 16 == 0 and 0 < s < 1 << 40 for s in asked.strides
+            s % 16 == 0 and 0 < s < 1 << 40 for s in request.strides
         ),
-        "a box has 1 to 256 elements along a dim": all(0 < n <= 256 for n in asked.box),
-        "steps between elements are 1 here": all(n == 1 for n in asked.steps),
+        "a box has 1 to 256 elements along a dim": all(0 < n <= 256 for n in request.box),
+        "steps between elements are 1 here": all(n == 1 for n in request.steps),
         "a line of a box is a multiple of 16 bytes": line % 16 == 0,
-        "a swizzled line has 128 bytes at most": not asked.swizzle or line <= 128,
-        "l2 promotion is 0 to 3": 0 <= asked.promotion <= 3,
-        "what is outside is zero": asked.fill == 0,
+        "a swizzled line has 128 bytes at most": not request.swizzle or line <= 128,
+        "l2 promotion is 0 to 3": 0 <= request.promotion <= 3,
+        "what is outside is zero": request.fill == 0,
     }
     return next((why for why, good in checks.items() if not good), "")
 
 
-def write(asked: Asked, address: int) -> None:
+def write(request: Asked, address: int) -> None:
     """Put a map at a place."""
     values = {
         "magic": MAGIC,
-        "address": asked.address,
-        "rank": len(asked.sizes),
-        "item": _ITEMS[asked.kind],
-        "tf32": int(asked.kind == _TFLOAT32),
-        "swizzle": _SWIZZLES[asked.swizzle],
+        "address": request.address,
+        "rank": len(request.sizes),
+        "item": _ITEMS[request.kind],
+        "tf32": int(request.kind == _TFLOAT32),
+        "swizzle": _SWIZZLES[request.swizzle],
     }
     for name, numbers in (
-        ("size", asked.sizes),
-        ("stride", (0, *asked.strides)),
-        ("box", asked.box),
+        ("size", request.sizes),
+        ("stride", (0, *request.strides)),
+        ("box", request.box),
     ):
         for k in range(MAX_RANK):
             values[f"{name}{k}"] = numbers[k] if k < len(numbers) else int(name != "stride")

@@ -166,7 +166,7 @@ def test_the_fastest_is_taken(clock, monkeypatch):
     clock(few_blocks)
     _, (m, n), measured = tuned()
     assert measured == tuner.EMULATED_WAYS
-    tuner._found.clear()
+    tuner._choices.clear()
     clock(many_blocks)
     with config(cache=False):
         _, (fewer, less), _ = tuned()
@@ -182,10 +182,10 @@ def test_the_fastest_is_remembered(clock):
     clock(many_blocks)
     again, _, measured = tuned()
     assert not measured and again.ir == program.ir
-    tuner._found.clear()  # as another process begins
+    tuner._choices.clear()  # as another process begins
     again, _, measured = tuned()
     assert not measured and again.ir == program.ir
-    tuner._found.clear()
+    tuner._choices.clear()
     with config(cache=False):
         again, _, measured = tuned()
     assert measured and again.ir != program.ir
@@ -197,7 +197,7 @@ def test_a_damaged_memory_is_measured_anew(clock, content, monkeypatch):
     clock(few_blocks)
     program, _, _ = tuned()
     (entry,) = [p for e in disk_cache().entries() if b'"way"' in (p := Path(e.path)).read_bytes()]
-    tuner._found.clear()
+    tuner._choices.clear()
     key = entry.stem
     if content == b"\xff":
         entry.write_bytes(content)  # not even an entry
@@ -205,7 +205,7 @@ def test_a_damaged_memory_is_measured_anew(clock, content, monkeypatch):
         disk_cache().put(key, content)
     again, _, measured = tuned()
     assert measured and again.ir == program.ir
-    tuner._found.clear()
+    tuner._choices.clear()
     assert not tuned()[2]
 
 
@@ -236,7 +236,7 @@ def test_without_memory_the_model_decides(clock, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(tuner, "DeviceExecutable", refuse)
         program, _, measured = tuned()
-    assert not measured and not tuner._found
+    assert not measured and not tuner._choices
     graph = optimise(build(dense, sample((70, 40), "f4"), sample((40, 50), "f4", 1)))
     client = client_of(jt.devices("cuda")[0])
     assert device_program(graph, client.target).ir == program.ir
@@ -271,7 +271,7 @@ def test_loops_over_what_is_in_memory_are_not_tried(clock):
         autotune=True,
     )
     np.testing.assert_array_equal(np.asarray(roots(np.arange(20.0) ** 2)), np.arange(20.0))
-    assert not tuner._found
+    assert not tuner._choices
 
 
 @pytest.mark.usefixtures("gpu")

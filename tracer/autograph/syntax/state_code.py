@@ -76,12 +76,12 @@ class StateCode:
             )
         body: list[ast.stmt] = [*transformer.declarations(set(names), at)]
         if targets:
-            taken = ast.Subscript(
+            state = ast.Subscript(
                 ast.Name("_jt_v", ast.Load()),
                 ast.Slice(None, ast.Constant(len(names))),
                 ast.Load(),
             )
-            body.append(ast.Assign([ast.Tuple(targets, ast.Store())], taken))
+            body.append(ast.Assign([ast.Tuple(targets, ast.Store())], state))
         body += setters
         put = ast.FunctionDef(
             name="_jt_set",
