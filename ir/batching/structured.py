@@ -36,6 +36,7 @@ from .transform import (
 def batch_cond(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
+    """A `cond`; with a batched predicate all branches run, each for its examples."""
     if batched[0]:
         return _handed_on(op, operands, batched, _all_branches(b, op, operands, batched))
     if any(v.type is TAPE for v in (*op.operands, *op.results)):
@@ -159,6 +160,7 @@ def _below(b: BatchBuilder, op: Op, result: int, below: Sequence[Value | None]) 
 def batch_while(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
+    """A `while` of more dims; if its test differs among examples, it runs until all are done."""
     consts = op.attrs["consts"]
     test, body = op.regions
     mask = _mask(b, op)
@@ -242,6 +244,7 @@ def _until_all_are_done(
 def batch_lanes_while(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
+    """The same loop, of lanes one dim more."""
     given = b.spread_all(operands, batched) if any(batched) else list(operands)
     flags = [any(batched)] * len(op.results)
     if b.active is None:
@@ -260,6 +263,7 @@ def batch_lanes_while(
 def batch_scan(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
+    """A `scan` of more dims: each slice of xs and ys holds a row for each example."""
     consts, carries = op.attrs["consts"], op.attrs["carries"]
     (body,) = op.regions
     mask = _mask(b, op)
@@ -315,6 +319,7 @@ def batch_assert(
 def refuse_effect(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Any:
+    """Raise BatchingError."""
     raise batching_error(
         op,
         "a callback with effects runs once per call, in program order, and vmap runs all examples "

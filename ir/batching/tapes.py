@@ -29,12 +29,14 @@ from .transform import BatchBuilder, Batched, batched_type
 def batch_new(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
+    """One tape serves all examples."""
     return [b.tape_new()], [True]
 
 
 def batch_push(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
+    """A record of all examples, and which of them do not take part."""
     idle = b.full((b.size,), False, BOOL) if b.active is None else b.invert(b.active)
     return [b.tape_push(*b.spread_all(operands, batched), idle)], [True]
 

@@ -65,6 +65,7 @@ def batch_region(
 
 
 def batched_type(type: Type, size: int) -> Type:
+    """The type with `size` examples in front; a token or tape stays."""
     return type.with_shape((size, *type.shape)) if isinstance(type, TensorType) else type
 
 
@@ -225,6 +226,7 @@ class BatchBuilder(Builder):
 
 
 def batching_error(op: Op, reason: str) -> BatchingError:
+    """The error to raise, which knows its op."""
     error = BatchingError(f"{op.name}: {reason}")
     error.op = op
     return error

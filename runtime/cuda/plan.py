@@ -67,12 +67,16 @@ class LibraryCall:
 
 @record
 class Branches:
+    """One of several plans, by an index in memory."""
+
     index: Place
     ways: tuple[Plan, ...]
 
 
 @record
 class Loop:
+    """A plan as long as the flag that another one makes holds."""
+
     test: Plan
     flag: Place
     body: Plan
@@ -81,6 +85,8 @@ class Loop:
 
 @record
 class Trips:
+    """A plan for each slice of a scan."""
+
     scan: Scan
     body: Plan
 

@@ -158,6 +158,7 @@ class Borrowed:
 
 
 def refuse_examples() -> NoReturn:
+    """Raise OuterMutationError."""
     complain(
         errors.OuterMutationError,
         "a function under jt.vmap draws from a random generator that lives outside of it: all "

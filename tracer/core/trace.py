@@ -237,6 +237,7 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 
 
 def require_trace() -> Trace:
+    """The trace in progress; LeakedTracerError if there is none."""
     trace = CURRENT.get()
     if trace is None:
         complain(

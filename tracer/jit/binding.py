@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _NEVER = frozenset({np.ndarray, bool, int, float, complex, str, dict, list, tuple, type(None)})
 
 
-class BoundJitFunction:  # a jitted method of one object; its docstring is the method's
+class BoundJitFunction:  # noqa: D101  # a jitted method of one object; its docstring is the method's
     __doc__ = property(lambda self: self._child.__doc__)
     __slots__ = ("__self__", "_child")
 

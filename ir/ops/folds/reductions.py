@@ -99,6 +99,7 @@ linear(
 
 
 def multiply_tree(b: Builder, x: Value, *, axes: Ints) -> Value:
+    """The product over `axes`, as multiplications of halves."""
     kept = tuple(d for d in range(len(x.shape)) if d not in axes)
     outer = tuple(x.shape[d] for d in kept)
     n = math.prod(x.shape[d] for d in axes)

@@ -184,6 +184,7 @@ linear(
 
 
 def multiply_taps(b: Builder, x: Value, **attrs: Ints) -> Value:
+    """The product over each window, as multiplications of its elements, in pairs."""
     padded = b.pad(
         x,
         b.const(1, x.dtype),

@@ -27,6 +27,7 @@ THIN: dict[str, Any] = {"full": False, "mode": "fill"}
 
 
 def in_lapack(name: str) -> str:
+    """The name of a loop of `np.linalg`."""
     return f"{_LAPACK}:{name}"
 
 
@@ -232,6 +233,7 @@ library(
 
 
 def short(sizes: Mapping[str, int], **_: Any) -> dict[str, int]:
+    """The size p of what has as many as the shorter side of m x n."""
     return {"p": min(sizes["m"], sizes["n"])}
 
 

@@ -92,6 +92,7 @@ def infer(
     lhs_dilation: Ints,
     rhs_dilation: Ints,
 ) -> TensorType:
+    """[G, N, *S, C] and [G, *K, C, O] give [G, N, *places, O]; GraphError where they do not fit."""
     return _infer(
         x,
         w,
