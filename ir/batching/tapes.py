@@ -23,27 +23,21 @@ from collections.abc import Sequence
 
 from ..graph import Graph, Op, Value
 from ..types import BOOL, TAPE, TensorType
-from .transform import BatchBuilder, Batched, batched_type
+from .transform import BatchBuilder, Batched, Marks, batched_type
 
 
-def batch_new(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_new(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """One tape serves all examples."""
     return [b.tape_new()], [True]
 
 
-def batch_push(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_push(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """A record of all examples, and which of them do not take part."""
     idle = b.full((b.size,), False, BOOL) if b.active is None else b.invert(b.active)
     return [b.tape_push(*b.spread_all(operands, batched), idle)], [True]
 
 
-def batch_pop(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_pop(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """From here on, in this trip, only those count whose record it is."""
     types = [batched_type(t, b.size) for t in op.attrs["types"]]
     *results, idle = b.tape_pop(*operands, types=(*types, TensorType((b.size,), BOOL)))

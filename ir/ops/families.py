@@ -17,7 +17,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..batching.transform import Rule, batch_elementwise
-from ..build import Builder
+from ..build import Builder, Grads, Wanted
 from ..cost import Cost
 from ..graph import Graph, Op, Value
 from ..opdef import Facts, GraphError, OpDef, register
@@ -186,9 +186,7 @@ def elementwise(
                 total = part if total is None else b.op("add", total, part)
         return [total]
 
-    def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def vjp(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
         (ct,) = cotangents
         return [
             _apply(b, op, i, ct, op.operands[i].dtype, 1) if want else None
@@ -254,9 +252,7 @@ def linear(
             operands[i] = b.zeros(operands[i].tensor) if t is None else t
         return [b.op(op.name, *operands, **op.attrs)]
 
-    def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def vjp(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
         (ct,) = cotangents
         found: list[Value | None] = [None] * len(op.operands)
         for i in reversed(range(len(wanted))):  # what reads a part of ct, then what updates it

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...batching.transform import leading, shift
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import GraphError
@@ -153,9 +153,7 @@ def _jvp_extremum(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value |
     return [b.op("div", b.op("sum", kept, axes=op.attrs["axes"]), count)]
 
 
-def _vjp_extremum(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_extremum(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     (ct,) = cotangents
     mask, count = _winners(b, op)
     share = restore(b, b.op("div", ct, count), op.operands[0].shape, op.attrs["axes"])

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...batching.transform import SIZE, first, leading
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import GraphError
@@ -372,9 +372,7 @@ def _extremum(name: str, combine: np.ufunc) -> None:
         (t,) = tangents
         return [b.op("window_pick", t, which(b, op), **op.attrs)]
 
-    def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def vjp(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
         (ct,) = cotangents
         shape = op.operands[0].shape
         return [b.op("window_put", ct, which(b, op), shape=shape, **op.attrs)]

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...graph import Op, Value
 from ..composed import composition
 from .library import library
@@ -50,9 +50,7 @@ def _jvp_solve(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     return [None if right is None else a.solve(right).value]
 
 
-def _vjp_solve(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_solve(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     """B~ = A^-T X~,  A~ = -B~ X^T"""
     (ct,) = cotangents
     a, x = matrices(b, op.operands[0], op.result)
