@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 
 def parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
     from . import __version__
 
     top = argparse.ArgumentParser(
@@ -32,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def positive(text: str) -> int:
+    """A positive int of a command line; ArgumentTypeError for others."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not a positive number")

@@ -224,6 +224,7 @@ def _coerce(a: Any, b: Any) -> tuple[Expr, Expr]:
 
 
 def binary(op: str, a: Any, b: Any) -> Expr:
+    """A primitive of two operands of one dtype; a Python number takes the other's."""
     a, b = _coerce(a, b)
     return Expr(op, (a, b), a.dtype)
 
@@ -234,14 +235,17 @@ def compare(op: str, a: Any, b: Any) -> Expr:
 
 
 def eq(a: Any, b: Any) -> Expr:
+    """a == b, as a bool."""
     return compare("eq", a, b)
 
 
 def ne(a: Any, b: Any) -> Expr:
+    """a != b, as a bool."""
     return compare("ne", a, b)
 
 
 def select(condition: Expr, a: Any, b: Any) -> Expr:
+    """`a` where the condition holds, else `b`; both are computed."""
     a, b = _coerce(a, b)
     return Expr("select", (condition, a, b), a.dtype)
 
@@ -259,6 +263,7 @@ def unary(op: str, a: Expr) -> Expr:
 
 
 def convert(a: Expr, dtype: DType) -> Expr:
+    """The value in another dtype."""
     return a if a.dtype == dtype else Expr("convert", (a,), dtype)
 
 
@@ -268,6 +273,7 @@ def convert_fitting(a: Expr, dtype: DType) -> Expr:
 
 
 def bitcast(a: Expr, dtype: DType) -> Expr:
+    """The bits as another dtype of that width."""
     return a if a.dtype == dtype else Expr("bitcast", (a,), dtype)
 
 

@@ -129,6 +129,7 @@ def initial_state(seed: int = 0) -> tuple[Params, Params]:
 
 
 def accuracy(logits: Array, labels: Array) -> float:
+    """The share of rows whose largest logit is at the label."""
     return float((logits.argmax(axis=1) == labels).mean())
 
 

@@ -56,6 +56,7 @@ def example(data: digits.Digits, seed: int) -> tuple[Any, ...]:
 
 
 def milliseconds(seconds: float) -> str:
+    """A duration as text, to three digits."""
     return f"{seconds * 1e3:.3g} ms"
 
 

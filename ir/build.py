@@ -21,6 +21,10 @@ from .graph import Graph, Op, SourceLine, Value
 from .opdef import OPS, GraphError, OpDef
 from .types import TensorType, Type
 
+# Of a rule for reverse mode: which operands' cotangents are asked for, and these, None for zero.
+Wanted = Sequence[bool]
+Grads = list[Value | None]
+
 
 class Builder:
     """Appends ops to `graph`; `loc` is the source line that new ops carry."""

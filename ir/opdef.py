@@ -180,6 +180,7 @@ _places: dict[str, Place] = {}
 
 
 def register(definition: OpDef) -> OpDef:
+    """Enter a record into `OPS`; ValueError if it has the name of another or no cost."""
     if _places.setdefault(definition.name, importing()) != importing():
         raise ValueError(f"op {definition.name!r} is defined twice")
     if definition.cost is None:

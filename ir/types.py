@@ -125,6 +125,7 @@ def dtype_kind(dtype: np.dtype[Any]) -> str:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether it is a real float dtype, small ones included."""
     return dtype_kind(dtype) == "f"
 
 
@@ -134,6 +135,7 @@ def is_small(dtype: np.dtype[Any]) -> bool:
 
 
 def is_complex(dtype: np.dtype[Any]) -> bool:
+    """Whether it is a complex dtype."""
     return dtype.kind == "c"
 
 
@@ -163,6 +165,7 @@ def bits_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:
+    """Whether it is an integer dtype, signed or not; bool is none."""
     return dtype.kind in "iu"
 
 

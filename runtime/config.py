@@ -80,6 +80,8 @@ class _Threads:
 
 
 def flag(variable: str, default: bool | Callable[[], bool]) -> Setting[bool]:
+    """True or False; the environment says 0, off, no, false or 1, on, yes, true."""
+
     def read(_: str, asked: str) -> bool:
         if not asked and not isinstance(default, bool):
             return default()
@@ -94,6 +96,8 @@ def flag(variable: str, default: bool | Callable[[], bool]) -> Setting[bool]:
 
 
 def choice(variable: str, default: str, *others: str) -> Setting[str]:
+    """One of some words."""
+
     def check(name: str, value: Any) -> str:
         if value not in (default, *others):
             known = ", ".join(map(repr, (default, *others[:-1])))

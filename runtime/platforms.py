@@ -15,6 +15,7 @@ class UntriedPlatformWarning(UserWarning):
 
 
 def tried() -> bool:
+    """Whether native calls were tried on such a machine."""
     return sys.platform == "linux" and platform.machine() in _ON_LINUX
 
 
@@ -27,6 +28,7 @@ def remark() -> str:
 
 @lru_cache(maxsize=1)
 def warn_if_untried() -> None:
+    """A warning where they were not."""
     if not tried():
         warnings.warn(
             f"jitney was never tried on {sys.platform} with {platform.machine()}: calls of compiled "

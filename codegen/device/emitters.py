@@ -14,6 +14,7 @@ from ..loop_ir.kernel import Kernel
 
 
 def ops_of(kernel: Kernel) -> list[str]:
+    """The ops that the kernel was made of."""
     return [op for s in kernel.stages for op in reversed(s.ops)]
 
 

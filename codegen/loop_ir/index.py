@@ -247,6 +247,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def depends_on(atom: Atom, var: Var) -> bool:
+    """Whether the atom's value changes with `var`."""
     if isinstance(atom, Var):
         return atom is var
     if isinstance(atom, Div):

@@ -80,6 +80,7 @@ def chosen(index: Expr, parts: Sequence[Elements]) -> Elements:
 
 
 def along_last(function: Callable[[list[Expr]], Expr], rows: Elements) -> Elements:
+    """The function of each row along the last axis."""
     found = np.empty(rows.shape[:-1], object)
     for place in np.ndindex(*found.shape):
         found[place] = function(list(rows[place]))

@@ -328,10 +328,12 @@ class Lowering:
 
 
 def variables(shape: tuple[int, ...]) -> tuple[Var, ...]:
+    """One variable for each dim."""
     return tuple(Var(f"i{d}", n) for d, n in enumerate(shape))
 
 
 def indices(dims: Sequence[Var]) -> tuple[Index, ...]:
+    """The indices that are the variables themselves."""
     return tuple(of_var(v) for v in dims)
 
 

@@ -64,6 +64,7 @@ class Cut:
 def reduce_to(
     low: Lowering, op: Op, p: Pointwise, array: Array, dims: tuple[Var, ...], kept: int, expr: Expr
 ) -> None:
+    """Emit the stage that folds `expr` over the dims behind the first `kept`."""
     stage = Stage(array, dims, expr, "reduce", op.name, kept, loc=op.loc, ops=[op.name])
     low.emit(p, stage)
 

@@ -124,6 +124,7 @@ def contiguous(low: Lowering, array: Array | None) -> Array | None:
 
 
 def bind(low: Lowering, op: Op, results: Sequence[Array | None]) -> None:
+    """Say where the op's results are; None for one that nobody needs."""
     for value, array in zip(op.results, results, strict=True):
         if array is not None:
             low.arrays[value] = array

@@ -53,6 +53,7 @@ class Place:
 
 
 def both(a: Expr | None, b: Expr | None) -> Expr | None:
+    """The conjunction of two masks, of which None holds everywhere."""
     if a is None or b is None:
         return a if b is None else b
     return a & b

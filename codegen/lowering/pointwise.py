@@ -30,6 +30,7 @@ IndexTuple = tuple[Index, ...]
 
 
 def load(access: Access, mask: Expr | None) -> Expr:
+    """An element, read where `mask` holds."""
     return Expr("load", (mask,) if mask is not None else (), access.array.dtype, access)
 
 
@@ -260,6 +261,7 @@ def checked(p: Pointwise, op: Op, k: int, raw: Expr, mask: Expr | None) -> Index
 
 
 def fits_int32(dtype: DType) -> bool:
+    """Whether all values of an integer dtype are int32's."""
     return dtype.kind in "iu" and (dtype.itemsize < 4 or dtype == I32)
 
 

@@ -52,6 +52,7 @@ def counted(e: EntryEmitter, n: int) -> Iterator[str]:
 
 
 def branch(e: EntryEmitter, step: Branch) -> None:
+    """Emit a `cond`: one of the branches, by the index in memory."""
     index = e.op(f"load i32, ptr {e.pointer(step.index)}, align 4")
     end = e.label("joined")
     labels = [e.label("branch") for _ in step.branches]
@@ -68,6 +69,7 @@ def branch(e: EntryEmitter, step: Branch) -> None:
 
 
 def loop(e: EntryEmitter, step: Loop) -> None:
+    """Emit a `while`: the test's program, then the body's."""
     homes = _start(e, step.carries)
     head, body, end = e.label("while"), e.label("body"), e.label("done")
     e.line(f"br label %{head}")
@@ -86,6 +88,7 @@ def loop(e: EntryEmitter, step: Loop) -> None:
 
 
 def scan(e: EntryEmitter, step: Scan) -> None:
+    """Emit a `scan`: the body's program for each slice, by pointers that move."""
     homes = _start(e, step.carries)
     moving = [*step.xs, *step.ys]
     for part in moving:

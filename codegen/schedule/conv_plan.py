@@ -214,6 +214,7 @@ class Reach:
 
 
 def reach(d: Window) -> Reach:
+    """Which taps meet the source, of each place along a dim."""
     across = math.gcd(d.rhs_dilation, d.lhs_dilation)
     tap_step, source_step = d.lhs_dilation // across, d.rhs_dilation // across
     found = []
@@ -271,6 +272,7 @@ def long_cut(
     dtype: DType,
     target: Target,
 ) -> LongCut:
+    """The cut of a convolution with few places and many taps."""
     rows, vectors = tile_over(target, dtype, images, features)
     _, height, width = dims
     run = min(max(-(-limits().window_run // max(width.most, 1)), 1), max(height.most, 1))

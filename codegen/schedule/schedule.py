@@ -106,6 +106,7 @@ class Schedule:
 
 
 def schedule(kernel: Kernel, target: Target) -> Schedule:
+    """How a kernel's loops are walked on a CPU."""
     mode = mode_of(kernel)
     surveys = {s: survey(s) for s in kernel.stages}
     outer_env, outer_vars = renamed(kernel)
@@ -126,6 +127,7 @@ def schedule(kernel: Kernel, target: Target) -> Schedule:
 
 
 def mode_of(kernel: Kernel) -> str:
+    """Which loops are vectorised, the "outer" or the "inner" ones: all stages agree."""
     if all(not nest.extents for nest in kernel.nests):
         return "outer"
     modes = {
@@ -149,6 +151,7 @@ def renamed(kernel: Kernel) -> tuple[dict[Var, Index], list[Var]]:
 
 
 def inner_loops(nest: Nest, outer: int, surveys: dict[Stage, Survey]) -> Loops:
+    """The loops of a nest inside of the outer ones."""
     fresh = [Var(f"n{d}", n) for d, n in enumerate(nest.extents)]
     env = {
         own: of_var(new)

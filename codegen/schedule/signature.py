@@ -38,6 +38,7 @@ class Signature(NamedTuple):
 
 
 def signature(kernel: Kernel) -> Signature:
+    """The kernel's text but for the memory that it works on: equal kernels share code."""
     walk = _Walk(kernel)
     key = walk.kernel()
     return Signature(key, [a for a in walk.numbers if a not in kernel.local], walk.origins)

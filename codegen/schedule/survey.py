@@ -27,6 +27,7 @@ class Survey(NamedTuple):
 
 
 def survey(stage: Stage) -> Survey:
+    """What a stage computes and reads, found by one walk."""
     indices = [stage.write.flat] if stage.index else []
     if stage.chunks is not None:  # the loop over chunks says where a chunk begins: it stays apart
         indices.append(of_var(stage.dims[stage.chunks.axis]) * stage.chunks.length)

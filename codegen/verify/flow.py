@@ -76,6 +76,7 @@ def parts_of(step: Any) -> list[Any]:
 
 
 def accesses(leaf: Any) -> tuple[list[Array], list[Array]]:
+    """The arrays that a step reads, and those that it writes."""
     if isinstance(leaf, Stage):
         return [a.array for a in leaf.reads], [leaf.array]
     reads, writes = touched(leaf)

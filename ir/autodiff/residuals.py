@@ -53,6 +53,7 @@ def is_heavy(op: Op) -> bool:
 
 
 def can_run_twice(op: Op) -> bool:
+    """Whether the op may be computed again: no effect, no token or tape."""
     return not op.has_effect and not any(is_linear(v.type) for v in [*op.operands, *op.results])
 
 

@@ -25,6 +25,7 @@ from .transform import (
     BatchBuilder,
     Batched,
     Flags,
+    Marks,
     batch_region,
     batching_error,
     regions_need_mask,
@@ -33,9 +34,8 @@ from .transform import (
 # cond
 
 
-def batch_cond(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_cond(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
+    """A `cond`; with a batched predicate all branches run, each for its examples."""
     if batched[0]:
         return _handed_on(op, operands, batched, _all_branches(b, op, operands, batched))
     if any(v.type is TAPE for v in (*op.operands, *op.results)):
@@ -87,9 +87,7 @@ def _branch_with_tapes(
     return results, flags
 
 
-def _all_branches(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _all_branches(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """Each branch for the examples that take it; then a choice for each example."""
     index, *rest = operands
     last = len(op.regions) - 1
@@ -158,9 +156,8 @@ def _below(b: BatchBuilder, op: Op, result: int, below: Sequence[Value | None]) 
 # while
 
 
-def batch_while(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_while(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
+    """A `while` of more dims; if its test differs among examples, it runs until all are done."""
     consts = op.attrs["consts"]
     test, body = op.regions
     mask = _mask(b, op)
@@ -244,6 +241,7 @@ def _until_all_are_done(
 def batch_lanes_while(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
+    """The same loop, of lanes one dim more."""
     spread = b.spread_all(operands, batched) if any(batched) else list(operands)
     flags = [any(batched)] * len(op.results)
     if b.active is None:
@@ -259,9 +257,8 @@ def batch_lanes_while(
 # scan
 
 
-def batch_scan(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_scan(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
+    """A `scan` of more dims: each slice of xs and ys holds a row for each example."""
     consts, carries = op.attrs["consts"], op.attrs["carries"]
     (body,) = op.regions
     mask = _mask(b, op)
@@ -292,9 +289,7 @@ def batch_scan(
 # effects and callbacks
 
 
-def batch_assert(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_assert(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """One check for all examples; the values in its message are those of the first that fails."""
     pred, *values, token = operands
     if b.active is not None:
@@ -314,9 +309,8 @@ def batch_assert(
     return [b.op("assert", pred, *shown, token, **op.attrs)], [False]
 
 
-def refuse_effect(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Any:
+def refuse_effect(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Any:
+    """Raise BatchingError."""
     raise batching_error(
         op,
         "a callback with effects runs once per call, in program order, and vmap runs all examples "

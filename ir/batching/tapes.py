@@ -23,18 +23,16 @@ from collections.abc import Sequence
 
 from ..graph import Graph, Op, Value
 from ..types import BOOL, TAPE, TensorType
-from .transform import BatchBuilder, Batched, batched_type
+from .transform import BatchBuilder, Batched, Marks, batched_type
 
 
-def batch_new(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_new(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
+    """One tape serves all examples."""
     return [b.tape_new()], [True]
 
 
-def batch_push(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_push(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
+    """A record of all examples, and which of them do not take part."""
     idle = b.full((b.size,), False, BOOL) if b.active is None else b.invert(b.active)
     return [b.tape_push(*b.spread_all(operands, batched), idle)], [True]
 

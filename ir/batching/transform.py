@@ -31,7 +31,8 @@ from ..opdef import GraphError
 from ..types import BOOL, I32, I64, TAPE, TOKEN, TensorType, Type
 
 Flags = list[bool]
-Batched = tuple[Sequence[Value], Sequence[bool]]
+Marks = Sequence[bool]  # which values have a dim of examples in front
+Batched = tuple[Sequence[Value], Marks]
 Rule = Callable[..., Batched]
 
 
@@ -65,6 +66,7 @@ def batch_region(
 
 
 def batched_type(type: Type, size: int) -> Type:
+    """The type with `size` examples in front; a token or tape stays."""
     return type.with_shape((size, *type.shape)) if isinstance(type, TensorType) else type
 
 
@@ -225,6 +227,7 @@ class BatchBuilder(Builder):
 
 
 def batching_error(op: Op, reason: str) -> BatchingError:
+    """The error to raise, which knows its op."""
     error = BatchingError(f"{op.name}: {reason}")
     error.op = op
     return error
@@ -256,9 +259,7 @@ def leading(**changes: Any) -> Rule:
     `changes` tells for attributes how they are made: a function, or SIZE for `(size, *entries)`.
     """
 
-    def batch(
-        b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-    ) -> Batched:
+    def batch(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
         attrs = dict(op.attrs)
         for name, change in changes.items():
             attrs[name] = (b.size, *attrs[name]) if change is SIZE else change(attrs[name])
@@ -271,9 +272,7 @@ def leading(**changes: Any) -> Rule:
 batch_elementwise = leading()
 
 
-def batch_each(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_each(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """The rule of an op that is run for one example after the other."""
     graph = Graph(op.name)
     params = [graph.add_param(v.type) for v in op.operands]

@@ -16,7 +16,7 @@ from typing import Any
 from ..autodiff.transform import jvp_graph, vjp_graph
 from ..batching.transform import Rule as Batch
 from ..batching.transform import batch_elementwise
-from ..build import Builder
+from ..build import Builder, Grads, Wanted
 from ..graph import Graph, Op, Value
 from ..interpreter import evaluate
 from ..opdef import OpDef, register
@@ -44,9 +44,7 @@ def composed_rules(compose: Callable[..., Value | list[Value]]) -> tuple[Rule, R
         found = b.inline(jvp_graph(body(op), wrt), [*op.operands, *given])
         return list(found[-len(op.results) :])
 
-    def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def vjp(b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Wanted) -> Grads:
         wrt = [i for i, want in enumerate(wanted) if want]
         given = instantiated(b, cotangents, op.results)
         found = b.inline(vjp_graph(body(op), wrt), [*op.operands, *given])
@@ -66,9 +64,7 @@ def transposed(
 ) -> Callable[..., list[Value | None]]:
     """The vjp of an op whose jvp is given: its tangents are linear in those that it takes."""
 
-    def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def vjp(b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Wanted) -> Grads:
         wrt = [i for i, want in enumerate(wanted) if want]
         flowing = [i for i, ct in enumerate(cotangents) if ct is not None]
         graph = Graph(op.name)

@@ -17,7 +17,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..batching.transform import Rule, batch_elementwise
-from ..build import Builder
+from ..build import Builder, Grads, Wanted
 from ..cost import Cost
 from ..graph import Graph, Op, Value
 from ..opdef import Facts, GraphError, OpDef, register
@@ -79,6 +79,7 @@ def examples(*shapes: Sequence[int], **attrs: Any) -> tuple[Example, ...]:
 
 
 def check_kind(type: TensorType, kinds: str) -> None:
+    """GraphError unless the type is a tensor's, of a dtype in `kinds` (NumPy's kind codes)."""
     if not isinstance(type, TensorType):
         raise GraphError(f"an operand is a {type}, not a tensor")
     if dtype_kind(type.dtype) not in kinds:
@@ -87,11 +88,13 @@ def check_kind(type: TensorType, kinds: str) -> None:
 
 
 def check_dtype(type: TensorType, dtype: str, what: str) -> None:
+    """GraphError unless the type is a tensor's of that dtype."""
     if not isinstance(type, TensorType) or type.dtype != DTYPE_NAMES[dtype]:
         raise GraphError(f"{what} has type {type}; it must be {dtype}")
 
 
 def check_arity(types: Sequence[Any], count: int) -> None:
+    """GraphError unless there are `count` operands."""
     if len(types) != count:
         raise GraphError(f"takes {count} operands, got {len(types)}")
 
@@ -106,6 +109,7 @@ def check_axes(axes: Any, rank: int) -> tuple[int, ...]:
 
 
 def check_axis(axis: int, rank: int) -> int:
+    """The axis; GraphError unless it is in 0..rank-1."""
     if not 0 <= axis < rank:
         raise GraphError(f"axis={axis} out of range for rank {rank}")
     return axis
@@ -182,9 +186,7 @@ def elementwise(
                 total = part if total is None else b.op("add", total, part)
         return [total]
 
-    def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def vjp(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
         (ct,) = cotangents
         return [
             _apply(b, op, i, ct, op.operands[i].dtype, 1) if want else None
@@ -250,9 +252,7 @@ def linear(
             operands[i] = b.zeros(operands[i].tensor) if t is None else t
         return [b.op(op.name, *operands, **op.attrs)]
 
-    def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def vjp(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
         (ct,) = cotangents
         found: list[Value | None] = [None] * len(op.operands)
         for i in reversed(range(len(wanted))):  # what reads a part of ct, then what updates it

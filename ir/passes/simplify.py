@@ -44,6 +44,7 @@ def simplify_fast(graph: Graph) -> Graph:
 
 @functools.cache
 def exact_rules() -> RuleTable:
+    """All rules that keep every bit of the results."""
     return RuleTable([*ALGEBRA, *MOVEMENT, *PARTS, *REDUCTIONS, *FOLDING, *CONTROL])
 
 

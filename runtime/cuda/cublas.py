@@ -108,6 +108,7 @@ class BlasError(DeviceError):
 
 
 def function_type(name: str) -> Any:
+    """The ctypes prototype of a function of cuBLASLt."""
     return ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[letter] for letter in SIGNATURES[name]))
 
 
@@ -314,6 +315,7 @@ def _version(loaded: Any) -> int:
 
 
 def bound(loaded: Any) -> dict[str, Any]:
+    """The functions of a loaded library, by name."""
     functions = {}
     for name, letters in SIGNATURES.items():
         function = getattr(loaded, name, None)

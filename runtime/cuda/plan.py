@@ -68,12 +68,16 @@ class BlasCall:
 
 @record
 class Branches:
+    """One of several plans, by an index in memory."""
+
     index: Location
     ways: tuple[Plan, ...]
 
 
 @record
 class LoopPlan:
+    """A plan as long as the flag that another one makes holds."""
+
     test: Plan
     flag: Location
     body: Plan
@@ -82,6 +86,8 @@ class LoopPlan:
 
 @record
 class ScanPlan:
+    """A plan for each slice of a scan."""
+
     scan: Scan
     body: Plan
 

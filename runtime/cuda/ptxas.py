@@ -127,4 +127,5 @@ def parse_resources(said: str) -> dict[str, KernelResources]:
 
 
 def parse_warnings(said: str) -> tuple[str, ...]:
+    """The warnings in what the assembler said."""
     return tuple(match[1] for match in _WARNING.finditer(said))

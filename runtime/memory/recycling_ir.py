@@ -359,4 +359,5 @@ copy:
 
 
 def recycling_ir() -> str:
+    """The module's text."""
     return _IR.format(slots=SLOTS, table_bytes=SLOTS * _SLOT_BYTES)

@@ -194,6 +194,7 @@ def engine_for(target: Target) -> Engine:
 
 @lru_cache(maxsize=1)
 def host_engine() -> Engine:
+    """The engine for this machine's CPU."""
     return engine_for(host_target())
 
 

@@ -33,6 +33,7 @@ class StoredModule(NativeModule):
 
 
 def dump_code(code: Code) -> bytes:
+    """Compiled code as bytes for the cache on disk."""
     return pickle.dumps(code, pickle.HIGHEST_PROTOCOL)
 
 

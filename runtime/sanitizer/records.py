@@ -16,6 +16,7 @@ def check_function(result: str, name: str, **params: str) -> Function:
 
 
 def word(value: int) -> Value:
+    """An i64 constant."""
     return Value("i64", str(value))
 
 

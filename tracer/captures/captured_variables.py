@@ -209,6 +209,7 @@ def compile_check(
 
 
 def refuse_random(name: str) -> NoReturn:
+    """Raise ImpureFunctionError."""
     complain(
         errors.ImpureFunctionError,
         f"{name} was asked for random numbers while the function was traced: the compiled function "

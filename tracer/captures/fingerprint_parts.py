@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def sequence(key: Fingerprint, value: Any) -> None:
+    """A list or tuple: its type, its length and the elements."""
     key.put(type(value).__name__, str(len(value)))
     for item in value:
         key.value(item)
@@ -26,6 +27,7 @@ def _deque(key: Fingerprint, value: Any) -> None:
 
 
 def mapping(key: Fingerprint, value: Any) -> None:
+    """A dict: its type, and keys and values in order."""
     base = OrderedDict if isinstance(value, OrderedDict) else dict
     key.put(type(value).__name__, str(base.__len__(value)))
     for name, item in base.items(value):
@@ -39,6 +41,7 @@ def _default_dict(key: Fingerprint, value: Any) -> None:
 
 
 def set_of_plain(key: Fingerprint, value: Any) -> None:
+    """A set of numbers and strings, in an order that all processes have; else Unkeyable."""
     if not all(type(item) in (bool, int, float, str, bytes) for item in value):
         raise Unkeyable("a set of objects, whose order is chance")
     items = [f"{type(item).__name__} {item!r}" for item in value]
@@ -48,6 +51,7 @@ def set_of_plain(key: Fingerprint, value: Any) -> None:
 
 
 def cell(key: Fingerprint, value: CellType) -> None:
+    """What a closure's cell holds."""
     try:
         content = value.cell_contents
     except ValueError:

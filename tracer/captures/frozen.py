@@ -452,6 +452,7 @@ def is_random_state(value: Any) -> bool:
 
 
 def random_state(value: Any) -> str:
+    """The state of a random generator, as text."""
     if isinstance(value, _random.Random):
         return repr(_random.Random.getstate(value))
     if hasattr(value, "bit_generator"):

@@ -40,6 +40,7 @@ class Hidden:
 
 
 def hidden_at(path: Path, value: Any, substituted: bool = True) -> Hidden | None:
+    """The arrays in what is found at `path`, if they can be inputs; else None."""
     if not isinstance(value, (np.ndarray, DeviceArray)) and type(value) not in _CONTAINERS:
         return None
     if substituted and not all(
@@ -130,6 +131,7 @@ def array_spec(array: Any, name: str = "") -> Spec:
 
 
 def array_checks(source: SourceText, name: str, spec: Spec) -> list[str]:
+    """Lines of Python that return None unless `name` is an array of this spec."""
     dtype = source.name(spec.type.dtype)
     shape = source.name(spec.type.shape)
     kind = DeviceArray if spec.device else np.ndarray
@@ -153,6 +155,7 @@ def _same_layout(array: Any, spec: Spec) -> bool:
 
 
 def flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:
+    """The arrays of `value`, if it has the structure and specs of `hidden`; else None."""
     if pytree.as_written(value)[1] != hidden.structure:
         return None
     leaves = pytree.flatten(value)[0]

@@ -44,6 +44,7 @@ class Unkeyable(Exception):
 
 
 def is_pure_builtin(name: str) -> bool:
+    """Whether a builtin of this name may be called while tracing: it has no effect."""
     if name in BUILTINS:
         return True
     value = getattr(builtins, name, None)

@@ -362,6 +362,7 @@ def _check_checkpoint(checkpoint: Any) -> None:
 
 
 def check_callable(what: str, name: str, function: Any) -> None:
+    """TransformError unless `function` is one."""
     if not callable(function):
         complain(
             errors.TransformError,

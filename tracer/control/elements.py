@@ -15,10 +15,12 @@ from ..messages.errors import complain, describe
 
 
 def tracing_now() -> bool:
+    """Whether a trace is in progress."""
     return current_trace() is not None
 
 
 def in_graph() -> bool:
+    """Whether a trace is in progress that computes nothing."""
     trace = current_trace()
     return trace is not None and not trace.eager
 
@@ -92,6 +94,7 @@ def put_at(x: Any, at: Any, values: Any, combine: str) -> Tracer:
 
 
 def static_size(size: Any) -> int:
+    """A length as an int; ShapeError, or DynamicShapeError if it is traced."""
     size = known(size)
     if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 0:
         return int(size)
@@ -103,6 +106,7 @@ def static_size(size: Any) -> int:
 
 
 def static_shape(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of ints; ShapeError for others."""
     dims = shape if isinstance(shape, (tuple, list)) else (shape,)
     if all(isinstance(n, (int, np.integer)) and n >= 0 for n in dims):
         return tuple(int(n) for n in dims)

@@ -183,4 +183,5 @@ def union(regions: Sequence[TracedRegion]) -> list[Value]:
 
 
 def have_effects(regions: Sequence[TracedRegion]) -> bool:
+    """Whether one of the regions has effects in program order."""
     return any(region.token is not None for region in regions)

@@ -13,6 +13,7 @@ Function = Callable[..., Any]
 
 
 def check_callable(fun: Any, what: str) -> None:
+    """TransformError unless `fun` can be called."""
     if not callable(fun):
         complain(
             errors.TransformError,
@@ -22,10 +23,12 @@ def check_callable(fun: Any, what: str) -> None:
 
 
 def function_name(fun: Function) -> str:
+    """What messages call a function."""
     return getattr(fun, "__qualname__", None) or type(fun).__name__
 
 
 def parameter_name(fun: Function, position: int) -> str:
+    """What messages call the parameter at a position."""
     try:
         names = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):

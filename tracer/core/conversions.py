@@ -23,6 +23,7 @@ from .tracers import Tracer, method, refuse_leaked
 
 @method("__len__")
 def length(self: Tracer) -> int:
+    """The size of axis 0; TracerIterationError for a 0-d value."""
     if not self.shape:
         complain(
             errors.TracerIterationError,
@@ -35,6 +36,7 @@ def length(self: Tracer) -> int:
 
 @method("__iter__")
 def iterate(self: Tracer) -> Iterator[Any]:
+    """The slices along axis 0; TracerIterationError for a 0-d value."""
     if not self.shape:
         complain(
             errors.TracerIterationError,
@@ -48,6 +50,7 @@ def iterate(self: Tracer) -> Iterator[Any]:
 
 @method("__bool__")
 def truth(self: Tracer) -> bool:
+    """The value, where it is known; else TracerBoolError, or ArrayTruthError for several elements."""
     constant = _known(self)
     if constant is not None:
         return bool(constant)
@@ -80,21 +83,25 @@ def truth(self: Tracer) -> bool:
 
 @method("__float__")
 def to_float(self: Tracer) -> float:
+    """The number, where it is known; else TracerConversionError."""
     return float(_to_python(self, "float()"))
 
 
 @method("__int__")
 def to_int(self: Tracer) -> int:
+    """The number, where it is known; else TracerConversionError."""
     return int(_to_python(self, "int()"))
 
 
 @method("__complex__")
 def to_complex(self: Tracer) -> complex:
+    """The number, where it is known; else TracerConversionError."""
     return complex(_to_python(self, "complex()"))
 
 
 @method("__index__")
 def to_index(self: Tracer) -> int:
+    """The integer, where it is known; else TracerIndexError."""
     constant = _known(self)
     if constant is not None:
         return constant.__index__()
@@ -114,6 +121,7 @@ def to_index(self: Tracer) -> int:
 
 @method("__format__")
 def formatted(self: Tracer, spec: str) -> str:
+    """The text of a value that is known; else TracerConversionError."""
     constant = _known(self)
     if constant is not None:
         return format(constant.item(), spec) if not self.shape else format(constant, spec)
@@ -128,11 +136,13 @@ def formatted(self: Tracer, spec: str) -> str:
 
 @method("__str__")
 def as_text(self: Tracer) -> str:
+    """As `formatted`."""
     return formatted(self, "")
 
 
 @method("__hash__")
 def hashed(self: Tracer) -> int:
+    """The hash of a number that is known; else TracerConversionError, or TypeError for an array."""
     if not self.scalar:
         raise TypeError("unhashable type: 'numpy.ndarray'")
     constant = _known(self)
@@ -174,6 +184,7 @@ def absent(self: Tracer, name: str) -> Any:
 
 @method("__array__")
 def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array:
+    """The array, where it is known; else TracerConversionError."""
     constant = _known(self)
     if constant is not None:
         _refuse_active(self, "np.asarray(x)")

@@ -63,6 +63,7 @@ def canonical(dtype: Any) -> DType:
 
 
 def unsupported_message(dtype: DType) -> str:
+    """The message about a dtype that no graph knows."""
     names = ", ".join(t.name for t in DTYPE_NAMES.values())
     return f"dtype {dtype} is not supported in compiled code yet; supported are {names}"
 

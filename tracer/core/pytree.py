@@ -124,6 +124,7 @@ def same_as_written(one: TreeDef, other: TreeDef) -> bool:
 
 
 def has_dicts(tree: Any) -> bool:
+    """Whether there is a dict in the tree."""
     structure: Any = as_written(tree)[1]
     return any(token in _DICTS for token in structure)
 

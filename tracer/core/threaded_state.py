@@ -150,6 +150,7 @@ class BorrowedStates:
 
 
 def refuse_examples() -> NoReturn:
+    """Raise OuterMutationError."""
     complain(
         errors.OuterMutationError,
         "a function under jt.vmap draws from a random generator that lives outside of it: all "

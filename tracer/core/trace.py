@@ -273,6 +273,7 @@ def bounds_checked() -> bool:
 
 
 def require_trace() -> Trace:
+    """The trace in progress; LeakedTracerError if there is none."""
     trace = CURRENT.get()
     if trace is None:
         complain(

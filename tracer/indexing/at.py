@@ -203,4 +203,5 @@ def _reference(x: Any) -> At:
 
 @function("at", reference=_reference, computes=False)
 def at(x: Any) -> At:
+    """`jt.at` while tracing."""
     return At(array(x), traced=True)

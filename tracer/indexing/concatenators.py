@@ -47,6 +47,7 @@ class Concatenator:
 
 
 def wrap_array(x: Tracer) -> Tracer:
+    """The value as an array, not as a scalar."""
     return wrap(x.value, scalar=False)
 
 

@@ -90,6 +90,7 @@ def _put(x: Tracer, value: Any) -> None:
 
 @attribute("flat")
 def flat(x: Tracer) -> Flat:
+    """x in C order, to read and assign by one index."""
     return Flat(x)
 
 

@@ -36,6 +36,7 @@ from .masked import Masked, same_mask, spread
 
 @method("__getitem__")
 def getitem(x: Tracer, index: Any) -> Any:
+    """`x[index]`: a view of x, or a gathered copy, as in NumPy."""
     return _READ.trace((x, index), {})
 
 
@@ -135,6 +136,7 @@ def _dynamic_view(plan: IndexPlan) -> Tracer:
 
 @method("__setitem__")
 def setitem(x: Tracer, index: Any, value: Any) -> None:
+    """`x[index] = value`, in x's storage."""
     _WRITE.trace((x, index, value), {})
 
 

@@ -22,8 +22,7 @@ R = TypeVar("R")
 _NEVER = frozenset({np.ndarray, bool, int, float, complex, str, dict, list, tuple, type(None)})
 
 
-# A jitted method of one object. It has no docstring of its own: it shows the method's.
-class BoundJitFunction(Generic[P, R]):
+class BoundJitFunction(Generic[P, R]):  # noqa: D101  # a jitted method of one object; its docstring is the method's
     __doc__ = property(lambda self: self._child.__doc__)
     __slots__ = ("__self__", "_child")
 

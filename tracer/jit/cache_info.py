@@ -50,6 +50,7 @@ def cache_info(buckets: Iterable[Bucket], misses: int) -> CacheInfo:
 
 
 def difference(name: str, old: Any, new: Any) -> str:
+    """How an argument's spec differs from one that is compiled, as text."""
     if isinstance(old, Spec) and isinstance(new, Spec):
         what = "dtype"
         if old.weak != new.weak or old.scalar != new.scalar:

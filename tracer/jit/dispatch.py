@@ -96,6 +96,7 @@ def static_names(
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature, or None where Python knows none."""
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):
@@ -346,6 +347,7 @@ class Call:
 
 
 def show_spec(spec: Spec) -> str:
+    """What a spec is called in messages."""
     kinds = {"b": "Python bool", "i": "Python int", "f": "Python float", "c": "Python complex"}
     if spec.weak:
         return kinds[spec.weak]

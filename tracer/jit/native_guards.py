@@ -154,6 +154,7 @@ def by_module(guards: Sequence[Guard]) -> tuple[list[list[Guard]], list[Guard]]:
 
 
 def plain_keys(value: dict[Any, Any]) -> list[Any]:
+    """The keys of a dict; NotNative unless they are strings and ints."""
     keys = list(value)
     if any(type(key) not in (str, int) for key in keys):
         raise NotNative

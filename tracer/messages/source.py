@@ -22,6 +22,7 @@ _users: dict[Any, bool] = {}  # by module name: whether its frames are the user'
 
 
 def is_user_frame(frame: FrameType) -> bool:
+    """Whether a frame is the user's: not jitney's, nor that of a library it runs under."""
     module = frame.f_globals.get("__name__")
     if not isinstance(module, str):
         return True

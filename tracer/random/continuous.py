@@ -28,6 +28,7 @@ def positive(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 
 
 def exponentials(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """-log(1 - u) of uniform u: exponential numbers of scale 1."""
     return -np.log1p(-unit(key, shape, dtype))
 
 

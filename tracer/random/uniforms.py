@@ -98,6 +98,7 @@ def normal_of(random: Tracer, dtype: DType) -> Any:
 
 
 def standard_normal(key: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+    """Normal numbers of mean 0 and deviation 1."""
     return normal_of(raw_bits(key, shape, 8 * dtype.itemsize), dtype)
 
 

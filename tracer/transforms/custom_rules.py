@@ -138,12 +138,14 @@ def _type_of(leaf: Any) -> TensorType:
 
 
 def shown(value: Any) -> str:
+    """What a rule returned, as text for messages."""
     if value is None:
         return "None"
     return f"a {type(value).__name__}, {show_tree(pytree.flatten(value)[1])}"
 
 
 def refuse_rule(what: str, remedy: str, rule: Function) -> NoReturn:
+    """Raise TransformError at the line of the rule."""
     code = getattr(inspect.unwrap(rule), "__code__", None)
     line = None
     if code is not None:

@@ -232,4 +232,5 @@ def normal_positions(argnums: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def show(out: Any) -> str:
+    """A result, as text for messages."""
     return "None" if out is None else f"a {type(out).__name__}, {out!r:.60}"

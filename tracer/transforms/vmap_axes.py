@@ -38,6 +38,7 @@ class Argument:
 
 
 def check_axes(axes: Any, what: str) -> None:
+    """TransformError unless the tree's entries are ints."""
     for entry in pytree.flatten(axes)[0]:
         if type(entry) is not int:
             complain(
@@ -141,6 +142,7 @@ def _normal(leaf: Any, name: str, axis: Axis) -> Axis:
 
 
 def common_size(fun: Function, arguments: Sequence[Argument], axis_size: int | None) -> int:
+    """How many examples the arguments have; errors where they disagree, or none tells."""
     sized = [(a, a.leaf.shape[a.axis]) for a in arguments if a.axis is not None]
     if axis_size is not None:
         for argument, n in sized:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...batching.structured import refuse_effect
-from ...batching.transform import BatchBuilder, Batched, batch_each
+from ...batching.transform import BatchBuilder, Batched, Marks, batch_each
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import DerivativeError, GraphError, OpDef, register
@@ -103,9 +103,7 @@ def _no_derivative(b: Any, op: Op, *given: Any) -> NoReturn:
     )
 
 
-def _batch_effect(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _batch_effect(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     if op.attrs["function"].each:
         results, _ = batch_each(b, op, operands, batched)
         return results, [v.type is not TOKEN for v in op.results]

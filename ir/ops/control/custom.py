@@ -28,6 +28,7 @@ from ...batching.structured import move_first
 from ...batching.transform import (
     BatchBuilder,
     Batched,
+    Marks,
     batch_elementwise,
     batch_region,
     regions_need_mask,
@@ -180,9 +181,7 @@ def _vjp_custom_jvp(
     return grads
 
 
-def _batch_custom(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _batch_custom(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """Everything gets the leading dimension, and so does all that the rule takes and gives.
 
     A rule that needs the mask closes over it: it is the first value that the rule takes beside.
@@ -255,9 +254,7 @@ def _through_barrier(b: Builder, values: Sequence[Value | None]) -> list[Value |
     return [None if v is None else next(results) for v in values]
 
 
-def _batch_barrier(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _batch_barrier(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     return b.append(op.definition, operands).results, batched
 
 
@@ -346,9 +343,7 @@ def _vjp_remat(
     return grads
 
 
-def _batch_remat(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _batch_remat(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     mask = [b.active] if b.active is not None and regions_need_mask(op) else []
     body, flags = batch_region(op.regions[0], batched, b.size, masked=bool(mask))
     return b.append(op.definition, [*mask, *operands], op.attrs, [body]).results, flags

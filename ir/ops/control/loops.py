@@ -70,4 +70,5 @@ def invariant_carries(body: Graph, consts: int, carries: int) -> list[int]:
 
 
 def tensors(values: Sequence[Value], positions: Collection[int]) -> list[int]:
+    """Which of `positions` are tensors, not tokens or tapes."""
     return [i for i in positions if isinstance(values[i].type, TensorType)]

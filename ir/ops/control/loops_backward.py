@@ -30,6 +30,7 @@ class Plan:
 
 
 def make_plan(op: Op, wanted: Sequence[bool], needed: Sequence[bool]) -> Plan:
+    """What a loop's forward part keeps and its backward part computes."""
     consts, carries = op.attrs["consts"], len(op.results)
     body = op.regions[1]
     active = flow(body, consts, carries, wanted, needed)

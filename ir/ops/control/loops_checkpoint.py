@@ -45,6 +45,7 @@ class _Slots:
 
 
 def forward(b: Builder, op: Op, plan: Plan, checkpoint: str | int) -> tuple[Sequence[Value], Kept]:
+    """The loop's results, and what its backward part starts from."""
     run = _forward_sqrt if checkpoint == "sqrt" else _forward_slots
     return run(b, _Loop(op, plan), checkpoint)
 
@@ -52,6 +53,7 @@ def forward(b: Builder, op: Op, plan: Plan, checkpoint: str | int) -> tuple[Sequ
 def backward(
     b: Builder, op: Op, stored: Kept, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
+    """The cotangents of the carries at the start, and the sums of those of constants."""
     run = _backward_sqrt if isinstance(stored.memory, _Tape) else _backward_slots
     return run(b, _Loop(op, stored.plan), stored, cts, sums)
 

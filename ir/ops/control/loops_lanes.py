@@ -32,6 +32,7 @@ from .structured import check_checkpoint, check_params, listed
 def infer_lanes(
     *types: Type, consts: int, checkpoint: str | int = "all", regions: tuple[Graph, ...]
 ) -> tuple[Type, ...]:
+    """The types of the carries, which are the operands behind the `consts`."""
     if len(regions) != 2:
         raise GraphError(f"needs two regions, cond and body, got {len(regions)}")
     if not 0 <= consts < len(types):

@@ -66,6 +66,7 @@ def _while(
 def jvp_loop(
     b: Builder, op: Op, tangents: Sequence[Value | None]
 ) -> tuple[Sequence[Value], list[Value | None]]:
+    """One loop that carries the tangents beside the values."""
     consts = op.attrs["consts"]
     test, body = op.regions
     carries = len(op.results)

@@ -39,6 +39,7 @@ from .structured import check_params, listed, region
 def infer_scan(
     *types: Type, consts: int, carries: int, length: int, reverse: bool, regions: tuple[Graph, ...]
 ) -> tuple[Type, ...]:
+    """The types of the last carries and of the stacked results. GraphError as any type rule."""
     if len(regions) != 1:
         raise GraphError(f"needs one region, the body, got {len(regions)}")
     if consts < 0 or carries < 0 or consts + carries > len(types):

@@ -26,15 +26,18 @@ from ..families import Arg, DType, Example, check_dtype
 
 
 def listed(types: Sequence[Type]) -> str:
+    """Types, as text for messages."""
     return "(" + ", ".join(map(str, types)) + ")"
 
 
 def check_params(region: Graph, types: Sequence[Type], what: str) -> None:
+    """GraphError unless the region takes these types."""
     if region.input_types != list(types):
         raise GraphError(f"{what} takes {listed(region.input_types)} but is given {listed(types)}")
 
 
 def check_checkpoint(checkpoint: str | int) -> None:
+    """GraphError for what is no way of bounding memory."""
     slots = isinstance(checkpoint, int) and not isinstance(checkpoint, bool) and checkpoint > 0
     if not slots and checkpoint not in ("all", "sqrt"):
         raise GraphError(f'checkpoint={checkpoint!r} is not "all", "sqrt" or a number of slots')

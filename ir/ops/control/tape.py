@@ -25,7 +25,7 @@ import numpy as np
 
 from ...autodiff.transform import is_differentiable
 from ...batching.tapes import batch_new, batch_pop, batch_push
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import GraphError, OpDef, register
@@ -92,9 +92,7 @@ def _jvp_push(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Valu
     return [_push(b, tape, [values[i] for i in active], [types[i] for i in active])]
 
 
-def _vjp_push(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_push(b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Wanted) -> Grads:
     (tape,) = cotangents
     return _taken(b, tape, [v.type for v in op.operands[1:]])
 
@@ -114,9 +112,7 @@ def _jvp_pop(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value
     return _taken(b, tangents[0], op.attrs["types"])
 
 
-def _vjp_pop(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_pop(b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Wanted) -> Grads:
     tape, *values = cotangents
     types = op.attrs["types"]
     active = _active(types)

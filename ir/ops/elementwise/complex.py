@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...batching.transform import batch_elementwise
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import OpDef, register
@@ -45,9 +45,7 @@ def _part(name: str, reference: Callable[[Array], Array], transpose: Any) -> Non
         (t,) = tangents
         return [b.op(name, t)]
 
-    def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def vjp(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
         (ct,) = cotangents
         return [transpose(b, ct)]
 
@@ -107,9 +105,7 @@ def _jvp_complex(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[V
     return [b.op("complex", *(b.zeros(v.type) if t is None else t for t, v in pairs))]
 
 
-def _vjp_complex(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_complex(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     (ct,) = cotangents
     parts = [
         b.op("real", ct) if wanted[0] else None,

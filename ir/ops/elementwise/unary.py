@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...batching.transform import batch_elementwise
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import GraphError, OpDef, register
@@ -214,9 +214,7 @@ def _jvp_select(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Va
     return [b.op("select", condition, *sides)]
 
 
-def _vjp_select(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_select(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     condition = op.operands[0]
     (ct,) = cotangents
     zero = b.full_like(ct, 0)
@@ -274,9 +272,7 @@ def _jvp_convert(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | 
     return [b.op("convert", tangents[0], dtype=op.result.dtype)]
 
 
-def _vjp_convert(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_convert(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     return [b.op("convert", cotangents[0], dtype=op.operands[0].dtype)]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...batching.transform import leading, shift
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import GraphError
@@ -99,6 +99,7 @@ linear(
 
 
 def multiply_tree(b: Builder, x: Value, *, axes: Ints) -> Value:
+    """The product over `axes`, as multiplications of halves."""
     remaining = tuple(d for d in range(len(x.shape)) if d not in axes)
     outer = tuple(x.shape[d] for d in remaining)
     n = math.prod(x.shape[d] for d in axes)
@@ -152,9 +153,7 @@ def _jvp_extremum(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value |
     return [b.op("div", b.op("sum", chosen, axes=op.attrs["axes"]), count)]
 
 
-def _vjp_extremum(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_extremum(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     (ct,) = cotangents
     mask, count = _winners(b, op)
     share = restore(b, b.op("div", ct, count), op.operands[0].shape, op.attrs["axes"])

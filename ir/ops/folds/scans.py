@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...batching.transform import leading, shift
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...types import I64, TensorType
@@ -125,9 +125,7 @@ def _jvp_extremum(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value |
     return [take_along(b, t, _origin(b, op), op.attrs["axis"])]
 
 
-def _vjp_extremum(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_extremum(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     (ct,) = cotangents
     if ct.tensor.size == 0:
         return [ct]

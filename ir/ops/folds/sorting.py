@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...batching.transform import leading, shift
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...types import I32, I64, TensorType, is_complex, is_float
@@ -35,9 +35,7 @@ def _jvp_sort(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | Non
     return [take_along(b, t, order, op.attrs["axis"])]
 
 
-def _vjp_sort(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_sort(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     """The sorted places go back by the inverse permutation, which sorts the permutation."""
     (ct,) = cotangents
     if ct.tensor.size == 0:

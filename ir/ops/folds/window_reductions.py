@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...batching.transform import SIZE, first, leading
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import GraphError
@@ -184,6 +184,7 @@ linear(
 
 
 def multiply_taps(b: Builder, x: Value, **attrs: Ints) -> Value:
+    """The product over each window, as multiplications of its elements, in pairs."""
     padded = b.pad(
         x,
         b.const(1, x.dtype),
@@ -373,9 +374,7 @@ def _extremum(name: str, combine: np.ufunc) -> None:
         (t,) = tangents
         return [b.op("window_pick", t, which(b, op), **op.attrs)]
 
-    def vjp(
-        b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-    ) -> list[Value | None]:
+    def vjp(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
         (ct,) = cotangents
         shape = op.operands[0].shape
         return [b.op("window_put", ct, which(b, op), shape=shape, **op.attrs)]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...graph import Graph, Op, Value
 from ...types import I32, TensorType
 from ..composed import composed_rules, composition
@@ -185,9 +185,7 @@ def _jvp_change(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     return [found]
 
 
-def _vjp_change(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_change(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     """det''(A)[E, F] is symmetric in E and F: the derivative is its own transpose, but for two of
     matrices."""
     (ct,) = cotangents

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...graph import Op, Value
 from ...types import real_dtype
 from .library import library
@@ -26,9 +26,7 @@ def _jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | N
     return [None if t is None else b.op(op.name, t, **op.attrs) for t in tangents]
 
 
-def _vjp_fft(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_fft(b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Wanted) -> Grads:
     return _jvp(b, op, cotangents)
 
 
@@ -41,9 +39,7 @@ def _weights(b: Builder, x: Value, n: int, inner: float) -> Value:
     return b.op("mul", x, b.broadcast_to(b.const(weights.astype(x.dtype)), x.shape))
 
 
-def _vjp_rfft(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_rfft(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     """x~[j] = Re sum over k of conj(y~[k]) exp(2 pi i jk / n): irfft, which counts inner ones twice."""
     (ct,) = cotangents
     n = op.operands[0].shape[-1]
@@ -51,9 +47,7 @@ def _vjp_rfft(
     return [b.op("irfft", halved, n=n, factor=op.attrs["factor"])]
 
 
-def _vjp_irfft(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_irfft(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     """x~[k] = w[k] conj(rfft(y~))[k], where w is 2 for all that stand for their conjugates too."""
     (ct,) = cotangents
     found = b.op("conj", b.op("rfft", ct, factor=op.attrs["factor"]))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...batching.transform import BatchBuilder, Batched, batch_elementwise
+from ...batching.transform import BatchBuilder, Batched, Marks, batch_elementwise
 from ...build import Builder
 from ...cost import Cost
 from ...graph import Op, Value
@@ -229,9 +229,7 @@ def loop_of(op: Op) -> LibraryLoop:
     return loop
 
 
-def batch_checked(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def batch_checked(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """One more leading dim. Where examples do not count, their first operand is one that cannot fail."""
     spread = b.spread_all(operands, batched)
     if b.active is not None and op.attrs.get("mode") == "check":
@@ -280,9 +278,7 @@ def _join(re: Array, im: Array) -> Array:
     return out
 
 
-def _batch_call(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _batch_call(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     results = tuple(t.with_shape((b.size, *t.shape)) for t in op.attrs["results"])
     spread = b.spread_all(operands, batched)
     new = b.append(op.definition, spread, {**op.attrs, "results": results})

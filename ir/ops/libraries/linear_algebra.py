@@ -13,7 +13,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...graph import Op, Value
 from ..composed import composition
 from .library import library
@@ -27,6 +27,7 @@ THIN: dict[str, Any] = {"full": False, "mode": "fill"}
 
 
 def in_lapack(name: str) -> str:
+    """The name of a loop of `np.linalg`."""
     return f"{_LAPACK}:{name}"
 
 
@@ -49,9 +50,7 @@ def _jvp_solve(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     return [None if right is None else a.solve(right).value]
 
 
-def _vjp_solve(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_solve(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     """B~ = A^-T X~,  A~ = -B~ X^T"""
     (ct,) = cotangents
     a, x = matrices(b, op.operands[0], op.result)
@@ -232,6 +231,7 @@ library(
 
 
 def short(sizes: Mapping[str, int], **_: Any) -> dict[str, int]:
+    """The size p of what has as many as the shorter side of m x n."""
     return {"p": min(sizes["m"], sizes["n"])}
 
 

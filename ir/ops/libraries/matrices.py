@@ -187,4 +187,5 @@ class Matrix(Term):
 
 
 def matrices(b: Builder, *values: Value) -> tuple[Matrix, ...]:
+    """Values as matrices, to compute with."""
     return tuple(Matrix(b, v) for v in values)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...graph import Op, Value
 from ...opdef import OPS, GraphError, OpDef, register
 from ...types import I64, TensorType
@@ -75,9 +75,7 @@ def _jvp_solve(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     return [None if right is None else solve_triangle(a, right, lower, unit).value]
 
 
-def _vjp_solve(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_solve(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     """B~ = A^-T X~,  A~ = -B~ X^T, of which the triangle counts"""
     (ct,) = cotangents
     lower, unit = op.attrs["lower"], op.attrs["unit"]

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from ...batching.transform import BatchBuilder, Batched, shift
-from ...build import Builder
+from ...batching.transform import BatchBuilder, Batched, Marks, shift
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import GraphError
@@ -142,9 +142,7 @@ def _batched_places(
     return list(indices), shift(axes) if into_batched else axes
 
 
-def _batch_gather(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _batch_gather(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     x, *indices = operands
     batched_indices, axes = _batched_places(b, op, indices, batched[1:], batched[0])
     rows = b.gather(x, *batched_indices, **{**op.attrs, "axes": axes})
@@ -280,9 +278,7 @@ def _jvp_scatter(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[V
     return [b.op("div", b.op("scatter", tx, tu, *indices, combine="add", **attrs), count)]
 
 
-def _vjp_scatter(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_scatter(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     (ct,) = cotangents
     x, u, *indices = op.operands
     grads: list[Value | None] = [None] * len(op.operands)
@@ -313,9 +309,7 @@ def _vjp_scatter(
     return grads
 
 
-def _batch_scatter(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _batch_scatter(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     x, u, *indices = operands
     several = any(batched)
     if several:

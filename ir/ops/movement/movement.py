@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...batching.transform import SIZE, BatchBuilder, Batched, first, leading, shift
+from ...batching.transform import SIZE, BatchBuilder, Batched, Marks, first, leading, shift
 from ...build import Builder
 from ...cost import Cost
 from ...graph import Op, Value
@@ -223,9 +223,7 @@ def _transpose_pad(b: Builder, op: Op, ct: Value, i: int) -> Value:
     return b.sum(border, axes=tuple(range(len(ct.shape))))
 
 
-def _batch_pad(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _batch_pad(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """A padding value for each example: x is written into an array of them."""
     x, value = operands
     low, high, interior = ((0, *op.attrs[name]) for name in ("low", "high", "interior"))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...batching.transform import BatchBuilder, Batched
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...cost import Cost
 from ...graph import Op, Value
 from ...opdef import GraphError
@@ -156,9 +156,7 @@ def _compose_grad(
 _composed_jvp, _composed_vjp = composed_rules(_compose)
 
 
-def _vjp(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp(b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Wanted) -> Grads:
     ct, of_lse = cotangents
     if of_lse is not None or any(wanted[3:]):
         return _composed_vjp(b, op, cotangents, wanted)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...batching.transform import BatchBuilder, Batched, shift
-from ...build import Builder
+from ...batching.transform import BatchBuilder, Batched, Marks, shift
+from ...build import Builder, Grads, Wanted
 from ...graph import Op, Value
 from ...opdef import GraphError
 from ...types import TensorType
@@ -99,16 +99,12 @@ def _cotangent(b: Builder, op: Op, ct: Value, side: int) -> Value:
     return b.op("transpose", part, perm=tuple(np.argsort(axes).tolist()))
 
 
-def _vjp_dot(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp_dot(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     (ct,) = cotangents
     return [_cotangent(b, op, ct, side) if want else None for side, want in enumerate(wanted)]
 
 
-def _batch_dot(
-    b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
-) -> Batched:
+def _batch_dot(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     """Both batched: one more batch axis. One: a free axis of that operand, moved to the front."""
     left, right = operands
     contract, batch = op.attrs["contract"], op.attrs["batch"]

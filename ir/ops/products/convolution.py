@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...batching.transform import BatchBuilder, Batched
-from ...build import Builder
+from ...build import Builder, Grads, Wanted
 from ...graph import Op, Value
 from ...opdef import GraphError
 from ...types import TensorType
@@ -92,6 +92,7 @@ def infer(
     lhs_dilation: Ints,
     rhs_dilation: Ints,
 ) -> TensorType:
+    """[G, N, *S, C] and [G, *K, C, O] give [G, N, *places, O]; GraphError where they do not fit."""
     return _infer(
         x,
         w,
@@ -159,9 +160,7 @@ def _jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | N
     return [b.op("add", *parts) if len(parts) == 2 else parts[0] if parts else None]
 
 
-def _vjp(
-    b: Builder, op: Op, cotangents: Sequence[Value], wanted: Sequence[bool]
-) -> list[Value | None]:
+def _vjp(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     (ct,) = cotangents
     rules = (_cotangent_of_x, _cotangent_of_w)
     return [rule(b, op, ct) if want else None for rule, want in zip(rules, wanted, strict=True)]

@@ -50,6 +50,8 @@ _SECONDS_OF_A_BYTE = 1e-9  # of a copy or a fill
 
 
 class EmulatedKernel(NamedTuple):
+    """A function of a loaded module."""
+
     module: EmulatedModule
     name: str
 
@@ -61,6 +63,8 @@ class Setters(NamedTuple):
 
 
 class SettingKernel(NamedTuple):
+    """One of the functions of `Setters`."""
+
     name: str
 
 

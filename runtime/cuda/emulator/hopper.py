@@ -116,6 +116,7 @@ def rewrite_assembly(kernel: KernelText, assembly: ParsedAssembly) -> None:
 
 
 def assembly_waits(assembly: ParsedAssembly) -> bool:
+    """Whether the inline assembly is one that threads wait in."""
     return isinstance(wgmma.parse(assembly.text), int)
 
 

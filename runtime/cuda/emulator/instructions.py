@@ -49,6 +49,8 @@ WAITING: set[str] = set()
 
 
 def rewrites(*names: str, waits: bool = False) -> Callable[[Rewriting], Rewriting]:
+    """The decorated function emulates these NVVM intrinsics; in those that `waits`, threads meet."""
+
     def register(rewriting: Rewriting) -> Rewriting:
         for name in names:
             REWRITINGS[f"llvm.nvvm.{name}"] = rewriting
