@@ -27,6 +27,7 @@ def run_readme():
     namespace = {"__name__": "readme"}
     found = list(blocks())
     results = {}
+    settings = dict(jitney.config._set)
     for position, (language, line, code) in enumerate(found):
         if language != "python":
             continue
@@ -40,6 +41,8 @@ def run_readme():
         following = found[position + 1] if position + 1 < len(found) else ("", 0, "")
         expected = following[2] if following[0] == "text" else None
         results[line] = printed.getvalue(), expected
+    for name in jitney.config._set:  # it shows how they are set
+        setattr(jitney.config, name, settings.get(name))
     return results
 
 
