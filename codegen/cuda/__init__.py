@@ -4,7 +4,7 @@ Knows no driver and no assembler: what runs a `DeviceProgram` is in `runtime.cud
 stand in `codegen.kernels`, what makes whole programs in `codegen.device`.
 
     columns      Column kernels: reductions of many rows into few columns
-    emitter      The code of one thread: expressions as scalar instructions, positions in 32 bits
+    emitter      The builder of one thread's code: the kernel around it, intrinsics, shared memory
     intrinsics   The intrinsics that kernels may call, and what each needs: a closed table
     lanes        Several neighbouring points of one thread: the same scalar code once per point
     neighbours   Points of one thread that share what they read

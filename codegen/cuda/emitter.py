@@ -1,4 +1,4 @@
-"""The code of one thread: expressions as scalar instructions, positions in 32 bits, errors by an atomic.
+"""The builder of a thread's code: the kernel around it, intrinsics, shared memory, errors by an atomic.
 
 Everything that is computed is scalar; what a thread does for neighbouring elements is the same code
 once per element. Pointers are texts that begin with their address space: `addrspace(1) %p0`.
@@ -7,16 +7,12 @@ once per element. Pointers are texts that begin with their address space: `addrs
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Any
 
 from ...ir.types import BOOL, I64
 from ..llvm.instructions import SCALAR_TYPES
-from ..llvm.nests import NestEmitter
-from ..llvm.text import Operand
-from ..loop_ir.index import Index, Var
+from ..llvm.text import TextEmitter
 from ..loop_ir.kernel import Array
-from ..math.functions import Function
-from ..scalar import DType, Expr
+from ..scalar import DType
 from .intrinsics import INTRINSICS
 from .program import MAP_ALIGNMENT, MAP_BYTES
 from .target import CudaTarget
@@ -25,8 +21,8 @@ GLOBAL, SHARED = "addrspace(1) ", "addrspace(3) "
 STATIC_BYTES = 48 << 10  # of shared memory that a kernel may have without asking
 
 
-class ThreadEmitter(NestEmitter):
-    """Emits at width 1. `arrays` are behind the parameters %p0, %p1, ..., at elements `origins`."""
+class ThreadBuilder(TextEmitter):
+    """Writes a kernel at width 1. `arrays` are behind its parameters %p0, %p1, ..."""
 
     table_space = GLOBAL
     HALF_FEATURES = frozenset(("",))  # every device converts halves
@@ -36,22 +32,12 @@ class ThreadEmitter(NestEmitter):
         target: CudaTarget,
         index_type: str,
         arrays: Sequence[Array],
-        origins: dict[Array, int],
         definitions: MutableMapping[str, str],
     ) -> None:
         super().__init__(target, 1, definitions=definitions)
         self.device = target
         self.index_type = index_type
-        self.lane = None
-        self.mask = ""
-        self.env: dict[Var, Index] = {}
-        self.positions: dict[Var, Any] = {}
-        self.registers: dict[Array, Operand] = {}
-        self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}
-        self.idempotent = False
-        self.called: frozenset[Function] = frozenset()
         self.arrays = list(arrays)
-        self.origins = origins
         self.pointers = {a: f"{GLOBAL}%p{k}" for k, a in enumerate(self.arrays)}
         self.written: set[Array] = set()  # in this kernel
         self.passed: frozenset[Array] = frozenset()  # between threads
@@ -120,15 +106,9 @@ class ThreadEmitter(NestEmitter):
     def barrier(self) -> None:
         self.nvvm("llvm.nvvm.barrier.cta.sync.aligned.all", "0")
 
-    # Branches.
-
-    def only_if(self, condition: str) -> _Guard:
-        """`with e.only_if(c):` the code inside runs where `c` holds; its values stay inside."""
-        return _Guard(self, condition)
-
     # Memory.
 
-    def _address(self, dtype: DType, base: str, offset: str) -> str:
+    def element_at(self, dtype: DType, base: str, offset: str) -> str:
         space, name = base.rsplit(" ", 1)
         element = memory_type(dtype)
         place = self.value_of(
@@ -162,23 +142,7 @@ class ThreadEmitter(NestEmitter):
         place = self.value_of(f"getelementptr {element}, ptr {SHARED}{name}, i32 {at}")
         return f"{SHARED}{place}"
 
-    def _data_text(self, expr: Expr) -> str:
-        text = self.operand(expr).text
-        if self.index_type == "i64" or text[0] != "%":
-            return text
-        return self.value_of(f"trunc i64 {text} to i32")
-
     # Errors.
-
-    def _report(
-        self, bad: str, index: str, lanes: int, size: int, site: int, dtype: DType = I64
-    ) -> None:
-        """Where `bad`, note index, size and site in the status block, if there is no error yet."""
-        self.reports = True
-        with self.only_if(bad):
-            if dtype != I64:
-                index = self.value_of(f"sext {SCALAR_TYPES[dtype]} {index} to i64")
-            self.note(site, (index, str(size)))
 
     def note(self, site: int, words: Iterable[str]) -> None:
         """Report an error: the first of all threads writes its words."""
@@ -189,30 +153,27 @@ class ThreadEmitter(NestEmitter):
             f'cmpxchg ptr {GLOBAL}{at}, i64 0, i64 {site} syncscope("device") monotonic monotonic'
         )
         first = self.fresh_of(f"extractvalue {{ i64, i1 }} {swapped}, 1")
-        with self.only_if(first):
+        with self.when(first):
             for k, word in enumerate(words):
                 place = self.fresh_of(f"getelementptr i64, {status}, i64 {k}")
                 self.lines.append(f"  store i64 {word}, ptr {GLOBAL}{place}, align 8")
 
 
-class _Guard:
-    """A block that is entered under a condition."""
+class DeviceStatus:
+    """The status block of a launch, as the one where failed checks are noted."""
 
-    def __init__(self, e: ThreadEmitter, condition: str) -> None:
-        self.e, self.condition = e, condition
+    def __init__(self, b: ThreadBuilder) -> None:
+        self.b = b
 
-    def __enter__(self) -> None:
-        e = self.e
-        inside, self.after = e.new_label("then"), e.new_label("next")
-        e.lines.append(f"  br i1 {self.condition}, label %{inside}, label %{self.after}")
-        self.scope = e.scope()
-        self.scope.__enter__()
-        e.start_block(inside)
-
-    def __exit__(self, *error: object) -> None:
-        self.scope.__exit__(None, None, None)
-        self.e.lines.append(f"  br label %{self.after}")
-        self.e.start_block(self.after)
+    def report(
+        self, bad: str, index: str, lanes: int, size: int, site: int, dtype: DType = I64
+    ) -> None:
+        """Where `bad`, note index, size and site, if there is no error yet."""
+        self.b.reports = True
+        with self.b.when(bad):
+            if dtype != I64:
+                index = self.b.value_of(f"sext {SCALAR_TYPES[dtype]} {index} to i64")
+            self.b.note(site, (index, str(size)))
 
 
 def memory_type(dtype: DType) -> str:

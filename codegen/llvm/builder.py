@@ -450,7 +450,7 @@ class Builder:
         self.at(end)
 
     @contextmanager
-    def when(self, condition: Value, likely: bool = False) -> Iterator[None]:
+    def when(self, condition: Value | Number, likely: bool = False) -> Iterator[None]:
         """`with f.when(c):` writes what happens only if `c` holds."""
         body, end = self.block("when"), self.block("end")
         self.branch(condition, body, end, likely)

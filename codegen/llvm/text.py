@@ -1,4 +1,4 @@
-"""The builder that emitters of kernels are: numbering of equal instructions, lanes, loads and stores.
+"""The builder that emitters hold: numbering of equal instructions, lanes, loads and stores.
 
 Values are *uniform* (one scalar for all lanes) or vectors of the full width; `spread` makes the second
 out of the first. Code for GPUs hands over instructions as text (`value_of`), whose type is read off.
@@ -6,12 +6,12 @@ out of the first. Code for GPUs hands over instructions as text (`value_of`), wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, MutableSet
+from collections.abc import Callable, Iterator, MutableMapping, MutableSet
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from ...ir.types import BOOL
-from ..scalar import DType, Expr
+from ..scalar import DType
 from .builder import (
     Block,
     Builder,
@@ -51,7 +51,8 @@ class TextEmitter(Builder):
 
     `declarations` collects `declare` lines; `definitions` maps the body of each module-level constant to
     its name (`name = body`). They, and the code, may be shared by several emitters. `table_space` is
-    where tables of constants lie: nothing, or an address space and a blank.
+    where tables of constants lie: nothing, or an address space and a blank. `index_type` is that of
+    loop counters and of positions in arrays; a vector of lanes wants i64.
     """
 
     table_space = ""
@@ -68,6 +69,8 @@ class TextEmitter(Builder):
         super().__init__(code)
         self.target = target
         self.width = width
+        self.mask: Any = ""  # the lanes that are on, when not all are
+        self.index_type = "i64"
         self.declarations: MutableSet[str] = set() if declarations is None else declarations
         self.definitions: MutableMapping[str, str] = {} if definitions is None else definitions
         features = target.features.split(",")
@@ -75,14 +78,23 @@ class TextEmitter(Builder):
         self.has_scalef = "+avx512f" in features and "+avx512vl" in features
         self._numbered: dict[str, Value] = {}  # instruction -> its value
         self._numbered_log: list[str] = []
+        # What else is forgotten at the end of a scope: at its begin each gives what brings it back.
+        self.scoped: list[Callable[[], Callable[[], None]]] = []
+
+    def narrower(self, width: int) -> TextEmitter:
+        """A builder for `width` lanes that goes on where this one stands."""
+        return TextEmitter(self.target, width, self.code, self.declarations, self.definitions)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Values emitted inside are forgotten at its end: for blocks that do not dominate the rest."""
         mark = len(self._numbered_log)
+        restored = [state() for state in self.scoped]
         try:
             yield
         finally:
+            for restore in restored:
+                restore()
             while len(self._numbered_log) > mark:
                 del self._numbered[self._numbered_log.pop()]
 
@@ -107,8 +119,10 @@ class TextEmitter(Builder):
         return self.fresh(typed(instruction), instruction)
 
     @contextmanager
-    def when(self, condition: Value, likely: bool = False, hint: str = "then") -> Iterator[None]:
-        """`with e.when(c):` the code inside runs where `c` holds; its values stay inside."""
+    def when(
+        self, condition: Value | Number, likely: bool = False, hint: str = "then"
+    ) -> Iterator[None]:
+        """`with b.when(c):` the code inside runs where `c` holds; its values stay inside."""
         body, end = self.later(hint), self.later("next")
         self.branch(condition, body, end, likely)
         with self.scope():
@@ -125,13 +139,13 @@ class TextEmitter(Builder):
     def names(self) -> Iterator[int]:
         return self.code.numbers
 
-    def half_by_bits(self, node: Expr, lanes: int, a: Value) -> Value:
-        """A conversion of halves, where the machine has no instruction for it."""
-        raise TypeError("a plain text emitter writes no formulas")
-
     def define(self, prefix: str, body: str) -> str:
         """The name of a module-level constant or metadata node (`prefix` is `@something` or `!`)."""
         return self.definitions.setdefault(body, f"{prefix}{len(self.definitions)}")
+
+    def seldom(self) -> str:
+        """The hint that a branch goes to its first block once in a while only."""
+        return ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
 
     def new_label(self, hint: str) -> str:
         return f"{hint}{next(self.names)}"
@@ -157,17 +171,31 @@ class TextEmitter(Builder):
         """An i64, which may be a number or the text of one."""
         return a if isinstance(a, Value) else self.literal("i64", a)
 
+    def element_at(self, dtype: DType, base: Any, offset: Any) -> Any:
+        """The address of an element, counted from `base`; of several for a vector of offsets."""
+        return self.offset(address(base), offset, element_type(dtype))
+
     def load_elements(
-        self, dtype: DType, pointer: str, lanes: int, align: int = 0, mask: str = ""
+        self,
+        dtype: DType,
+        pointer: str,
+        lanes: int,
+        align: int = 0,
+        mask: str = "",
+        stays: bool = False,
     ) -> Value:
-        """Load `lanes` adjacent elements; under a mask, lanes that are off read as zero."""
+        """Load `lanes` adjacent elements; under a mask, lanes that are off read as zero.
+
+        What `stays` while the function runs is not loaded twice.
+        """
         memory, place = _memory_type(dtype, lanes), address(pointer)
         align = align or dtype.itemsize
         if mask:
             on = self.known(mask, BOOL, lanes)
             found = self.load_masked(place, on, constant(memory, "zeroinitializer"), align)
         else:
-            found = self.load(memory, place, align=align)
+            text = f"load {memory}, {place!r}, align {align}"
+            found = self.op(memory, text) if stays else self.fresh(memory, text)
         return found.ne(0) if dtype == BOOL else found
 
     def bytes_of(self, value: Value, lanes: int) -> Value:

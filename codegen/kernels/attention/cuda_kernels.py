@@ -69,15 +69,15 @@ class ForwardEmitter(BlockEmitter):
 
     def _shift(self, top: str) -> str:
         """What is added to exponents: minus the largest score; nothing if nothing has been seen."""
-        nothing = self.value_of(f"fcmp oeq {self.real} {top}, {self.never}")
-        top = self.value_of(f"select i1 {nothing}, {self.real} {self.zero}, {self.real} {top}")
+        nothing = self.b.value_of(f"fcmp oeq {self.real} {top}, {self.never}")
+        top = self.b.value_of(f"select i1 {nothing}, {self.real} {self.zero}, {self.real} {top}")
         return self.negative(self.times(top, self.factor) if self.raw else top)
 
     def _exponent(self, score: str, shift: str) -> str:
         return self.less(score, shift) if self.raw else self.real_op("fadd", score, shift)
 
     def finish(self, values: list[str]) -> None:
-        rows, op = self.products.held_rows, self.value_of
+        rows, op = self.products.held_rows, self.b.value_of
         tops, totals, sums = values[:rows], values[rows : 2 * rows], values[2 * rows :]
         held, real = len(sums) // rows, self.real
         y, lse = self.step.results
@@ -87,7 +87,7 @@ class ForwardEmitter(BlockEmitter):
         first = op(f"and i32 {self.tid}, {self.products.lanes - 1}")
         owner = op(f"icmp eq i32 {first}, 0")
         if self.tile.slices(self.step) > 1:
-            owner = op(f"and i1 {owner}, {op(f'icmp eq {self.index_type} {self.slice}, 0')}")
+            owner = op(f"and i1 {owner}, {op(f'icmp eq {self.b.index_type} {self.slice}, 0')}")
         one = number(1.0, self.step.real)
         for r in range(rows):
             total = self.over_row("fadd", totals[r])
@@ -104,9 +104,9 @@ class ForwardEmitter(BlockEmitter):
             found = op(f"select i1 {nothing}, {real} {other}, {real} {found}")
             mine = owner
             if self.step.rows % self.tile.height:
-                there = op(f"icmp slt {self.index_type} {self.rows[r]}, {self.step.rows}")
+                there = op(f"icmp slt {self.b.index_type} {self.rows[r]}, {self.step.rows}")
                 mine = op(f"and i1 {owner}, {there}")
-            with self.only_if(mine):
+            with self.b.when(mine):
                 self.write(lse, self.element(base, lse, self.rows[r], "0"), [found])
         self.store_sums(y, self.step.width, sums, places)
 
@@ -118,9 +118,9 @@ class BackwardEmitter(BlockEmitter):
         if self.step.kind == "queries":
             _, lse, share = self.step.given
             last = str(self.step.rows - 1)
-            rows = [
-                self.least(r, last) if self.step.rows % self.tile.height else r for r in self.rows
-            ]
+            rows = self.rows
+            if self.step.rows % self.tile.height:
+                rows = [self.indices.least(r, last) for r in rows]
             self.row_shifts, self.row_shares = (
                 [self.read(v, self.element(base, v, r, "0")) for r in rows]
                 for v, base in ((v, self.matrix(v, self.places)) for v in (lse, share))

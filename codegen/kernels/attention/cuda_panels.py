@@ -54,7 +54,7 @@ class Panel:
         self.line = self.item if crosswise else line_bytes(length, self.item)
         self.nbytes = lines * self.line
         self.unit = self.item if crosswise else self._unit()
-        self.asynchronous = e.device.arch >= 80 and self.unit >= 4
+        self.asynchronous = e.b.device.arch >= 80 and self.unit >= 4
         self.base = ""
 
     def _unit(self) -> int:
@@ -72,8 +72,8 @@ class Panel:
 
     def stand(self, places: Sequence[str]) -> None:
         """Find this thread's part of the copies; `places` are the batch's indices."""
-        e, op, view = self.e, self.e.value_of, self.view
-        ty, threads = e.index_type, e.tile.threads
+        e, op, view = self.e, self.e.b.value_of, self.view
+        ty, threads = e.b.index_type, e.tile.threads
         self.base = e.matrix(view, places)
         units = -(-self.length * self.item // self.unit)
         per_unit = self.unit // self.item
@@ -95,19 +95,19 @@ class Panel:
         inside = op(f"mul i32 {place}, {self.unit}")
         row = op(f"mul i32 {self.first}, {self.line}")
         self.target = op(f"add i32 {op(f'add i32 {row}, {inside}')}, {self.start}")
-        column = op(f"mul {ty} {e.widened(self.column)}, {view.column}")
-        row = op(f"mul {ty} {e.widened(self.first)}, {view.row}")
+        column = op(f"mul {ty} {e.b.widened(self.column)}, {view.column}")
+        row = op(f"mul {ty} {e.b.widened(self.first)}, {view.row}")
         self.source = op(f"add {ty} {row}, {column}")
 
     def copy(self, first: str, stage: str, column: str = "0") -> None:
         """Begin to copy the rows from `first` on, and their columns from `column` on, to a stage."""
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
+        e, op, ty = self.e, self.e.b.value_of, self.e.b.index_type
         start = op(f"add {ty} {op(f'mul {ty} {first}, {self.view.row}')}, {self.source}")
         if column != "0":
             more = op(f"mul {ty} {column}, {self.view.column}")
             start = op(f"add {ty} {start}, {more}")
         target = op(f"add i32 {self.target}, {stage}")
-        row = op(f"add {ty} {first}, {e.widened(self.first)}")
+        row = op(f"add {ty} {first}, {e.b.widened(self.first)}")
         threads, per_unit = e.tile.threads, self.unit // self.item
         for c in range(self.across):
             mine = self.mine
@@ -115,7 +115,7 @@ class Panel:
                 mine = op(f"icmp ult i32 {e.tid}, {self.units - c * threads}")
             inside = ""
             if column != "0" or (self.length > self.width):
-                at = op(f"add {ty} {column}, {e.widened(self.column)}")
+                at = op(f"add {ty} {column}, {e.b.widened(self.column)}")
                 at = op(f"add {ty} {at}, {c * threads * per_unit}")
                 inside = op(f"icmp slt {ty} {at}, {self.width}")
             start_c = op(f"add {ty} {start}, {c * threads * per_unit * self.view.column}")
@@ -124,7 +124,7 @@ class Panel:
 
     def _copy_lines(self, row: str, start: str, target: str, mine: str, inside: str) -> None:
         """Units below each other: `row` is the first one's row, `start` its place in memory."""
-        op, ty = self.e.value_of, self.e.index_type
+        op, ty = self.e.b.value_of, self.e.b.index_type
         step = self.passes * WRITTEN_OUT
         if self.lines <= 2 * step:
             self._lines(range(0, self.lines, self.passes), "0", row, start, target, mine, inside)
@@ -139,12 +139,12 @@ class Panel:
             self._lines(lines, narrow, at, below, place, mine, inside)
             return []
 
-        self.e._loop("0", str(self.lines), step, [], some)
+        self.e.loops.loop("0", str(self.lines), step, [], some)
 
     def _lines(
         self, lines: range, first: str, row: str, start: str, target: str, mine: str, inside: str
     ) -> None:
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
+        e, op, ty = self.e, self.e.b.value_of, self.e.b.index_type
         whole = self.lines % (lines.stop if first != "0" else self.passes) == 0
         for p in lines:
             here, there = mine, inside
@@ -154,13 +154,13 @@ class Panel:
             if self.total % self.lines:
                 below = op(f"icmp slt {ty} {op(f'add {ty} {row}, {p}')}, {self.total}")
                 there = e.both(there, below)
-            with e.only_if(here) if here else nullcontext():
+            with e.b.when(here) if here else nullcontext():
                 source = op(f"add {ty} {start}, {p * self.view.row}")
                 self._move(source, op(f"add i32 {target}, {p * self.line}"), there)
 
     def _move(self, source: str, target: str, there: str) -> None:
         """One unit; zeros where `there` is false."""
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
+        e, op, ty = self.e, self.e.b.value_of, self.e.b.index_type
         if there:
             source = op(f"select i1 {there}, {ty} {source}, {ty} 0")
         element = SCALAR_TYPES[self.view.array.dtype]
@@ -172,21 +172,21 @@ class Panel:
             operands = [bare(place), pointer]
             if there:
                 operands.append(op(f"select i1 {there}, i32 {self.unit}, i32 0"))
-            e.nvvm(f"{name}.s" if there else name, *operands)
+            e.b.nvvm(f"{name}.s" if there else name, *operands)
             return
         word = f"i{8 * min(self.unit, 4)}"
         word = f"<{self.unit // 4} x i32>" if self.unit > 4 else word
-        value = e.fresh_of(f"load {word}, ptr {GLOBAL}{pointer}, align {self.unit}")
+        value = e.b.fresh_of(f"load {word}, ptr {GLOBAL}{pointer}, align {self.unit}")
         if there:
             zero = "zeroinitializer" if self.unit > 4 else "0"
             value = op(f"select i1 {there}, {word} {value}, {word} {zero}")
-        e.lines.append(f"  store {word} {value}, ptr {place}, align {self.unit}")
+        e.b.lines.append(f"  store {word} {value}, ptr {place}, align {self.unit}")
 
     # In shared memory.
 
     def offset(self, line: str, chunk: str, size: int) -> str:
         """The byte of a stage at which a piece of `size` bytes of a line begins."""
-        op = self.e.value_of
+        op = self.e.b.value_of
         text = op(f"mul i32 {line}, {self.line}") if line != "0" else "0"
         if chunk != "0":
             text = op(f"add i32 {text}, {op(f'mul i32 {chunk}, {size}')}")
@@ -194,7 +194,7 @@ class Panel:
 
     def at(self, stage: str, offset: str, lines: int, nbytes: int = 0) -> str:
         """The place `lines` lines and some bytes after an offset."""
-        text = self.e.value_of(f"add i32 {offset}, {stage}")
+        text = self.e.b.value_of(f"add i32 {offset}, {stage}")
         return self.e.shared_at(text, self.start + lines * self.line + nbytes)
 
     def load(self, place: str, count: int) -> list[str]:
@@ -204,10 +204,10 @@ class Panel:
         if self.item >= 4:
             stored = SCALAR_TYPES[self.view.array.dtype]
         ty = f"<{count} x {stored}>" if count > 1 else stored
-        value = e.fresh_of(f"load {ty}, ptr {place}, align {math.gcd(count * self.item, CHUNK)}")
+        value = e.b.fresh_of(f"load {ty}, ptr {place}, align {math.gcd(count * self.item, CHUNK)}")
         if stored in ("half", "bfloat"):
             wide = f"<{count} x float>" if count > 1 else "float"
-            value, ty = e.value_of(f"fpext {ty} {value} to {wide}"), wide
+            value, ty = e.b.value_of(f"fpext {ty} {value} to {wide}"), wide
         if count == 1:
             return [value]
-        return [e.value_of(f"extractelement {ty} {value}, i32 {k}") for k in range(count)]
+        return [e.b.value_of(f"extractelement {ty} {value}, i32 {k}") for k in range(count)]

@@ -31,7 +31,7 @@ class Products:
 
     def __init__(self, e: AttentionEmitter) -> None:
         self.e = e
-        tile, op = e.tile, e.value_of
+        tile, op = e.tile, e.b.value_of
         self.lane = op(f"and i32 {e.tid}, 31")
         warp = op(f"lshr i32 {e.tid}, 5")
         self.warp_row = op(f"mul i32 {warp}, {tile.rows}") if tile.warps > 1 else "0"
@@ -39,7 +39,7 @@ class Products:
 
     def _bits(self, shift: int, mask: int, scale: int = 1) -> str:
         """Some bits of the lane's number, times `scale`."""
-        op = self.e.value_of
+        op = self.e.b.value_of
         bits = op(f"lshr i32 {self.lane}, {shift}") if shift else self.lane
         bits = op(f"and i32 {bits}, {mask}") if mask < 31 >> shift else bits
         return op(f"mul i32 {bits}, {scale}") if scale > 1 else bits
@@ -103,7 +103,7 @@ class PlainProducts(Products):
         self.neighbours = 16 // self.size
         self.held_rows, self.held_columns = e.tile.rows // 4, e.tile.columns // 8
         self.weight_line = line_bytes(e.tile.columns, self.size)
-        op = e.value_of
+        op = e.b.value_of
         self.first_row = op(f"add i32 {self.warp_row}, {self._bits(3, 3)}")
         at = op(f"mul i32 {self.first_row}, {self.weight_line}")
         self.row_at, self.weight_at = at, op(f"add i32 {at}, {self._bits(0, 7, self.size)}")
@@ -118,20 +118,20 @@ class PlainProducts(Products):
         return self._bits(0, 7, self.neighbours * panel.item)
 
     def row(self, r: int) -> str:
-        return self.e.value_of(f"add i32 {self.first_row}, {4 * r}")
+        return self.e.b.value_of(f"add i32 {self.first_row}, {4 * r}")
 
     def column(self, j: int) -> str:
-        return self.e.value_of(f"add i32 {self._bits(0, 7)}, {8 * j}")
+        return self.e.b.value_of(f"add i32 {self._bits(0, 7)}, {8 * j}")
 
     def sum_column(self, k: int) -> str:
-        op, n = self.e.value_of, self.neighbours
+        op, n = self.e.b.value_of, self.neighbours
         first = op(f"mul i32 {self._bits(0, 7)}, {n}")
         return op(f"add i32 {first}, {k // n * n * 8 + k % n}")
 
     def scores(
         self, sums: Sequence[str], left: Panel, at: str, right: Panel, stage: str
     ) -> list[str]:
-        n, op = self.neighbours, self.e.value_of
+        n, op = self.neighbours, self.e.b.value_of
         item, row, column = left.item, self.as_rows(left), self.as_columns(right)
 
         def step(k: str, carried: Values) -> Values:
@@ -147,13 +147,13 @@ class PlainProducts(Products):
                         found[place] = self._multiply_add(u, v, found[place])
             return self.e.carried(found)
 
-        values = self.e._loop("0", str(left.length), n, self.e.carried(sums), step)
+        values = self.e.loops.loop("0", str(left.length), n, self.e.carried(sums), step)
         return [c.text for c in values]
 
     def accumulate(
         self, sums: Sequence[str], weights: Sequence[str], panel: Panel, stage: str
     ) -> list[str]:
-        e, n, op = self.e, self.neighbours, self.e.value_of
+        e, n, op = self.e, self.neighbours, self.e.b.value_of
         self._put(weights)
         held, offset = len(sums) // self.held_rows, self.as_summed(panel)
 
@@ -176,11 +176,11 @@ class PlainProducts(Products):
                             )
             return self.e.carried(found)
 
-        values = e._loop("0", str(e.tile.columns), n, self.e.carried(sums), step)
+        values = e.loops.loop("0", str(e.tile.columns), n, self.e.carried(sums), step)
         return [c.text for c in values]
 
     def finish_reading(self) -> None:
-        self.e.nvvm("llvm.nvvm.bar.warp.sync", "-1")
+        self.e.b.nvvm("llvm.nvvm.bar.warp.sync", "-1")
 
     def _put(self, weights: Sequence[str]) -> None:
         """Show the weights to the other threads of the warp."""
@@ -188,8 +188,8 @@ class PlainProducts(Products):
         for k, text in enumerate(weights):
             r, j = divmod(k, self.held_columns)
             place = e.shared_at(self.weight_at, self._weight(r, j))
-            e.lines.append(f"  store {self.sum_type} {text}, ptr {place}, align {self.size}")
-        e.nvvm("llvm.nvvm.bar.warp.sync", "-1")
+            e.b.lines.append(f"  store {self.sum_type} {text}, ptr {place}, align {self.size}")
+        e.b.nvvm("llvm.nvvm.bar.warp.sync", "-1")
 
     def _weight(self, r: int, j: int) -> int:
         """The byte of a weight after this thread's first one."""
@@ -197,10 +197,11 @@ class PlainProducts(Products):
 
     def _take(self, place: str) -> list[str]:
         ty = f"<{self.neighbours} x {self.sum_type}>"
-        value = self.e.fresh_of(f"load {ty}, ptr {place}, align 16")
+        value = self.e.b.fresh_of(f"load {ty}, ptr {place}, align 16")
         return [
-            self.e.value_of(f"extractelement {ty} {value}, i32 {k}") for k in range(self.neighbours)
+            self.e.b.value_of(f"extractelement {ty} {value}, i32 {k}")
+            for k in range(self.neighbours)
         ]
 
     def _multiply_add(self, x: str, y: str, z: str) -> str:
-        return self.e.nvvm(f"llvm.fma.{suffix(self.e.step.real, 1)}", x, y, z)
+        return self.e.b.nvvm(f"llvm.fma.{suffix(self.e.step.real, 1)}", x, y, z)

@@ -37,14 +37,14 @@ class TensorProducts(Products):
         self.ldmatrix = atom.itemsize < 8
 
     def as_rows(self, panel: Panel) -> str:
-        op, size = self.e.value_of, 16 if self.ldmatrix else panel.item
+        op, size = self.e.b.value_of, 16 if self.ldmatrix else panel.item
         line, chunk = (self._bits(0, 15), self._bits(4, 1)) if self.ldmatrix else self._cell
         return panel.offset(op(f"add i32 {self.warp_row}, {line}"), chunk, size)
 
     def as_columns(self, panel: Panel) -> str:
         if not self.ldmatrix:
             return panel.offset(*self._cell, panel.item)
-        line = self.e.value_of(f"add i32 {self._bits(0, 7)}, {self._bits(4, 1, 8)}")
+        line = self.e.b.value_of(f"add i32 {self._bits(0, 7)}, {self._bits(4, 1, 8)}")
         return panel.offset(line, self._bits(3, 1), 16)
 
     def as_summed(self, panel: Panel) -> str:
@@ -58,11 +58,11 @@ class TensorProducts(Products):
         return self._bits(2, 7), self._bits(0, 3)
 
     def row(self, r: int) -> str:
-        op = self.e.value_of
+        op = self.e.b.value_of
         return op(f"add i32 {op(f'add i32 {self.warp_row}, {self._bits(2, 7)}')}, {8 * r}")
 
     def column(self, j: int) -> str:
-        op = self.e.value_of
+        op = self.e.b.value_of
         return op(f"add i32 {self._bits(0, 3, 2)}, {8 * (j // 2) + j % 2}")
 
     def sum_column(self, k: int) -> str:
@@ -77,7 +77,7 @@ class TensorProducts(Products):
             once -= 1
         if once == steps:
             return self._scores(sums, left, at, right, stage, steps)
-        op, nbytes = self.e.value_of, self.atom.k * left.item
+        op, nbytes = self.e.b.value_of, self.atom.k * left.item
 
         def some(step: str, carried: Values) -> Values:
             begin = op(f"mul i32 {self.e.narrowed(step)}, {nbytes}")
@@ -86,7 +86,7 @@ class TensorProducts(Products):
             found = self._scores(texts, left, here, right, there, once)
             return self.e.carried(found)
 
-        values = self.e._loop("0", str(steps), once, self.e.carried(sums), some)
+        values = self.e.loops.loop("0", str(steps), once, self.e.carried(sums), some)
         return [c.text for c in values]
 
     def _scores(
@@ -122,9 +122,9 @@ class TensorProducts(Products):
         places = [
             (i * self.tall + r) * length + 2 * n + c for r in range(self.tall) for c in range(2)
         ]
-        new = self.e.nvvm(name, *x, *y, *(sums[p] for p in places), fresh=True)
+        new = self.e.b.nvvm(name, *x, *y, *(sums[p] for p in places), fresh=True)
         for k, p in enumerate(places):
-            sums[p] = self.e.value_of(f"extractvalue {result} {new}, {k}")
+            sums[p] = self.e.b.value_of(f"extractvalue {result} {new}, {k}")
 
     # Operands.
 
@@ -192,25 +192,25 @@ class TensorProducts(Products):
         pair = self.e.pair(x, y)
         if self.atom.element == "f16":
             return pair
-        return self.e.value_of(f"bitcast <2 x bfloat> {pair} to i32")
+        return self.e.b.value_of(f"bitcast <2 x bfloat> {pair} to i32")
 
     def _matrices(self, place: str, turned: bool) -> list[str]:
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
-        four = self.e.nvvm(name, bare(place), fresh=True)
+        four = self.e.b.nvvm(name, bare(place), fresh=True)
         result = INTRINSICS[name].result
-        return [self.e.value_of(f"extractvalue {result} {four}, {k}") for k in range(4)]
+        return [self.e.b.value_of(f"extractvalue {result} {four}, {k}") for k in range(4)]
 
     def _converted(self, word: str) -> str:
         """32 bits of an operand as the instruction takes them."""
         match self.atom.element:
             case "f16":
-                return self.e.value_of(f"bitcast i32 {word} to <2 x half>")
+                return self.e.b.value_of(f"bitcast i32 {word} to <2 x half>")
             case "tf32":
-                return self._rounded(self.e.value_of(f"bitcast i32 {word} to float"))
+                return self._rounded(self.e.b.value_of(f"bitcast i32 {word} to float"))
         return word
 
     def _rounded(self, number: str) -> str:
-        return self.e.nvvm("llvm.nvvm.f2tf32.rna", number)
+        return self.e.b.nvvm("llvm.nvvm.f2tf32.rna", number)
 
     def _element(self, panel: Panel, stage: str, offset: str, lines: int, columns: int) -> str:
         (value,) = panel.load(panel.at(stage, offset, lines, columns * panel.item), 1)

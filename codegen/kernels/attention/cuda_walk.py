@@ -25,7 +25,7 @@ class BlockEmitter(AttentionEmitter):
     def _stand(self) -> None:
         """The block's rows, slice and part, and its place in the batch."""
         step, tile = self.step, self.tile
-        op, ty, q = self.value_of, self.index_type, self.block_number()
+        op, ty, q = self.b.value_of, self.b.index_type, self.b.block_number()
         place, down = "0", -(-step.rows // tile.height)
         found = []
         for count in (tile.slices(step), down, step.parts, *reversed(step.batch[1:])):
@@ -47,7 +47,7 @@ class BlockEmitter(AttentionEmitter):
             self.products.as_summed(panel)
         self.bias_base = self.matrix(step.bias, self.places) if step.bias else ""
         self.rows = [
-            op(f"add {ty} {self.first_row}, {self.widened(self.products.row(r))}")
+            op(f"add {ty} {self.first_row}, {self.b.widened(self.products.row(r))}")
             for r in range(self.products.held_rows)
         ]
 
@@ -84,7 +84,7 @@ class BlockEmitter(AttentionEmitter):
         at = self.sum_of(self.clear_low, i)
         if self.step.kind != "keys" or not self.step.causal:
             return at
-        ty, op = self.index_type, self.value_of
+        ty, op = self.b.index_type, self.b.value_of
         rest = self.difference(i, self.clear)
         before = self.sum_of(self.low, rest)
         late = op(f"icmp sge {ty} {before}, {self.clear_low}")
@@ -101,8 +101,8 @@ class BlockEmitter(AttentionEmitter):
             panel.copy(self.first_row, "0")
         some = ""  # whether anybody sees the first block, where that is not sure
         if self.step.causal and self.step.kind == "keys" and self.step.keys > self.step.queries:
-            some = self.value_of(f"icmp sgt {self.index_type} {self.count}, 0")
-        with self.only_if(some) if some else nullcontext():
+            some = self.b.value_of(f"icmp sgt {self.b.index_type} {self.count}, 0")
+        with self.b.when(some) if some else nullcontext():
             self._bring(self._block(0), "0")
         self._commit()
         state = [*values, Carried("0", True, "i32")]
@@ -110,8 +110,8 @@ class BlockEmitter(AttentionEmitter):
         def visit(i: str, carried: Values, hides: bool) -> Values:
             *found, now = (c.text for c in carried)
             self._wait()
-            self.barrier()
-            other = self.value_of(f"sub i32 {self.stage_bytes}, {now}")
+            self.b.barrier()
+            other = self.b.value_of(f"sub i32 {self.stage_bytes}, {now}")
             if self.asynchronous:
                 self._bring_next(i, other)
             new = self.visit(str(self._block(i)), found, now, hides)
@@ -126,7 +126,7 @@ class BlockEmitter(AttentionEmitter):
 
     def _bring_next(self, i: str, stage: str) -> None:
         after = self.sum_of(i, 1)
-        with self.only_if(self.value_of(f"icmp slt {self.index_type} {after}, {self.count}")):
+        with self.b.when(self.b.value_of(f"icmp slt {self.b.index_type} {after}, {self.count}")):
             self._bring(self._block(after), stage)
         self._commit()
 
@@ -138,11 +138,11 @@ class BlockEmitter(AttentionEmitter):
 
     def _commit(self) -> None:
         if self.asynchronous:
-            self.nvvm("llvm.nvvm.cp.async.commit.group")
+            self.b.nvvm("llvm.nvvm.cp.async.commit.group")
 
     def _wait(self) -> None:
         if self.asynchronous:
-            self.nvvm("llvm.nvvm.cp.async.wait.group", "0")
+            self.b.nvvm("llvm.nvvm.cp.async.wait.group", "0")
 
     def _panelled(self, values: Values) -> Values:
         """Operands pass shared memory in panels, each waited for."""
@@ -168,7 +168,7 @@ class BlockEmitter(AttentionEmitter):
 
         def turn(i: str, carried: Values) -> Values:
             column = str(self.product(i, self.tile.width))
-            self.barrier()
+            self.b.barrier()
             left.copy(self.first_row, "0", column)
             right.copy(first, "0", column)
             if k == 0:
@@ -176,7 +176,7 @@ class BlockEmitter(AttentionEmitter):
                     panel.copy(first, "0")
             self._commit()
             self._wait()
-            self.barrier()
+            self.b.barrier()
             return self.carried(products.scores([c.text for c in carried], left, "0", right, "0"))
 
         trips = -(-step.pairs[k][2] // self.tile.width)
@@ -188,22 +188,22 @@ class BlockEmitter(AttentionEmitter):
         """The k-th sums with a block of columns, weighted, added."""
         panel = self.sum_panels[k]
         if self.tile.whole and self.slice != "0":
-            at = self.value_of(f"mul i32 {self.narrowed(self.slice)}, {panel.item}")
-            stage = self.value_of(f"add i32 {stage}, {at}")
+            at = self.b.value_of(f"mul i32 {self.narrowed(self.slice)}, {panel.item}")
+            stage = self.b.value_of(f"add i32 {stage}, {at}")
         if not self.tile.whole:
             first = str(self.product(block, self.tile.columns))
-            self.barrier()
+            self.b.barrier()
             panel.copy(first, "0", self.slice)
             self._commit()
             self._wait()
-            self.barrier()
+            self.b.barrier()
         return self.products.accumulate(sums, weights, panel, stage)
 
     # Scores.
 
     def shown(self, block: str, texts: Sequence[str], other: str) -> list[str]:
         """Scores, or `other` where a row does not see a column."""
-        op, ty, step = self.value_of, self.index_type, self.step
+        op, ty, step = self.b.value_of, self.b.index_type, self.step
         first = self.product(block, self.tile.columns)
         columns = self._columns(str(first))
         found = list(texts)
@@ -222,9 +222,9 @@ class BlockEmitter(AttentionEmitter):
         return found
 
     def _columns(self, first: str) -> list[str]:
-        ty = self.index_type
+        ty = self.b.index_type
         return [
-            self.value_of(f"add {ty} {first}, {self.widened(self.products.column(j))}")
+            self.b.value_of(f"add {ty} {first}, {self.b.widened(self.products.column(j))}")
             for j in range(self.products.held_columns)
         ]
 
@@ -234,10 +234,10 @@ class BlockEmitter(AttentionEmitter):
         assert bias is not None
         columns = self._columns(str(self.product(block, self.tile.columns)))
         if step.columns % self.tile.columns:
-            columns = [self.least(c, str(step.columns - 1)) for c in columns]
+            columns = [self.indices.least(c, str(step.columns - 1)) for c in columns]
         rows = self.rows
         if step.rows % self.tile.height:
-            rows = [self.least(r, str(step.rows - 1)) for r in rows]
+            rows = [self.indices.least(r, str(step.rows - 1)) for r in rows]
         found = []
         for row in rows:
             for column in columns:
@@ -273,7 +273,7 @@ class BlockEmitter(AttentionEmitter):
         self, view: Matrices, width: int, sums: Sequence[str], places: Sequence[str]
     ) -> None:
         """Store the sums of this thread's rows."""
-        op, ty, products = self.value_of, self.index_type, self.products
+        op, ty, products = self.b.value_of, self.b.index_type, self.products
         base = self.matrix(view, places)
         held = len(sums) // products.held_rows
         count, n = self.together(view, width), products.neighbours
@@ -286,11 +286,11 @@ class BlockEmitter(AttentionEmitter):
                 there = op(f"icmp slt {ty} {row}, {self.step.rows}")
             for k in range(0, held, n):
                 for j in range(k, k + n, count):
-                    column = self.widened(products.sum_column(j))
+                    column = self.b.widened(products.sum_column(j))
                     column = op(f"add {ty} {self.slice}, {column}")
                     inside = there
                     if not whole:
                         inside = self.both(there, op(f"icmp slt {ty} {column}, {width}"))
-                    with self.only_if(inside) if inside else nullcontext():
+                    with self.b.when(inside) if inside else nullcontext():
                         place = self.element(base, view, row, column)
                         self.write(view, place, sums[r * held + j : r * held + j + count])

@@ -15,22 +15,43 @@ that do something with each element of the result (`epilogues`) are done before 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Protocol
 
 from ...cuda.target import CudaTarget
 from ...llvm.loops import Carried, Values
 from ...loop_ir.kernel import Array
 from .cuda_operands import OperandTile
+from .cuda_plain import PlainMultiplier
 from .cuda_products import Product
-from .cuda_results import ResultEmitter
+from .cuda_results import Result, ResultEmitter
 from .cuda_sources import Source, computed, lying
+from .cuda_tensor_cores import TensorMultiplier
 from .cuda_tiles import ACROSS, DOWN, Tile
 
 IN_REGISTERS = 16  # copies of a thread that wait in registers while it multiplies
 
 
+class Multiplier(Protocol):
+    """How the threads of a block multiply what is in shared memory."""
+
+    accumulators: int  # of a thread
+
+    def reading(self, side: OperandTile, threads: int) -> tuple[int, int]:
+        """Of how many neighbouring lines of an operand threads read at a time, and chunks of each."""
+        ...
+
+    def multiply(self, stage: str, sums: list[str]) -> list[str]:
+        """The accumulators with the products of one stage added."""
+        ...
+
+    def results(self) -> Iterator[Result]:
+        """Where the accumulators stand in the tile."""
+        ...
+
+
 class ProductEmitter(ResultEmitter):
-    """Emits the kernel of one product; how a tile is multiplied is for subclasses."""
+    """Emits the kernel of one product. How a tile is multiplied is the `multiplier`'s."""
 
     end: str  # of the sum
 
@@ -51,6 +72,9 @@ class ProductEmitter(ResultEmitter):
     ) -> None:
         super().__init__(product, tile, target, definitions, alignments, product.arrays)
         step, self.tile = self.step, tile
+        form = PlainMultiplier if tile.atom is None else TensorMultiplier
+        self.multiplier: Multiplier = form(self, tile)
+        self.accumulators = self.multiplier.accumulators
         left = OperandTile(self, self._source(step.a), step.m, tile.m, DOWN)
         right = OperandTile(self, self._source(step.b), step.n, tile.n, ACROSS)
         self.left, self.right = left, right
@@ -58,8 +82,8 @@ class ProductEmitter(ResultEmitter):
         self.stage_bytes = left.nbytes + right.nbytes
         self.asynchronous = [s for s in (left, right) if target.arch >= 80 and s.asynchronous]
         self.fetched = [s for s in (left, right) if s not in self.asynchronous]
-        self.stages = tile.stages if self.asynchronous else 2
-        self.memory = self.shared_block(self.stages * self.stage_bytes)
+        self.stage_count = tile.stages if self.asynchronous else 2
+        self.buffer = self.b.shared_block(self.stage_count * self.stage_bytes)
 
     def _source(self, array: Array) -> Source:
         """What an operand is; rows of b's are its columns."""
@@ -72,16 +96,15 @@ class ProductEmitter(ResultEmitter):
         batch, k, column = step.b_strides
         return lying(array, step.b_offset, (batch, column, k), (step.batch, step.n, step.k))
 
-    def reading(self, side: OperandTile, threads: int) -> tuple[int, int]:
-        """Of how many neighbouring lines of an operand threads read at a time, and chunks of each."""
-        raise NotImplementedError
+    def results(self) -> Iterator[Result]:
+        return self.multiplier.results()
 
     # The body.
 
     def body(self) -> None:
-        op, ty, tile = self.value_of, self.index_type, self.tile
-        self.stand_at_tile(self.block_number())
-        thread = self.thread()
+        op, ty, tile = self.b.value_of, self.b.index_type, self.tile
+        self.stand_at_tile(self.b.block_number())
+        thread = self.b.thread()
         self.lane_number = op(f"and i32 {thread}, 31")
         warp = op(f"lshr i32 {thread}, 5")
         down, across = (op(f"{f} i32 {warp}, {tile.across}") for f in ("udiv", "urem"))
@@ -94,15 +117,15 @@ class ProductEmitter(ResultEmitter):
                 part = op(f"udiv {ty} {part}, {self.step.batch // self.product.parts}")
             before = op(f"mul {ty} {part}, {self.step.k}")
             left = op(f"sub {ty} {self.product.total}, {before}")
-            self.end = self.least(left, self.end)
+            self.end = self.indices.least(left, self.end)
         self.left.stand(self.batch, self.m0)
         self.right.stand(self.batch, self.n0)
         self.store_results(self._pipeline())
 
     def _pipeline(self) -> list[str]:
         """The loop over k."""
-        op, ty, count = self.value_of, self.index_type, self.accumulators
-        depth, ahead = self.tile.depth, self.stages - 1
+        op, ty, count = self.b.value_of, self.b.index_type, self.accumulators
+        depth, ahead = self.tile.depth, self.stage_count - 1
         for s in range(ahead):
             if s * depth < self.step.k:
                 self._copy(str(s * depth), str(s * self.stage_bytes))
@@ -117,22 +140,22 @@ class ProductEmitter(ResultEmitter):
             after = op(f"add {ty} {k0}, {ahead * depth}")
             found = self._fetch(self._least_k(after)) if early else None
             if self.asynchronous:
-                self.nvvm("llvm.nvvm.cp.async.wait.group", str(ahead - 1))
-            self.barrier()
+                self.b.nvvm("llvm.nvvm.cp.async.wait.group", str(ahead - 1))
+            self.b.barrier()
             if self.asynchronous:
-                with self.only_if(op(f"icmp slt {ty} {after}, {self.end}")):
+                with self.b.when(op(f"icmp slt {ty} {after}, {self.end}")):
                     self._copy(after, free)
             self._commit()
-            sums = self.multiply(now, sums)
+            sums = self.multiplier.multiply(now, sums)
             self._put(found or self._fetch(self._least_k(after)), free)
             new = [*sums, self._next(now), self._next(free)]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
-        return [c.text for c in self._loop("0", self.end, depth, values, turn)[:count]]
+        return [c.text for c in self.loops.loop("0", self.end, depth, values, turn)[:count]]
 
     def _commit(self) -> None:
         if self.asynchronous:
-            self.nvvm("llvm.nvvm.cp.async.commit.group")
+            self.b.nvvm("llvm.nvvm.cp.async.commit.group")
 
     def _copy(self, k0: str, stage: str) -> None:
         """Begin to fill a stage with what needs no registers on the way."""
@@ -148,18 +171,12 @@ class ProductEmitter(ResultEmitter):
             side.put(values, stage)
 
     def _next(self, stage: str) -> str:
-        after = self.value_of(f"add i32 {stage}, {self.stage_bytes}")
-        last = self.value_of(f"icmp eq i32 {after}, {self.stages * self.stage_bytes}")
-        return self.value_of(f"select i1 {last}, i32 0, i32 {after}")
+        after = self.b.value_of(f"add i32 {stage}, {self.stage_bytes}")
+        last = self.b.value_of(f"icmp eq i32 {after}, {self.stage_count * self.stage_bytes}")
+        return self.b.value_of(f"select i1 {last}, i32 0, i32 {after}")
 
     def _least_k(self, k0: str) -> str:
         """The step of k that is fetched next: the first one once more when there is no other."""
-        op, ty = self.value_of, self.index_type
+        op, ty = self.b.value_of, self.b.index_type
         more = op(f"icmp slt {ty} {k0}, {self.end}")
         return op(f"select i1 {more}, {ty} {k0}, {ty} 0")
-
-    # What subclasses do.
-
-    def multiply(self, stage: str, sums: list[str]) -> list[str]:
-        """The accumulators with the products of one stage added."""
-        raise NotImplementedError

@@ -58,7 +58,7 @@ class OperandTile:
         self.lines, length = (size, self.depth) if self.along_k else (self.depth, size)
         self.per_line = length // self.chunk
         self.line_bytes = length * self.item
-        lines, self.together = e.reading(self, threads)
+        lines, self.together = e.multiplier.reading(self, threads)
         self.keys = min(self.per_line, BANKS // CHUNK) // self.together if lines > 1 else 1
         self.spread = max(lines // self.keys, 1)
         self.start = 0  # where the tile begins in a stage: set by the emitter
@@ -77,18 +77,18 @@ class OperandTile:
 
     def stand(self, batch: str, first: str) -> None:
         """Find this thread's part of the copies; `first`: the tile's first row."""
-        e, op, ty, threads = self.e, self.e.value_of, self.e.index_type, self.e.tile.threads
+        e, op, ty, threads = self.e, self.e.b.value_of, self.e.b.index_type, self.e.tile.threads
         per_line = self.line_bytes // self.item // self.width
-        line = op(f"udiv i32 {e.thread()}, {per_line}") if per_line < threads else "0"
-        unit = op(f"urem i32 {e.thread()}, {per_line}") if per_line < threads else e.thread()
+        line = op(f"udiv i32 {e.b.thread()}, {per_line}") if per_line < threads else "0"
+        unit = op(f"urem i32 {e.b.thread()}, {per_line}") if per_line < threads else e.b.thread()
         along = op(f"mul i32 {unit}, {self.width}")
         self.k: str
         row, self.k = (line, along) if self.along_k else (along, line)
-        at_row = op(f"add {ty} {first}, {e.widened(row)}")
+        at_row = op(f"add {ty} {first}, {e.b.widened(row)}")
         chunk = op(f"udiv i32 {along}, {self.chunk}")
         within = op(f"mul i32 {op(f'urem i32 {along}, {self.chunk}')}, {self.item}")
         s = self.source
-        e.positions[s.batch] = batch
+        e.indices.positions[s.batch] = batch
         self.step = Var("step", s.k.extent)  # which column the tile begins with
         self.lane = Var("lane", self.width)
         self.parts: list[_Part] = []
@@ -98,7 +98,7 @@ class OperandTile:
             rows, ks = (lines, ahead) if self.along_k else (ahead, lines)
             mine = inside = ""
             if (c + 1) * threads > self.units:
-                mine = inside = op(f"icmp ult i32 {e.thread()}, {self.units - c * threads}")
+                mine = inside = op(f"icmp ult i32 {e.b.thread()}, {self.units - c * threads}")
             if self.rows % self.size:
                 there = op(f"add {ty} {at_row}, {rows}")
                 inside = self._both(inside, op(f"icmp slt {ty} {there}, {self.rows}"))
@@ -116,22 +116,23 @@ class OperandTile:
         """
         s, e, w = self.source, self.e, self.width
         row, k = Var("row", s.row.extent), Var("k", s.k.extent)
-        column = e.widened(self.k)
+        column = e.b.widened(self.k)
         if s.value is not None and mine:
-            ty = e.index_type
+            ty = e.b.index_type
             if self.along_k:
                 own = self._plus(at_row, rows)
-                at_row, rows = e.value_of(f"select i1 {mine}, {ty} {own}, {ty} {first}"), 0
+                at_row, rows = e.b.value_of(f"select i1 {mine}, {ty} {own}, {ty} {first}"), 0
             else:
-                column = e.value_of(f"select i1 {mine}, {ty} {column}, {ty} 0")
+                column = e.b.value_of(f"select i1 {mine}, {ty} {column}, {ty} 0")
         if s.value is not None and self.rows % self.size:  # nothing is read beyond the last row
-            at_row = e.least(self._plus(at_row, rows), str(self.rows - (1 if self.along_k else w)))
+            last = self.rows - (1 if self.along_k else w)
+            at_row = e.indices.least(self._plus(at_row, rows), str(last))
             rows = 0
         lane = _var(self.lane)
         if self.along_k:
-            e.positions[row], e.positions[k] = at_row, self._units(column)
+            e.indices.positions[row], e.indices.positions[k] = at_row, self._units(column)
             return {s.row: _var(row) + rows, s.k: _var(self.step, w) + _var(k, w) + (lane + ks)}
-        e.positions[row], e.positions[k] = self._units(at_row), column
+        e.indices.positions[row], e.indices.positions[k] = self._units(at_row), column
         return {s.row: _var(row, w) + (lane + rows), s.k: _var(self.step) + (_var(k) + ks)}
 
     def _units(self, at: str) -> str:
@@ -140,13 +141,13 @@ class OperandTile:
             return at
         if at[0] != "%":
             return str(int(at) // self.width)
-        return self.e.value_of(f"lshr {self.e.index_type} {at}, {self.width.bit_length() - 1}")
+        return self.e.b.value_of(f"lshr {self.e.b.index_type} {at}, {self.width.bit_length() - 1}")
 
     def _plus(self, at: str, count: int) -> str:
-        return self.e.value_of(f"add {self.e.index_type} {at}, {count}") if count else at
+        return self.e.b.value_of(f"add {self.e.b.index_type} {at}, {count}") if count else at
 
     def _both(self, first: str, second: str) -> str:
-        return self.e.value_of(f"and i1 {first}, {second}") if first else second
+        return self.e.b.value_of(f"and i1 {first}, {second}") if first else second
 
     def _part(self, part: _Part) -> _Part:
         """A part with all that can be said of it before the first tile."""
@@ -162,28 +163,30 @@ class OperandTile:
         early = few or all(isinstance(a, Var) for a in flat.terms)  # else registers would run out
         moving = {a: c for a, c in flat.terms.items() if not early or self._moves(Index(0, {a: 1}))}
         fixed = {a: c for a, c in flat.terms.items() if a not in moving}
-        home = e.pointers[s.array]
+        home = e.b.pointers[s.array]
         part = part._replace(
-            source=e._address(s.dtype, home, e.index_text(Index(0, fixed))) if fixed else home,
+            source=e.b.element_at(s.dtype, home, e.indices.value(Index(0, fixed)))
+            if fixed
+            else home,
             moving=Index(0, moving),
             offset=flat.const,
         )
         if s.guard is None:
             return part
-        e.env.update(at)
+        e.indices.env.update(at)
         inner = [index.substitute(at) for index in indices_of(s.guard)]
         if not early or any(map(self._moves, inner)):
             for index in inner if early else ():
                 self._text_of_fixed(index)
             return part._replace(guarded=True)
-        e.forget()
-        return part._replace(inside=self._both(part.inside, e.operand(s.guard).text))
+        e.exprs.forget()
+        return part._replace(inside=self._both(part.inside, e.exprs.operand(s.guard).text))
 
     def _text_of_fixed(self, index: Index) -> None:
         """Compute before the first tile what does not change in a sum."""
         for atom, coeff in index.terms.items():
             if not self._moves(Index(0, {atom: 1})):
-                self.e.index_text(Index(0, {atom: coeff}))
+                self.e.indices.value(Index(0, {atom: coeff}))
 
     def _moves(self, index: Index) -> bool:
         """Whether a position changes from tile to tile."""
@@ -192,19 +195,19 @@ class OperandTile:
     # From memory to shared memory.
 
     def _stand_at(self, k0: str) -> None:
-        self.e.positions[self.step] = self._units(k0) if self.along_k else k0
+        self.e.indices.positions[self.step] = self._units(k0) if self.along_k else k0
 
     def _within(self, part: _Part, k0: str) -> str:
         """Whether a part's columns are before the end of the sum ("": surely)."""
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
+        e, op, ty = self.e, self.e.b.value_of, self.e.b.index_type
         if not e.uneven:
             return ""
-        k = op(f"add {ty} {k0}, {op(f'add {ty} {e.widened(self.k)}, {part.k}')}")
+        k = op(f"add {ty} {k0}, {op(f'add {ty} {e.b.widened(self.k)}, {part.k}')}")
         return op(f"icmp slt {ty} {k}, {e.end}")
 
     def _source(self, part: _Part, k0: str) -> tuple[str, str]:
         """Where a part of the columns from k0 on begins, and whether it is inside ("": surely)."""
-        e, op, s = self.e, self.e.value_of, self.source
+        e, op, s = self.e, self.e.b.value_of, self.source
         assert s.array is not None
         self._stand_at(k0)
         here = part.inside
@@ -213,16 +216,16 @@ class OperandTile:
             here = self._both(here, within)
         if part.guarded:
             assert s.guard is not None
-            e.env.update(part.at)
-            e.forget()
-            here = self._both(here, e.operand(s.guard).text)
+            e.indices.env.update(part.at)
+            e.exprs.forget()
+            here = self._both(here, e.exprs.operand(s.guard).text)
         source = part.source
         if part.moving.terms:
-            source = e._address(s.dtype, source, e.index_text(part.moving))
+            source = e.b.element_at(s.dtype, source, e.indices.value(part.moving))
         if part.offset:
-            source = e._address(s.dtype, source, str(part.offset))
+            source = e.b.element_at(s.dtype, source, str(part.offset))
         if here:
-            home = _name(e.pointers[s.array])
+            home = _name(e.b.pointers[s.array])
             source = f"select i1 {here}, ptr {GLOBAL}{_name(source)}, ptr {GLOBAL}{home}"
             source = f"{GLOBAL}{op(source)}"
         return source, here
@@ -237,20 +240,20 @@ class OperandTile:
             target = self._place(part.shared, stage)
             operands = [_name(target), _name(source)]
             if here:
-                operands.append(e.value_of(f"select i1 {here}, i32 {nbytes}, i32 0"))
-            with e.only_if(part.mine) if part.mine else nullcontext():
-                e.nvvm(f"{name}.s" if here else name, *operands)
+                operands.append(e.b.value_of(f"select i1 {here}, i32 {nbytes}, i32 0"))
+            with e.b.when(part.mine) if part.mine else nullcontext():
+                e.b.nvvm(f"{name}.s" if here else name, *operands)
 
     def fetch(self, k0: str) -> list[str]:
         """This thread's elements of the columns from k0 on, in registers; zeros beyond the ends."""
-        e, op = self.e, self.e.value_of
+        e, op = self.e, self.e.b.value_of
         found = []
         for part in self.parts:
             if self.source.value is not None:
                 value, here = self._computed(part, k0), self._within(part, k0)
             else:
                 source, here = self._source(part, k0)
-                value = e.fresh_of(
+                value = e.b.fresh_of(
                     f"load {self.unit}, ptr {source}, align {self.width * self.item}"
                 )
             if here:
@@ -260,7 +263,7 @@ class OperandTile:
 
     def _computed(self, part: _Part, k0: str) -> str:
         """A unit of what is computed; beyond the end of the sum its last one."""
-        e, op, ty, s = self.e, self.e.value_of, self.e.index_type, self.source
+        e, op, ty, s = self.e, self.e.b.value_of, self.e.b.index_type, self.source
         assert s.value is not None
         self._stand_at(k0)
         at = dict(part.at)
@@ -268,12 +271,12 @@ class OperandTile:
             unit = self.width if self.along_k else 1
             place = at[s.k].substitute({self.lane: Index()})
             count = op(f"sub {ty} {e.end}, {unit}")
-            text = e.least(e.index_text(place), count)
+            text = e.indices.least(e.indices.value(place), count)
             k = Var("k", s.k.extent)
-            e.positions[k] = self._units(text) if self.along_k else text
+            e.indices.positions[k] = self._units(text) if self.along_k else text
             at[s.k] = _var(k, unit) + (_var(self.lane) if self.along_k else 0)
-        e.env.update(at)
-        texts = e.at_lanes(self.lane, self.width, s.value)
+        e.indices.env.update(at)
+        texts = e.memory.at_lanes(self.lane, self.width, s.value)
         if self.width == 1:
             return texts[0]
         vector = "poison"
@@ -296,15 +299,15 @@ class OperandTile:
         for part, value in zip(self.parts, values, strict=True):
             place = self._place(part.shared, stage)
             text = f"  store {self.unit} {value}, ptr {place}, align {self.width * self.item}"
-            with e.only_if(part.mine) if part.mine else nullcontext():
-                e.lines.append(text)
+            with e.b.when(part.mine) if part.mine else nullcontext():
+                e.b.lines.append(text)
 
     # In shared memory. Rows, columns and chunks are the sum of a text and a number; numbers have no
     # bit in common with what the texts of chunks may be.
 
     def _key(self, line: str) -> str:
         """Lines that are read at a time have different keys, or lie in different banks."""
-        op = self.e.value_of
+        op = self.e.b.value_of
         if self.keys < 2:
             return "0"
         text = op(f"udiv i32 {line}, {self.spread}") if self.spread > 1 else line
@@ -313,7 +316,7 @@ class OperandTile:
 
     def _in_stage(self, line: str, lines: int, chunk: str, chunks: int, within: str) -> str:
         """The byte at which something begins: in line + lines, chunk + chunks of it."""
-        op = self.e.value_of
+        op = self.e.b.value_of
         period = self.keys * self.spread
         whole = op(f"add i32 {line}, {lines}") if lines % period else line
         chunk = op(f"xor i32 {chunk}, {self._key(whole)}")
@@ -325,8 +328,8 @@ class OperandTile:
 
     def _place(self, at: str, stage: str) -> str:
         e = self.e
-        whole = e.value_of(f"add i32 {at}, {stage}")
-        place = e.value_of(f"getelementptr i8, ptr {e.memory}, i32 {whole}")
+        whole = e.b.value_of(f"add i32 {at}, {stage}")
+        place = e.b.value_of(f"getelementptr i8, ptr {e.buffer}, i32 {whole}")
         return f"{SHARED}{place}"
 
     def chunk_at(self, stage: str, line: str, lines: int, chunk: str, chunks: int) -> str:
@@ -335,7 +338,7 @@ class OperandTile:
 
     def element_at(self, stage: str, row: str, rows: int, k: str, ks: int) -> str:
         """The place of the element in row + rows and column k + ks; the numbers are whole chunks."""
-        op = self.e.value_of
+        op = self.e.b.value_of
         line, lines, along, whole = (row, rows, k, ks) if self.along_k else (k, ks, row, rows)
         assert whole % self.chunk == 0, "numbers along a line are multiples of a chunk"
         chunk = op(f"lshr i32 {along}, {self.chunk.bit_length() - 1}")
@@ -347,10 +350,10 @@ class OperandTile:
         e = self.e
         ty = f"<{count} x {self.element}>" if count > 1 else self.element
         align = math.gcd(count * self.item, CHUNK)
-        value = e.fresh_of(f"load {ty}, ptr {place}, align {align}")
+        value = e.b.fresh_of(f"load {ty}, ptr {place}, align {align}")
         if count == 1:
             return [value]
-        return [e.value_of(f"extractelement {ty} {value}, i32 {j}") for j in range(count)]
+        return [e.b.value_of(f"extractelement {ty} {value}, i32 {j}") for j in range(count)]
 
 
 class _Part(NamedTuple):

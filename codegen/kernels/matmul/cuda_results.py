@@ -1,6 +1,6 @@
 """What comes of a product of matrices: where its tiles are, and what is done with their elements.
 
-Emitters say how a tile is multiplied (`product_emitter`, `warpgroups`); sums in registers are stored
+Emitters say how a tile is multiplied (`cuda_emitter`, `cuda_warpgroups`); sums in registers are stored
 here, or what the steps that follow element by element make of them (`epilogues`).
 """
 
@@ -78,8 +78,8 @@ class ResultEmitter(LaneEmitter):
         plan = Schedule("scalar", loops, [], surveys, index_type, threads=tile.threads)
         own = Signature(None, list(arrays), dict.fromkeys([*arrays, *product.hidden, step.c], 0))
         super().__init__(kernel, own, plan, target, definitions, alignments)
-        self.written = set(product.writes)
-        self.env.update(loops.env)
+        self.b.written = set(product.writes)
+        self.indices.env.update(loops.env)
 
     def _env(self, kernel: Kernel) -> dict[Var, Index]:
         """The epilogue's loops in terms of the row, counted over the batch, and the column."""
@@ -122,14 +122,14 @@ class ResultEmitter(LaneEmitter):
 
     def stand_at_tile(self, q: str) -> None:
         """Find tile number `q`: neighbours in this order read what is still in the cache."""
-        op, ty, tile = self.value_of, self.index_type, self.shape
+        op, ty, tile = self.b.value_of, self.b.index_type, self.shape
         block_m, block_n, self.batch = self._tile(q)
         self.m0 = op(f"mul {ty} {block_m}, {tile.m}")
         self.n0 = op(f"mul {ty} {block_n}, {tile.n}")
 
     def _tile(self, q: str) -> tuple[str, str, str]:
         """A tile's row and its column of tiles, its matrix of the batch."""
-        op, ty, step, tile = self.value_of, self.index_type, self.step, self.shape
+        op, ty, step, tile = self.b.value_of, self.b.index_type, self.step, self.shape
         tm, tn = -(-step.m // tile.m), -(-step.n // tile.n)
         batch = op(f"udiv {ty} {q}, {tm * tn}") if step.batch > 1 else "0"
         q = op(f"urem {ty} {q}, {tm * tn}") if step.batch > 1 else q
@@ -137,7 +137,7 @@ class ResultEmitter(LaneEmitter):
             return op(f"urem {ty} {q}, {tm}"), op(f"udiv {ty} {q}, {tm}"), batch
         first = op(f"mul {ty} {op(f'udiv {ty} {q}, {GROUP * tn}')}, {GROUP}")
         q = op(f"urem {ty} {q}, {GROUP * tn}")
-        height = self.least(op(f"sub {ty} {tm}, {first}"), str(GROUP))
+        height = self.indices.least(op(f"sub {ty} {tm}, {first}"), str(GROUP))
         block_m = op(f"add {ty} {first}, {op(f'urem {ty} {q}, {height}')}")
         return block_m, op(f"udiv {ty} {q}, {height}"), batch
 
@@ -148,11 +148,11 @@ class ResultEmitter(LaneEmitter):
     # The result.
 
     def store_results(self, sums: list[str]) -> None:
-        op, ty, step, tile = self.value_of, self.index_type, self.step, self.shape
+        op, ty, step, tile = self.b.value_of, self.b.index_type, self.step, self.shape
         first_row = op(f"mul {ty} {self.batch}, {step.m}")
         for result in self.results():
-            row = op(f"add {ty} {self.m0}, {self.widened(result.row)}")
-            column = op(f"add {ty} {self.n0}, {self.widened(result.column)}")
+            row = op(f"add {ty} {self.m0}, {self.b.widened(result.row)}")
+            column = op(f"add {ty} {self.n0}, {self.b.widened(result.column)}")
             together = math.gcd(len(result.numbers), step.n)
             for j in range(0, len(result.numbers), together):
                 at = op(f"add {ty} {column}, {j}") if j else column
@@ -161,28 +161,28 @@ class ResultEmitter(LaneEmitter):
                     inside.append(op(f"icmp slt {ty} {row}, {step.m}"))
                 if step.n % tile.n:
                     inside.append(op(f"icmp slt {ty} {at}, {step.n}"))
-                self.positions[self.row] = op(f"add {ty} {first_row}, {row}")
+                self.indices.positions[self.row] = op(f"add {ty} {first_row}, {row}")
                 texts = [sums[k] for k in result.numbers[j : j + together]]
                 if not inside:
                     self._finish(at, texts)
                     continue
                 both = inside[0] if len(inside) == 1 else op(f"and i1 {inside[0]}, {inside[1]}")
-                with self.only_if(both):
+                with self.b.when(both):
                     self._finish(at, texts)
 
     def _finish(self, column: str, sums: list[str]) -> None:
         """Store neighbours of the result, or what the epilogue makes of them."""
         c = self.step.c
-        self.lanes, self.first = len(sums), column
-        self.points = [{c: Operand(text, True)} for text in sums]
-        self.registers = self.points[0]
-        self.positions[self.column] = column
-        self.forget()
-        for _ in self._each():
+        self.memory.lanes, self.memory.first = len(sums), column
+        self.memory.points = [{c: Operand(text, True)} for text in sums]
+        self.memory.registers = self.memory.points[0]
+        self.indices.positions[self.column] = column
+        self.exprs.forget()
+        for _ in self.memory.each():
             if self.product.stored:
                 flat = of_var(self.row) * self.step.n + of_var(self.column)
-                self._write(c.dtype, self.pointers[c], flat, self.registers[c])
+                self.memory.write(c.dtype, self.b.pointers[c], flat, self.memory.registers[c])
             for stage in self.kernel.stages:
-                self._store_stage(stage)
-        self._flush()
-        self.forget()
+                self.stages.store_stage(stage)
+        self.memory.flush()
+        self.exprs.forget()

@@ -94,11 +94,11 @@ class WarpgroupEmitter(ResultEmitter):
         self.stage_bytes = sum(side.nbytes for side in sides)
         self.ring_bytes = tile.stages * self.stage_bytes
         # No more alignment is promised than linkers keep: with it, rounding would be folded away.
-        self.memory = self.shared_block(self.ring_bytes + tile.stages * MBARRIERS + ATOM, 16)
-        self.tensor_maps = len(sides)
+        self.buffer = self.b.shared_block(self.ring_bytes + tile.stages * MBARRIERS + ATOM, 16)
+        self.b.tensor_maps = len(sides)
         # Two elements of a thread are 4 bytes then: stores would be of parts of sectors.
         self.exchanges = tile.n % 32 == 0 and min(a.dtype.itemsize for a in product.writes) < 4
-        self.attributes = {"nvvm.minctasm": "1", "nvvm.maxnreg": str(REGISTERS)}
+        self.b.attributes = {"nvvm.minctasm": "1", "nvvm.maxnreg": str(REGISTERS)}
 
     def maps(self, ref: Callable[[Array, int], Ref]) -> list[TensorMap]:
         """The arguments that come before the arrays."""
@@ -107,28 +107,28 @@ class WarpgroupEmitter(ResultEmitter):
     # The body.
 
     def body(self) -> None:
-        op, thread = self.value_of, self.thread()
+        op, thread = self.b.value_of, self.b.thread()
         self._place_ring()
-        with self.only_if(op(f"icmp eq i32 {thread}, 0")):
+        with self.b.when(op(f"icmp eq i32 {thread}, 0")):
             for k in range(self.tile.stages):
                 self._initialise(self.full, k, 1)
                 self._initialise(self.empty, k, 4 * CONSUMERS)
-            self.nvvm("llvm.nvvm.fence.mbarrier_init.release.cluster")
-        self.barrier()
+            self.b.nvvm("llvm.nvvm.fence.mbarrier_init.release.cluster")
+        self.b.barrier()
         group = op(f"lshr i32 {thread}, 7")
         # The same in all lanes, and known to be.
-        group = self.nvvm("llvm.nvvm.shfl.sync.idx.i32", "-1", group, "0", "31", fresh=True)
+        group = self.b.nvvm("llvm.nvvm.shfl.sync.idx.i32", "-1", group, "0", "31", fresh=True)
         self._either(
             op(f"icmp eq i32 {group}, 0"), self._produce, lambda: self._consume(group, thread)
         )
 
     def _place_ring(self) -> None:
         """The ring's first byte, its address in 32 bits, and the barriers."""
-        op, stages = self.value_of, self.tile.stages
-        start = op(f"ptrtoint ptr {self.memory} to i32")
+        op, stages = self.b.value_of, self.tile.stages
+        start = op(f"ptrtoint ptr {self.buffer} to i32")
         before = op(f"and i32 {op(f'sub i32 0, {start}')}, {ATOM - 1}")
         self.start = op(f"add i32 {start}, {before}")
-        self.ring = op(f"getelementptr i8, ptr {self.memory}, i32 {before}")
+        self.ring = op(f"getelementptr i8, ptr {self.buffer}, i32 {before}")
         self.full, self.empty = (
             op(f"getelementptr i8, ptr {SHARED}{self.ring}, i32 {self.ring_bytes + 8 * k}")
             for k in (0, stages)
@@ -136,17 +136,17 @@ class WarpgroupEmitter(ResultEmitter):
 
     def _initialise(self, barriers: str, number: int, count: int) -> None:
         place = self._mbarrier(barriers, str(number))
-        self.nvvm("llvm.nvvm.mbarrier.init.shared", place, str(count))
+        self.b.nvvm("llvm.nvvm.mbarrier.init.shared", place, str(count))
 
     def _either(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
-        first, second, end = (self.new_label(h) for h in ("producer", "consumer", "end"))
-        self.lines.append(f"  br i1 {condition}, label %{first}, label %{second}")
+        first, second, end = (self.b.new_label(h) for h in ("producer", "consumer", "end"))
+        self.b.lines.append(f"  br i1 {condition}, label %{first}, label %{second}")
         for label, emit in ((first, then), (second, other)):
-            with self.scope():
-                self.start_block(label)
+            with self.b.scope():
+                self.b.start_block(label)
                 emit()
-                self.lines.append(f"  br label %{end}")
-        self.start_block(end)
+                self.b.lines.append(f"  br label %{end}")
+        self.b.start_block(end)
 
     def _each_tile(self, values: Values, body: Callable[[Values], Values]) -> None:
         """The tiles of this block, one after the other."""
@@ -155,14 +155,14 @@ class WarpgroupEmitter(ResultEmitter):
             self.stand_at_tile(q)
             self.end = str(self.step.k)
             if self.product.total:
-                ty, k = self.index_type, self.step.k
-                before = self.value_of(f"mul {ty} {self.batch}, {k}")
-                left = self.value_of(f"sub {ty} {self.product.total}, {before}")
-                self.end = self.least(left, self.end)
+                ty, k = self.b.index_type, self.step.k
+                before = self.b.value_of(f"mul {ty} {self.batch}, {k}")
+                left = self.b.value_of(f"sub {ty} {self.product.total}, {before}")
+                self.end = self.indices.least(left, self.end)
             return body(carried)
 
         tiles = self.tile.blocks(self.step)
-        self._loop(self.block_number(), str(tiles), self.blocks, values, turn)
+        self.loops.loop(self.b.block_number(), str(tiles), self.blocks, values, turn)
 
     # Rings: the stage's number and the parity of its round.
 
@@ -170,46 +170,46 @@ class WarpgroupEmitter(ResultEmitter):
         return [Carried("0", True, "i32"), Carried("0", True, "i32")]
 
     def _next(self, stage: str, parity: str) -> tuple[str, str]:
-        op = self.value_of
+        op = self.b.value_of
         after = op(f"add i32 {stage}, 1")
         wraps = op(f"icmp eq i32 {after}, {self.tile.stages}")
         turned = op(f"zext i1 {wraps} to i32")
         return op(f"select i1 {wraps}, i32 0, i32 {after}"), op(f"xor i32 {parity}, {turned}")
 
     def _mbarrier(self, barriers: str, stage: str) -> str:
-        return self.value_of(f"getelementptr i64, ptr {SHARED}{barriers}, i32 {stage}")
+        return self.b.value_of(f"getelementptr i64, ptr {SHARED}{barriers}, i32 {stage}")
 
     def _wait_for(self, barriers: str, stage: str, parity: str) -> None:
         """Until the phase of that parity has ended."""
-        again, done = self.new_label("wait"), self.new_label("done")
+        again, done = self.b.new_label("wait"), self.b.new_label("done")
         place = self._mbarrier(barriers, stage)
-        self.lines.append(f"  br label %{again}")
-        self.start_block(again)
+        self.b.lines.append(f"  br label %{again}")
+        self.b.start_block(again)
         name = "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
-        ended = self.nvvm(name, place, parity, fresh=True)
-        self.lines.append(f"  br i1 {ended}, label %{done}, label %{again}")
-        self.start_block(done)
+        ended = self.b.nvvm(name, place, parity, fresh=True)
+        self.b.lines.append(f"  br i1 {ended}, label %{done}, label %{again}")
+        self.b.start_block(done)
 
     # The producer: one thread of one warp.
 
     def _produce(self) -> None:
-        op = self.value_of
-        self.nvvm("llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", str(PRODUCER_REGISTERS))
-        with self.only_if(op(f"icmp ult i32 {self.thread()}, 32")):
-            chosen = self.nvvm("llvm.nvvm.elect.sync", "-1", fresh=True)
-            with self.only_if(op(f"extractvalue {{ i32, i1 }} {chosen}, 1")):
+        op = self.b.value_of
+        self.b.nvvm("llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", str(PRODUCER_REGISTERS))
+        with self.b.when(op(f"icmp ult i32 {self.b.thread()}, 32")):
+            chosen = self.b.nvvm("llvm.nvvm.elect.sync", "-1", fresh=True)
+            with self.b.when(op(f"extractvalue {{ i32, i1 }} {chosen}, 1")):
                 self._each_tile(self._ring(), self._bring)
 
     def _bring(self, ring: Values) -> Values:
         """Begin the copies of one tile's operands."""
-        op, ty = self.value_of, self.index_type
+        op, ty = self.b.value_of, self.b.index_type
 
         def turn(k0: str, carried: Values) -> Values:
             stage, parity = (c.text for c in carried)
             self._wait_for(self.empty, stage, op(f"xor i32 {parity}, 1"))
             full = self._mbarrier(self.full, stage)
             announce = "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
-            self.nvvm(announce, full, str(self.stage_bytes), fresh=True)
+            self.b.nvvm(announce, full, str(self.stage_bytes), fresh=True)
             place = k0
             if self.product.total:
                 before = op(f"mul {ty} {self.batch}, {self.step.k}")
@@ -220,11 +220,11 @@ class WarpgroupEmitter(ResultEmitter):
             new = self._next(stage, parity)
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
-        return self._loop("0", self.end, self.tile.depth, ring, turn)
+        return self.loops.loop("0", self.end, self.tile.depth, ring, turn)
 
     def _copy(self, number: int, full: str, base: str, first: str, place: str) -> None:
         """Copy the boxes of one operand: rows from `first` on, the sum's places from `place` on."""
-        op, side = self.value_of, self.sides[number]
+        op, side = self.b.value_of, self.sides[number]
         row, k = self._narrow(first), self._narrow(place)
         for box, ahead in enumerate(side.boxes):
             at = op(f"add i32 {base}, {self.starts[number] + box * side.box_bytes}")
@@ -236,18 +236,18 @@ class WarpgroupEmitter(ResultEmitter):
                 point.append(self._narrow(self.batch))
             name = f"llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{len(point)}d"
             hints = ("0", "0", "0", "0", "0")
-            self.nvvm(name, target, full, f"%map{number}", *point, *hints)
+            self.b.nvvm(name, target, full, f"%map{number}", *point, *hints)
 
     def _narrow(self, index: str) -> str:
-        if self.index_type == "i32" or index[0] != "%":
+        if self.b.index_type == "i32" or index[0] != "%":
             return index
-        return self.value_of(f"trunc i64 {index} to i32")
+        return self.b.value_of(f"trunc i64 {index} to i32")
 
     # The consumers.
 
     def _consume(self, group: str, thread: str) -> None:
-        op, tile = self.value_of, self.tile
-        self.nvvm("llvm.nvvm.setmaxnreg.inc.sync.aligned.u32", str(CONSUMER_REGISTERS))
+        op, tile = self.b.value_of, self.tile
+        self.b.nvvm("llvm.nvvm.setmaxnreg.inc.sync.aligned.u32", str(CONSUMER_REGISTERS))
         lane = op(f"and i32 {thread}, 31")
         self.first_lane = op(f"icmp eq i32 {lane}, 0")
         consumer = op(f"sub i32 {group}, 1")
@@ -270,7 +270,7 @@ class WarpgroupEmitter(ResultEmitter):
 
     def _descriptor(self, number: int, consumer: str, rows: int) -> str:
         """An operand's descriptor in the first stage; each consumer begins so many rows further on."""
-        op, side = self.value_of, self.sides[number]
+        op, side = self.b.value_of, self.sides[number]
         start = op(f"and i32 {op(f'add i32 {self.start}, {self.starts[number]}')}, 262143")
         start = op(f"lshr i32 {start}, 4")
         if rows:
@@ -289,16 +289,16 @@ class WarpgroupEmitter(ResultEmitter):
             *sums, stage, parity, before = (c.text for c in carried)
             self._wait_for(self.full, stage, parity)
             sums = self._wait_until(1, self._multiply(stage, sums))
-            known = self.value_of(f"icmp sge i32 {before}, 0")
-            with self.only_if(self.value_of(f"and i1 {known}, {self.first_lane}")):
+            known = self.b.value_of(f"icmp sge i32 {before}, 0")
+            with self.b.when(self.b.value_of(f"and i1 {known}, {self.first_lane}")):
                 self._release(before)
             new = [*sums, *self._next(stage, parity), stage]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
         values = [*self.zeros(), *ring, Carried("-1", True, "i32")]
-        ends = self._loop("0", self.end, self.tile.depth, values, turn)
+        ends = self.loops.loop("0", self.end, self.tile.depth, values, turn)
         sums = self._wait_until(0, [c.text for c in ends[:count]])
-        with self.only_if(self.first_lane):
+        with self.b.when(self.first_lane):
             self._release(ends[-1].text)
         return sums, ends[count:-1]
 
@@ -306,14 +306,14 @@ class WarpgroupEmitter(ResultEmitter):
         """One warp is done with a stage."""
         place = self._mbarrier(self.empty, stage)
         name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta"
-        self.nvvm(name, place, "1", fresh=True)
+        self.b.nvvm(name, place, "1", fresh=True)
 
     def _multiply(self, stage: str, sums: list[str]) -> list[str]:
         """Begin the products of a stage."""
-        op, tile, form = self.value_of, self.tile, self.form
+        op, tile, form = self.b.value_of, self.tile, self.form
         ahead = op(f"zext i32 {op(f'mul i32 {stage}, {self.stage_bytes >> 4}')} to i64")
         here = [op(f"add i64 {d}, {ahead}") for d in self.descriptors]
-        self.nvvm("llvm.nvvm.wgmma.fence.sync.aligned")
+        self.b.nvvm("llvm.nvvm.wgmma.fence.sync.aligned")
         product, each = multiply(form), form.accumulators
         for k in range(0, tile.depth, form.k):
             for i in range(tile.rows):
@@ -323,20 +323,20 @@ class WarpgroupEmitter(ResultEmitter):
                 ]
                 old = sums[i * each : (i + 1) * each]
                 sums[i * each : (i + 1) * each] = self._given(product, *places, *old)
-        self.nvvm("llvm.nvvm.wgmma.commit_group.sync.aligned")
+        self.b.nvvm("llvm.nvvm.wgmma.commit_group.sync.aligned")
         return sums
 
     def _ahead(self, descriptor: str, units: int) -> str:
-        return self.value_of(f"add i64 {descriptor}, {units}") if units else descriptor
+        return self.b.value_of(f"add i64 {descriptor}, {units}") if units else descriptor
 
     def _wait_until(self, groups: int, sums: list[str]) -> list[str]:
         return self._given(wait(groups, len(sums)), *sums)
 
     def _given(self, assembly: Assembly, *operands: str) -> list[str]:
         """What assembly gives for operands."""
-        struct = self.fresh_of(assembly.call(*operands))
+        struct = self.b.fresh_of(assembly.call(*operands))
         return [
-            self.fresh_of(f"extractvalue {assembly.result} {struct}, {k}")
+            self.b.fresh_of(f"extractvalue {assembly.result} {struct}, {k}")
             for k in range(assembly.accumulators)
         ]
 
@@ -350,11 +350,11 @@ class WarpgroupEmitter(ResultEmitter):
                 ahead = ROWS * i + 8 * half
                 row = self.first_row
                 if ahead:
-                    row = self.value_of(f"add i32 {row}, {ahead}")
+                    row = self.b.value_of(f"add i32 {row}, {ahead}")
                 yield row, i * self.form.accumulators + 2 * half
 
     def results(self) -> Iterator[Result]:
-        op = self.value_of
+        op = self.b.value_of
         step, pairs = (32, 4) if self.exchanges else (8, 1)
         first = op(f"mul i32 {self.quarter}, {2 * pairs}")
         for row, start in self._rows():
@@ -376,7 +376,7 @@ class WarpgroupEmitter(ResultEmitter):
 
     def _turned(self, numbers: list[int], sums: list[str]) -> list[str]:
         """Word t of thread s in the place of word s of thread t, of four threads."""
-        op, words = self.value_of, [sums[k] for k in numbers]
+        op, words = self.b.value_of, [sums[k] for k in numbers]
         for bit in (1, 2):
             mine = op(f"and i32 {self.quarter}, {bit}")
             upper = op(f"icmp ne i32 {mine}, 0")
@@ -384,7 +384,7 @@ class WarpgroupEmitter(ResultEmitter):
                 x, y = words[low], words[low | bit]
                 given = op(f"select i1 {upper}, float {x}, float {y}")
                 name = "llvm.nvvm.shfl.sync.bfly.f32"
-                taken = self.nvvm(name, "-1", given, str(bit), "31", fresh=True)
+                taken = self.b.nvvm(name, "-1", given, str(bit), "31", fresh=True)
                 words[low] = op(f"select i1 {upper}, float {taken}, float {x}")
                 words[low | bit] = op(f"select i1 {upper}, float {y}, float {taken}")
         return words

@@ -48,28 +48,28 @@ class SelectEmitter(TurnEmitter):
         index_type = "i32" if fits_32_bits(counts) else "i64"
         result = step.target if fills else step.keys
         super().__init__(step, index_type, step.keys, result, target, definitions)
-        self.written = {result} if fills else set()
+        self.b.written = {result} if fills else set()
         self.step = step
-        self.scalars = [f"ptr {GLOBAL}align 4 %counts"]
-        self.lane_number = self.value_of(f"and i32 {self.tid}, {WARP - 1}")
-        self.warp = self.value_of(f"lshr i32 {self.tid}, {WARP.bit_length() - 1}")
-        self.scratch, self.found = self.shared(U32, 3 * WARPS), self.shared(U32, 4)
+        self.b.scalars = [f"ptr {GLOBAL}align 4 %counts"]
+        self.lane_number = self.b.value_of(f"and i32 {self.tid}, {WARP - 1}")
+        self.warp = self.b.value_of(f"lshr i32 {self.tid}, {WARP.bit_length() - 1}")
+        self.scratch, self.found = self.b.shared(U32, 3 * WARPS), self.b.shared(U32, 4)
 
     # Searching.
 
     def tally(self, digit: int, blocks: int) -> None:
         """Count the values of a digit, `blocks` blocks for each row."""
-        step, op, ty = self.step, self.value_of, self.index_type
-        block = self.block_number()
+        step, op, ty = self.step, self.b.value_of, self.b.index_type
+        block = self.b.block_number()
         row = op(f"udiv {ty} {block}, {blocks}")
         part = self.narrow(op(f"urem {ty} {block}, {blocks}"))
-        tables = [self.shared(U32, BINS) for _ in step.ends]
+        tables = [self.b.shared(U32, BINS) for _ in step.ends]
         for table in tables:
             for k in range(OWN):
                 self.put_word(table, op(f"add i32 {self.tid}, {k * THREADS}"), "0")
         first = op(f"icmp eq i32 {part}, 0")
         states = [self._state(digit, row, e, first) for e in range(len(step.ends))]
-        self.barrier()
+        self.b.barrier()
         high, low = step.cuts[digit : digit + 2]
         base = self.times(row, step.n)
         start = op(f"add i32 {op(f'mul i32 {part}, {EACH * THREADS}')}, {self.tid}")
@@ -83,29 +83,29 @@ class SelectEmitter(TurnEmitter):
                         before = op(f"lshr {self.word_type} {self.wide(item)}, {high}")
                         same = op(f"icmp eq {self.word_type} {before}, {prefix}")
                         here = op(f"and i1 {on}, {same}")
-                    with self.only_if(here):
-                        self.add(self.in_shared(U32, table, value), "1", "block")
+                    with self.b.when(here):
+                        self.add(self.b.in_shared(U32, table, value), "1", "block")
             return values
 
-        self._loop(self.widened(start), str(step.n), blocks * EACH * THREADS, [], look)
-        self.barrier()
+        self.loops.loop(self.b.widened(start), str(step.n), blocks * EACH * THREADS, [], look)
+        self.b.barrier()
         for e, table in enumerate(tables):
             for k in range(OWN):
                 place = op(f"add i32 {self.tid}, {k * THREADS}")
                 count = self.get_word(table, place)
-                with self.only_if(op(f"icmp ne i32 {count}, 0")):
+                with self.b.when(op(f"icmp ne i32 {count}, 0")):
                     self.add(self._bin(digit, row, e, place), count, "device")
 
     def settle(self) -> None:
         """Note what all digits have come to; a block for each row."""
         for e in range(len(self.step.ends)):
-            self._state(len(self.step.cuts) - 1, self.block_number(), e, "true")
+            self._state(len(self.step.cuts) - 1, self.b.block_number(), e, "true")
 
     def _state(self, digit: int, row: str, e: int, notes: str) -> tuple[str, str, str]:
         """What is known before a digit is looked at: the digits before it, the place that is looked for
         among the elements that have them, and how many these are. Where it `notes`, the block writes
         that down."""
-        step, op = self.step, self.value_of
+        step, op = self.step, self.b.value_of
         if not digit:
             return "0", str(step.ends[e]), str(step.n)
         prefix, rank, _ = (
@@ -117,14 +117,14 @@ class SelectEmitter(TurnEmitter):
         if digit > 1:
             wide = op(f"or {self.word_type} {op(f'shl {self.word_type} {prefix}, {bits}')}, {wide}")
         one = op(f"icmp eq i32 {self.tid}, 0")
-        with self.only_if(op(f"and i1 {one}, {notes}") if notes != "true" else one):
+        with self.b.when(op(f"and i1 {one}, {notes}") if notes != "true" else one):
             self._note_down(digit, row, e, (wide, rank, count))
         return wide, rank, count
 
     def _value_at(self, digit: int, row: str, e: int, rank: str) -> tuple[str, str, str]:
         """The value that a digit has at a place of the sorted elements, the place among those that have
         it too, and how many these are."""
-        op = self.value_of
+        op = self.b.value_of
         own = op(f"mul i32 {self.tid}, {OWN}")
         places = [self._bin(digit, row, e, op(f"add i32 {own}, {k}")) for k in range(OWN)]
         counts = [self.load_word(place, "") for place in places]
@@ -132,14 +132,14 @@ class SelectEmitter(TurnEmitter):
         for count in counts[1:]:
             total = op(f"add i32 {total}, {count}")
         ends = self.lane_scan(total)
-        with self.only_if(op(f"icmp eq i32 {self.lane_number}, {WARP - 1}")):
+        with self.b.when(op(f"icmp eq i32 {self.lane_number}, {WARP - 1}")):
             self.put_word(self.scratch, self.warp, ends)
-        self.barrier()
+        self.b.barrier()
         before, _ = self._around(0)
         start = op(f"add i32 {before}, {op(f'sub i32 {ends}, {total}')}")
         after = op(f"add i32 {start}, {total}")
         here = op(f"icmp uge i32 {rank}, {start}")
-        with self.only_if(op(f"and i1 {here}, {op(f'icmp ult i32 {rank}, {after}')}")):
+        with self.b.when(op(f"and i1 {here}, {op(f'icmp ult i32 {rank}, {after}')}")):
             found = [own, start, counts[0]]
             for k, count in enumerate(counts[1:], 1):
                 start = op(f"add i32 {start}, {counts[k - 1]}")
@@ -151,14 +151,14 @@ class SelectEmitter(TurnEmitter):
             found[1] = op(f"sub i32 {rank}, {found[1]}")
             for k, text in enumerate(found):
                 self.put_word(self.found, str(k), text)
-        self.barrier()
+        self.b.barrier()
         value, rest, count = (self.get_word(self.found, str(k)) for k in range(3))
-        self.barrier()
+        self.b.barrier()
         return value, rest, count
 
     def _around(self, k: int) -> tuple[str, str]:
         """The sum of the words k that the warps before this one left in `scratch`, and that of all."""
-        op, before, total = self.value_of, "0", "0"
+        op, before, total = self.b.value_of, "0", "0"
         for w in range(WARPS):
             found = self.get_word(self.scratch, str(k * WARPS + w))
             total = op(f"add i32 {total}, {found}")
@@ -170,36 +170,36 @@ class SelectEmitter(TurnEmitter):
     # Taking.
 
     def collect(self) -> None:
-        step, op, ty = self.step, self.value_of, self.index_type
-        mine = self.shared(U32, 1)
-        self.attributes["nvvm.minctasm"] = str(RESIDENTS)
-        self.scalars += [f"ptr {GLOBAL}align 4 %ticket", f"ptr {GLOBAL}align 4 %table"]
-        with self.only_if(op(f"icmp eq i32 {self.tid}, 0")):
+        step, op, ty = self.step, self.b.value_of, self.b.index_type
+        mine = self.b.shared(U32, 1)
+        self.b.attributes["nvvm.minctasm"] = str(RESIDENTS)
+        self.b.scalars += [f"ptr {GLOBAL}align 4 %ticket", f"ptr {GLOBAL}align 4 %table"]
+        with self.b.when(op(f"icmp eq i32 {self.tid}, 0")):
             self.take_turn(mine)
-        self.barrier()
+        self.b.barrier()
         tile = self.get_word(mine, "0")
         row, part = op(f"udiv i32 {tile}, {step.parts}"), op(f"urem i32 {tile}, {step.parts}")
         states = [
-            self._noted(len(step.cuts) - 1, self.widened(row), e) for e in range(len(step.ends))
+            self._noted(len(step.cuts) - 1, self.b.widened(row), e) for e in range(len(step.ends))
         ]
         items = self._fetched(row, part)
         kinds, bases = self._kinds(states)
-        below = self.nvvm("llvm.nvvm.read.ptx.sreg.lanemask.lt")
+        below = self.b.nvvm("llvm.nvvm.read.ptx.sreg.lanemask.lt")
         counts, ranks = ["0"] * len(kinds), []
         for inside, item in items:
             rank = "-1"  # a number of the kind above its rank; this is of no kind
             for k, condition in enumerate(self._conditions(kinds, states, item)):
                 on = op(f"and i1 {condition}, {inside}")
-                votes = self.nvvm("llvm.nvvm.vote.ballot.sync", EVERYBODY, on, fresh=True)
-                before = self.nvvm("llvm.ctpop.i32", op(f"and i32 {votes}, {below}"))
+                votes = self.b.nvvm("llvm.nvvm.vote.ballot.sync", EVERYBODY, on, fresh=True)
+                before = self.b.nvvm("llvm.ctpop.i32", op(f"and i32 {votes}, {below}"))
                 own = op(f"or i32 {op(f'add i32 {counts[k]}, {before}')}, {k << KIND}")
                 rank = op(f"select i1 {on}, i32 {own}, i32 {rank}")
-                many = self.nvvm("llvm.ctpop.i32", votes)
+                many = self.b.nvvm("llvm.ctpop.i32", votes)
                 counts[k] = op(f"add i32 {counts[k]}, {many}")
             ranks.append(rank)
         offsets = self._learn(tile, part, counts)
         width = step.stop - step.start
-        start = self.times(self.widened(row), width)
+        start = self.times(self.b.widened(row), width)
         moves = [op(f"add i32 {a}, {b}") for a, b in zip(offsets, bases, strict=True)]
         for (_, item), rank in zip(items, ranks, strict=True):
             kind, move = op(f"lshr i32 {rank}, {KIND}"), moves[0]
@@ -209,27 +209,27 @@ class SelectEmitter(TurnEmitter):
             place = op(f"add i32 {op(f'and i32 {rank}, {(1 << KIND) - 1}')}, {move}")
             some = op(f"icmp ne i32 {rank}, -1")
             wanted = op(f"and i1 {some}, {op(f'icmp ult i32 {place}, {width}')}")
-            self.deposit(wanted, op(f"add {ty} {start}, {self.widened(place)}"), item)
+            self.deposit(wanted, op(f"add {ty} {start}, {self.b.widened(place)}"), item)
 
     def _fetched(self, row: str, part: str) -> list[tuple[str, Element]]:
         """Each warp takes a piece of the tile, neighbouring lanes neighbouring elements."""
-        step, op, ty = self.step, self.value_of, self.index_type
+        step, op, ty = self.step, self.b.value_of, self.b.index_type
         begin = op(f"mul i32 {part}, {step.tile}")
         piece = op(f"mul i32 {self.warp}, {WARP * step.items}")
         first = op(f"add i32 {op(f'add i32 {begin}, {piece}')}, {self.lane_number}")
-        base = self.times(self.widened(row), step.n)
+        base = self.times(self.b.widened(row), step.n)
         found = []
         for k in range(step.items):
             local = op(f"add i32 {first}, {k * WARP}")
             inside = op(f"icmp slt i32 {local}, {step.n}")
-            place = op(f"add {ty} {base}, {self.widened(local)}")
+            place = op(f"add {ty} {base}, {self.b.widened(local)}")
             found.append((inside, self.fetch(inside, place)))
         return found
 
     def _kinds(self, states: list[tuple[str, str, str]]) -> tuple[list[str], list[str]]:
         """What elements may be, and where those of a kind begin in the target: the first of those at
         the lower end, and the last of those at the upper end, may lie outside."""
-        step, op = self.step, self.value_of
+        step, op = self.step, self.b.value_of
         width = step.stop - step.start
         kinds, bases, middle = [], [], "0"
         if step.start:
@@ -248,7 +248,7 @@ class SelectEmitter(TurnEmitter):
         self, kinds: list[str], states: list[tuple[str, str, str]], item: Element
     ) -> list[str]:
         """Whether an element is of each of the kinds; of one at the most."""
-        op, word = self.value_of, self.word_type
+        op, word = self.b.value_of, self.word_type
         key, last = self.wide(item), self.step.cuts[-1]
         if last:
             key = op(f"lshr {word} {key}, {last}")
@@ -268,22 +268,22 @@ class SelectEmitter(TurnEmitter):
 
     def _learn(self, tile: str, part: str, counts: list[str]) -> list[str]:
         """How many elements of each kind come before those of this warp, which has `counts`."""
-        op, ty = self.value_of, self.index_type
-        with self.only_if(op(f"icmp eq i32 {self.lane_number}, 0")):
+        op, ty = self.b.value_of, self.b.index_type
+        with self.b.when(op(f"icmp eq i32 {self.lane_number}, 0")):
             for k, count in enumerate(counts):
                 self.put_word(self.scratch, op(f"add i32 {self.warp}, {k * WARPS}"), count)
-        self.barrier()
+        self.b.barrier()
         around = [self._around(k) for k in range(len(counts))]
         first = op(f"icmp eq i32 {part}, 0")
         total = around[0][1]
         for k, (_, other) in enumerate(around[1:], 1):
             mine = op(f"icmp eq i32 {self.tid}, {k}")
             total = op(f"select i1 {mine}, i32 {other}, i32 {total}")
-        with self.only_if(op(f"icmp slt i32 {self.tid}, {len(counts)}")):
-            here = self.times(self.widened(tile), KINDS)
-            here = op(f"add {ty} {here}, {self.widened(self.tid)}")
+        with self.b.when(op(f"icmp slt i32 {self.tid}, {len(counts)}")):
+            here = self.times(self.b.widened(tile), KINDS)
+            here = op(f"add {ty} {here}, {self.b.widened(self.tid)}")
             self.before(here, first, "0", total, lambda n: self.put_word(self.found, self.tid, n))
-        self.barrier()
+        self.b.barrier()
         return [
             op(f"add i32 {self.get_word(self.found, str(k))}, {before}")
             for k, (before, _) in enumerate(around)
@@ -294,20 +294,20 @@ class SelectEmitter(TurnEmitter):
     def _end(self, row: str, e: int, each: int) -> str:
         """The first of a row's words that belong to an end, `each` of them to each."""
         whole = self.times(row, len(self.step.ends) * each)
-        return self.value_of(f"add {self.index_type} {whole}, {e * each}") if e else whole
+        return self.b.value_of(f"add {self.b.index_type} {whole}, {e * each}") if e else whole
 
     def _bin(self, digit: int, row: str, e: int, value: str) -> str:
-        ty, op = self.index_type, self.value_of
+        ty, op = self.b.index_type, self.b.value_of
         at = op(f"add {ty} {self._end(row, e, BINS)}, {self.step.tables(digit)}")
-        return self.in_table("%counts", op(f"add {ty} {at}, {self.widened(value)}"))
+        return self.in_table("%counts", op(f"add {ty} {at}, {self.b.widened(value)}"))
 
     def _places(self, digit: int, row: str, e: int) -> list[str]:
-        ty, op = self.index_type, self.value_of
+        ty, op = self.b.index_type, self.b.value_of
         at = op(f"add {ty} {self._end(row, e, STATE)}, {self.step.states(digit)}")
         return [self.in_table("%counts", op(f"add {ty} {at}, {k}")) for k in range(STATE)]
 
     def _note_down(self, digit: int, row: str, e: int, state: tuple[str, str, str]) -> None:
-        op, (prefix, rank, count) = self.value_of, state
+        op, (prefix, rank, count) = self.b.value_of, state
         high = "0"
         if self.word_type == "i64":
             high = op(f"trunc i64 {op(f'lshr i64 {prefix}, 32')} to i32")
@@ -317,7 +317,7 @@ class SelectEmitter(TurnEmitter):
             self.store_word(text, place)
 
     def _noted(self, digit: int, row: str, e: int) -> tuple[str, str, str]:
-        op = self.value_of
+        op = self.b.value_of
         prefix, high, rank, count = (
             self.load_word(place, "") for place in self._places(digit, row, e)
         )

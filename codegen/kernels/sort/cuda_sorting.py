@@ -83,27 +83,27 @@ class SortEmitter(ElementEmitter):
     ) -> None:
         super().__init__(step, plan.index_type, source, result, target, definitions)
         self.layout = plan
-        self.memory = [self.shared(self.dtype, plan.tile) for _ in range(self.parts)]
+        self.memory = [self.b.shared(self.dtype, plan.tile) for _ in range(self.parts)]
 
     def tiles(self) -> None:
         """Sort every tile of the source."""
-        plan, op = self.layout, self.value_of
+        plan, op = self.layout, self.b.value_of
         if plan.parts == 1:
-            first = self.times(self.block_number(), plan.tile // plan.width)
+            first = self.times(self.b.block_number(), plan.tile // plan.width)
             places = [self._place_in_rows(first, e) for e in self._striped()]
         else:
             row, start = self._part()
             places = [self._place_in_row(row, start, e) for e in self._striped()]
         for local, (inside, place) in zip(self._striped(), places, strict=True):
             self.put(local, self.fetch(inside, place))
-        self.barrier()
+        self.b.barrier()
         items = self._sorted_registers(self._take())
         passes = (plan.width // ITEMS).bit_length() - 1
 
         def double(number: str, values: Values) -> Values:
-            self.barrier()
+            self.b.barrier()
             self._give(self._elements(values))
-            self.barrier()
+            self.b.barrier()
             run = op(f"shl i32 {ITEMS}, {self.narrow(number)}")
             out = op(f"mul i32 {self.tid}, {ITEMS}")
             twice = op(f"shl i32 {run}, 1")
@@ -114,17 +114,17 @@ class SortEmitter(ElementEmitter):
             split = self._split(into, run, run, bits, first, second, self.get)
             return self._carried(self._merged(into, split, first, run, second, run))
 
-        items = self._elements(self._loop("0", str(passes), 1, self._carried(items), double))
-        self.barrier()
+        items = self._elements(self.loops.loop("0", str(passes), 1, self._carried(items), double))
+        self.b.barrier()
         self._give(items)
-        self.barrier()
+        self.b.barrier()
         for local, (inside, place) in zip(self._striped(), places, strict=True):
             self.deposit(inside, place, self.get(local))
 
     def merge(self) -> None:
         """Merge neighbouring runs of %run elements, which is a multiple of a tile's."""
-        plan, op, ty = self.layout, self.value_of, self.index_type
-        self.scalars = [f"{ty} %run", f"{ty} %bits"]
+        plan, op, ty = self.layout, self.b.value_of, self.b.index_type
+        self.b.scalars = [f"{ty} %run", f"{ty} %bits"]
         row, start = self._part()
         mask = op(f"sub {ty} {op(f'shl {ty} %run, 1')}, 1")
         into = op(f"and {ty} {start}, {mask}")
@@ -141,51 +141,51 @@ class SortEmitter(ElementEmitter):
         k = op(f"sub i32 {total}, {m}")
         from_a = op(f"add {ty} {a}, {i}")
         from_b = op(f"add {ty} {b}, {op(f'sub {ty} {into}, {i}')}")
-        from_b = op(f"sub {ty} {from_b}, {self.widened(m)}")
+        from_b = op(f"sub {ty} {from_b}, {self.b.widened(m)}")
         inside = {e: op(f"icmp slt i32 {e}, {total}") for e in self._striped()}
         for local, on in inside.items():
             left = op(f"icmp slt i32 {local}, {m}")
             origin = op(f"select i1 {left}, {ty} {from_a}, {ty} {from_b}")
-            place = op(f"add {ty} {origin}, {self.widened(local)}")
+            place = op(f"add {ty} {origin}, {self.b.widened(local)}")
             self.put(local, self.fetch(on, place))
-        self.barrier()
+        self.b.barrier()
         out = self.smaller("i32", op(f"mul i32 {self.tid}, {ITEMS}"), total)
         bits = plan.tile.bit_length()
         split = self._split(out, m, k, bits, "0", m, self.get)
         items = self._merged(out, split, "0", m, m, k)
-        self.barrier()
+        self.b.barrier()
         self._give(items)
-        self.barrier()
+        self.b.barrier()
         to = op(f"add {ty} {base}, {start}")
         for local, on in inside.items():
-            self.deposit(on, op(f"add {ty} {to}, {self.widened(local)}"), self.get(local))
+            self.deposit(on, op(f"add {ty} {to}, {self.b.widened(local)}"), self.get(local))
 
     # Where this thread's elements are.
 
     def _striped(self) -> list[str]:
         """Places in the tile that threads move: neighbouring threads, neighbouring places."""
         threads = self.layout.threads
-        return [self.value_of(f"add i32 {self.tid}, {k * threads}") for k in range(ITEMS)]
+        return [self.b.value_of(f"add i32 {self.tid}, {k * threads}") for k in range(ITEMS)]
 
     def _part(self) -> tuple[str, str]:
         """The row, and the first place in it, of this block's tile."""
-        ty, op, block = self.index_type, self.value_of, self.block_number()
+        ty, op, block = self.b.index_type, self.b.value_of, self.b.block_number()
         row = op(f"udiv {ty} {block}, {self.layout.parts}")
         return row, self.times(op(f"urem {ty} {block}, {self.layout.parts}"), self.layout.tile)
 
     def _place_in_rows(self, first: str, local: str) -> tuple[str, str]:
         """Whether the place of a tile of short rows is an element, and which."""
-        plan, op, ty = self.layout, self.value_of, self.index_type
+        plan, op, ty = self.layout, self.b.value_of, self.b.index_type
         at = op(f"and i32 {local}, {plan.width - 1}")
         row = op(f"lshr i32 {local}, {plan.width.bit_length() - 1}")
-        row = op(f"add {ty} {first}, {self.widened(row)}")
+        row = op(f"add {ty} {first}, {self.b.widened(row)}")
         short, known = op(f"icmp slt i32 {at}, {plan.n}"), op(f"icmp slt {ty} {row}, {plan.rows}")
-        place = op(f"add {ty} {self.times(row, plan.n)}, {self.widened(at)}")
+        place = op(f"add {ty} {self.times(row, plan.n)}, {self.b.widened(at)}")
         return op(f"and i1 {short}, {known}"), place
 
     def _place_in_row(self, row: str, start: str, local: str) -> tuple[str, str]:
-        plan, op, ty = self.layout, self.value_of, self.index_type
-        at = op(f"add {ty} {start}, {self.widened(local)}")
+        plan, op, ty = self.layout, self.b.value_of, self.b.index_type
+        at = op(f"add {ty} {start}, {self.b.widened(local)}")
         inside = op(f"icmp slt {ty} {at}, {plan.n}")
         return inside, op(f"add {ty} {self.times(row, plan.n)}, {at}")
 
@@ -199,7 +199,7 @@ class SortEmitter(ElementEmitter):
         The runs begin at the places `first` and `second` of what `read` reads, and have m and k
         elements. Places are i32, or indices where `bits`, the length of the answer, is a parameter.
         """
-        ty, op = self.index_type if isinstance(bits, str) else "i32", self.value_of
+        ty, op = self.b.index_type if isinstance(bits, str) else "i32", self.b.value_of
         least = op(f"sub {ty} {total}, {k}")
         low = op(f"select i1 {op(f'icmp sgt {ty} {least}, 0')}, {ty} {least}, {ty} 0")
         ends: Values = [Carried(t, True, ty) for t in (low, self.smaller(ty, total, m))]
@@ -218,13 +218,13 @@ class SortEmitter(ElementEmitter):
             high = op(f"select i1 {down}, {ty} {middle}, {ty} {high}")
             return [Carried(low, True, ty), Carried(high, True, ty)]
 
-        return self._loop("0", str(bits), 1, ends, halve)[0].text
+        return self.loops.loop("0", str(bits), 1, ends, halve)[0].text
 
     def _merged(
         self, out: str, split: str, first: str, m: str, second: str, k: str
     ) -> list[Element]:
         """ITEMS elements from place `out` on of two runs in shared memory, m and k long."""
-        op = self.value_of
+        op = self.b.value_of
         i = op(f"add i32 {first}, {split}")
         j = op(f"add i32 {second}, {op(f'sub i32 {out}, {split}')}")
         ends = op(f"add i32 {first}, {m}"), op(f"add i32 {second}, {k}")
@@ -260,7 +260,7 @@ class SortEmitter(ElementEmitter):
 
     def _less(self, x: Element, y: Element) -> str:
         """Whether the key of x comes before that of y."""
-        return self.value_of(f"icmp ult {self.element} {self.key(x)}, {self.key(y)}")
+        return self.b.value_of(f"icmp ult {self.element} {self.key(x)}, {self.key(y)}")
 
     def _carried(self, items: Sequence[Element]) -> Values:
         return [Carried(text, True, self.element) for item in items for text in item]
@@ -271,8 +271,8 @@ class SortEmitter(ElementEmitter):
 
     def _own(self) -> list[str]:
         """Places of the elements that this thread sorts: side by side."""
-        first = self.value_of(f"mul i32 {self.tid}, {ITEMS}")
-        return [self.value_of(f"add i32 {first}, {k}") for k in range(ITEMS)]
+        first = self.b.value_of(f"mul i32 {self.tid}, {ITEMS}")
+        return [self.b.value_of(f"add i32 {first}, {k}") for k in range(ITEMS)]
 
     def _take(self) -> list[Element]:
         return [self.get(local) for local in self._own()]
@@ -283,10 +283,10 @@ class SortEmitter(ElementEmitter):
 
     def _clamped(self, end: str, start: str) -> str:
         """How many elements of a run from `start` on are before `end`."""
-        ty = self.index_type
-        left = self.value_of(f"sub {ty} {end}, {start}")
-        some = self.value_of(f"icmp sgt {ty} {left}, 0")
-        left = self.value_of(f"select i1 {some}, {ty} {left}, {ty} 0")
+        ty = self.b.index_type
+        left = self.b.value_of(f"sub {ty} {end}, {start}")
+        some = self.b.value_of(f"icmp sgt {ty} {left}, 0")
+        left = self.b.value_of(f"select i1 {some}, {ty} {left}, {ty} 0")
         return self.smaller(ty, left, "%run")
 
     def _inside(self, local: str) -> str:

@@ -125,17 +125,17 @@ def _kernel(
     extents: tuple[int, int],
 ) -> tuple[str, tuple[Argument, ...]]:
     """The name of a kernel of a sort, and the pointers that it takes."""
-    name = builder.emitted(e, hint, threads, [builder.alignment(a) for a in e.arrays])
+    name = builder.emitted(e.b, hint, threads, [builder.alignment(a) for a in e.b.arrays])
     builder.note(
         KernelReport(
             name=name,
             ops=(hint,),
             extents=extents,
             bytes_read=step.keys.nbytes,
-            bytes_written=sum(a.nbytes for a in e.written),
+            bytes_written=sum(a.nbytes for a in e.b.written),
             parallel=True,
             note=note,
             locs=(step.loc,) if step.loc is not None else (),
         )
     )
-    return name, tuple(map(builder.ref, e.arrays))
+    return name, tuple(map(builder.ref, e.b.arrays))

@@ -34,11 +34,11 @@ class TurnEmitter(ElementEmitter):
     ) -> None:
         """Do something with how many elements come before those that the word `here` of the table
         counts, which are `total`. In the `first` tile of a row there are `start`."""
-        op = self.value_of
-        with self.only_if(first):
+        op = self.b.value_of
+        with self.b.when(first):
             self._show(here, KNOWN, op(f"add i32 {start}, {total}"))
             then(start)
-        with self.only_if(op(f"xor i1 {first}, true")):
+        with self.b.when(op(f"xor i1 {first}, true")):
             self._show(here, SHOWN, total)
             found = self._look_back(here)
             self._show(here, KNOWN, op(f"add i32 {found}, {total}"))
@@ -46,35 +46,35 @@ class TurnEmitter(ElementEmitter):
 
     def _show(self, here: str, state: int, count: str) -> None:
         """Let the tiles that follow see a count."""
-        text = self.value_of(f"or i32 {count}, {state}")
+        text = self.b.value_of(f"or i32 {count}, {state}")
         self.store_word(text, self.in_table("%table", here), "atomic ")
 
     def _look_back(self, here: str) -> str:
         """How many elements of the row come before those that the word `here` of the table counts."""
-        ty = self.index_type
-        look, done = self.later("look"), self.later("known")
-        start = self.value_of(f"sub {ty} {here}, {self.kinds}")
-        at, so_far = self.parameters(look, ty, "i32")
-        self.jump(look, start, 0)
-        self.at(look)
-        with self.scope():
+        ty = self.b.index_type
+        look, done = self.b.later("look"), self.b.later("known")
+        start = self.b.value_of(f"sub {ty} {here}, {self.kinds}")
+        at, so_far = self.b.parameters(look, ty, "i32")
+        self.b.jump(look, start, 0)
+        self.b.at(look)
+        with self.b.scope():
             word = self.load_word(self.in_table("%table", at), "atomic ")
-            count = self.value_of(f"and i32 {word}, {COUNT}")  # 0 while nothing is shown
+            count = self.b.value_of(f"and i32 {word}, {COUNT}")  # 0 while nothing is shown
             total = so_far + count
-            shown = self.value_of(f"icmp ne i32 {word}, 0")
-            step = self.value_of(f"select i1 {shown}, {ty} {self.kinds}, {ty} 0")
+            shown = self.b.value_of(f"icmp ne i32 {word}, 0")
+            step = self.b.value_of(f"select i1 {shown}, {ty} {self.kinds}, {ty} 0")
             before = at - step
-            known = self.value_of(f"icmp slt i32 {word}, 0")
-        self.fork(known, done, (), look, (before, total))
-        self.at(done)
+            known = self.b.value_of(f"icmp slt i32 {word}, 0")
+        self.b.fork(known, done, (), look, (before, total))
+        self.b.at(done)
         return total
 
     def lane_scan(self, own: str) -> str:
         """The running sum over the lanes of a warp."""
-        op = self.value_of
+        op = self.b.value_of
         for k in range(WARP.bit_length() - 1):
             name = "llvm.nvvm.shfl.sync.up.i32p"
-            pair = self.nvvm(name, EVERYBODY, own, str(1 << k), "0", fresh=True)
+            pair = self.b.nvvm(name, EVERYBODY, own, str(1 << k), "0", fresh=True)
             other = op(f"extractvalue {{ i32, i1 }} {pair}, 0")
             some = op(f"extractvalue {{ i32, i1 }} {pair}, 1")
             own = op(f"select i1 {some}, i32 {op(f'add i32 {own}, {other}')}, i32 {own}")
@@ -88,39 +88,39 @@ class TurnEmitter(ElementEmitter):
         return "i64" if self.dtype.itemsize == 8 else "i32"
 
     def bits_of(self, item: Element, shift: int, bits: int) -> str:
-        ty, op = self.word_type, self.value_of
+        ty, op = self.word_type, self.b.value_of
         moved = op(f"lshr {ty} {self.wide(item)}, {shift}") if shift else self.wide(item)
         return self.as_word(op(f"and {ty} {moved}, {(1 << bits) - 1}"))
 
     def wide(self, item: Element) -> str:
         key = self.key(item)
         narrow = self.dtype.itemsize < 4
-        return self.value_of(f"zext {self.element} {key} to i32") if narrow else key
+        return self.b.value_of(f"zext {self.element} {key} to i32") if narrow else key
 
     def as_word(self, text: str) -> str:
-        return self.value_of(f"trunc i64 {text} to i32") if self.word_type == "i64" else text
+        return self.b.value_of(f"trunc i64 {text} to i32") if self.word_type == "i64" else text
 
     # Words.
 
     def in_table(self, name: str, at: str) -> str:
-        return self._address(U32, f"{GLOBAL}{name}", at)
+        return self.b.element_at(U32, f"{GLOBAL}{name}", at)
 
     def get_word(self, memory: str, at: str) -> str:
-        return self.load_word(self.in_shared(U32, memory, at), "")
+        return self.load_word(self.b.in_shared(U32, memory, at), "")
 
     def put_word(self, memory: str, at: str, text: str) -> None:
-        self.store_word(text, self.in_shared(U32, memory, at))
+        self.store_word(text, self.b.in_shared(U32, memory, at))
 
     def load_word(self, place: str, atomic: str) -> str:
         order = ' syncscope("device") monotonic' if atomic else ""
-        return self.fresh_of(f"load {atomic}i32, ptr {place}{order}, align 4")
+        return self.b.fresh_of(f"load {atomic}i32, ptr {place}{order}, align 4")
 
     def store_word(self, text: str, place: str, atomic: str = "") -> None:
         order = ' syncscope("device") monotonic' if atomic else ""
-        self.lines.append(f"  store {atomic}i32 {text}, ptr {place}{order}, align 4")
+        self.b.lines.append(f"  store {atomic}i32 {text}, ptr {place}{order}, align 4")
 
     def add(self, place: str, text: str, scope: str) -> str:
         """Add atomically; what was there before."""
-        return self.fresh_of(
+        return self.b.fresh_of(
             f'atomicrmw add ptr {place}, i32 {text} syncscope("{scope}") monotonic'
         )
