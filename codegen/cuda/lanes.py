@@ -58,18 +58,13 @@ class LaneMemory(AccessEmitter):
 
     def each(self) -> Iterator[int]:
         """Stand at one lane after the other."""
-        if self.lanes == 1 and self.by_points:
-            self.number, self.registers = 0, self.points[0]
-            self.exprs.forget()
-            yield 0
-            self.exprs.forget()
-            return
-        if self.lanes == 1:
+        if self.lanes == 1 and not self.by_points:
             yield 0
             return
         for k in range(self.lanes):
             self.number, self.registers = k, self.points[k]
-            self.indices.positions[self.along] = self._position(k)
+            if self.lanes > 1:
+                self.indices.positions[self.along] = self._position(k)
             self.exprs.forget()
             yield k
         self.exprs.forget()

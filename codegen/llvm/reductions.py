@@ -47,7 +47,7 @@ class Reduction(ABC):
     """A fold of one value per point. Subclasses say what is carried and how two carries combine."""
 
     def __init__(self, indices: IndexEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
-        self.indices, self.e = indices, indices.exprs
+        self.indices, self.exprs, self.b = indices, indices.exprs, indices.b
         self.stage = stage
         self.vector = vector  # accumulators are vectors
         self.lanewise = lanewise  # each lane is a result of its own
@@ -67,20 +67,20 @@ class Reduction(ABC):
         """The fold of a carry and the stage's value at this point."""
 
     def initial(self) -> list[Carried]:
-        lanes = self.e.b.width if self.vector else 1
+        lanes = self.b.width if self.vector else 1
         return [
             Carried(constant(s, d, lanes), not self.vector, type_text(d, lanes))
             for s, d in zip(self.starts, self.dtypes, strict=True)
         ]
 
     def combine(self, old: Sequence[Carried]) -> list[Carried]:
-        e = self.e
-        new = apply(e, self.take, old, self.dtypes)
+        b = self.b
+        new = apply(self.exprs, self.take, old, self.dtypes)
         out = []
         for before, after, dtype in zip(old, new, self.dtypes, strict=True):
-            text = e.b.spread(after, dtype) if self.vector else after.text
-            if self.vector and e.b.mask and not self.lanewise:
-                text = e.b.select(e.b.known(e.b.mask, BOOL, e.b.width), text, before.text)
+            text = b.spread(after, dtype) if self.vector else after.text
+            if self.vector and b.mask and not self.lanewise:
+                text = b.select(b.known(b.mask, BOOL, b.width), text, before.text)
             out.append(Carried(text, before.uniform, before.type))
         return out
 
@@ -90,7 +90,7 @@ class Reduction(ABC):
             return self.result(Operand(ends[-1].text, True))
         if self.lanewise:
             return self.result(Operand(ends[-1].text, False))
-        texts, width = [c.text for c in ends], self.e.b.width
+        texts, width = [c.text for c in ends], self.b.width
         while width > 1:
             texts = self._halve(texts, width)
             width //= 2
@@ -101,17 +101,17 @@ class Reduction(ABC):
 
     def _halve(self, texts: Sequence[str], width: int) -> list[str]:
         """Fold the upper half of the lanes onto the lower half."""
-        e, half = self.e, width // 2
-        sub = e.narrower(half)
+        b, half = self.b, width // 2
+        sub = self.exprs.narrower(half)
         parts: list[Operand] = []
         for start in (0, half):
             for text, dtype in zip(texts, self.dtypes, strict=True):
-                whole = e.b.known(text, dtype, width)
+                whole = b.known(text, dtype, width)
                 if half == 1:
-                    part = e.b.extract(whole, start)
+                    part = b.extract(whole, start)
                 else:
                     lanes = range(start, start + half)
-                    part = e.b.shuffle(whole, Value(whole.type, "poison"), lanes)
+                    part = b.shuffle(whole, Value(whole.type, "poison"), lanes)
                 parts.append(Operand(part, half == 1))
         merged = apply(sub, self.merge, parts, [*self.dtypes, *self.dtypes])
         return [sub.b.spread(m, d) for m, d in zip(merged, self.dtypes, strict=True)]
@@ -169,7 +169,7 @@ class ArgFold(Reduction):
         self.here = Unique("here")
 
     def combine(self, old: Sequence[Carried]) -> list[Carried]:
-        self.e.bind(self.here, self.indices.index_as(self.index, self.dtypes[1]), uniform=True)
+        self.exprs.bind(self.here, self.indices.index_as(self.index, self.dtypes[1]), uniform=True)
         return super().combine(old)
 
     def take(self, *carry: Expr) -> list[Expr]:
@@ -194,15 +194,15 @@ class ArgFold(Reduction):
 
     def finish(self, ends: Sequence[Carried]) -> Operand:
         if self.vector and not self.lanewise:
-            e, (best, at) = self.e, ends
+            best, at = ends
             scalar = SCALAR_TYPES[self.dtypes[1]]
-            place = at.text + iota(e.b.width, scalar)
+            place = at.text + iota(self.b.width, scalar)
             ends = [best, at._replace(text=place)]
         return super().finish(ends)
 
     def result(self, operand: Operand) -> Operand:
         function = lambda at: [convert(at, I64)]  # noqa: E731
-        return apply(self.e, function, [operand], self.dtypes[1:])[0]
+        return apply(self.exprs, function, [operand], self.dtypes[1:])[0]
 
 
 def reduction(

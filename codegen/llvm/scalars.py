@@ -144,7 +144,7 @@ class ScalarEmitter:
             instruction = instructions.get(node.op)
             if instruction is None:
                 value = self._emit_other(node)
-            elif all(o[1] for o in operands):
+            elif b.width == 1 or all(o[1] for o in operands):
                 value = Operand(instruction(b, node, 1, *[o[0] for o in operands]), True)
             else:
                 texts = [
