@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from ..llvm.builder import Value
 from ..llvm.loops import Carried, Values
 from ..llvm.reductions import ArgFold, Reduction
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Array, Nest
 from ..schedule.schedule import Loops
+from .emitter import Word
 from .points import PointEmitter
 from .warps import WarpEmitter
 
@@ -27,20 +29,20 @@ class ColumnEmitter(PointEmitter, WarpEmitter):
     """Emits one kernel whose schedule has a `depth`."""
 
     def body(self) -> None:
-        plan, ty = self.layout, self.index_type
+        plan = self.layout
         self.holds_back, self.in_loop = True, False
         self.depth = plan.depth
         self.env.update(plan.outer.env)
-        self.column = self.value_of(f"and i32 {self.thread()}, {WIDTH - 1}")
-        self.member = self.value_of(f"lshr i32 {self.thread()}, {WIDTH.bit_length() - 1}")
-        first = self.value_of(f"mul {ty} {self.block_number()}, {WIDTH}")
-        q = self.value_of(f"add {ty} {first}, {self.widened(self.column)}")
+        self.column = self.thread() & WIDTH - 1
+        self.member = self.thread() >> WIDTH.bit_length() - 1
+        first = self.block_number() * WIDTH
+        q = first + self.widened(self.column)
         self.here = (
             ""  # whether the thread has a column of its own; if not, it repeats the last one
         )
         if plan.units % WIDTH:
-            self.here = self.value_of(f"icmp slt {ty} {q}, {plan.units}")
-            q = self.least(q, str(plan.units - 1))
+            self.here = q < plan.units
+            q = self.least(q, plan.units - 1)
         self.unseen: set[Array] = set()  # written, not yet known to be seen by all members
         *others, last = plan.outer.vars
         self._unit(q, others, last)
@@ -59,9 +61,9 @@ class ColumnEmitter(PointEmitter, WarpEmitter):
         starts = fold.initial()
         if isinstance(fold, ArgFold):  # the place of a best element is the member's first
             rest = math.prod(nest.extents[1:])
-            first = self.value_of(f"mul i32 {self.member}, {rest}")
+            first = self.member * rest
             if starts[1].type == "i64":
-                first = self.value_of(f"zext i32 {first} to i64")
+                first = first.zext("i64")
             starts[1] = starts[1]._replace(text=first)
         return starts
 
@@ -73,7 +75,7 @@ class ColumnEmitter(PointEmitter, WarpEmitter):
         var, rest = loops[0], loops[1:]
         self.in_loop = True
 
-        def step(position: str, carried: Values) -> Values:
+        def step(position: Word, carried: Values) -> Values:
             self.positions[var] = position
             return self._walk(rest, nest, carried, body) if rest else body(carried)
 
@@ -85,32 +87,32 @@ class ColumnEmitter(PointEmitter, WarpEmitter):
     def finished(self, fold: Reduction, ends: Sequence[Carried], looped: bool) -> Operand:
         if not looped:
             return super().finished(fold, ends, looped)
-        op, depth = self.value_of, self.depth
+        depth = self.depth
         memory = [self.shared(d, depth * ROW) for d in fold.dtypes]
-        own = op(f"add i32 {op(f'mul i32 {self.member}, {ROW}')}, {self.column}")
+        own = self.member * ROW + self.column
         self._put(fold, memory, [c.text for c in ends], own)
         self.barrier()
         # Lane k takes member k % depth of a column, and has one member of every warp's columns.
-        member = op(f"and i32 {self.column}, {depth - 1}")
-        first = op(f"mul i32 {self.member}, {WIDTH // depth}")
-        side = op(f"lshr i32 {self.column}, {depth.bit_length() - 1}")
-        column = op(f"add i32 {first}, {side}")
-        place = op(f"add i32 {op(f'mul i32 {member}, {ROW}')}, {column}")
+        member = self.column & depth - 1
+        first = self.member * (WIDTH // depth)
+        side = self.column >> depth.bit_length() - 1
+        column = first + side
+        place = member * ROW + column
         total = self.fold_lanes(fold, self._get(fold, memory, place), depth)
         results = [self.shared(d, WIDTH) for d in fold.dtypes[-1:]]
-        with self.only_if(op(f"icmp eq i32 {member}, 0")):
+        with self.when(member.eq(0)):
             self._put(fold, results, total[-1:], column)
         self.barrier()
         return fold.result(Operand(self._get(fold, results, self.column)[-1], True))
 
     def _put(
-        self, fold: Reduction, memory: Sequence[str], texts: Sequence[str], place: str
+        self, fold: Reduction, memory: Sequence[Word], texts: Sequence[Value], place: Value
     ) -> None:
         dtypes = fold.dtypes[-len(memory) :]
         for start, text, dtype in zip(memory, texts, dtypes, strict=True):
             self.store_elements(dtype, text, self.in_shared(dtype, start, place), 1)
 
-    def _get(self, fold: Reduction, memory: Sequence[str], place: str) -> list[str]:
+    def _get(self, fold: Reduction, memory: Sequence[Value], place: Value) -> list[Value]:
         dtypes = fold.dtypes[-len(memory) :]
         return [
             self.load_elements(dtype, self.in_shared(dtype, start, place), 1)
@@ -121,14 +123,14 @@ class ColumnEmitter(PointEmitter, WarpEmitter):
         """Inside of loops members store elements of their own, elsewhere the first stores for all."""
         if not self.stored and not self.single:
             return
-        conditions = [self.here] if self.here else []
+        conditions: list[Word] = [self.here] if self.here else []
         if not self.in_loop:
-            conditions.append(self.value_of(f"icmp eq i32 {self.member}, 0"))
+            conditions.append(self.member.eq(0))
         if not conditions:
             super()._flush()
             return
         both = conditions[0]
         for other in conditions[1:]:
-            both = self.value_of(f"and i1 {both}, {other}")
-        with self.only_if(both):
+            both = both & other
+        with self.when(both):
             super()._flush()

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import math
 
+from ..llvm.builder import Value
 from ..llvm.loops import Carried, Values
 from ..llvm.reductions import ArgFold, Reduction
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Array, Nest, Stage
 from ..schedule.schedule import Loops
+from .emitter import Word
 from .teams import TeamEmitter
 
 
@@ -74,10 +76,10 @@ class RowEmitter(TeamEmitter):
     def _store_whole(self) -> None:
         """Values of the row are stored by the first of the team."""
         if self.single or self.stored:
-            first = self.value_of(f"icmp eq i32 {self.member}, 0")
+            first = self.member.eq(0)
             if self.here:
-                first = self.value_of(f"and i1 {first}, {self.here}")
-            with self.only_if(first):
+                first = first & self.here
+            with self.when(first):
                 self._flush()
 
     def _elements(self, nest: Nest, loops: Loops, folds: list[Reduction | None]) -> Values:
@@ -96,29 +98,24 @@ class RowEmitter(TeamEmitter):
         if self.unrolled:
             for k in range(passes):
                 points = parts[k * lanes : (k + 1) * lanes]
-                at = self.value_of(f"add i32 {self.member}, {k * self.team}")
+                at = self.member + k * self.team
                 values = self._pass(
                     nest, folds, extents, last, at, k >= whole, points, values, units
                 )
             return values
 
-        def step(position: str, carried: Values, partial: bool = False) -> Values:
-            at = self.value_of(f"add i32 {self._narrow(position)}, {self.member}")
+        def step(position: Word, carried: Values, partial: bool = False) -> Values:
+            at = self.narrowed(position) + self.member
             points: list[dict[Array, Operand]] = [{} for _ in range(lanes)]
             return self._pass(nest, folds, extents, last, at, partial, points, carried, units)
 
         stop = whole * self.team
         if whole:
-            values = self._loop("0", str(stop), self.team, values, step)
+            values = self._loop(0, stop, self.team, values, step)
         if left:
-            end = str(passes * self.team)
-            return self._loop("0", end, self.team, values, lambda p, v: step(p, v, True))
-        return step(str(stop), values, True) if whole < passes else values
-
-    def _narrow(self, position: str) -> str:
-        if self.index_type == "i32" or position[0] != "%":
-            return position
-        return self.value_of(f"trunc i64 {position} to i32")
+            end = passes * self.team
+            return self._loop(0, end, self.team, values, lambda p, v: step(p, v, True))
+        return step(stop, values, True) if whole < passes else values
 
     def _starts(self, folds: list[Reduction | None], loops: tuple[Var, ...], last: Var) -> Values:
         """What accumulators start from. The place of a best element is that of the thread's first."""
@@ -128,9 +125,9 @@ class RowEmitter(TeamEmitter):
                 continue
             initial = fold.initial()
             if isinstance(fold, ArgFold):
-                first = self.value_of(f"mul i32 {self.member}, {self.layout.lanes}")
+                first = self.member * self.layout.lanes
                 if initial[1].type == "i64":
-                    first = self.value_of(f"zext i32 {first} to i64")
+                    first = first.zext("i64")
                 initial[1] = initial[1]._replace(text=first)
             starts += initial
         return starts
@@ -141,7 +138,7 @@ class RowEmitter(TeamEmitter):
         folds: list[Reduction | None],
         loops: tuple[Var, ...],
         last: Var,
-        unit: str,
+        unit: Value,
         partial: bool,
         points: list[dict[Array, Operand]],
         values: Values,
@@ -150,14 +147,13 @@ class RowEmitter(TeamEmitter):
         """One unit of each thread. In a partial pass those beyond the end repeat the last one."""
         valid = ""
         if partial:
-            valid = self.value_of(f"icmp slt i32 {unit}, {units}")
-            below = self.value_of(f"select i1 {valid}, i32 {unit}, i32 {units - 1}")
+            valid = unit < units
+            below = self.select(valid, unit, units - 1)
             unit = below
         self.stand_at(loops, self.widened(unit))
         self.along, self.lanes = last, self.layout.lanes
-        ty = self.index_type
         first = self.positions[loops[-1]]
-        self.first = self.value_of(f"mul {ty} {first}, {self.lanes}") if self.lanes > 1 else first
+        self.first = first * self.lanes if self.lanes > 1 else first
         self.positions[last] = self.first
         valid = self._inside(nest, valid)
         self.points = points
@@ -178,10 +174,10 @@ class RowEmitter(TeamEmitter):
                 position += fold.count
         guard = valid
         if self.here:
-            guard = self.value_of(f"and i1 {valid}, {self.here}") if valid else self.here
+            guard = valid & self.here if valid else self.here
         if self.stored or self.single:
             if guard:
-                with self.only_if(guard):
+                with self.when(guard):
                     self._flush()
             else:
                 self._flush()
@@ -192,8 +188,8 @@ class RowEmitter(TeamEmitter):
         self.forget()
         return values
 
-    def _chosen(self, condition: str, new: Carried, old: Carried) -> Carried:
-        text = self.value_of(f"select i1 {condition}, {new.type} {new.text}, {old.type} {old.text}")
+    def _chosen(self, condition: Value, new: Carried, old: Carried) -> Carried:
+        text = self.select(condition, new.text, old.text)
         return new._replace(text=text)
 
     # The last chunk of a reduction that was cut may be shorter than the others.
@@ -202,7 +198,7 @@ class RowEmitter(TeamEmitter):
         stage = nest.stages[0]
         return stage if stage.chunks is not None else None
 
-    def _inside(self, nest: Nest, valid: str) -> str:
+    def _inside(self, nest: Nest, valid: Word) -> Value:
         """Whether this thread's unit lies in the chunk; one that does not repeats the chunk's last."""
         stage = self._ragged(nest)
         if stage is None or stage.chunks is None:
@@ -210,14 +206,13 @@ class RowEmitter(TeamEmitter):
         chunks = stage.chunks
         var = next(iter(self.env[stage.dims[stage.kept]].terms))
         assert isinstance(var, Var), "the loop that is cut is a loop of its own"
-        ty = self.index_type
         start = self.index_text(self.env[stage.dims[chunks.axis]] * chunks.length)
-        left = self.value_of(f"sub {ty} {chunks.total}, {start}")
-        here = self.value_of(f"icmp slt {ty} {self.positions[var]}, {left}")
+        left = chunks.total - start
+        here = self.positions[var] < left
         if var is self.along:
-            rest = self.value_of(f"sub {ty} {left}, {self.lanes}")
+            rest = left - self.lanes
             self.first = self.positions[var] = self.least(self.positions[var], rest)
         else:
-            rest = self.value_of(f"sub {ty} {left}, 1")
+            rest = left - 1
             self.positions[var] = self.least(self.positions[var], rest)
-        return self.value_of(f"and i1 {valid}, {here}") if valid else here
+        return valid & here if valid else here

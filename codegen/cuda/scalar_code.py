@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
+from typing import Any
 
 from ...ir.types import I64
-from ..llvm.instructions import SCALAR_TYPES
+from ..llvm.builder import Value
 from ..llvm.scalar_code import StatementEmitter
 from ..loop_ir.steps import ScalarCode
 from ..scalar import DType
@@ -30,18 +31,18 @@ class ScalarThreadEmitter(StatementEmitter, ThreadEmitter):
     def poll(self) -> None:
         """Nobody interrupts a kernel."""
 
-    def _leave_if(self, bad: str, words: Sequence[str], site: str) -> None:
-        yes, no = self.new_label("bad"), self.new_label("good")
-        self.lines.append(f"  br i1 {bad}, label %{yes}, label %{no}{self._seldom()}")
-        self.start_block(yes)
+    def _leave_if(self, bad: Any, words: Sequence[Any], site: Any) -> None:
+        yes, no = self.later("bad"), self.later("good")
+        self.fork(bad, yes, (), no, (), self._seldom())
+        self.at(yes)
         with self.scope():
             self.note(int(site), words)
-        self.lines.append("  ret void")
-        self.start_block(no)
+        self.ret()
+        self.at(no)
 
     def _report(
-        self, bad: str, index: str, lanes: int, size: int, site: int, dtype: DType = I64
+        self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64
     ) -> None:
         if dtype != I64:
-            index = self.value_of(f"sext {SCALAR_TYPES[dtype]} {index} to i64")
-        self._leave_if(bad, (index, str(size)), str(site))
+            index = index.sext("i64")
+        self._leave_if(bad, (index, size), site)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from ..llvm.builder import Value
 from ..llvm.loops import Carried
 from ..llvm.reductions import Reduction
 from ..llvm.text import Operand
+from .emitter import Word
 from .warps import EVERYBODY, WARP, WarpEmitter
 
 
@@ -20,23 +22,23 @@ class TeamEmitter(WarpEmitter):
     """`team` threads work together; `member` is this thread's number among them."""
 
     team = 1
-    member = "0"
-    here = ""  # whether the team has a row of its own; if not, it repeats the last one
+    member: Word = 0
+    here: Word = ""  # whether the team has a row of its own; if not, it repeats the last one
 
     def stand_at_own_row(self) -> None:
         """Find this thread's row and its number in the team, and set the outer loops' variables."""
-        plan, ty = self.layout, self.index_type
+        plan = self.layout
         rows, teams = math.prod(self.kernel.extents), plan.threads // self.team
         thread, row = self.thread(), self.block_number()
         self.member = thread
         if teams > 1:
-            self.member = self.value_of(f"and i32 {thread}, {self.team - 1}")
-            number = self.value_of(f"lshr i32 {thread}, {self.team.bit_length() - 1}")
-            first = self.value_of(f"mul {ty} {row}, {teams}")
-            row = self.value_of(f"add {ty} {first}, {self.widened(number)}")
+            self.member = thread & self.team - 1
+            number = thread >> self.team.bit_length() - 1
+            first = row * teams
+            row = first + self.widened(number)
             if rows % teams:
-                self.here = self.value_of(f"icmp slt {ty} {row}, {rows}")
-                row = self.least(row, str(rows - 1))
+                self.here = row < rows
+                row = self.least(row, rows - 1)
         self.stand_at(plan.outer.vars, row)
 
     def _each(self) -> Iterator[int]:
@@ -62,17 +64,17 @@ class TeamEmitter(WarpEmitter):
             texts = self._fold_warps(fold, texts)
         return fold.result(Operand(texts[-1], True))
 
-    def _fold_warps(self, fold: Reduction, texts: list[str]) -> list[str]:
+    def _fold_warps(self, fold: Reduction, texts: list[Value]) -> list[Value]:
         """The first lane of each warp leaves its value in shared memory, where every warp folds them."""
         warps = self.team // WARP
-        lane = self.value_of(f"and i32 {self.thread()}, {WARP - 1}")
-        warp = self.value_of(f"lshr i32 {self.thread()}, {WARP.bit_length() - 1}")
+        lane = self.thread() & WARP - 1
+        warp = self.thread() >> WARP.bit_length() - 1
         places = [self.shared(d, warps) for d in fold.dtypes]
-        with self.only_if(self.value_of(f"icmp eq i32 {lane}, 0")):
+        with self.when(lane.eq(0)):
             for place, text, dtype in zip(places, texts, fold.dtypes, strict=True):
                 self.store_elements(dtype, text, self.in_shared(dtype, place, warp), 1)
         self.barrier()
-        here = self.value_of(f"and i32 {lane}, {warps - 1}")
+        here = lane & warps - 1
         found = [
             self.load_elements(dtype, self.in_shared(dtype, place, here), 1)
             for place, dtype in zip(places, fold.dtypes, strict=True)

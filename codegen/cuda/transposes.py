@@ -6,9 +6,11 @@ block:  a square of SIDE x SIDE points; what lies along the other loop is loaded
 
 from __future__ import annotations
 
+from ..llvm.builder import Value
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..scalar import Expr
+from .emitter import Word
 from .lanes import LaneEmitter
 from .schedule import SIDE
 
@@ -28,15 +30,14 @@ class TransposeEmitter(LaneEmitter):
         rest = [v for v in others if v is not cross]
         self.stand_at((*rest, down, along), self.block_number())
         thread = self.thread()
-        self.column = self.value_of(f"and i32 {thread}, {SIDE - 1}")
-        row = self.value_of(f"lshr i32 {thread}, {SIDE.bit_length() - 1}")
-        self.rows = [self.value_of(f"add i32 {row}, {k}") for k in range(0, SIDE, DEEP)]
-        ty = self.index_type
+        self.column = thread & SIDE - 1
+        row = thread >> SIDE.bit_length() - 1
+        self.rows = [row + k for k in range(0, SIDE, DEEP)]
         self.corner = {
-            cross: self.value_of(f"mul {ty} {self.positions[down]}, {SIDE}"),
-            last: self.value_of(f"mul {ty} {self.positions[along]}, {SIDE}"),
+            cross: self.positions[down] * SIDE,
+            last: self.positions[along] * SIDE,
         }
-        self.squares: dict[Expr, str] = {}
+        self.squares: dict[Expr, Value] = {}
         squares = {expr: self.shared(expr.dtype, SIDE * (SIDE + 1)) for expr in plan.turned}
         for row in self.rows:
             self._stand(cross, self.column, last, row)
@@ -55,29 +56,29 @@ class TransposeEmitter(LaneEmitter):
                 for stage in nest.stages:
                     self._store_stage(stage)
             if valid:
-                with self.only_if(valid):
+                with self.when(valid):
                     self._flush()
             else:
                 self._flush()
             self.registers.clear()
             self.forget()
 
-    def _stand(self, first: Var, x: str, second: Var, y: str) -> str:
+    def _stand(self, first: Var, x: Value, second: Var, y: Value) -> Word:
         """Stand at a point of the square, or at the last there is; whether it was there, if in doubt."""
-        ty, valid = self.index_type, ""
+        valid = ""
         for var, offset in ((first, x), (second, y)):
-            at = self.value_of(f"add {ty} {self.corner[var]}, {self.widened(offset)}")
+            at = self.corner[var] + self.widened(offset)
             self.positions[var] = at
             if var.extent % SIDE:
-                self.positions[var] = self.least(at, str(var.extent - 1))
-                here = self.value_of(f"icmp slt {ty} {at}, {var.extent}")
-                valid = self.value_of(f"and i1 {valid}, {here}") if valid else here
+                self.positions[var] = self.least(at, var.extent - 1)
+                here = at < var.extent
+                valid = valid & here if valid else here
         return valid
 
-    def _in_square(self, row: str, column: str) -> str:
+    def _in_square(self, row: Value, column: Value) -> Value:
         """A place in a square, whose rows are one element longer, so that columns are in many banks."""
-        start = self.value_of(f"mul i32 {row}, {SIDE + 1}")
-        return self.value_of(f"add i32 {start}, {column}")
+        start = row * (SIDE + 1)
+        return start + column
 
     def _load(self, expr: Expr) -> Operand:
         memory = self.squares.get(expr)

@@ -312,7 +312,7 @@ class ProgramBuilder:
         e = ThreadEmitter(self.target, "i32", arrays, dict.fromkeys(arrays, 0), self.definitions)
         words = [self._word(e, a) for a in step.values]
         passed = e.load_elements(BOOL, e.pointers[step.flag], 1)
-        with e.only_if(e.value_of(f"xor i1 {passed}, true")):
+        with e.when(~passed):
             e.note(step.site, words)
         name = self.emitted(e, "check", 1, [self.alignment(a) for a in arrays])
         return [Launch(name, (1, 1, 1), (*map(self.ref, arrays), Ref("status")))]
@@ -320,8 +320,8 @@ class ProgramBuilder:
     def _word(self, e: ThreadEmitter, array: Array) -> str:
         """A 0-d value's bytes in an int64."""
         bits = array.dtype.itemsize * 8
-        value = e.fresh_of(f"load i{bits}, ptr {e.pointers[array]}, align {array.dtype.itemsize}")
-        return value if bits == 64 else e.value_of(f"zext i{bits} {value} to i64")
+        value = e.load(f"i{bits}", e.pointers[array], align=array.dtype.itemsize)
+        return value if bits == 64 else value.zext("i64")
 
     def callback(self, step: lowered.Callback) -> list[device.Step]:
         operands, results = map(self.ref, step.operands), map(self.ref, step.results)

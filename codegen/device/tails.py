@@ -20,6 +20,7 @@ from ..cuda.program import Launch, Ref
 from ..cuda.scan_plan import row_plan
 from ..cuda.schedule import MOST_THREADS, Schedule, row_of, scatters, schedule
 from ..cuda.target import CudaTarget
+from ..llvm.builder import Value, constant
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import touched
 from ..program.entry import symbol
@@ -131,26 +132,25 @@ def _follow(e: LaneEmitter, tails: Sequence[LaneEmitter], blocks: int) -> None:
     if blocks == 1:
         _emit(e, tails)
     else:
-        with e.only_if(_is_last(e, blocks)):
+        with e.when(_is_last(e, blocks)):
             _emit(e, tails)
 
 
-def _is_last(e: LaneEmitter, blocks: int) -> str:
+def _is_last(e: LaneEmitter, blocks: int) -> Value:
     """Whether all other blocks are done; what they wrote is seen then."""
-    e.scalars.append(f"ptr {GLOBAL}align 4 %ticket")
-    flag = e.in_shared(U32, e.shared(U32, 1), "0")
+    ticket = e.parameter(GLOBAL, "ticket", align=4)
+    flag = e.in_shared(U32, e.shared(U32, 1), 0)
     e.barrier()
-    with e.only_if(e.value_of(f"icmp eq i32 {e.thread()}, 0")):
+    with e.when(e.thread().eq(0)):
         e.nvvm("llvm.nvvm.membar.gl")
-        ticket = f"ptr {GLOBAL}%ticket"
-        done = e.fresh_of(f'atomicrmw add {ticket}, i32 1 syncscope("device") monotonic')
-        last = e.value_of(f"icmp eq i32 {done}, {blocks - 1}")
-        with e.only_if(last):
-            e.lines.append(f"  store i32 0, {ticket}, align 4")
+        done = e.update_atomic("add", ticket, constant("i32", 1), 'syncscope("device") monotonic')
+        last = done.eq(blocks - 1)
+        with e.when(last):
+            e.store(constant("i32", 0), ticket, align=4)
         e.nvvm("llvm.nvvm.membar.gl")
-        e.lines.append(f"  store i32 {e.value_of(f'zext i1 {last} to i32')}, ptr {flag}, align 4")
+        e.store(last.zext("i32"), flag, align=4)
     e.barrier()
-    return e.value_of(f"icmp ne i32 {e.fresh_of(f'load i32, ptr {flag}, align 4')}, 0")
+    return e.load("i32", flag, align=4).ne(0)
 
 
 def _emit(e: LaneEmitter, tails: Sequence[LaneEmitter]) -> None:
@@ -159,7 +159,7 @@ def _emit(e: LaneEmitter, tails: Sequence[LaneEmitter]) -> None:
         tail.declarations, tail.alone = e.declarations, True
         first = len(e.arrays)
         tail.pointers.update(
-            {a: f"{GLOBAL}%p{first + k}" for k, a in enumerate(tail.arrays)},
+            {a: Value(GLOBAL, f"%p{first + k}", tail) for k, a in enumerate(tail.arrays)},
         )
         e.barrier()
         tail.body()

@@ -172,7 +172,7 @@ class AccessEmitter(CheckEmitter):
         on = self.spread(guard, BOOL)
         return on & self.mask if self.mask else on
 
-    def _address(self, dtype: DType, base: str, offset: str) -> Any:
+    def _address(self, dtype: DType, base: Any, offset: Any) -> Any:
         return self.offset(address(base), offset, element_type(dtype))
 
     def _addresses(self, dtype: DType, base: str, flat: Index) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 from ...ir.types import I32, I64
 from ..loop_ir.index import Data, Div, Index, Mod, Var
 from ..scalar import DType, Expr
-from .builder import Value, vector_constant
+from .builder import Number, Value, vector_constant
 from .scalars import ScalarEmitter
 from .text import Operand
 
@@ -69,7 +69,7 @@ class IndexEmitter(ScalarEmitter):
             return self.literal(self.index_type, index.const)
         return total + index.const if index.const else total
 
-    def as_index(self, text: str) -> Value:
+    def as_index(self, text: Value | Number) -> Value:
         """A position, which may be a constant's text."""
         return text if isinstance(text, Value) else self.literal(self.index_type, text)
 

@@ -8,7 +8,7 @@ the body only stores and reads nothing that it writes, the last vector is moved 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...ir.types import I32
 from ..loop_ir.index import Var
@@ -22,7 +22,7 @@ from .text import Operand
 class Carried(NamedTuple):
     """A value that a loop carries: an operand and its LLVM type."""
 
-    text: str
+    text: Any
     uniform: bool
     type: str
 
@@ -59,8 +59,8 @@ class LoopEmitter(IndexEmitter):
 
     def _loop(
         self,
-        lo: str,
-        hi: str,
+        lo: Value | Number,
+        hi: Value | Number,
         step: int,
         values: Values,
         body: Callable[[Value, Values], Values],

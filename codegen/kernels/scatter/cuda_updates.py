@@ -13,6 +13,7 @@ from ....ir.ops.folds.reductions import identity
 from ....ir.types import I32
 from ...cuda.points import PointEmitter
 from ...cuda.schedule import counts
+from ...llvm.builder import Value, constant
 from ...llvm.instructions import SCALAR_TYPES
 from ...llvm.loops import Values
 from ...llvm.reductions import apply
@@ -38,7 +39,7 @@ class UpdateEmitter(PointEmitter):
         if stage.where is None:
             self._combine(stage)
             return
-        with self.only_if(self.operand(stage.where).text):
+        with self.when(self.operand(stage.where).text):
             self._combine(stage)
 
     def _combine(self, stage: Stage) -> None:
@@ -46,15 +47,18 @@ class UpdateEmitter(PointEmitter):
         dtype = stage.array.dtype
         offset = self.index_text(flat.substitute(self.env))
         if self.layout.tables:
-            text = "1" if self.counting else self.operand(stage.value).text
+            value = constant("i32", 1) if self.counting else self._value_of(stage)
             if self.index_type == "i64":
-                offset = self.value_of(f"trunc i64 {offset} to i32")
-            at = self.value_of(f"add i32 {self.own_table}, {offset}")
+                offset = offset.trunc("i32")
+            at = self.own_table + offset
             place = self.in_shared(self.entry, self.memory, at)
-            combine(self, stage.op, self.entry, place, text)
+            combine(self, stage.op, self.entry, place, value)
             return
-        text = self.operand(stage.value).text
-        combine(self, stage.op, dtype, self._address(dtype, base, offset), text)
+        value = self._value_of(stage)
+        combine(self, stage.op, dtype, self._address(dtype, base, offset), value)
+
+    def _value_of(self, stage: Stage) -> Value:
+        return self.known(self.operand(stage.value).text, stage.value.dtype, 1)
 
     # Tables in shared memory.
 
@@ -67,24 +71,24 @@ class UpdateEmitter(PointEmitter):
         self.entry = I32 if self.counting else stage.array.dtype
         size = stage.array.size - self.origins[stage.array]
         self.memory = self.shared(self.entry, size * plan.tables)
-        op, ty, tid = self.value_of, self.index_type, self.thread()
+        tid = self.thread()
         neutral = 0 if self.counting else identity(FOLDS[stage.op], self.entry)
         empty = self.operand(const(neutral, self.entry)).text
 
-        def clear(at: str, values: Values) -> Values:
+        def clear(at: Value, values: Values) -> Values:
             self.store_elements(self.entry, empty, self.in_shared(self.entry, self.memory, at), 1)
             return values
 
-        def update(q: str, values: Values) -> Values:
+        def update(q: Value, values: Values) -> Values:
             self.forget()
             self._unit(q, others, last)
             return values
 
-        def hand_over(at: str, values: Values) -> Values:
+        def hand_over(at: Value, values: Values) -> Values:
             self.forget()
             total = self._total(stage, at, size)
             changed = self._differs(total, empty)
-            with self.only_if(changed):
+            with self.when(changed):
                 if self.counting:
                     total = self._times_constant(stage, total)
                 pointer, dtype = self.pointers[stage.array], stage.array.dtype
@@ -95,59 +99,59 @@ class UpdateEmitter(PointEmitter):
 
         self._loop32(tid, size * plan.tables, plan.threads, clear)
         self.barrier()
-        warp = op(f"lshr i32 {tid}, 5")
-        self.own_table = op(f"mul i32 {op(f'and i32 {warp}, {plan.tables - 1}')}, {size}")
-        start = op(f"mul {ty} {self.block_number()}, {plan.threads}")
-        first = op(f"add {ty} {start}, {self.widened(tid)}")
-        self._loop(first, str(plan.units), plan.threads * plan.blocks, [], update)
+        warp = tid >> 5
+        self.own_table = (warp & plan.tables - 1) * size
+        start = self.block_number() * plan.threads
+        first = start + self.widened(tid)
+        self._loop(first, plan.units, plan.threads * plan.blocks, [], update)
         self.barrier()
         self._loop32(tid, size, plan.threads, hand_over)
 
     def _loop32(
-        self, first: str, end: int, step: int, body: Callable[[str, Values], Values]
+        self, first: Value, end: int, step: int, body: Callable[[Value, Values], Values]
     ) -> None:
         """A loop over places in shared memory, which are i32."""
         index_type, self.index_type = self.index_type, "i32"
 
-        def inside(at: str, values: Values) -> Values:
+        def inside(at: Value, values: Values) -> Values:
             self.index_type = index_type
             result = body(at, values)
             self.index_type = "i32"
             return result
 
-        self._loop(first, str(end), step, [], inside)
+        self._loop(first, end, step, [], inside)
         self.index_type = index_type
 
-    def _total(self, stage: Stage, at: str, size: int) -> str:
+    def _total(self, stage: Stage, at: Value, size: int) -> Value:
         """What all tables have at a place."""
         dtype = self.entry
         parts = []
         for k in range(self.layout.tables):
-            place = self.value_of(f"add i32 {at}, {k * size}") if k else at
+            place = at + k * size if k else at
             parts.append(self.load_elements(dtype, self.in_shared(dtype, self.memory, place), 1))
         function = "add" if self.counting else COMBINE[stage.op]
-        total: str = parts[0]
+        total: Value = parts[0]
         for part in parts[1:]:
             total = self._apply(function, dtype, total, part)
         return total
 
-    def _apply(self, name: str, dtype: DType, x: str, y: str) -> str:
+    def _apply(self, name: str, dtype: DType, x: Value, y: Value) -> Value:
         function, operands = EXPANSIONS[name], [Operand(x, True), Operand(y, True)]
         return apply(self, lambda a, b: [function(a, b)], operands, [dtype, dtype])[0].text
 
-    def _differs(self, text: str, other: str) -> str:
-        ty = SCALAR_TYPES[self.entry]
-        kind = "fcmp une" if self.entry.kind == "f" else "icmp ne"
-        return self.value_of(f"{kind} {ty} {text}, {other}")
+    def _differs(self, text: Value, other: Value) -> Value:
+        if self.entry.kind == "f":
+            return self.compare_floats("une", text, other)
+        return text.ne(other)
 
-    def _times_constant(self, stage: Stage, count: str) -> str:
+    def _times_constant(self, stage: Stage, count: Value) -> Value:
         """So many times the constant that is added."""
         dtype = stage.array.dtype
         ty = SCALAR_TYPES[dtype]
         if dtype.kind == "f":
-            number = self.value_of(f"sitofp i32 {count} to {ty}")
+            number = count.to("sitofp", ty)
         elif dtype.itemsize > 4:
-            number = self.value_of(f"sext i32 {count} to {ty}")
+            number = count.sext(ty)
         else:
-            number = count if dtype.itemsize == 4 else self.value_of(f"trunc i32 {count} to {ty}")
-        return self._apply("mul", dtype, number, self.operand(stage.value).text)
+            number = count if dtype.itemsize == 4 else count.trunc(ty)
+        return self._apply("mul", dtype, number, self._value_of(stage))
