@@ -18,6 +18,7 @@ from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Array, Nest
 from ..schedule.schedule import Loops
+from .emitter import Word
 from .points import PointEmitter
 from .warps import Warp
 
@@ -29,20 +30,20 @@ class ColumnEmitter(PointEmitter):
     """Emits one kernel whose schedule has a `depth`."""
 
     def body(self) -> None:
-        plan, ty = self.layout, self.b.index_type
+        plan = self.layout
         self.memory.holds_back, self.in_loop = True, False
         self.depth = plan.depth
         self.indices.env.update(plan.outer.env)
-        self.column = self.b.value_of(f"and i32 {self.b.thread()}, {WIDTH - 1}")
-        self.member = self.b.value_of(f"lshr i32 {self.b.thread()}, {WIDTH.bit_length() - 1}")
-        first = self.b.value_of(f"mul {ty} {self.b.block_number()}, {WIDTH}")
-        q = self.b.value_of(f"add {ty} {first}, {self.b.widened(self.column)}")
+        self.column = self.b.thread() & WIDTH - 1
+        self.member = self.b.thread() >> WIDTH.bit_length() - 1
+        first = self.b.block_number() * WIDTH
+        q = first + self.b.widened(self.column)
         self.here = (
             ""  # whether the thread has a column of its own; if not, it repeats the last one
         )
         if plan.units % WIDTH:
-            self.here = self.b.value_of(f"icmp slt {ty} {q}, {plan.units}")
-            q = self.indices.least(q, str(plan.units - 1))
+            self.here = q < plan.units
+            q = self.indices.least(q, plan.units - 1)
         self.unseen: set[Array] = set()  # written, not yet known to be seen by all members
         *others, last = plan.outer.vars
         self._unit(q, others, last)
@@ -63,9 +64,9 @@ class ColumnEmitter(PointEmitter):
         starts = fold.initial()
         if isinstance(fold, ArgFold):  # the place of a best element is the member's first
             rest = math.prod(nest.extents[1:])
-            first = self.b.value_of(f"mul i32 {self.member}, {rest}")
+            first = self.member * rest
             if starts[1].type == "i64":
-                first = self.b.value_of(f"zext i32 {first} to i64")
+                first = first.zext("i64")
             starts[1] = starts[1]._replace(text=first)
         return starts
 
@@ -73,7 +74,7 @@ class ColumnEmitter(PointEmitter):
         var, rest = loops[0], loops[1:]
         self.in_loop = True
 
-        def step(position: Value, carried: Values) -> Values:
+        def step(position: Word, carried: Values) -> Values:
             self.indices.positions[var] = position
             return self.stages.walk(rest, nest, carried, body) if rest else body(carried)
 
@@ -85,32 +86,32 @@ class ColumnEmitter(PointEmitter):
     def finished(self, fold: Reduction, ends: Sequence[Carried], looped: bool) -> Operand:
         if not looped:
             return super().finished(fold, ends, looped)
-        op, depth, warp = self.b.value_of, self.depth, Warp(self.b, self.exprs)
+        depth, warp = self.depth, Warp(self.b, self.exprs)
         memory = [self.b.shared(d, depth * ROW) for d in fold.dtypes]
-        own = op(f"add i32 {op(f'mul i32 {self.member}, {ROW}')}, {self.column}")
+        own = self.member * ROW + self.column
         self._put(fold, memory, [c.text for c in ends], own)
         self.b.barrier()
         # Lane k takes member k % depth of a column, and has one member of every warp's columns.
-        member = op(f"and i32 {self.column}, {depth - 1}")
-        first = op(f"mul i32 {self.member}, {WIDTH // depth}")
-        side = op(f"lshr i32 {self.column}, {depth.bit_length() - 1}")
-        column = op(f"add i32 {first}, {side}")
-        place = op(f"add i32 {op(f'mul i32 {member}, {ROW}')}, {column}")
+        member = self.column & depth - 1
+        first = self.member * (WIDTH // depth)
+        side = self.column >> depth.bit_length() - 1
+        column = first + side
+        place = member * ROW + column
         total = warp.fold_lanes(fold, self._get(fold, memory, place), depth)
         results = [self.b.shared(d, WIDTH) for d in fold.dtypes[-1:]]
-        with self.b.when(op(f"icmp eq i32 {member}, 0")):
+        with self.b.when(member.eq(0)):
             self._put(fold, results, total[-1:], column)
         self.b.barrier()
         return fold.result(Operand(self._get(fold, results, self.column)[-1], True))
 
     def _put(
-        self, fold: Reduction, memory: Sequence[str], texts: Sequence[str], place: str
+        self, fold: Reduction, memory: Sequence[Word], texts: Sequence[Value], place: Value
     ) -> None:
         dtypes = fold.dtypes[-len(memory) :]
         for start, text, dtype in zip(memory, texts, dtypes, strict=True):
             self.b.store_elements(dtype, text, self.b.in_shared(dtype, start, place), 1)
 
-    def _get(self, fold: Reduction, memory: Sequence[str], place: str) -> list[str]:
+    def _get(self, fold: Reduction, memory: Sequence[Value], place: Value) -> list[Value]:
         dtypes = fold.dtypes[-len(memory) :]
         return [
             self.b.load_elements(dtype, self.b.in_shared(dtype, start, place), 1)
@@ -121,14 +122,14 @@ class ColumnEmitter(PointEmitter):
         """Inside of loops members store elements of their own, elsewhere the first stores for all."""
         if not self.memory.stored and not self.memory.single:
             return
-        conditions = [self.here] if self.here else []
+        conditions: list[Word] = [self.here] if self.here else []
         if not self.in_loop:
-            conditions.append(self.b.value_of(f"icmp eq i32 {self.member}, 0"))
+            conditions.append(self.member.eq(0))
         if not conditions:
             super().flush()
             return
         both = conditions[0]
         for other in conditions[1:]:
-            both = self.b.value_of(f"and i1 {both}, {other}")
+            both = both & other
         with self.b.when(both):
             super().flush()

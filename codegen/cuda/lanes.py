@@ -26,7 +26,7 @@ from ..lowering.pointwise import loop_variables
 from ..scalar import DType, Expr
 from ..schedule.signature import Signature
 from ..schedule.survey import results_read
-from .emitter import DeviceStatus, ThreadBuilder, memory_type
+from .emitter import DeviceStatus, ThreadBuilder, Word, memory_type
 from .schedule import Schedule, is_wide, passed_arrays
 from .target import CudaTarget
 
@@ -47,12 +47,12 @@ class LaneMemory(AccessEmitter):
         super().__init__(indices, b.pointers, origins)
         self.lanes = 1
         self.along = along
-        self.first = ""  # where the first of the lanes stands
+        self.first: Word = ""  # where the first of the lanes stands
         self.number = 0  # of the lane at hand
         self.points: list[dict[Array, Operand]] = [self.registers]  # each lane's values
         self.by_points = False  # whether a single lane has values of its own, too
-        self.stored: dict[tuple[str, Index], list[str]] = {}  # not yet: lanes that go together
-        self.single: list[tuple[DType, str, str]] = []  # not yet: value and place
+        self.stored: dict[tuple[Value, Index], list[Value]] = {}  # not yet: lanes that go together
+        self.single: list[tuple[DType, Value, Value]] = []  # not yet: value and place
         self.holds_back = False  # whether stores wait for `flush`
         self.home = {self.pointers[a]: (a, n) for a, n in alignments.items()}
 
@@ -69,30 +69,30 @@ class LaneMemory(AccessEmitter):
             yield k
         self.exprs.forget()
 
-    def at_lanes(self, lane: Var, count: int, value: Expr) -> list[str]:
+    def at_lanes(self, lane: Var, count: int, value: Expr) -> list[Value]:
         """The value at 0, 1, ..., count - 1 of a loop, whatever neighbours are meant otherwise."""
         before = self.lanes, self.along, self.first, self.points, self.registers
-        self.lanes, self.along, self.first = count, lane, "0"
+        self.lanes, self.along, self.first = count, lane, 0
         self.points = [{} for _ in range(count)]
         self.registers = self.points[0]
-        self.indices.positions[lane] = "0"
+        self.indices.positions[lane] = 0
         self.exprs.forget()
         texts = [self.exprs.operand(value).text for _ in self.each()]
         self.lanes, self.along, self.first, self.points, self.registers = before
         self.exprs.forget()
         return texts
 
-    def _position(self, k: int) -> str:
-        if self.first == "0":
-            return str(k)
-        return self.b.value_of(f"add {self.b.index_type} {self.first}, {k}") if k else self.first
+    def _position(self, k: int) -> Word:
+        if self.first == 0:
+            return k
+        return self.first + k if k else self.first
 
     def register_files(self) -> list[dict[Array, Operand]]:
         return [self.registers, *self.points]
 
     # Memory: what lanes have side by side goes together.
 
-    def _wide(self, base: str, flat: Index) -> bool:
+    def _wide(self, base: Value, flat: Index) -> bool:
         known = self.home.get(base)
         if self.lanes == 1 or known is None:
             return False
@@ -110,12 +110,12 @@ class LaneMemory(AccessEmitter):
             for v in atom.vars
         )
 
-    def read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
+    def read(self, dtype: DType, base: Any, flat: Index, guard: Operand | None) -> Operand:
         flat = flat.substitute(self.indices.env)
         if guard is not None or not self._wide(base, flat):
             return super().read(dtype, base, flat, guard)
         pointer, memory, align = self._group(dtype, base, flat)
-        return self._lane_of(dtype, memory, f"ptr {pointer}", align)
+        return self._lane_of(dtype, memory, pointer, align)
 
     def load(self, expr: Expr) -> Operand:
         """A guarded load whose guard is the same for all lanes may be one access, too."""
@@ -130,17 +130,16 @@ class LaneMemory(AccessEmitter):
             return super().load(expr)
         dtype, guard = access.array.dtype, self.exprs.operand(expr.args[0])
         pointer, memory, align = self._group(dtype, base, flat)
-        (space, there), home = pointer.rsplit(" ", 1), base.rsplit(" ", 1)[1]
-        ty = f"ptr {space}"
-        there = self.b.value_of(f"select i1 {guard.text}, {ty} {there}, {ty} {home}")
-        return self._lane_of(dtype, memory, f"{ty} {there}", align)
+        there = self.b.select(self.b.known(guard.text, BOOL, 1), pointer, base)
+        return self._lane_of(dtype, memory, there, align)
 
-    def _lane_of(self, dtype: DType, memory: str, pointer: str, align: int) -> Operand:
+    def _lane_of(self, dtype: DType, memory: Value, pointer: Value, align: int) -> Operand:
         """The element of the lane at hand, from what all lanes load together."""
-        vector = self.b.value_of(f"load {memory}, {pointer}, align {align}")
-        text = self.b.value_of(f"extractelement {memory} {vector}, i32 {self.number}")
+        text = f"load {memory}, {pointer!r}, align {align}"
+        vector = self.b.op(memory, text)  # once for all lanes
+        text = self.b.extract(vector, self.number)
         if dtype == BOOL:
-            text = self.b.value_of(f"icmp ne i8 {text}, 0")
+            text = text.ne(0)
         return Operand(text, True)
 
     def one(self, dtype: DType, base: Any, place: Any) -> Value:
@@ -148,12 +147,12 @@ class LaneMemory(AccessEmitter):
         stays = known is not None and known[0] not in self.b.written
         return self.b.load_elements(dtype, place, 1, stays=stays)
 
-    def write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
+    def write(self, dtype: DType, base: Any, flat: Index, value: Operand) -> None:
         flat = flat.substitute(self.indices.env)
         if self._wide(base, flat):
             text = value.text
             if dtype == BOOL:
-                text = self.b.value_of(f"zext i1 {text} to i8")
+                text = text.zext("i8")
             self.stored.setdefault((base, flat), []).append(text)
         elif self.holds_back:
             place = self.b.element_at(dtype, base, self.indices.value(flat))
@@ -167,18 +166,12 @@ class LaneMemory(AccessEmitter):
             assert len(texts) == self.lanes, "every lane stores, once"
             dtype = self.home[base][0].dtype
             pointer, memory, align = self._group(dtype, base, flat)
-            element = memory.split(" x ")[1][:-1]
-            vector = "poison"
-            for k, text in enumerate(texts):
-                vector = self.b.value_of(
-                    f"insertelement {memory} {vector}, {element} {text}, i32 {k}"
-                )
-            self.b.lines.append(f"  store {memory} {vector}, ptr {pointer}, align {align}")
+            self.b.store(self.b.packed(texts), pointer, align=align)
         for dtype, text, place in self.single:
             self.b.store_elements(dtype, text, place, 1)
         self.stored, self.single = {}, []
 
-    def _group(self, dtype: DType, base: str, flat: Index) -> tuple[str, str, int]:
+    def _group(self, dtype: DType, base: Word, flat: Index) -> tuple[Word, Word, int]:
         """Where the first lane's element is, the LLVM type of all lanes' in memory, the alignment."""
         here, self.indices.positions[self.along] = self.indices.positions[self.along], self.first
         pointer = self.b.element_at(dtype, base, self.indices.value(flat))

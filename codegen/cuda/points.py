@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..llvm.builder import Value
 from ..llvm.loops import Carried, Values
 from ..llvm.reductions import Reduction
 from ..llvm.stages import Body
@@ -14,6 +15,7 @@ from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Nest, Stage
 from ..schedule.schedule import Loops
+from .emitter import Word
 from .lanes import LaneEmitter
 from .neighbours import Beside, at_neighbour, group_of, offsets
 
@@ -26,16 +28,15 @@ class PointEmitter(LaneEmitter):
         plan = self.layout
         self.indices.env.update(plan.outer.env)
         *others, last = plan.outer.vars
-        ty = self.b.index_type
-        start = self.b.value_of(f"mul {ty} {self.b.block_number()}, {plan.threads}")
-        q = self.b.value_of(f"add {ty} {start}, {self.b.widened(self.b.thread())}")
+        start = self.b.block_number() * plan.threads
+        q = start + self.b.widened(self.b.thread())
         if plan.units == plan.threads * plan.blocks:
             self._unit(q, others, last)
         else:
-            with self.b.when(self.b.value_of(f"icmp slt {ty} {q}, {plan.units}")):
+            with self.b.when(q < plan.units):
                 self._unit(q, others, last)
 
-    def _unit(self, q: str, others: list[Var], last: Var) -> None:
+    def _unit(self, q: Value, others: list[Var], last: Var) -> None:
         """The points of a thread: neighbours along some of the loops, lanes along the last."""
         chosen = self.layout.beside
         unit = Var("unit", -(-last.extent // self.layout.lanes))
@@ -44,21 +45,21 @@ class PointEmitter(LaneEmitter):
         if not chosen:
             self._lane_or_lanes(unit, last)
             return
-        starts, inside = [], ""
+        starts = []
+        inside: Word = ""
         for var, times in chosen:
-            group = self.indices.positions[groups[var]]
-            start = self.b.value_of(f"mul {self.b.index_type} {group}, {times}")
+            start = self.indices.positions[groups[var]] * times
             starts.append(start)
             if var.extent % times:
                 last_one = var.extent - times
-                here = self.b.value_of(f"icmp sle {self.b.index_type} {start}, {last_one}")
-                inside = self.b.value_of(f"and i1 {inside}, {here}") if inside else here
+                here = start <= last_one
+                inside = inside & here if inside else here
         if not inside:
             self._all_neighbours(groups, unit, last)
             return
         with self.b.when(inside):
             self._all_neighbours(groups, unit, last)
-        with self.b.when(self.b.value_of(f"xor i1 {inside}, true")):
+        with self.b.when(~inside):
             self._one_by_one(chosen, starts, unit, last)
 
     def _all_neighbours(self, groups: dict[Var, Var], unit: Var, last: Var) -> None:
@@ -71,7 +72,7 @@ class PointEmitter(LaneEmitter):
         self.indices.env = outside
         self.exprs.forget()
 
-    def _one_by_one(self, chosen: Beside, starts: list[str], unit: Var, last: Var) -> None:
+    def _one_by_one(self, chosen: Beside, starts: list[Value], unit: Var, last: Var) -> None:
         """The points of a thread that has fewer than others."""
         if not chosen:
             self.exprs.forget()
@@ -79,37 +80,37 @@ class PointEmitter(LaneEmitter):
             return
         (var, times), *others = chosen
 
-        def step(position: str, values: Values) -> Values:
+        def step(position: Word, values: Values) -> Values:
             self.indices.positions[var] = position
             self._one_by_one(tuple(others), starts[1:], unit, last)
             return values
 
-        after = self.b.value_of(f"add {self.b.index_type} {starts[0]}, {times}")
-        self.loops.loop(starts[0], self.indices.least(after, str(var.extent)), 1, [], step)
+        after = starts[0] + times
+        self.loops.loop(starts[0], self.indices.least(after, var.extent), 1, [], step)
 
     def _lane_or_lanes(self, unit: Var, last: Var) -> None:
-        lanes, n, ty = self.layout.lanes, last.extent, self.b.index_type
+        lanes, n = self.layout.lanes, last.extent
         if lanes == 1:
             self.indices.positions[last] = self.indices.positions[unit]
             self._row()
             return
-        first = self.b.value_of(f"mul {ty} {self.indices.positions[unit]}, {lanes}")
+        first = self.indices.positions[unit] * lanes
         if n % lanes == 0:
             self._together(first, lanes)
             return
-        with self.b.when(self.b.value_of(f"icmp sle {ty} {first}, {n - lanes}")):
+        with self.b.when(first <= n - lanes):
             self._together(first, lanes)
-        with self.b.when(self.b.value_of(f"icmp sgt {ty} {first}, {n - lanes}")):
+        with self.b.when(first > n - lanes):
 
-            def one(position: str, values: Values) -> Values:
+            def one(position: Value, values: Values) -> Values:
                 self.indices.positions[last] = position
                 self.exprs.forget()
                 self._row()
                 return values
 
-            self.loops.loop(first, str(n), 1, [], one)
+            self.loops.loop(first, n, 1, [], one)
 
-    def _together(self, first: str, lanes: int) -> None:
+    def _together(self, first: Value, lanes: int) -> None:
         """Everything for a whole group of points."""
         self.memory.lanes, self.memory.first = lanes, first
         self.memory.points = [{} for _ in range(lanes)]

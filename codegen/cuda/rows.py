@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import math
 
+from ..llvm.builder import Value
 from ..llvm.loops import Carried, Values
 from ..llvm.reductions import ArgFold, Reduction
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Array, Nest, Stage
 from ..schedule.schedule import Loops
+from .emitter import Word
 from .lanes import LaneEmitter
 from .teams import Team
 
@@ -78,9 +80,9 @@ class RowEmitter(LaneEmitter):
     def _store_whole(self) -> None:
         """Values of the row are stored by the first of the team."""
         if self.memory.single or self.memory.stored:
-            first = self.b.value_of(f"icmp eq i32 {self.team.member}, 0")
+            first = self.team.member.eq(0)
             if self.team.here:
-                first = self.b.value_of(f"and i1 {first}, {self.team.here}")
+                first = first & self.team.here
             with self.b.when(first):
                 self.memory.flush()
 
@@ -100,29 +102,24 @@ class RowEmitter(LaneEmitter):
         if self.unrolled:
             for k in range(passes):
                 points = parts[k * lanes : (k + 1) * lanes]
-                at = self.b.value_of(f"add i32 {self.team.member}, {k * self.team.size}")
+                at = self.team.member + k * self.team.size
                 values = self._pass(
                     nest, folds, extents, last, at, k >= whole, points, values, units
                 )
             return values
 
-        def step(position: str, carried: Values, partial: bool = False) -> Values:
-            at = self.b.value_of(f"add i32 {self._narrow(position)}, {self.team.member}")
+        def step(position: Word, carried: Values, partial: bool = False) -> Values:
+            at = self.b.narrowed(position) + self.team.member
             points: list[dict[Array, Operand]] = [{} for _ in range(lanes)]
             return self._pass(nest, folds, extents, last, at, partial, points, carried, units)
 
         stop = whole * self.team.size
         if whole:
-            values = self.loops.loop("0", str(stop), self.team.size, values, step)
+            values = self.loops.loop(0, stop, self.team.size, values, step)
         if left:
-            end = str(passes * self.team.size)
-            return self.loops.loop("0", end, self.team.size, values, lambda p, v: step(p, v, True))
-        return step(str(stop), values, True) if whole < passes else values
-
-    def _narrow(self, position: str) -> str:
-        if self.b.index_type == "i32" or position[0] != "%":
-            return position
-        return self.b.value_of(f"trunc i64 {position} to i32")
+            end = passes * self.team.size
+            return self.loops.loop(0, end, self.team.size, values, lambda p, v: step(p, v, True))
+        return step(stop, values, True) if whole < passes else values
 
     def _starts(self, folds: list[Reduction | None], loops: tuple[Var, ...], last: Var) -> Values:
         """What accumulators start from. The place of a best element is that of the thread's first."""
@@ -132,9 +129,9 @@ class RowEmitter(LaneEmitter):
                 continue
             initial = fold.initial()
             if isinstance(fold, ArgFold):
-                first = self.b.value_of(f"mul i32 {self.team.member}, {self.layout.lanes}")
+                first = self.team.member * self.layout.lanes
                 if initial[1].type == "i64":
-                    first = self.b.value_of(f"zext i32 {first} to i64")
+                    first = first.zext("i64")
                 initial[1] = initial[1]._replace(text=first)
             starts += initial
         return starts
@@ -145,7 +142,7 @@ class RowEmitter(LaneEmitter):
         folds: list[Reduction | None],
         loops: tuple[Var, ...],
         last: Var,
-        unit: str,
+        unit: Value,
         partial: bool,
         points: list[dict[Array, Operand]],
         values: Values,
@@ -154,15 +151,13 @@ class RowEmitter(LaneEmitter):
         """One unit of each thread. In a partial pass those beyond the end repeat the last one."""
         valid = ""
         if partial:
-            valid = self.b.value_of(f"icmp slt i32 {unit}, {units}")
-            below = self.b.value_of(f"select i1 {valid}, i32 {unit}, i32 {units - 1}")
+            valid = unit < units
+            below = self.b.select(valid, unit, units - 1)
             unit = below
         self.indices.stand_at(loops, self.b.widened(unit))
         self.memory.along, self.memory.lanes = last, self.layout.lanes
-        ty = self.b.index_type
         first = self.indices.positions[loops[-1]]
-        if self.memory.lanes > 1:
-            first = self.b.value_of(f"mul {ty} {first}, {self.memory.lanes}")
+        first = first * self.memory.lanes if self.memory.lanes > 1 else first
         self.memory.first = self.indices.positions[last] = first
         valid = self._inside(nest, valid)
         self.memory.points = points
@@ -183,9 +178,7 @@ class RowEmitter(LaneEmitter):
                 position += fold.count
         guard = valid
         if self.team.here:
-            guard = (
-                self.b.value_of(f"and i1 {valid}, {self.team.here}") if valid else self.team.here
-            )
+            guard = valid & self.team.here if valid else self.team.here
         if self.memory.stored or self.memory.single:
             if guard:
                 with self.b.when(guard):
@@ -199,10 +192,8 @@ class RowEmitter(LaneEmitter):
         self.exprs.forget()
         return values
 
-    def _chosen(self, condition: str, new: Carried, old: Carried) -> Carried:
-        text = self.b.value_of(
-            f"select i1 {condition}, {new.type} {new.text}, {old.type} {old.text}"
-        )
+    def _chosen(self, condition: Value, new: Carried, old: Carried) -> Carried:
+        text = self.b.select(condition, new.text, old.text)
         return new._replace(text=text)
 
     # The last chunk of a reduction that was cut may be shorter than the others.
@@ -211,7 +202,7 @@ class RowEmitter(LaneEmitter):
         stage = nest.stages[0]
         return stage if stage.chunks is not None else None
 
-    def _inside(self, nest: Nest, valid: str) -> str:
+    def _inside(self, nest: Nest, valid: Word) -> Value:
         """Whether this thread's unit lies in the chunk; one that does not repeats the chunk's last."""
         stage = self._ragged(nest)
         if stage is None or stage.chunks is None:
@@ -219,15 +210,13 @@ class RowEmitter(LaneEmitter):
         chunks = stage.chunks
         var = next(iter(self.indices.env[stage.dims[stage.kept]].terms))
         assert isinstance(var, Var), "the loop that is cut is a loop of its own"
-        ty = self.b.index_type
         start = self.indices.value(self.indices.env[stage.dims[chunks.axis]] * chunks.length)
-        left = self.b.value_of(f"sub {ty} {chunks.total}, {start}")
-        here = self.b.value_of(f"icmp slt {ty} {self.indices.positions[var]}, {left}")
+        left = chunks.total - start
+        here = self.indices.positions[var] < left
         if var is self.memory.along:
-            rest = self.b.value_of(f"sub {ty} {left}, {self.memory.lanes}")
-            first = self.indices.least(self.indices.positions[var], rest)
+            first = self.indices.least(self.indices.positions[var], left - self.memory.lanes)
             self.memory.first = self.indices.positions[var] = first
         else:
-            rest = self.b.value_of(f"sub {ty} {left}, 1")
+            rest = left - 1
             self.indices.positions[var] = self.indices.least(self.indices.positions[var], rest)
-        return self.b.value_of(f"and i1 {valid}, {here}") if valid else here
+        return valid & here if valid else here

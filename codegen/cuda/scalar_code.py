@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
+from typing import Any
 
 from ...ir.types import I64
 from ..llvm.accesses import AccessEmitter
+from ..llvm.builder import Value
 from ..llvm.checks import CheckEmitter
 from ..llvm.indices import IndexEmitter
-from ..llvm.instructions import SCALAR_TYPES
 from ..llvm.leaves import KernelLeaves
 from ..llvm.scalar_code import StatementEmitter
 from ..llvm.scalars import ScalarEmitter
@@ -43,18 +44,18 @@ class ScalarThreadEmitter(StatementEmitter):
     def poll(self) -> None:
         """Nobody interrupts a kernel."""
 
-    def leave_if(self, bad: str, words: Sequence[str], site: str) -> None:
-        yes, no = self.b.new_label("bad"), self.b.new_label("good")
-        self.b.lines.append(f"  br i1 {bad}, label %{yes}, label %{no}{self.b.seldom()}")
-        self.b.start_block(yes)
+    def leave_if(self, bad: Value, words: Sequence[Any], site: Any) -> None:
+        yes, no = self.b.later("bad"), self.b.later("good")
+        self.b.fork(bad, yes, (), no, (), self.b.seldom())
+        self.b.at(yes)
         with self.b.scope():
             self.b.note(int(site), words)
-        self.b.lines.append("  ret void")
-        self.b.start_block(no)
+        self.b.ret()
+        self.b.at(no)
 
     def report(
-        self, bad: str, index: str, lanes: int, size: int, site: int, dtype: DType = I64
+        self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64
     ) -> None:
         if dtype != I64:
-            index = self.b.value_of(f"sext {SCALAR_TYPES[dtype]} {index} to i64")
-        self.leave_if(bad, (index, str(size)), str(site))
+            index = index.sext("i64")
+        self.leave_if(bad, (index, size), site)

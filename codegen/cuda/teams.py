@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..llvm.builder import Value
 from ..llvm.indices import IndexEmitter
 from ..llvm.loops import Carried
 from ..llvm.reductions import Reduction
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
-from .emitter import ThreadBuilder
+from .emitter import ThreadBuilder, Word
 from .warps import EVERYBODY, WARP, Warp
 
 
@@ -25,26 +26,27 @@ class Team:
     def __init__(self, b: ThreadBuilder, indices: IndexEmitter, size: int) -> None:
         self.b, self.indices, self.warp = b, indices, Warp(b, indices.exprs)
         self.size = size
-        self.member = "0"
-        self.here = ""  # whether the team has a row of its own; if not, it repeats the last one
+        self.member: Word = 0
+        self.here: Word = (
+            ""  # whether the team has a row of its own; if not, it repeats the last one
+        )
 
     def stand_at_own_row(self, loops: Sequence[Var], threads: int) -> None:
         """Find this thread's row and its number in the team, and set the outer loops' variables.
 
         `threads` are those of the block.
         """
-        ty = self.b.index_type
         rows, teams = math.prod(v.extent for v in loops), threads // self.size
         thread, row = self.b.thread(), self.b.block_number()
         self.member = thread
         if teams > 1:
-            self.member = self.b.value_of(f"and i32 {thread}, {self.size - 1}")
-            number = self.b.value_of(f"lshr i32 {thread}, {self.size.bit_length() - 1}")
-            first = self.b.value_of(f"mul {ty} {row}, {teams}")
-            row = self.b.value_of(f"add {ty} {first}, {self.b.widened(number)}")
+            self.member = thread & self.size - 1
+            number = thread >> self.size.bit_length() - 1
+            first = row * teams
+            row = first + self.b.widened(number)
             if rows % teams:
-                self.here = self.b.value_of(f"icmp slt {ty} {row}, {rows}")
-                row = self.indices.least(row, str(rows - 1))
+                self.here = row < rows
+                row = self.indices.least(row, rows - 1)
         self.indices.stand_at(loops, row)
 
     def meet(self) -> None:
@@ -61,17 +63,17 @@ class Team:
             texts = self._fold_warps(fold, texts)
         return fold.result(Operand(texts[-1], True))
 
-    def _fold_warps(self, fold: Reduction, texts: list[str]) -> list[str]:
+    def _fold_warps(self, fold: Reduction, texts: list[Value]) -> list[Value]:
         """The first lane of each warp leaves its value in shared memory, where every warp folds them."""
         warps = self.size // WARP
-        lane = self.b.value_of(f"and i32 {self.b.thread()}, {WARP - 1}")
-        warp = self.b.value_of(f"lshr i32 {self.b.thread()}, {WARP.bit_length() - 1}")
+        lane = self.b.thread() & WARP - 1
+        warp = self.b.thread() >> WARP.bit_length() - 1
         places = [self.b.shared(d, warps) for d in fold.dtypes]
-        with self.b.when(self.b.value_of(f"icmp eq i32 {lane}, 0")):
+        with self.b.when(lane.eq(0)):
             for place, text, dtype in zip(places, texts, fold.dtypes, strict=True):
                 self.b.store_elements(dtype, text, self.b.in_shared(dtype, place, warp), 1)
         self.b.barrier()
-        here = self.b.value_of(f"and i32 {lane}, {warps - 1}")
+        here = lane & warps - 1
         found = [
             self.b.load_elements(dtype, self.b.in_shared(dtype, place, here), 1)
             for place, dtype in zip(places, fold.dtypes, strict=True)

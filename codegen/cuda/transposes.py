@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from ..llvm.builder import Value
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..scalar import DType
+from .emitter import Word
 from .lanes import LaneEmitter
 from .schedule import SIDE
 
@@ -30,13 +32,12 @@ class TransposeEmitter(LaneEmitter):
         rest = [v for v in others if v is not cross]
         self.indices.stand_at((*rest, down, along), self.b.block_number())
         thread = self.b.thread()
-        self.column = self.b.value_of(f"and i32 {thread}, {SIDE - 1}")
-        row = self.b.value_of(f"lshr i32 {thread}, {SIDE.bit_length() - 1}")
-        self.rows = [self.b.value_of(f"add i32 {row}, {k}") for k in range(0, SIDE, DEEP)]
-        ty = self.b.index_type
+        self.column = thread & SIDE - 1
+        row = thread >> SIDE.bit_length() - 1
+        self.rows = [row + k for k in range(0, SIDE, DEEP)]
         self.corner = {
-            cross: self.b.value_of(f"mul {ty} {self.indices.positions[down]}, {SIDE}"),
-            last: self.b.value_of(f"mul {ty} {self.indices.positions[along]}, {SIDE}"),
+            cross: self.indices.positions[down] * SIDE,
+            last: self.indices.positions[along] * SIDE,
         }
         squares = {expr: self.b.shared(expr.dtype, SIDE * (SIDE + 1)) for expr in plan.turned}
         for row in self.rows:
@@ -65,24 +66,24 @@ class TransposeEmitter(LaneEmitter):
             self.memory.registers.clear()
             self.exprs.forget()
 
-    def _stand(self, first: Var, x: str, second: Var, y: str) -> str:
+    def _stand(self, first: Var, x: Value, second: Var, y: Value) -> Word:
         """Stand at a point of the square, or at the last there is; whether it was there, if in doubt."""
-        ty, valid = self.b.index_type, ""
+        valid = ""
         for var, offset in ((first, x), (second, y)):
-            at = self.b.value_of(f"add {ty} {self.corner[var]}, {self.b.widened(offset)}")
+            at = self.corner[var] + self.b.widened(offset)
             self.indices.positions[var] = at
             if var.extent % SIDE:
-                self.indices.positions[var] = self.indices.least(at, str(var.extent - 1))
-                here = self.b.value_of(f"icmp slt {ty} {at}, {var.extent}")
-                valid = self.b.value_of(f"and i1 {valid}, {here}") if valid else here
+                self.indices.positions[var] = self.indices.least(at, var.extent - 1)
+                here = at < var.extent
+                valid = valid & here if valid else here
         return valid
 
-    def _in_square(self, row: str, column: str) -> str:
+    def _in_square(self, row: Value, column: Value) -> Value:
         """A place in a square, whose rows are one element longer, so that columns are in many banks."""
-        start = self.b.value_of(f"mul i32 {row}, {SIDE + 1}")
-        return self.b.value_of(f"add i32 {start}, {column}")
+        start = row * (SIDE + 1)
+        return start + column
 
-    def _turned(self, memory: str, dtype: DType) -> Operand:
+    def _turned(self, memory: Value, dtype: DType) -> Operand:
         """An element of a square at the point at hand."""
         place = self.b.in_shared(dtype, memory, self._in_square(self.column, self.row))
         return Operand(self.b.load_elements(dtype, place, 1), True)

@@ -314,7 +314,7 @@ class ProgramBuilder:
         b = ThreadBuilder(self.target, "i32", arrays, self.definitions)
         words = [self._word(b, a) for a in step.values]
         passed = b.load_elements(BOOL, b.pointers[step.flag], 1)
-        with b.when(b.value_of(f"xor i1 {passed}, true")):
+        with b.when(~passed):
             b.note(step.site, words)
         name = self.emitted(b, "check", 1, [self.alignment(a) for a in arrays])
         return [Launch(name, (1, 1, 1), (*map(self.ref, arrays), Ref("status")))]
@@ -322,8 +322,8 @@ class ProgramBuilder:
     def _word(self, b: ThreadBuilder, array: Array) -> str:
         """A 0-d value's bytes in an int64."""
         bits = array.dtype.itemsize * 8
-        value = b.fresh_of(f"load i{bits}, ptr {b.pointers[array]}, align {array.dtype.itemsize}")
-        return value if bits == 64 else b.value_of(f"zext i{bits} {value} to i64")
+        value = b.load(f"i{bits}", b.pointers[array], align=array.dtype.itemsize)
+        return value if bits == 64 else value.zext("i64")
 
     def callback(self, step: lowered.Callback) -> list[device.Step]:
         operands, results = map(self.ref, step.operands), map(self.ref, step.results)

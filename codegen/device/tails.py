@@ -20,6 +20,7 @@ from ..cuda.program import Launch, Ref
 from ..cuda.scan_plan import row_plan
 from ..cuda.schedule import MOST_THREADS, Schedule, row_of, scatters, schedule
 from ..cuda.target import CudaTarget
+from ..llvm.builder import Value, constant
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import touched
 from ..program.entry import symbol
@@ -135,22 +136,21 @@ def _follow(b: ThreadBuilder, tails: Sequence[LaneEmitter], blocks: int) -> None
             _emit(b, tails)
 
 
-def _is_last(b: ThreadBuilder, blocks: int) -> str:
+def _is_last(b: ThreadBuilder, blocks: int) -> Value:
     """Whether all other blocks are done; what they wrote is seen then."""
-    b.scalars.append(f"ptr {GLOBAL}align 4 %ticket")
-    flag = b.in_shared(U32, b.shared(U32, 1), "0")
+    ticket = b.parameter(GLOBAL, "ticket", align=4)
+    flag = b.in_shared(U32, b.shared(U32, 1), 0)
     b.barrier()
-    with b.when(b.value_of(f"icmp eq i32 {b.thread()}, 0")):
+    with b.when(b.thread().eq(0)):
         b.nvvm("llvm.nvvm.membar.gl")
-        ticket = f"ptr {GLOBAL}%ticket"
-        done = b.fresh_of(f'atomicrmw add {ticket}, i32 1 syncscope("device") monotonic')
-        last = b.value_of(f"icmp eq i32 {done}, {blocks - 1}")
+        done = b.update_atomic("add", ticket, constant("i32", 1), 'syncscope("device") monotonic')
+        last = done.eq(blocks - 1)
         with b.when(last):
-            b.lines.append(f"  store i32 0, {ticket}, align 4")
+            b.store(constant("i32", 0), ticket, align=4)
         b.nvvm("llvm.nvvm.membar.gl")
-        b.lines.append(f"  store i32 {b.value_of(f'zext i1 {last} to i32')}, ptr {flag}, align 4")
+        b.store(last.zext("i32"), flag, align=4)
     b.barrier()
-    return b.value_of(f"icmp ne i32 {b.fresh_of(f'load i32, ptr {flag}, align 4')}, 0")
+    return b.load("i32", flag, align=4).ne(0)
 
 
 def _emit(b: ThreadBuilder, tails: Sequence[LaneEmitter]) -> None:
@@ -159,7 +159,7 @@ def _emit(b: ThreadBuilder, tails: Sequence[LaneEmitter]) -> None:
         tail.b.declarations, tail.b.alone = b.declarations, True
         first = len(b.arrays)
         tail.b.pointers.update(
-            {a: f"{GLOBAL}%p{first + k}" for k, a in enumerate(tail.b.arrays)},
+            {a: Value(GLOBAL, f"%p{first + k}", tail.b) for k, a in enumerate(tail.b.arrays)},
         )
         b.barrier()
         tail.body()

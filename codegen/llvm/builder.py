@@ -69,6 +69,18 @@ def is_float(type: str) -> bool:
 
 
 @cache
+def bytes_of(type: str) -> int:
+    """How many bytes a number has."""
+    return {"half": 2, "float": 4, "double": 8}.get(type) or bits_of(type) // 8
+
+
+@cache
+def _fields(type: str) -> tuple[str, ...]:
+    """The types in `{ i32, i1 }`."""
+    return tuple(part.strip() for part in type[1:-1].split(","))
+
+
+@cache
 def suffix(type: str) -> str:
     """How intrinsics are overloaded: `f32`, `v16f32`, `v8i64`, `p0`."""
     if type[0] == "<":
@@ -145,6 +157,15 @@ class Value(str):
 
     def __rmul__(self, other: Number) -> Value:  # type: ignore[override]
         return self._turned("mul", other)
+
+    def __rand__(self, other: Number) -> Value:
+        return self._turned("and", other)
+
+    def __ror__(self, other: Number) -> Value:
+        return self._turned("or", other)
+
+    def __rxor__(self, other: Number) -> Value:
+        return self._turned("xor", other)
 
     def __rlshift__(self, other: Number) -> Value:
         return self._turned("shl", other)
@@ -260,6 +281,11 @@ def _text_as(type: str, value: Value | Number) -> str:
     if value.type != type:
         raise TypeError(f"{value!r} where {type} is wanted")
     return value
+
+
+def typed_text(type: str, value: Value | Number) -> str:
+    """An operand of this type, as it stands in a call."""
+    return f"{type} {_text_as(type, value)}"
 
 
 class Block:
@@ -478,9 +504,10 @@ class Builder:
     def fresh(self, type: str, text: str) -> Value:
         """An instruction that has a value of this type."""
         code = self.code
-        value = _new_text(Value, f"%v{next(code.numbers)}")
+        name = f"%v{next(code.numbers)}"
+        code.here.lines.append(f"  {name} = {text}")
+        value = _new_text(Value, name)
         value.type, value.builder = type, self
-        code.here.lines.append(f"  {value} = {text}")
         return value
 
     def literal(self, type: str, value: Number) -> Value:
@@ -552,6 +579,12 @@ class Builder:
             return VOID
         return self.fresh(result, text)
 
+    def assembly(self, result: str, text: str, constraints: str, *values: Value) -> Value:
+        """Inline assembly, which may do more than its value shows, for all lanes of a warp together."""
+        given = ", ".join([repr(v) for v in values])
+        call = f'asm sideeffect "{text}", "{constraints}"({given}) convergent nounwind'
+        return self.fresh(result, f"call {result} {call}")
+
     def intrinsic(self, name: str, type: str, *args: Value | Number) -> Value:
         """`llvm.NAME`, overloaded on `type`, which its result has, and arguments that are ints."""
         values = [a if isinstance(a, Value) else _as_typed(type, a) for a in args]
@@ -581,6 +614,13 @@ class Builder:
         place = lane if isinstance(lane, Value) else constant("i64", lane)
         given = f"{into.type} {into}, {value.type} {value}"
         return self.op(into.type, f"insertelement {given}, {place.type} {place}")
+
+    def packed(self, values: Sequence[Value]) -> Value:
+        """A vector that has these values in its lanes."""
+        found = Value(vector(len(values), values[0].type), "poison", self)
+        for k, value in enumerate(values):
+            found = self.insert(found, value, k)
+        return found
 
     def shuffle(self, a: Value, b: Value, lanes: Iterable[int]) -> Value:
         """The lanes of a and then of b with these numbers."""
@@ -689,7 +729,7 @@ class Builder:
         self.line(f"call void @llvm.prefetch.p0({given})")
 
     def load_atomic(self, type: str, place: Value, order: str) -> Value:
-        size = bits_of(type) // 8
+        size = bytes_of(type)
         return self.fresh(type, f"load atomic {type}, {place!r} {order}, align {size}")
 
     def store_atomic(self, value: Value, place: Value, order: str) -> None:
@@ -705,11 +745,11 @@ class Builder:
         _as(old.type, new)
         pair = f"{{ {old.type}, i1 }}"
         found = self.fresh(pair, f"cmpxchg {place!r}, {old!r}, {new!r} {orders}")
-        return self.field(found, old.type, 0), self.field(found, "i1", 1)
+        return self.field(found, 0), self.field(found, 1)
 
-    def field(self, pair: Value, type: str, number: int) -> Value:
+    def field(self, several: Value, number: int) -> Value:
         """One value of several that an instruction has given."""
-        return self.op(type, f"extractvalue {pair!r}, {number}")
+        return self.op(_fields(several.type)[number], f"extractvalue {several!r}, {number}")
 
 
 def _type_of(a: Value | Number, b: Value | Number) -> str:

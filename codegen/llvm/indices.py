@@ -75,7 +75,7 @@ class IndexEmitter:
             return self.b.literal(self.b.index_type, index.const)
         return total + index.const if index.const else total
 
-    def as_index(self, text: str) -> Value:
+    def as_index(self, text: Value | Number) -> Value:
         """A position, which may be a constant's text."""
         return text if isinstance(text, Value) else self.b.literal(self.b.index_type, text)
 

@@ -8,11 +8,11 @@ the body only stores and reads nothing that it writes, the last vector is moved 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...ir.types import I32
 from ..loop_ir.index import Var
-from .builder import Value, vector_constant
+from .builder import Number, Value, vector_constant
 from .indices import IndexEmitter, iota
 from .text import Operand
 
@@ -20,7 +20,7 @@ from .text import Operand
 class Carried(NamedTuple):
     """A value that a loop carries: an operand and its LLVM type."""
 
-    text: str
+    text: Any
     uniform: bool
     type: str
 
@@ -58,8 +58,8 @@ class LoopEmitter:
 
     def loop(
         self,
-        lo: str,
-        hi: str,
+        lo: Value | Number,
+        hi: Value | Number,
         step: int,
         values: Values,
         body: Callable[[Value, Values], Values],

@@ -135,22 +135,19 @@ class ScalarEmitter:
             if node in memo:
                 stack.pop()
                 continue
-            missing = [a for a in node.args if a not in memo]
+            args = node.args
+            missing = [a for a in args if a not in memo]
             if missing:
                 stack += missing
                 continue
             stack.pop()
-            operands = [memo[a] for a in node.args]
             instruction = instructions.get(node.op)
             if instruction is None:
                 value = self._emit_other(node)
-            elif b.width == 1 or all(o[1] for o in operands):
-                value = Operand(instruction(b, node, 1, *[o[0] for o in operands]), True)
+            elif b.width == 1 or all(memo[a][1] for a in args):
+                value = Operand(instruction(b, node, 1, *[memo[a][0] for a in args]), True)
             else:
-                texts = [
-                    b.spread(o, a.dtype) if o[1] else o[0]
-                    for o, a in zip(operands, node.args, strict=True)
-                ]
+                texts = [b.spread(memo[a], a.dtype) for a in args]
                 value = Operand(instruction(b, node, b.width, *texts), False)
             if type(value[0]) is not Value:  # a constant, or the name of what was bound
                 lanes = 1 if value[1] else b.width

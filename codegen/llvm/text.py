@@ -1,7 +1,7 @@
 """The builder that emitters hold: numbering of equal instructions, lanes, loads and stores.
 
 Values are *uniform* (one scalar for all lanes) or vectors of the full width; `spread` makes the second
-out of the first. Code for GPUs hands over instructions as text (`value_of`), whose type is read off.
+out of the first.
 """
 
 from __future__ import annotations
@@ -13,15 +13,11 @@ from typing import Any, NamedTuple, Protocol
 from ...ir.types import BOOL
 from ..scalar import DType
 from .builder import (
-    Block,
     Builder,
     Code,
     Number,
     Value,
-    bools,
     constant,
-    element_of,
-    lanes_of,
     vector,
 )
 from .instructions import SCALAR_TYPES, type_text
@@ -42,7 +38,7 @@ class TargetLike(Protocol):
 class Operand(NamedTuple):
     """An emitted value: its text, a scalar's if `uniform` and else a vector's of the full width."""
 
-    text: str
+    text: Any
     uniform: bool
 
 
@@ -109,15 +105,6 @@ class TextEmitter(Builder):
             self._numbered_log.append(text)
         return value
 
-    def value_of(self, instruction: str) -> Any:
-        """The value of an instruction that is given as text."""
-        value = self._numbered.get(instruction)
-        return self.op(typed(instruction), instruction) if value is None else value
-
-    def fresh_of(self, instruction: str) -> Any:
-        """Like `value_of` for what may give another value each time, such as a load."""
-        return self.fresh(typed(instruction), instruction)
-
     @contextmanager
     def when(
         self, condition: Value | Number, likely: bool = False, hint: str = "then"
@@ -146,12 +133,6 @@ class TextEmitter(Builder):
     def seldom(self) -> str:
         """The hint that a branch goes to its first block once in a while only."""
         return ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
-
-    def new_label(self, hint: str) -> str:
-        return f"{hint}{next(self.names)}"
-
-    def start_block(self, label: str) -> None:
-        self.at(Block(label, []))
 
     def spread(self, operand: Operand, dtype: DType) -> Value:
         """The operand at full width."""
@@ -246,68 +227,3 @@ def element_type(dtype: DType) -> str:
 
 def _memory_type(dtype: DType, lanes: int) -> str:
     return vector(lanes, element_type(dtype))
-
-
-_FLAGS = {"nsw", "nuw", "exact", "fast", "volatile", "atomic", "fastcc", "contract"}
-_CASTS = {
-    *("zext", "sext", "trunc", "fpext", "fptrunc", "sitofp", "uitofp", "fptosi", "fptoui"),
-    *("bitcast", "ptrtoint", "inttoptr", "addrspacecast"),
-}
-
-
-def _type_at(text: str, at: int) -> tuple[str, int]:
-    """The type that begins there, and where it ends."""
-    closing = {"<": ">", "{": "}", "[": "]"}.get(text[at])
-    if closing:
-        end, depth, opening = at, 0, text[at]
-        while True:
-            depth += (text[end] == opening) - (text[end] == closing)
-            end += 1
-            if not depth:
-                return text[at:end], end
-    end = at
-    while end < len(text) and text[end] not in " ,":
-        end += 1
-    if text.startswith(" addrspace(", end):
-        end = text.index(")", end) + 1
-    return text[at:end], end
-
-
-def typed(text: str) -> str:
-    """The type of what an instruction gives."""
-    at = text.index(" ") + 1
-    name = text[: at - 1]
-    if name in _CASTS:
-        return text[text.rindex(" to ") + 4 :]
-    if name in ("icmp", "fcmp"):
-        return bools(_type_at(text, text.index(" ", at) + 1)[0])
-    if name == "select":
-        condition = _type_at(text, at)[1] + 1
-        at = text.index(", ", _type_at(text, condition)[1]) + 2
-        return _type_at(text, at)[0]
-    if name == "getelementptr":
-        if text[at:].startswith("inbounds "):
-            at += 9
-        type, end = _type_at(text, _type_at(text, at)[1] + 2)
-        index = _type_at(text, text.index(", ", end) + 2)[0]
-        return vector(lanes_of(index), type) if index[0] == "<" and type[0] != "<" else type
-    if name == "extractelement":
-        return element_of(_type_at(text, at)[0])
-    if name == "shufflevector":
-        type = _type_at(text, at)[0]
-        lanes = text[: text.rindex(" x i32>")]
-        return vector(int(lanes[lanes.rindex("<") + 1 :]), element_of(type))
-    if name == "extractvalue":
-        parts, end = _type_at(text, at)
-        return parts[1:-1].split(",")[int(text[text.rindex(" ") + 1 :])].strip()
-    if name == "cmpxchg":
-        place = _type_at(text, at)[1]
-        return f"{{ {_type_at(text, text.index(', ', place) + 2)[0]}, i1 }}"
-    if name == "atomicrmw":
-        at = text.index(" ", at) + 1
-        return _type_at(text, text.index(", ", _type_at(text, at)[1]) + 2)[0]
-    while True:
-        word, end = _type_at(text, at)
-        if word not in _FLAGS:
-            return word
-        at = end + 1

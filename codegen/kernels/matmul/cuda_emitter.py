@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Protocol
 
+from ...cuda.emitter import Word
 from ...cuda.target import CudaTarget
+from ...llvm.builder import Value
 from ...llvm.loops import Carried, Values
 from ...loop_ir.kernel import Array
 from .cuda_operands import OperandTile
@@ -41,7 +43,7 @@ class Multiplier(Protocol):
         """Of how many neighbouring lines of an operand threads read at a time, and chunks of each."""
         ...
 
-    def multiply(self, stage: str, sums: list[str]) -> list[str]:
+    def multiply(self, stage: Word, sums: list[Value]) -> list[Value]:
         """The accumulators with the products of one stage added."""
         ...
 
@@ -53,7 +55,7 @@ class Multiplier(Protocol):
 class ProductEmitter(ResultEmitter):
     """Emits the kernel of one product. How a tile is multiplied is the `multiplier`'s."""
 
-    end: str  # of the sum
+    end: Word  # of the sum
 
     @property
     def uneven(self) -> bool:
@@ -102,48 +104,48 @@ class ProductEmitter(ResultEmitter):
     # The body.
 
     def body(self) -> None:
-        op, ty, tile = self.b.value_of, self.b.index_type, self.tile
+        tile = self.tile
         self.stand_at_tile(self.b.block_number())
         thread = self.b.thread()
-        self.lane_number = op(f"and i32 {thread}, 31")
-        warp = op(f"lshr i32 {thread}, 5")
-        down, across = (op(f"{f} i32 {warp}, {tile.across}") for f in ("udiv", "urem"))
-        self.warp_m = op(f"mul i32 {down}, {tile.rows}")
-        self.warp_n = op(f"mul i32 {across}, {tile.columns}")
-        self.end = str(self.step.k)
+        self.lane_number = thread & 31
+        warp = thread >> 5
+        down, across = (self.b.binary(f, warp, tile.across) for f in ("udiv", "urem"))
+        self.warp_m = down * tile.rows
+        self.warp_n = across * tile.columns
+        self.end: Word = self.step.k
         if self.product.total:
             part = self.batch
             if self.step.batch > self.product.parts:
-                part = op(f"udiv {ty} {part}, {self.step.batch // self.product.parts}")
-            before = op(f"mul {ty} {part}, {self.step.k}")
-            left = op(f"sub {ty} {self.product.total}, {before}")
+                part = part // (self.step.batch // self.product.parts)
+            before = part * self.step.k
+            left = self.product.total - before
             self.end = self.indices.least(left, self.end)
         self.left.stand(self.batch, self.m0)
         self.right.stand(self.batch, self.n0)
         self.store_results(self._pipeline())
 
-    def _pipeline(self) -> list[str]:
+    def _pipeline(self) -> list[Value]:
         """The loop over k."""
-        op, ty, count = self.b.value_of, self.b.index_type, self.accumulators
+        count = self.accumulators
         depth, ahead = self.tile.depth, self.stage_count - 1
         for s in range(ahead):
             if s * depth < self.step.k:
-                self._copy(str(s * depth), str(s * self.stage_bytes))
-                self._put(self._fetch(str(s * depth)), str(s * self.stage_bytes))
+                self._copy(s * depth, s * self.stage_bytes)
+                self._put(self._fetch(s * depth), s * self.stage_bytes)
             self._commit()
         values = self.zeros()
-        values += [Carried(str(s * self.stage_bytes), True, "i32") for s in (0, ahead)]
+        values += [Carried(s * self.stage_bytes, True, "i32") for s in (0, ahead)]
         early = sum(len(side.parts) for side in self.fetched) <= IN_REGISTERS
 
-        def turn(k0: str, carried: Values) -> Values:
+        def turn(k0: Value, carried: Values) -> Values:
             *sums, now, free = (c.text for c in carried)
-            after = op(f"add {ty} {k0}, {ahead * depth}")
+            after = k0 + ahead * depth
             found = self._fetch(self._least_k(after)) if early else None
             if self.asynchronous:
-                self.b.nvvm("llvm.nvvm.cp.async.wait.group", str(ahead - 1))
+                self.b.nvvm("llvm.nvvm.cp.async.wait.group", ahead - 1)
             self.b.barrier()
             if self.asynchronous:
-                with self.b.when(op(f"icmp slt {ty} {after}, {self.end}")):
+                with self.b.when(after < self.end):
                     self._copy(after, free)
             self._commit()
             sums = self.multiplier.multiply(now, sums)
@@ -151,32 +153,31 @@ class ProductEmitter(ResultEmitter):
             new = [*sums, self._next(now), self._next(free)]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
-        return [c.text for c in self.loops.loop("0", self.end, depth, values, turn)[:count]]
+        return [c.text for c in self.loops.loop(0, self.end, depth, values, turn)[:count]]
 
     def _commit(self) -> None:
         if self.asynchronous:
             self.b.nvvm("llvm.nvvm.cp.async.commit.group")
 
-    def _copy(self, k0: str, stage: str) -> None:
+    def _copy(self, k0: Word, stage: Word) -> None:
         """Begin to fill a stage with what needs no registers on the way."""
         for side in self.asynchronous:
             side.copy(k0, stage)
 
-    def _fetch(self, k0: str) -> list[list[str]]:
+    def _fetch(self, k0: Word) -> list[list[Value]]:
         """What else goes into a stage, on its way in registers."""
         return [side.fetch(k0) for side in self.fetched]
 
-    def _put(self, found: list[list[str]], stage: str) -> None:
+    def _put(self, found: list[list[Value]], stage: Word) -> None:
         for side, values in zip(self.fetched, found, strict=True):
             side.put(values, stage)
 
-    def _next(self, stage: str) -> str:
-        after = self.b.value_of(f"add i32 {stage}, {self.stage_bytes}")
-        last = self.b.value_of(f"icmp eq i32 {after}, {self.stage_count * self.stage_bytes}")
-        return self.b.value_of(f"select i1 {last}, i32 0, i32 {after}")
+    def _next(self, stage: Value) -> Value:
+        after = stage + self.stage_bytes
+        last = after.eq(self.stage_count * self.stage_bytes)
+        return self.b.select(last, 0, after)
 
-    def _least_k(self, k0: str) -> str:
+    def _least_k(self, k0: Value) -> Value:
         """The step of k that is fetched next: the first one once more when there is no other."""
-        op, ty = self.b.value_of, self.b.index_type
-        more = op(f"icmp slt {ty} {k0}, {self.end}")
-        return op(f"select i1 {more}, {ty} {k0}, {ty} 0")
+        more = k0 < self.end
+        return self.b.select(more, k0, 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...llvm.instructions import SCALAR_TYPES, suffix
+from ...llvm.builder import Value
+from ...llvm.instructions import suffix
 from .cuda_operands import OperandTile
 from .cuda_results import Result
 from .cuda_tiles import ACROSS, DOWN, Tile
@@ -30,19 +31,19 @@ class PlainMultiplier:
         """How many of a thread's rows are neighbours."""
         return 1 if side.along_k else min(count, 4, side.chunk)
 
-    def _mine(self, side: OperandTile) -> tuple[str, int, int]:
+    def _mine(self, side: OperandTile) -> tuple[Value, int, int]:
         """This thread's first row of an operand, its number of rows, and threads that share them."""
         lane = self.e.lane_number
         if side is self.e.left:
-            thread, warp = self.e.b.value_of(f"lshr i32 {lane}, 3"), self.e.warp_m
+            thread, warp = lane >> 3, self.e.warp_m
             count, threads = self.rows, DOWN
         else:
-            thread, warp = self.e.b.value_of(f"and i32 {lane}, 7"), self.e.warp_n
+            thread, warp = lane & 7, self.e.warp_n
             count, threads = self.columns, ACROSS
-        start = self.e.b.value_of(f"mul i32 {thread}, {self._width(side, count)}")
-        return self.e.b.value_of(f"add i32 {warp}, {start}"), count, threads
+        start = thread * self._width(side, count)
+        return warp + start, count, threads
 
-    def _take(self, side: OperandTile, stage: str, k: int) -> Iterator[list[str]]:
+    def _take(self, side: OperandTile, stage: Value, k: int) -> Iterator[list[Value]]:
         """This thread's rows of an operand, column by column of the chunk that begins at k.
 
         What lies along k is read all at once, the rest when it is wanted: registers are few.
@@ -50,7 +51,7 @@ class PlainMultiplier:
         first, count, threads = self._mine(side)
         if side.along_k:
             at = [
-                side.chunk_at(stage, first, i * threads, "0", k // side.chunk) for i in range(count)
+                side.chunk_at(stage, first, i * threads, 0, k // side.chunk) for i in range(count)
             ]
             rows = [side.load(place, side.chunk) for place in at]
             yield from (list(column) for column in zip(*rows, strict=True))
@@ -58,12 +59,11 @@ class PlainMultiplier:
         width = self._width(side, count)
         for j in range(side.chunk):
             at = [
-                side.element_at(stage, first, i * threads, "0", k + j)
-                for i in range(0, count, width)
+                side.element_at(stage, first, i * threads, 0, k + j) for i in range(0, count, width)
             ]
             yield [x for place in at for x in side.load(place, width)]
 
-    def multiply(self, stage: str, sums: list[str]) -> list[str]:
+    def multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
         sums, chunk = list(sums), self.e.left.chunk
         for k in range(0, self.e.tile.depth, chunk):
             columns = zip(
@@ -76,19 +76,18 @@ class PlainMultiplier:
                         sums[at] = self._multiply_add(x, y, sums[at])
         return sums
 
-    def _multiply_add(self, x: str, y: str, z: str) -> str:
+    def _multiply_add(self, x: Value, y: Value, z: Value) -> Value:
         dtype = self.e.step.c.dtype
         if dtype.kind == "f":
             return self.e.b.nvvm(f"llvm.fma.{suffix(dtype, 1)}", x, y, z)
-        ty = SCALAR_TYPES[dtype]
-        return self.e.b.value_of(f"add {ty} {self.e.b.value_of(f'mul {ty} {x}, {y}')}, {z}")
+        return x * y + z
 
     def results(self) -> Iterator[Result]:
         first_row, rows, down = self._mine(self.e.left)
         first_column, columns, across = self._mine(self.e.right)
         tall, wide = self._width(self.e.left, rows), self._width(self.e.right, columns)
         for i in range(rows):
-            row = self.e.b.value_of(f"add i32 {first_row}, {i // tall * tall * down + i % tall}")
+            row = first_row + (i // tall * tall * down + i % tall)
             for j in range(0, columns, wide):
-                column = self.e.b.value_of(f"add i32 {first_column}, {j * across}")
+                column = first_column + j * across
                 yield Result(row, column, [i * columns + j + d for d in range(wide)])

@@ -11,10 +11,12 @@ beyond the end repeat the last one: they come after all that is stored.
 
 from __future__ import annotations
 
+from ...cuda.emitter import Word
 from ...cuda.lanes import LaneEmitter
 from ...cuda.scan_plan import ScanPlan
 from ...cuda.teams import Team
 from ...cuda.warps import WARP
+from ...llvm.builder import Value
 from ...llvm.loops import Carried, Values
 from ...llvm.reductions import Fold, apply
 from ...llvm.text import Operand
@@ -63,7 +65,7 @@ class ScanEmitter(LaneEmitter):
         """How many values go from tile to tile."""
         return 1
 
-    def tile(self, number: str, carry: list[str], limit: str) -> list[str]:
+    def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
         """Scan one tile, after `carry`; steps from `limit` on do not exist ("": all do).
 
         Steps are counted in the order of the scan.
@@ -75,78 +77,69 @@ class ScanEmitter(LaneEmitter):
         each, ragged = scan.team * scan.items, self.stage.chunks is not None
         if scan.trips == 1:
             limit = self._limit() if ragged or self.count % each else ""
-            self.tile("0", [], limit)
+            self.tile(0, [], limit)
             return
         whole = 0 if ragged else self.count // each
         carry: Values = [self.neutral] * self.carried
 
-        def step(number: str, values: Values, limit: str = "") -> Values:
-            ends = self.tile(self.narrow(number), [v.text for v in values], limit)
+        def step(number: Word, values: Values, limit: Word = "") -> Values:
+            ends = self.tile(self.b.narrowed(number), [v.text for v in values], limit)
             return [Carried(text, True, self.neutral.type) for text in ends]
 
         if whole:
-            carry = self.loops.loop("0", str(whole), 1, carry, step)
+            carry = self.loops.loop(0, whole, 1, carry, step)
         if whole == scan.trips - 1:
-            step(str(whole), carry, self._limit())
+            step(whole, carry, self._limit())
         elif not whole:
             limit = self._limit()
-            self.loops.loop("0", str(scan.trips), 1, carry, lambda n, v: step(n, v, limit))
+            self.loops.loop(0, scan.trips, 1, carry, lambda n, v: step(n, v, limit))
 
-    def _limit(self) -> str:
+    def _limit(self) -> Word:
         """How many steps there are: fewer in the last chunk of a row that was cut."""
-        chunks, ty = self.stage.chunks, self.b.index_type
+        chunks = self.stage.chunks
         if chunks is None:
-            return str(self.count)
+            return self.count
         start = self.indices.value(self.indices.env[self.stage.dims[chunks.axis]] * chunks.length)
-        left = self.b.value_of(f"sub {ty} {chunks.total}, {start}")
-        left = self.indices.least(left, str(chunks.length))
+        left = chunks.total - start
+        left = self.indices.least(left, chunks.length)
         each = chunks.length // self.count
         if each > 1:
-            left = self.b.value_of(f"udiv {ty} {left}, {each}")
-        return self.narrow(left)
+            left = left // each
+        return self.b.narrowed(left)
 
-    def narrow(self, text: str) -> str:
-        """An index that is small, in 32 bits."""
-        if self.b.index_type == "i32" or text[0] != "%":
-            return text
-        return self.b.value_of(f"trunc i64 {text} to i32")
-
-    def clamped(self, step: str, limit: str) -> tuple[str, str]:
+    def clamped(self, step: Value, limit: Value) -> tuple[Word, Word]:
         """Whether there is such a step, and the step or the last one."""
         if not limit:
             return "", step
-        last = self.b.value_of(f"sub i32 {limit}, 1") if limit[0] == "%" else str(int(limit) - 1)
-        valid = self.b.value_of(f"icmp slt i32 {step}, {limit}")
-        return valid, self.b.value_of(f"select i1 {valid}, i32 {step}, i32 {last}")
+        last = limit - 1
+        valid = step < limit
+        return valid, self.b.select(valid, step, last)
 
-    def position(self, step: str, limit: str) -> str:
+    def position(self, step: Value, limit: Value) -> Value:
         """Where a step is in the order of memory."""
         if self.stage.reverse:
-            count = limit or str(self.count)
-            last = (
-                self.b.value_of(f"sub i32 {count}, 1") if count[0] == "%" else str(int(count) - 1)
-            )
-            step = self.b.value_of(f"sub i32 {last}, {step}")
+            count = limit or self.count
+            last = count - 1
+            step = last - step
         return self.b.widened(step)
 
-    def both(self, a: str | None, b: str) -> str:
+    def both(self, a: Word | None, b: Value) -> Value:
         """The monoid's operation; nothing is before the first value."""
         if a is None:
             return b
         operands = [Operand(a, True), Operand(b, True)]
         return apply(self.exprs, self.fold.merge, operands, [self.dtype, self.dtype])[0].text
 
-    def chosen(self, condition: str, a: str, b: str) -> str:
-        ty = self.neutral.type
-        return self.b.value_of(f"select i1 {condition}, {ty} {a}, {ty} {b}")
+    def chosen(self, condition: Value, a: Value, b: Value) -> Value:
+        return self.b.select(condition, a, b)
 
-    def turns(self, number: str, count: int) -> str:
+    def turns(self, number: Value, count: int) -> Word:
         """Where in shared memory the tile's values begin: tiles use two places in turns, so that
         nobody overwrites what others still read."""
         if self.scan.trips == 1:
-            return "0"
-        odd = self.b.value_of(f"and i32 {number}, 1")
-        return self.b.value_of(f"mul i32 {odd}, {count}")
+            return 0
+        odd = number & 1
+        return odd * count
 
     @property
     def places(self) -> int:
@@ -154,13 +147,13 @@ class ScanEmitter(LaneEmitter):
 
     # The elements at one step.
 
-    def values_here(self) -> list[str]:
+    def values_here(self) -> list[Word]:
         found = [""] * self.memory.lanes
         for _ in self.memory.each():
             found[self.memory.number] = self.exprs.operand(self.stage.value).text
         return found
 
-    def store_here(self, values: list[str], valid: str) -> None:
+    def store_here(self, values: list[Value], valid: Value) -> None:
         for _ in self.memory.each():
             self.stages.store(self.stage, Operand(values[self.memory.number], True))
         conditions = [c for c in (valid, self.team.here) if c]
@@ -169,7 +162,7 @@ class ScanEmitter(LaneEmitter):
             return
         on = conditions[0]
         for other in conditions[1:]:
-            on = self.b.value_of(f"and i1 {on}, {other}")
+            on = on & other
         with self.b.when(on):
             self.memory.flush()
 
@@ -181,10 +174,10 @@ class RowScanEmitter(ScanEmitter):
         self.team.stand_at_own_row(self.layout.outer.vars, self.layout.threads)
         self.memory.lanes, self.memory.along = self.layout.lanes, self.inner
         width = self.width_of_group
-        self.lane_number = self.b.value_of(f"and i32 {self.team.member}, {width - 1}")
-        self.warp_number = self.b.value_of(f"lshr i32 {self.team.member}, {WARP.bit_length() - 1}")
-        piece = self.b.value_of(f"mul i32 {self.warp_number}, {width * self.scan.items}")
-        self.start = self.b.value_of(f"add i32 {piece}, {self.lane_number}")
+        self.lane_number = self.team.member & width - 1
+        self.warp_number = self.team.member >> WARP.bit_length() - 1
+        piece = self.warp_number * (width * self.scan.items)
+        self.start = piece + self.lane_number
         if self.warps > 1:
             self.buffer = self.b.shared(self.dtype, self.places * self.warps)
 
@@ -200,30 +193,27 @@ class RowScanEmitter(ScanEmitter):
     def count(self) -> int:
         return self.inner.extent // self.layout.lanes
 
-    def tile(self, number: str, carry: list[str], limit: str) -> list[str]:
+    def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
         scan = self.scan
-        before = self.b.value_of(f"mul i32 {number}, {self.team.size * scan.items}")
-        start = self.b.value_of(f"add i32 {before}, {self.start}")
-        steps = [
-            self.clamped(self.b.value_of(f"add i32 {start}, {k * self.width_of_group}"), limit)
-            for k in range(scan.items)
-        ]
+        before = number * (self.team.size * scan.items)
+        start = before + self.start
+        steps = [self.clamped(start + k * self.width_of_group, limit) for k in range(scan.items)]
         items = []
         for _, step in steps:
             self._stand_at_step(step, limit)
             items.append(self._scanned(self.values_here()))
         last = 0 if self.stage.reverse else self.memory.lanes - 1
         # What each access has before it in the warp's piece, and the piece's total.
-        total: str | None = None
-        befores: list[str | None] = []
-        inside: list[str | None] = []
+        total: Value | None = None
+        befores: list[Value | None] = []
+        inside: list[Value | None] = []
         for values in items:
             befores.append(total)
             sums, own = self._lane_sums(values[last])
             inside.append(own)
             total = self.both(total, sums)
         assert total is not None
-        base: str | None = carry[0] if carry else None
+        base: Value | None = carry[0] if carry else None
         ends = [self.both(base, total)] if carry else []
         if self.warps > 1:
             base, ends = self._after_warps(number, total, base)
@@ -235,13 +225,13 @@ class RowScanEmitter(ScanEmitter):
             self.store_here([self.both(start_from, v) for v in values], valid)
         return ends
 
-    def _stand_at_step(self, step: str, limit: str) -> None:
-        ty, lanes = self.b.index_type, self.memory.lanes
-        first = self.b.value_of(f"mul {ty} {self.position(step, limit)}, {lanes}")
+    def _stand_at_step(self, step: Value, limit: Value) -> None:
+        lanes = self.memory.lanes
+        first = self.position(step, limit) * lanes
         self.memory.first = self.indices.positions[self.inner] = first
         self.memory.points = [{} for _ in range(lanes)]
 
-    def _scanned(self, values: list[str]) -> list[str]:
+    def _scanned(self, values: list[Value]) -> list[Value]:
         """The scan of one access of this thread."""
         order = list(range(len(values)))
         if self.stage.reverse:
@@ -251,7 +241,7 @@ class RowScanEmitter(ScanEmitter):
             found[k] = total = self.both(total, values[k])
         return found
 
-    def _lane_sums(self, total: str) -> tuple[str, str | None]:
+    def _lane_sums(self, total: Value) -> tuple[Value, Value | None]:
         """From each lane's total: that of all lanes, and of those before this one (None: of no lane)."""
         width = self.width_of_group
         if width == 1:
@@ -261,7 +251,7 @@ class RowScanEmitter(ScanEmitter):
         whole = self.team.warp.from_lane(own, self.dtype, width - 1, width)
         return whole, self.chosen(some, before, self.neutral.text)
 
-    def _scan_lanes(self, own: str, width: int) -> str:
+    def _scan_lanes(self, own: Value, width: int) -> Value:
         distance = 1
         while distance < width:
             other, some = self.team.warp.from_before(own, self.dtype, distance, width)
@@ -269,25 +259,26 @@ class RowScanEmitter(ScanEmitter):
             distance *= 2
         return own
 
-    def _after_warps(self, number: str, total: str, base: str | None) -> tuple[str, list[str]]:
+    def _after_warps(
+        self, number: Value, total: Value, base: Value | None
+    ) -> tuple[Value, list[Value]]:
         """What is before this warp's piece, and before the next tile."""
         warps, lane = self.warps, self.lane_number
         turn = self.turns(number, warps)
-        with self.b.when(self.b.value_of(f"icmp eq i32 {lane}, 0")):
-            place = self.b.value_of(f"add i32 {turn}, {self.warp_number}")
+        with self.b.when(lane.eq(0)):
+            place = turn + self.warp_number
             self.b.store_elements(
                 self.dtype, total, self.b.in_shared(self.dtype, self.buffer, place), 1
             )
         self.b.barrier()
-        one = self.b.value_of(f"and i32 {lane}, {warps - 1}")
-        place = self.b.value_of(f"add i32 {turn}, {one}")
+        one = lane & warps - 1
+        place = turn + one
         found = self.b.load_elements(
             self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
         )
         sums = self._scan_lanes(found, warps)
-        last = self.b.value_of(f"sub i32 {self.warp_number}, 1")
-        before = self.team.warp.from_lane(sums, self.dtype, last)
-        none = self.b.value_of(f"icmp eq i32 {self.warp_number}, 0")
+        before = self.team.warp.from_lane(sums, self.dtype, self.warp_number - 1)
+        none = self.warp_number.eq(0)
         before = self.chosen(none, self.neutral.text, before)
         whole = self.team.warp.from_lane(sums, self.dtype, warps - 1)
         return self.both(base, before), [] if base is None else [self.both(base, whole)]
@@ -297,30 +288,30 @@ class ColumnScanEmitter(ScanEmitter):
     """Neighbouring lanes take neighbouring columns; a team of threads, one of each warp, goes down."""
 
     def stand(self) -> None:
-        plan, ty, op = self.layout, self.b.index_type, self.b.value_of
+        plan = self.layout
         depth, threads = self.team.size, plan.threads
         thread, lanes = self.b.thread(), plan.lanes
-        column, warp = op(f"and i32 {thread}, {WARP - 1}"), op(f"lshr i32 {thread}, 5")
-        group = op(f"lshr i32 {warp}, {depth.bit_length() - 1}")
-        self.team.member = op(f"and i32 {warp}, {depth - 1}")
-        side = op(f"add i32 {op(f'mul i32 {group}, {WARP}')}, {column}")
-        first = op(f"mul {ty} {self.b.block_number()}, {threads // depth}")
-        q = op(f"add {ty} {first}, {self.b.widened(side)}")
+        column, warp = thread & WARP - 1, thread >> 5
+        group = warp >> depth.bit_length() - 1
+        self.team.member = warp & depth - 1
+        side = group * WARP + column
+        first = self.b.block_number() * (threads // depth)
+        q = first + self.b.widened(side)
         if plan.units % (threads // depth):
-            self.team.here = op(f"icmp slt {ty} {q}, {plan.units}")
-            q = self.indices.least(q, str(plan.units - 1))
+            self.team.here = q < plan.units
+            q = self.indices.least(q, plan.units - 1)
         *others, last = plan.outer.vars
         unit = Var("unit", last.extent // lanes)
         self.indices.stand_at((*others, unit), q)
         self.memory.lanes, self.memory.along = lanes, last
         at = self.indices.positions[unit]
-        at = op(f"mul {ty} {at}, {lanes}") if lanes > 1 else at
+        at = at * lanes if lanes > 1 else at
         self.memory.first = self.indices.positions[last] = at
         self.memory.points = [{} for _ in range(lanes)]
-        self.start = op(f"mul i32 {self.team.member}, {self.scan.items}")
+        self.start = self.team.member * self.scan.items
         if depth > 1:
             self.buffer = self.b.shared(self.dtype, self.places * lanes * threads)
-            self.top = op(f"add i32 {op(f'mul i32 {group}, {depth * WARP}')}, {column}")
+            self.top = group * (depth * WARP) + column
 
     @property
     def count(self) -> int:
@@ -330,21 +321,19 @@ class ColumnScanEmitter(ScanEmitter):
     def carried(self) -> int:
         return self.layout.lanes
 
-    def tile(self, number: str, carry: list[str], limit: str) -> list[str]:
+    def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
         scan, lanes = self.scan, self.memory.lanes
-        before = self.b.value_of(f"mul i32 {number}, {self.team.size * scan.items}")
-        start = self.b.value_of(f"add i32 {before}, {self.start}")
-        steps = [
-            self.clamped(self.b.value_of(f"add i32 {start}, {k}"), limit) for k in range(scan.items)
-        ]
-        items: list[list[str]] = []
-        totals: list[str | None] = [None] * lanes
+        before = number * (self.team.size * scan.items)
+        start = before + self.start
+        steps = [self.clamped(start + k, limit) for k in range(scan.items)]
+        items: list[list[Value]] = []
+        totals: list[Value | None] = [None] * lanes
         for _, step in steps:
             self.indices.positions[self.inner] = self.position(step, limit)
             values = [self.both(a, b) for a, b in zip(totals, self.values_here(), strict=True)]
             items.append(values)
             totals = [*values]
-        bases: list[str | None] = [*carry] if carry else [None] * lanes
+        bases: list[Value | None] = [*carry] if carry else [None] * lanes
         ends = [self.both(base, end) for base, end in zip(bases, items[-1], strict=True)]
         if self.team.size > 1:
             bases, ends = self._after_members(number, items[-1], bases)
@@ -355,32 +344,32 @@ class ColumnScanEmitter(ScanEmitter):
         return ends if carry else []
 
     def _after_members(
-        self, number: str, totals: list[str], bases: list[str | None]
-    ) -> tuple[list[str | None], list[str]]:
+        self, number: Value, totals: list[Value], bases: list[Value | None]
+    ) -> tuple[list[Value | None], list[Value]]:
         """What is before this thread's rows in each column, and before the next tile."""
-        threads, op, lanes = self.layout.threads, self.b.value_of, self.memory.lanes
+        threads, lanes = self.layout.threads, self.memory.lanes
         turn = self.turns(number, lanes * threads)
-        mine = op(f"add i32 {turn}, {self.b.thread()}")
+        mine = turn + self.b.thread()
         for k, total in enumerate(totals):
-            place = op(f"add i32 {mine}, {k * threads}")
+            place = mine + k * threads
             self.b.store_elements(
                 self.dtype, total, self.b.in_shared(self.dtype, self.buffer, place), 1
             )
         self.b.barrier()
-        top = op(f"add i32 {turn}, {self.top}")
-        here: list[str | None] = []
-        ends: list[str] = []
+        top = turn + self.top
+        here: list[Value | None] = []
+        ends: list[Value] = []
         for k, base in enumerate(bases):
             sums = self.neutral.text if base is None else base
             mine = sums
             for m in range(self.team.size):
-                place = op(f"add i32 {top}, {k * threads + m * WARP}")
+                place = top + (k * threads + m * WARP)
                 found = self.b.load_elements(
                     self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
                 )
                 sums = self.both(sums, found)
                 if m + 1 < self.team.size:
-                    later = op(f"icmp sgt i32 {self.team.member}, {m}")
+                    later = self.team.member > m
                     mine = self.chosen(later, sums, mine)
             here.append(mine)
             ends.append(sums)
