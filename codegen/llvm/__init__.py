@@ -13,6 +13,7 @@ Families of kernels stand in `codegen.kernels`, the entry function in `codegen.p
     lanes         Loops in which every lane has its own trip count, as vector loops under a mask
     leaves        The leaves of a kernel's expressions: elements of arrays, indices
     loops         Loops around what is emitted
+    modules       Functions under construction, and the text of a module of them
     nests         The nests of a kernel at one outer point: loops around stages
     packing       Equal operations on several numbers of scalar code as one operation on a vector
     reductions    Reductions inside a kernel: how accumulators start, take in a value

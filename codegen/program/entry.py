@@ -16,9 +16,9 @@ from typing import Any
 from ...ir.record import fields, record
 from ..kernels.tape import cpu_tapes as tapes
 from ..llvm import units
-from ..llvm.builder import Function, declarations
 from ..llvm.functions import FunctionTable
 from ..llvm.kernels import KernelEmitter
+from ..llvm.modules import Function, declarations
 from ..llvm.scalar_code import ScalarCodeEmitter
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import (

@@ -6,7 +6,8 @@ import ctypes
 
 import pytest
 
-from jitney.codegen.llvm.builder import Function, Value, declarations, module_ir, vector_constant
+from jitney.codegen.llvm.builder import Value, vector_constant
+from jitney.codegen.llvm.modules import Function, declarations, module_ir
 
 
 def run(f: Function, *args: int) -> int:
